@@ -1,0 +1,122 @@
+"""The reference backend: each instruction by its NumPy meaning. The oracle of all others."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gptrs.backends.base import Backend, DeviceInfo, Plan
+from gptrs.errors import PtirError
+from gptrs.ir.dims import Dim, size_at
+from gptrs.ir.program import Attrs, Instruction, Program, Value
+from gptrs.ir.tensor import Parameter
+from gptrs.ir.types import Array
+
+
+@dataclass(frozen=True)
+class _Step:
+    instruction: Instruction
+    symbolic: bool  # has dimensions to fill in before it can run
+    last_used: tuple[Value, ...]  # values that no later step reads
+
+
+class ReferencePlan(Plan):
+    """Runs the instructions one after the other, dropping each value after its last use."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        kept = set(program.results)
+        self._constants = {i.result for i in program.body if i.op.name == "constant"}
+        steps: list[_Step] = []
+        for instruction in reversed(program.body):
+            dying = tuple({v for v in (*instruction.values(), *instruction.results)} - kept)
+            kept.update(dying)
+            symbolic = _is_symbolic((instruction.operands, tuple(instruction.attrs.values())))
+            steps.append(_Step(instruction, symbolic, dying))
+        self._steps = steps[::-1]
+
+    def run(
+        self, arguments: Sequence[Array | Parameter], sizes: Mapping[str, int]
+    ) -> tuple[Array, ...]:
+        values: dict[Value, Array] = {
+            param: argument.numpy() if isinstance(argument, Parameter) else argument
+            for param, argument in zip(self.program.params, arguments, strict=True)
+        }
+        borrowed = {id(array) for array in values.values()}
+        for step in self._steps:
+            for value, array in zip(
+                step.instruction.results, _evaluate(step, values, sizes), strict=True
+            ):
+                values[value] = array
+                if value in self._constants:
+                    borrowed.add(id(array))
+            for value in step.last_used:
+                del values[value]
+        return tuple(_own(values[result], borrowed) for result in self.program.results)
+
+
+def _evaluate(
+    step: _Step, values: Mapping[Value, Array], sizes: Mapping[str, int]
+) -> tuple[Array, ...]:
+    instruction = step.instruction
+    operands = [_operand(o, values, sizes) for o in instruction.operands]
+    attrs: Attrs = instruction.attrs
+    if step.symbolic:
+        attrs = {name: _filled(value, sizes) for name, value in attrs.items()}
+    try:
+        types = tuple(result.type for result in instruction.results)
+        return instruction.op.evaluate(operands, attrs, types)
+    except PtirError as error:
+        error.context.append(instruction.op.name)
+        error.where = error.where or instruction.where
+        raise
+
+
+def _operand(operand: Any, values: Mapping[Value, Array], sizes: Mapping[str, int]) -> Any:
+    if isinstance(operand, Value):
+        return values[operand]
+    if isinstance(operand, Dim):
+        return size_at(operand, sizes)
+    if isinstance(operand, tuple):
+        return tuple(_operand(o, values, sizes) for o in operand)  # pyright: ignore[reportUnknownVariableType]
+    return operand
+
+
+def _filled(value: Any, sizes: Mapping[str, int]) -> Any:
+    if isinstance(value, tuple):
+        return tuple(_filled(v, sizes) for v in value)  # pyright: ignore[reportUnknownVariableType]
+    return size_at(value, sizes) if isinstance(value, Dim) else value
+
+
+def _is_symbolic(value: Any) -> bool:
+    if isinstance(value, tuple):
+        return any(map(_is_symbolic, value))  # pyright: ignore[reportUnknownArgumentType]
+    return isinstance(value, Dim)
+
+
+def _own(array: Array, borrowed: set[int]) -> Array:
+    """``array`` itself when nobody else can see its memory, otherwise a copy."""
+    if array.base is not None or id(array) in borrowed or not array.flags.c_contiguous:
+        array = np.array(array, order="C", copy=True)
+    borrowed.add(id(array))
+    return array
+
+
+class ReferenceBackend(Backend):
+    """Claims nothing: every composite runs as its definition."""
+
+    name = "reference"
+
+    def claims(self, instruction: Instruction) -> bool:
+        return False
+
+    def plan(self, program: Program) -> ReferencePlan:
+        return ReferencePlan(program)
+
+    def devices(self) -> tuple[DeviceInfo, ...]:
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        return (DeviceInfo("cpu", os.cpu_count() or 1, memory),)

@@ -1,0 +1,130 @@
+"""Every error that gptrs raises on purpose, and how its traceback is shortened to the user's lines."""
+
+from __future__ import annotations
+
+import sys
+from types import FrameType, TracebackType
+from typing import NamedTuple, TypeVar
+
+E = TypeVar("E", bound=BaseException)
+
+
+class PtirError(Exception):
+    """Base of all errors of this package.
+
+    ``problem`` says what was found and what was expected; ``fix`` how to mend it. ``context`` (the
+    ops with their operands, innermost first) and ``where`` (the user's line) are added on the way
+    out.
+    """
+
+    def __init__(self, problem: str, *, fix: str = "") -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.fix = fix
+        self.context: list[str] = []
+        self.where: Location | None = None
+
+    def __str__(self) -> str:
+        lines = [self.problem, *(f"  in {line}" for line in self.context)]
+        if self.where is not None:
+            lines.append(f"  at {self.where}")
+        if self.fix:
+            lines.append(f"  fix: {self.fix}")
+        return "\n".join(lines)
+
+
+class ShapeError(PtirError, ValueError):
+    """Shapes or axes do not fit together."""
+
+
+class DTypeError(PtirError, TypeError):
+    """An element type is unknown, mixed with another, or not allowed here."""
+
+
+class DimError(PtirError, ValueError):
+    """A question about a symbolic dimension that cannot be decided while tracing."""
+
+
+class TraceError(PtirError, TypeError):
+    """The traced function did something that has no meaning in a tensor program."""
+
+
+class DonatedError(PtirError, RuntimeError):
+    """A donated Tensor was used again, or something that cannot be donated was."""
+
+
+class ArgumentError(PtirError, TypeError):
+    """An argument, option or attribute has a value that is not accepted."""
+
+
+class ElementError(PtirError, ArithmeticError):
+    """An element found at run time has no result: an index out of range, a division by zero."""
+
+
+class VerifyError(PtirError, AssertionError):
+    """A program is not well formed: a defect of a pass, a backend or a hand-written program."""
+
+
+class ParseError(PtirError, ValueError):
+    """A text is not a program."""
+
+
+class SettingError(PtirError, ValueError):
+    """A ``GPTRS_*`` variable has a value that cannot be read."""
+
+
+class LoadError(PtirError, ValueError):
+    """A model directory or file cannot be used."""
+
+
+class RetraceWarning(UserWarning):
+    """Programs are being traced again and again, or evicted."""
+
+
+class CaptureWarning(UserWarning):
+    """A large array was captured by a traced function and became a constant of its program."""
+
+
+class Location(NamedTuple):
+    """A line of the user's code."""
+
+    file: str
+    line: int
+    function: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line} in {self.function}"
+
+
+def _is_internal(frame: FrameType) -> bool:
+    """Whether ``frame`` runs code of this package's machinery (models are user code: their lines
+    say more than the op that they called)."""
+    module = str(frame.f_globals.get("__name__", ""))
+    if not module.startswith("gptrs."):
+        return module == "gptrs"
+    return not module.startswith(("gptrs.models.", "gptrs.nn."))
+
+
+def user_location() -> Location | None:
+    """The innermost line on the stack that is not this package's own."""
+    frame: FrameType | None = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+    while frame is not None:
+        if not _is_internal(frame):
+            code = frame.f_code
+            return Location(code.co_filename, frame.f_lineno, code.co_qualname)
+        frame = frame.f_back
+    return None
+
+
+def user_traceback(error: E, *, full: bool = False) -> E:
+    """``error`` with the internal frames taken out of its traceback (all of it with ``full``)."""
+    kept: list[TracebackType] = []
+    entry = error.__traceback__
+    while entry is not None:
+        if full or not _is_internal(entry.tb_frame):
+            kept.append(entry)
+        entry = entry.tb_next
+    shortened: TracebackType | None = None
+    for entry in reversed(kept):
+        shortened = TracebackType(shortened, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+    return error.with_traceback(shortened)

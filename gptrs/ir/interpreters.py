@@ -1,0 +1,194 @@
+"""Two meanings of a call to an op: compute it now (`Eager`), or write it down (`Recorder`)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from itertools import chain, count
+from keyword import iskeyword
+from typing import Any, cast
+
+import numpy as np
+
+from gptrs.errors import ArgumentError, Location, TraceError, user_location
+from gptrs.ir.dims import Dim
+from gptrs.ir.dispatch import OPS
+from gptrs.ir.program import (
+    Attrs,
+    Instruction,
+    Operand,
+    Operation,
+    Param,
+    Program,
+    Role,
+    Scalar,
+    Value,
+)
+from gptrs.ir.tensor import Parameter, Tensor, as_array
+from gptrs.ir.types import Array, Type
+
+
+def as_operand(value: object) -> Tensor | Scalar | tuple[Any, ...] | None:
+    """What an op takes for ``value``: a Tensor for any array, scalars and None as they are."""
+    if value is None or isinstance(value, Tensor | Dim):
+        return value
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, bool | int | float | complex):
+        return value
+    if isinstance(value, tuple | list):
+        return tuple(as_operand(v) for v in cast("Sequence[object]", value))
+    array = as_array(value)
+    if array is None:
+        raise ArgumentError(
+            f"{value!r} ({type(value).__name__}) is no operand: expected a Tensor, an array or a"
+            " number"
+        )
+    return Tensor.of_array(array)
+
+
+def tensors_in(operands: Sequence[object]) -> list[Tensor]:
+    """The tensors among operands, tuples opened."""
+    found: list[Tensor] = []
+    for operand in operands:
+        if isinstance(operand, Tensor):
+            found.append(operand)
+        elif isinstance(operand, tuple):
+            found.extend(tensors_in(cast("tuple[object, ...]", operand)))
+    return found
+
+
+def _is_weak(op: Operation, operands: Sequence[object]) -> bool:
+    tensors = tensors_in(operands) if op.elementwise else []
+    return bool(tensors) and all(t.weak for t in tensors)
+
+
+def _one_or_all(results: tuple[Tensor, ...]) -> Any:
+    return results[0] if len(results) == 1 else results
+
+
+class Eager:
+    """Every op runs at once on its NumPy meaning, after the same type rule as when traced."""
+
+    def apply(self, op: Operation, operands: tuple[Any, ...], attrs: Attrs) -> Any:
+        ready, attrs = op.prepare([as_operand(o) for o in operands], attrs)
+        for tensor in tensors_in(ready):
+            if tensor.is_traced:
+                raise leak(tensor)
+        types = op.infer(ready, attrs)
+        arrays = op.evaluate([_arrays(o) for o in ready], attrs, types)
+        weak = _is_weak(op, ready)
+        return _one_or_all(
+            tuple(Tensor.of_array(a, t, weak=weak) for a, t in zip(arrays, types, strict=True))
+        )
+
+
+EAGER = Eager()
+
+
+def _arrays(operand: Any) -> Any:
+    if isinstance(operand, Tensor):
+        return operand.numpy()
+    return tuple(map(_arrays, operand)) if isinstance(operand, tuple) else operand  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+
+
+def leak(tensor: Tensor) -> TraceError:
+    """The error for a traced tensor met outside the trace that it belongs to."""
+    origin = tensor.value.origin if tensor.value is not None else ""
+    return TraceError(
+        f"a traced value ({origin}, {tensor.type}) was used outside the function that it was"
+        " traced in",
+        fix="return it from the function instead of keeping it in a global, a closure or an object",
+    )
+
+
+class Recorder:
+    """Writes the program of one traced function.
+
+    ``on_parameter`` gives the name of the slot of a model's parameter, ``on_constant`` is told of
+    each array that becomes a constant. Instructions carry the user's current line, or ``where``
+    if that is given.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        on_parameter: Callable[[Parameter], str] | None = None,
+        on_constant: Callable[[Array], None] | None = None,
+        where: Location | None = None,
+    ) -> None:
+        self.name = name
+        self.where = where
+        self.params: list[Param] = []
+        self.body: list[Instruction] = []
+        self._on_parameter = on_parameter
+        self._on_constant = on_constant
+        self._slots: dict[int, Value] = {}  # by id of the parameter or array kept in _alive
+        self._alive: list[object] = []
+
+    def input(
+        self,
+        type: Type,
+        name: str,
+        *,
+        role: Role = "input",
+        donated: bool = False,
+        weak: bool = False,
+    ) -> Tensor:
+        """A new parameter of the program. Its name is made an identifier that is not yet taken."""
+        base = re.sub(r"\W+", "_", name).strip("_") or "x"
+        base = f"{base}_" if iskeyword(base) or not base.isidentifier() else base
+        taken = {p.name for p in self.params}
+        unique = next(n for n in chain([base], (f"{base}_{i}" for i in count(1))) if n not in taken)
+        param = Param(type, unique, role=role, donated=donated, origin=name)
+        self.params.append(param)
+        return Tensor.of_value(param, self, weak=weak)
+
+    def apply(self, op: Operation, operands: tuple[Any, ...], attrs: Attrs) -> Any:
+        ready, attrs = op.prepare([as_operand(o) for o in operands], attrs)
+        lifted = tuple(self.lift(o) for o in ready)
+        where = self.where or user_location()
+        line = f" at line {where.line}" if where else ""
+        results = tuple(
+            Value(type, f"result of {op.name}{line}") for type in op.infer(lifted, attrs)
+        )
+        self.body.append(Instruction(op, lifted, attrs, results, where))
+        weak = _is_weak(op, ready)
+        return _one_or_all(tuple(Tensor.of_value(r, self, weak=weak) for r in results))
+
+    def lift(self, operand: Any) -> Operand:
+        """``operand`` as this program can read it; parameters become slots, arrays constants."""
+        if isinstance(operand, tuple):
+            return tuple(self.lift(o) for o in cast("tuple[object, ...]", operand))
+        if not isinstance(operand, Tensor):
+            return operand
+        if operand.is_traced:
+            if operand.recorder is not self:
+                raise leak(operand)
+            return cast("Value", operand.value)
+        if isinstance(operand, Parameter) and self._on_parameter is not None:
+            if id(operand) not in self._slots:
+                slot = self.input(operand.type, self._on_parameter(operand), role="parameter")
+                self._remember(operand, cast("Value", slot.value))
+            return self._slots[id(operand)]
+        array = operand.numpy()
+        if id(array) not in self._slots:
+            if self._on_constant is not None:
+                self._on_constant(array)
+            constant = OPS["constant"]
+            value = Value(Type.of(array), "captured constant")
+            self.body.append(
+                Instruction(constant, (), {"value": array}, (value,), self.where or user_location())
+            )
+            self._remember(array, value)
+        return self._slots[id(array)]
+
+    def _remember(self, key: object, value: Value) -> None:
+        self._slots[id(key)] = value
+        self._alive.append(key)
+
+    def finish(self, results: Sequence[Tensor | Value]) -> Program:
+        """The program that returns ``results``."""
+        values = tuple(cast("Value", r if isinstance(r, Value) else self.lift(r)) for r in results)
+        return Program(self.name, tuple(self.params), tuple(self.body), values)

@@ -1,0 +1,320 @@
+"""How an op is declared: one decorated function, its signature the schema.
+
+Positional parameters are operands, keyword-only ones attributes. The body of a `primitive` is its
+type rule and ``@op.numpy`` gives its meaning; the body of a `composite` is its definition, from
+which type and meaning follow.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, ParamSpec, TypeVar, cast
+
+import numpy as np
+
+from gptrs.errors import ArgumentError, PtirError, user_location, user_traceback
+from gptrs.ir.dims import same_shape
+from gptrs.ir.dispatch import OPS, current, interpreter
+from gptrs.ir.interpreters import EAGER, Recorder, tensors_in
+from gptrs.ir.program import Attrs, Operation, Program, Value, attrs_key, key_of
+from gptrs.ir.tensor import Tensor
+from gptrs.ir.types import Array, Kind, Type, as_dtype, broadcast_shapes
+
+P = ParamSpec("P")
+R = TypeVar("R")
+_MEMO_LIMIT = 4096  # type rules are remembered; eager runs over many shapes must not pile up
+
+
+class Op(Operation, Generic[P, R]):
+    """One word of the vocabulary."""
+
+    def __init__(self, fn: Callable[..., Any]) -> None:
+        self.name = fn.__name__.rstrip("_")
+        self.__doc__ = fn.__doc__
+        self.__name__ = self.name
+        self.__module__ = fn.__module__
+        self.__signature__ = inspect.signature(fn)
+        if self.name in OPS:
+            raise ValueError(f"op {self.name!r} is defined twice")
+        OPS[self.name] = self
+        parameters = self.__signature__.parameters.values()
+        keyword = inspect.Parameter.KEYWORD_ONLY
+        self.operand_names = tuple(p.name for p in parameters if p.kind is not keyword)
+        self._operand_defaults = {p.name: p.default for p in parameters if p.kind is not keyword}
+        self.attr_defaults = {p.name: p.default for p in parameters if p.kind is keyword}
+        self._canonical: Callable[..., Attrs] | None = None
+        self._memo: dict[object, Any] = {}
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            operands, attrs = self._bind(args, kwargs)
+            return cast("R", (current() or EAGER).apply(self, operands, attrs))
+        except PtirError as error:
+            error.context.append(f"{self.name}({self._describe(args, kwargs)})")
+            error.where = error.where or user_location()
+            raise user_traceback(error) from None
+
+    def __repr__(self) -> str:
+        return f"ptir.{self.name}"
+
+    def canonical(self, fn: Callable[..., Attrs]) -> Callable[..., Attrs]:
+        """Decorate ``fn(*operands, **attrs)``, which returns the attributes in normal form."""
+        self._canonical = fn
+        return fn
+
+    def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], Attrs]:
+        """Operands in order, absent ones as their default, and the attributes that were given."""
+        try:
+            given = self.__signature__.bind(*args, **kwargs).arguments
+        except TypeError as error:
+            raise ArgumentError(
+                f"{self.name}: {error}", fix=f"call it as {self.name}{self.__signature__}"
+            ) from None
+        operands = tuple(given.get(n, self._operand_defaults[n]) for n in self.operand_names)
+        return operands, {n: given[n] for n in self.attr_defaults if n in given}
+
+    def prepare(self, operands: Sequence[Any], attrs: Attrs) -> tuple[tuple[Any, ...], Attrs]:
+        full = {n: _attribute(n, attrs.get(n, d)) for n, d in self.attr_defaults.items()}
+        if self._canonical is not None:
+            full = {**full, **self._canonical(*operands, **full)}
+        return tuple(operands), full
+
+    def _key(self, operands: Sequence[Any], attrs: Attrs) -> object:
+        return _types_key(operands), attrs_key(attrs)
+
+    def _remember(self, key: object, make: Callable[[], R]) -> R:
+        found = self._memo.get(key)
+        if found is None:
+            if len(self._memo) >= _MEMO_LIMIT:
+                self._memo.clear()
+            found = self._memo[key] = make()
+        return found
+
+    def _describe(self, args: Sequence[object], kwargs: dict[str, Any]) -> str:
+        named = [*zip(self.operand_names, args, strict=False), *kwargs.items()]
+        return ", ".join(f"{name}: {_describe(value)}" for name, value in named)
+
+
+class Primitive(Op[P, R]):
+    """An op with a type rule and a NumPy meaning."""
+
+    def __init__(self, fn: Callable[..., Any], *, arithmetic: bool = False) -> None:
+        super().__init__(fn)
+        self.rule = fn
+        self.arithmetic = arithmetic  # computes on elements, so narrow floats are widened
+        self.meaning: Callable[..., Any] | None = None
+
+    def numpy(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+        """Decorate the NumPy meaning: operands as arrays and scalars, the same attributes."""
+        self.meaning = fn
+        return fn
+
+    def infer(self, operands: Sequence[Any], attrs: Attrs) -> tuple[Type, ...]:
+        def make() -> Any:
+            types = self.rule(*map(_as_rule_operand, operands), **attrs)
+            return types if isinstance(types, tuple) else (types,)
+
+        return cast("tuple[Type, ...]", self._remember(self._key(operands, attrs), make))
+
+    def evaluate(
+        self, operands: Sequence[Any], attrs: Attrs, types: tuple[Type, ...]
+    ) -> tuple[Array, ...]:
+        assert self.meaning is not None, f"{self.name} has no NumPy meaning"
+        if self.arithmetic:
+            operands = [_widen(operand) for operand in operands]
+        with np.errstate(all="ignore"):
+            results = self.meaning(*operands, **attrs)
+        several = results if isinstance(results, tuple) else (results,)
+        return tuple(map(_rounded, cast("tuple[Any, ...]", several), types))
+
+
+class Elementwise(Primitive[P, R]):
+    """A primitive that works element by element; its operands are broadcast to one shape.
+
+    With ``predicate`` the first operand is a mask and keeps its own dtype.
+    """
+
+    elementwise = True
+
+    def __init__(
+        self, fn: Callable[..., Any], *, commutative: bool = False, predicate: bool = False
+    ) -> None:
+        super().__init__(fn, arithmetic=True)
+        self.commutative = commutative
+        self.predicate = predicate
+
+    def prepare(self, operands: Sequence[Any], attrs: Attrs) -> tuple[tuple[Any, ...], Attrs]:
+        ready, attrs = super().prepare(operands, attrs)
+        first = int(self.predicate)
+        ready = (*ready[:first], *_settle_weak(ready[first:]))
+        tensors = tensors_in(ready)
+        if not tensors:
+            raise ArgumentError(f"{self.name} needs at least one Tensor among its operands")
+        shape = broadcast_shapes(*(t.shape for t in tensors))
+        return tuple(
+            OPS["broadcast_to"](o, shape=shape)
+            if isinstance(o, Tensor) and not same_shape(o.shape, shape)
+            else o
+            for o in ready
+        ), attrs
+
+
+class Composite(Op[P, R]):
+    """An op that is defined by other ops. In a program it is one instruction."""
+
+    def __init__(self, fn: Callable[..., Any]) -> None:
+        super().__init__(fn)
+        self.body = fn
+
+    def definition(self, operands: Sequence[Any], attrs: Attrs) -> Program:
+        """The program of the body for operands of these types, remembered."""
+
+        def make() -> Any:
+            recorder = Recorder(self.name)
+
+            def enter(operand: Any, name: str) -> Any:
+                if isinstance(operand, tuple):
+                    parts = cast("tuple[Any, ...]", operand)
+                    return tuple(enter(part, f"{name}_{i}") for i, part in enumerate(parts))
+                if isinstance(operand, Tensor | Value | Type):
+                    return recorder.input(_type_of(operand), name)
+                return operand
+
+            inputs = [enter(o, n) for o, n in zip(operands, self.operand_names, strict=True)]
+            with interpreter(recorder):
+                result = self.body(*inputs, **attrs)
+            return recorder.finish(result if isinstance(result, tuple) else (result,))
+
+        return cast("Program", self._remember(self._key(operands, attrs), make))
+
+    def infer(self, operands: Sequence[Any], attrs: Attrs) -> tuple[Type, ...]:
+        return tuple(r.type for r in self.definition(operands, attrs).results)
+
+    def evaluate(
+        self, operands: Sequence[Any], attrs: Attrs, types: tuple[Type, ...]
+    ) -> tuple[Array, ...]:
+        with interpreter(None):
+            result = self.body(*map(_as_tensor, operands), **attrs)
+        return tuple(t.numpy() for t in (result if isinstance(result, tuple) else (result,)))
+
+
+def primitive(fn: Callable[P, Type]) -> Primitive[P, Tensor]:
+    """Declare an op that moves elements without computing on them; the body is its type rule."""
+    return Primitive(fn)
+
+
+def arithmetic(fn: Callable[P, Type]) -> Primitive[P, Tensor]:
+    """Declare an op that computes; narrow floats reach its meaning as f32 and are rounded once."""
+    return Primitive(fn, arithmetic=True)
+
+
+def elementwise(
+    *, predicate: bool = False
+) -> Callable[[Callable[P, Type]], Elementwise[P, Tensor]]:
+    """Declare an op that works element by element; the body is its type rule."""
+    return lambda fn: Elementwise(fn, predicate=predicate)
+
+
+def composite(fn: Callable[P, R]) -> Composite[P, R]:
+    """Declare an op by its definition over other ops."""
+    return Composite(fn)
+
+
+_RANK: dict[Kind, int] = {"bool": 0, "int": 1, "uint": 1, "float": 2, "complex": 3}
+
+
+def _settle_weak(operands: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Tensors that came from Python scalars take the dtype of the others, where it can hold them."""
+    tensors = tensors_in(operands)
+    if not any(t.weak for t in tensors):
+        return operands
+    leading = [t for t in tensors if not t.weak] or tensors
+    dtype = max((t.dtype for t in leading), key=lambda dtype: _RANK[dtype.kind])
+    return tuple(
+        OPS["cast"](o, dtype=dtype)
+        if isinstance(o, Tensor)
+        and o.weak
+        and o.dtype is not dtype
+        and _RANK[o.dtype.kind] <= _RANK[dtype.kind]
+        else o
+        for o in operands
+    )
+
+
+def _attribute(name: str, value: Any) -> Any:
+    """An attribute in plain Python: no lists, no NumPy scalars, dtypes as `DType`."""
+    if isinstance(value, Tensor):
+        raise ArgumentError(
+            f"attribute {name} must be known while tracing, found a Tensor ({value.type})",
+            fix="pass a Python number, or make the argument static with static_argnames",
+        )
+    if value is None or isinstance(value, np.ndarray | Program):
+        return value
+    if name.endswith("dtype"):
+        return as_dtype(value)
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, tuple | list):
+        return tuple(_attribute(name, v) for v in cast("Sequence[Any]", value))
+    return value
+
+
+def _type_of(operand: Tensor | Value | Type) -> Type:
+    return operand if isinstance(operand, Type) else operand.type
+
+
+def _types_key(operand: Any) -> object:
+    if isinstance(operand, Tensor | Value | Type):
+        return _type_of(operand)
+    if isinstance(operand, tuple | list):
+        return tuple(map(_types_key, cast("Sequence[Any]", operand)))
+    return key_of(operand)
+
+
+def _as_rule_operand(operand: Any) -> Any:
+    """What a type rule sees: a Tensor that knows its type only."""
+    if isinstance(operand, Tensor | Value | Type):
+        return Tensor.of_value(Value(_type_of(operand)))
+    return tuple(map(_as_rule_operand, operand)) if isinstance(operand, tuple) else operand  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+
+
+def _as_tensor(operand: Any) -> Any:
+    if isinstance(operand, np.ndarray):
+        return Tensor.of_array(operand)
+    return tuple(map(_as_tensor, operand)) if isinstance(operand, tuple) else operand  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+
+
+def _widen(operand: Any) -> Any:
+    """Narrow floats as f32, 4-bit integers as 8-bit ones; everything else as it is."""
+    if isinstance(operand, np.ndarray):
+        dtype = as_dtype(operand.dtype)
+        if dtype.compute is not dtype:
+            return operand.astype(dtype.compute.numpy)
+        if dtype.bits == 4:
+            return operand.astype(np.int8 if dtype.kind == "int" else np.uint8)
+        return operand
+    return tuple(map(_widen, operand)) if isinstance(operand, tuple) else operand  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+
+
+def _rounded(result: Any, type: Type) -> Array:
+    array = np.asarray(result)
+    if array.dtype == type.dtype.numpy:
+        return array
+    if type.dtype.bits == 4:  # wraps, as all integer arithmetic does
+        low = array.astype(np.int8) & 15
+        array = np.where(low > 7, low - 16, low) if type.dtype.kind == "int" else low
+    with np.errstate(all="ignore"):
+        return array.astype(type.dtype.numpy)
+
+
+def _describe(value: object) -> str:
+    if isinstance(value, Tensor):
+        origin = value.value.origin if value.value is not None else getattr(value, "name", "")
+        return f"{value.type}{f' ({origin})' if origin else ''}"
+    if isinstance(value, np.ndarray):
+        return str(Type.of(cast("Array", value)))
+    if isinstance(value, tuple | list):
+        return f"({', '.join(map(_describe, cast('Sequence[object]', value)))})"
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,0 +1,253 @@
+"""The operators and methods of tensors, and of the holes in rewrite patterns: calls to ops."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from gptrs.errors import ArgumentError, DTypeError, ShapeError
+from gptrs.ir.dims import Dim, DimLike
+from gptrs.ir.dispatch import OPS
+from gptrs.ir.indexing import index
+from gptrs.ir.types import normal_axis
+
+if TYPE_CHECKING:
+    from gptrs.ir.tensor import Tensor
+
+Axes = int | tuple[int, ...] | None
+
+
+class Operators:
+    """Arithmetic, comparison, indexing and shape methods in terms of `OPS`."""
+
+    __slots__ = ()
+    __array_ufunc__ = None  # array + tensor asks the tensor
+    __array_priority__ = 1000
+
+    if TYPE_CHECKING:
+        shape: tuple[DimLike, ...]
+        dtype: Any
+        ndim: int
+
+    def __add__(self, other: Any) -> Tensor:
+        return OPS["add"](self, other)
+
+    def __radd__(self, other: Any) -> Tensor:
+        return OPS["add"](other, self)
+
+    def __sub__(self, other: Any) -> Tensor:
+        return OPS["sub"](self, other)
+
+    def __rsub__(self, other: Any) -> Tensor:
+        return OPS["sub"](other, self)
+
+    def __mul__(self, other: Any) -> Tensor:
+        return OPS["mul"](self, other)
+
+    def __rmul__(self, other: Any) -> Tensor:
+        return OPS["mul"](other, self)
+
+    def __truediv__(self, other: Any) -> Tensor:
+        return _true_divide(self, other, self)
+
+    def __rtruediv__(self, other: Any) -> Tensor:
+        return _true_divide(other, self, self)
+
+    def __floordiv__(self, other: Any) -> Tensor:
+        return _floor_divide(self, other, self)
+
+    def __rfloordiv__(self, other: Any) -> Tensor:
+        return _floor_divide(other, self, self)
+
+    def __mod__(self, other: Any) -> Tensor:
+        return OPS["remainder"](self, other)
+
+    def __rmod__(self, other: Any) -> Tensor:
+        return OPS["remainder"](other, self)
+
+    def __pow__(self, other: Any) -> Tensor:
+        return OPS["pow"](self, other)
+
+    def __rpow__(self, other: Any) -> Tensor:
+        return OPS["pow"](other, self)
+
+    def __matmul__(self, other: Any) -> Tensor:
+        return OPS["matmul"](self, other)
+
+    def __rmatmul__(self, other: Any) -> Tensor:
+        return OPS["matmul"](other, self)
+
+    def __neg__(self) -> Tensor:
+        return OPS["neg"](self)
+
+    def __pos__(self) -> Any:
+        return self
+
+    def __abs__(self) -> Tensor:
+        return OPS["abs"](self)
+
+    def __and__(self, other: Any) -> Tensor:
+        return _logical("and", self, other, self)
+
+    def __rand__(self, other: Any) -> Tensor:
+        return _logical("and", other, self, self)
+
+    def __or__(self, other: Any) -> Tensor:
+        return _logical("or", self, other, self)
+
+    def __ror__(self, other: Any) -> Tensor:
+        return _logical("or", other, self, self)
+
+    def __xor__(self, other: Any) -> Tensor:
+        if self.dtype.is_bool:
+            return OPS["not_equal"](self, other)
+        return OPS["bit_xor"](self, other)
+
+    __rxor__ = __xor__
+
+    def __invert__(self) -> Tensor:
+        return OPS["logical_not" if self.dtype.is_bool else "bit_not"](self)
+
+    def __lshift__(self, other: Any) -> Tensor:
+        return OPS["shift_left"](self, other)
+
+    def __rshift__(self, other: Any) -> Tensor:
+        return OPS["shift_right"](self, other)
+
+    def __lt__(self, other: Any) -> Tensor:
+        return OPS["less"](self, other)
+
+    def __le__(self, other: Any) -> Tensor:
+        return OPS["less_equal"](self, other)
+
+    def __gt__(self, other: Any) -> Tensor:
+        return OPS["greater"](self, other)
+
+    def __ge__(self, other: Any) -> Tensor:
+        return OPS["greater_equal"](self, other)
+
+    def __eq__(self, other: object) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return OPS["equal"](self, other)
+
+    def __ne__(self, other: object) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return OPS["not_equal"](self, other)
+
+    __hash__ = object.__hash__
+
+    def __getitem__(self, key: Any) -> Tensor:
+        return index(self, key)
+
+    @property
+    def T(self) -> Tensor:  # noqa: N802 - NumPy's and torch's name
+        """The last two axes exchanged."""
+        if self.ndim < 2:
+            raise ShapeError(f".T needs at least 2 axes, this has {self.ndim}")
+        return self.transpose(-2, -1)
+
+    def reshape(self, *shape: DimLike | Sequence[DimLike]) -> Tensor:
+        """The same elements in another shape; one dimension may be -1."""
+        return OPS["reshape"](self, shape=_spread(shape))
+
+    def permute(self, *axes: int | Sequence[int]) -> Tensor:
+        """All axes in another order: axis ``i`` of the result is axis ``axes[i]``."""
+        return OPS["transpose"](self, perm=_spread(axes))
+
+    def transpose(self, *axes: int | Sequence[int]) -> Tensor:
+        """Two axes exchanged, as in torch; or all axes in another order, as in NumPy."""
+        order = _spread(axes) or tuple(reversed(range(self.ndim)))
+        if len(order) == 2 and self.ndim != 2:
+            a, b = (normal_axis(int(axis), self.ndim) for axis in order)
+            order = list(range(self.ndim))
+            order[a], order[b] = b, a
+        elif len(order) == 2 and {int(axis) % 2 for axis in order} == {0, 1}:
+            order = (1, 0)  # exchanging the two axes of a matrix, whichever is named first
+        return OPS["transpose"](self, perm=tuple(order))
+
+    def squeeze(self, axis: Axes = None) -> Tensor:
+        """Without the axes of extent 1: all of them, or the ones named."""
+        if axis is None:
+            drop = {i for i, n in enumerate(self.shape) if not isinstance(n, Dim) and n == 1}
+        else:
+            axes = (axis,) if isinstance(axis, int) else axis
+            drop = {normal_axis(a, self.ndim) for a in axes}
+        for i in drop:
+            if isinstance(self.shape[i], Dim) or self.shape[i] != 1:
+                raise ShapeError(f"squeeze: axis {i} has extent {self.shape[i]}, expected 1")
+        return self.reshape([n for i, n in enumerate(self.shape) if i not in drop])
+
+    def unsqueeze(self, axis: int) -> Tensor:
+        """With an axis of extent 1 put in at ``axis``."""
+        at = normal_axis(axis, self.ndim + 1)
+        return self.reshape([*self.shape[:at], 1, *self.shape[at:]])
+
+    def split(self, size: int | Sequence[int], axis: int = 0) -> list[Tensor]:
+        """Pieces along ``axis``: of ``size`` each (the last may be smaller), or of given sizes."""
+        at = normal_axis(axis, self.ndim)
+        extent = self.shape[at]
+        if isinstance(size, int):
+            if isinstance(extent, Dim) or size < 1:
+                raise ShapeError(f"split: cannot cut extent {extent} into pieces of {size}")
+            sizes: Sequence[int] = [min(size, extent - i) for i in range(0, extent, size)]
+        else:
+            sizes = size
+        if isinstance(extent, Dim) or sum(sizes) != extent or min(sizes, default=0) < 0:
+            raise ShapeError(f"split: sizes {list(sizes)} do not add up to extent {extent}")
+        pieces: list[Tensor] = []
+        first = 0
+        for part in sizes:
+            keys = [slice(None)] * at + [slice(first, first + part)]
+            pieces.append(self[tuple(keys)])
+            first += part
+        return pieces
+
+    def astype(self, dtype: object) -> Tensor:
+        """The elements converted to ``dtype``, as `cast` does it."""
+        return OPS["cast"](self, dtype=dtype)
+
+    def sum(self, axis: Axes = None, keepdims: bool = False) -> Tensor:
+        """Sum over ``axis`` (all axes when None)."""
+        return OPS["reduce_sum"](self, axes=axis, keepdims=keepdims)
+
+    def mean(self, axis: Axes = None, keepdims: bool = False) -> Tensor:
+        """Mean over ``axis`` (all axes when None)."""
+        return OPS["mean"](self, axes=axis, keepdims=keepdims)
+
+    def max(self, axis: Axes = None, keepdims: bool = False) -> Tensor:
+        """Greatest element along ``axis`` (all axes when None)."""
+        return OPS["reduce_max"](self, axes=axis, keepdims=keepdims)
+
+    def min(self, axis: Axes = None, keepdims: bool = False) -> Tensor:
+        """Least element along ``axis`` (all axes when None)."""
+        return OPS["reduce_min"](self, axes=axis, keepdims=keepdims)
+
+
+def _spread(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """``f(1, 2)`` and ``f((1, 2))`` mean the same."""
+    if len(values) == 1 and isinstance(values[0], tuple | list):
+        return tuple(values[0])  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    return values
+
+
+def _true_divide(left: Any, right: Any, self: Operators) -> Tensor:
+    if self.dtype.is_integer:
+        raise DTypeError(
+            f"/ needs floating operands, found {self.dtype}",
+            fix="x // y divides integers; ptir.cast(x, dtype='f32') / y divides as floats",
+        )
+    return OPS["div"](left, right)
+
+
+def _floor_divide(left: Any, right: Any, self: Operators) -> Tensor:
+    quotient = OPS["div"](left, right)
+    return OPS["floor"](quotient) if self.dtype.is_float else quotient
+
+
+def _logical(name: str, left: Any, right: Any, self: Operators) -> Tensor:
+    return OPS[f"{'logical' if self.dtype.is_bool else 'bit'}_{name}"](left, right)
+
+
+def stack(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
+    """Tensors of one shape, one after the other along a new axis."""
+    if not tensors:
+        raise ArgumentError("stack: there is no tensor to stack")
+    return OPS["concat"](tuple(t.unsqueeze(axis) for t in tensors), axis=axis)

@@ -1,0 +1,23 @@
+"""The vocabulary. Importing this package fills `gptrs.ir.dispatch.OPS`."""
+
+from gptrs.ir.ops import (
+    composite,
+    contract,
+    dynamic,
+    elementwise,
+    index,
+    literal,
+    reduce,
+    shape,
+)
+
+__all__ = [
+    "composite",
+    "contract",
+    "dynamic",
+    "elementwise",
+    "index",
+    "literal",
+    "reduce",
+    "shape",
+]

@@ -1,0 +1,282 @@
+"""Ops that are defined by other ops. They stay whole in a program until a backend declines them.
+
+Narrow floats are computed in f32 and rounded once, at the end.
+"""
+
+from __future__ import annotations
+
+import math
+
+from gptrs.errors import ArgumentError, ShapeError
+from gptrs.ir.dims import DimLike, same
+from gptrs.ir.op import composite
+from gptrs.ir.ops.contract import dot_general
+from gptrs.ir.ops.elementwise import (
+    cast,
+    erf,
+    exp,
+    log,
+    logical_and,
+    maximum,
+    reciprocal,
+    rsqrt,
+    select,
+    tanh,
+)
+from gptrs.ir.ops.index import take
+from gptrs.ir.ops.literal import iota
+from gptrs.ir.ops.reduce import Axes, reduce_max, reduce_sum
+from gptrs.ir.ops.shape import broadcast_to
+from gptrs.ir.tensor import Tensor
+from gptrs.ir.types import broadcast_shapes, normal_axes, normal_axis
+
+
+def _wide(x: Tensor) -> Tensor:
+    """``x`` in the dtype that arithmetic on it runs in."""
+    return x if x.dtype.compute is x.dtype else cast(x, dtype=x.dtype.compute)
+
+
+def _narrow(y: Tensor, x: Tensor) -> Tensor:
+    """``y`` in the dtype of ``x``."""
+    return y if y.dtype is x.dtype else cast(y, dtype=x.dtype)
+
+
+def _count(x: Tensor, axes: Axes) -> DimLike:
+    count: DimLike = 1
+    for axis in normal_axes(axes, x.ndim):
+        count = count * x.shape[axis]
+    return count
+
+
+@composite
+def matmul(x: Tensor, y: Tensor) -> Tensor:
+    """The matrix product over the last axis of x [..., M, K] and y [..., K, N].
+
+    Leading axes broadcast; an operand of rank 1 is a row on the left, a column on the right.
+    """
+    if x.ndim == 0 or y.ndim == 0:
+        raise ShapeError("an operand has rank 0", fix="x * y multiplies by a scalar")
+    if y.ndim <= 2:
+        return dot_general(x, y, contract_lhs=(-1,), contract_rhs=(0,))
+    if x.ndim == 1:
+        return matmul(x.unsqueeze(0), y).squeeze(-2)
+    batch = broadcast_shapes(x.shape[:-2], y.shape[:-2])
+    x = broadcast_to(x, shape=(*batch, *x.shape[-2:]))
+    y = broadcast_to(y, shape=(*batch, *y.shape[-2:]))
+    axes = tuple(range(len(batch)))
+    return dot_general(x, y, batch_lhs=axes, batch_rhs=axes, contract_lhs=(-1,), contract_rhs=(-2,))
+
+
+@composite
+def linear(
+    x: Tensor, weight: Tensor, bias: Tensor | None = None, *, transposed: bool = False
+) -> Tensor:
+    """x [..., in] · weightᵀ + bias [out], with weight [out, in] as in torch.
+
+    ``transposed``: the weight is stored as [in, out].
+    """
+    if weight.ndim != 2:
+        raise ShapeError(f"weight has rank {weight.ndim}, expected 2")
+    y = dot_general(x, weight, contract_lhs=(-1,), contract_rhs=(0 if transposed else 1,))
+    return y if bias is None else y + bias
+
+
+@composite
+def mean(x: Tensor, *, axes: Axes = None, keepdims: bool = False) -> Tensor:
+    """Σx / n over ``axes``; NaN over nothing."""
+    wide = _wide(x)
+    total = reduce_sum(wide, axes=axes, keepdims=keepdims)
+    return _narrow(total / _count(x, axes), x)
+
+
+@composite
+def var(x: Tensor, *, axes: Axes = None, keepdims: bool = False, correction: int = 0) -> Tensor:
+    """Σ(x − mean x)² / (n − correction) over ``axes``."""
+    wide = _wide(x)
+    centred = wide - mean(wide, axes=axes, keepdims=True)
+    total = reduce_sum(centred * centred, axes=axes, keepdims=keepdims)
+    return _narrow(total / (_count(x, axes) - correction), x)
+
+
+@composite
+def softmax(x: Tensor, *, axis: int = -1) -> Tensor:
+    """exp(x − max x) / Σ exp(x − max x) along ``axis``."""
+    wide = _wide(x)
+    e = exp(wide - reduce_max(wide, axes=axis, keepdims=True))
+    return _narrow(e / reduce_sum(e, axes=axis, keepdims=True), x)
+
+
+@composite
+def log_softmax(x: Tensor, *, axis: int = -1) -> Tensor:
+    """x − max x − log Σ exp(x − max x) along ``axis``."""
+    wide = _wide(x)
+    centred = wide - reduce_max(wide, axes=axis, keepdims=True)
+    return _narrow(centred - log(reduce_sum(exp(centred), axes=axis, keepdims=True)), x)
+
+
+@composite
+def layer_norm(
+    x: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, *, eps: float = 1e-5
+) -> Tensor:
+    """(x − mean x) / √(var x + eps) · weight + bias over the last axis."""
+    normal_axis(-1, x.ndim)
+    wide = _wide(x)
+    centred = wide - mean(wide, axes=-1, keepdims=True)
+    y = centred * rsqrt(mean(centred * centred, axes=-1, keepdims=True) + eps)
+    if weight is not None:
+        y = y * _wide(weight)
+    if bias is not None:
+        y = y + _wide(bias)
+    return _narrow(y, x)
+
+
+@composite
+def sigmoid(x: Tensor) -> Tensor:
+    """1 / (1 + e⁻ˣ)."""
+    return _narrow(reciprocal(exp(-_wide(x)) + 1.0), x)
+
+
+@composite
+def relu(x: Tensor) -> Tensor:
+    """max(x, 0)."""
+    return maximum(x, 0)
+
+
+@composite
+def silu(x: Tensor) -> Tensor:
+    """x · sigmoid(x)."""
+    wide = _wide(x)
+    return _narrow(wide * sigmoid(wide), x)
+
+
+@composite
+def gelu(x: Tensor) -> Tensor:
+    """x · Φ(x) = ½ x (1 + erf(x/√2)). Source: Hendrycks and Gimpel, arXiv:1606.08415."""
+    wide = _wide(x)
+    return _narrow(wide * 0.5 * (erf(wide * math.sqrt(0.5)) + 1.0), x)
+
+
+@composite
+def gelu_tanh(x: Tensor) -> Tensor:
+    """½ x (1 + tanh(√(2/π) (x + 0.044715 x³))), the approximation in arXiv:1606.08415."""
+    wide = _wide(x)
+    inner = (wide + wide * wide * wide * 0.044715) * math.sqrt(2 / math.pi)
+    return _narrow(wide * 0.5 * (tanh(inner) + 1.0), x)
+
+
+@composite
+def gelu_quick(x: Tensor) -> Tensor:
+    """x · sigmoid(1.702 x), the other approximation in arXiv:1606.08415."""
+    wide = _wide(x)
+    return _narrow(wide * sigmoid(wide * 1.702), x)
+
+
+@composite
+def embedding(weight: Tensor, ids: Tensor) -> Tensor:
+    """Rows of ``weight`` [vocabulary, width] for integer ``ids`` of any shape."""
+    return take(weight, ids)
+
+
+@composite
+def attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    kv_start: Tensor | None = None,
+    kv_len: Tensor | None = None,
+    *,
+    causal: bool = False,
+    scale: float | None = None,
+    window: int | None = None,
+) -> Tensor:
+    """softmax(q·kᵀ·scale + mask)·v over keys, in f32. Source: arXiv:1706.03762.
+
+    q [B, H, S, D], k and v [B, G, T, D] with H a multiple of G (query heads share keys in groups);
+    the result is [B, H, S, D]. Row b sees the keys kv_start[b] ≤ t < kv_len[b] (integers [B]; all
+    keys where absent). The last query stands at the last key seen: query i has position
+    kv_len[b] − S + i; ``causal`` hides keys after it, ``window`` keys ``window`` or more before
+    it. A query that sees no key gives 0. ``scale`` is 1/√D unless given.
+    """
+    if not q.ndim == k.ndim == v.ndim == 4:
+        raise ShapeError(f"q, k and v have ranks {q.ndim}, {k.ndim} and {v.ndim}, expected 4")
+    batch, heads, queries, depth = q.shape
+    groups, keys = k.shape[1], k.shape[2]
+    if not same(heads % groups, 0):
+        raise ShapeError(f"{heads} query heads cannot share {groups} key heads evenly")
+    if window is not None and window < 1:
+        raise ArgumentError(f"window is {window}, expected at least 1")
+    if scale is None:
+        if not isinstance(depth, int):
+            raise ShapeError(f"the head size {depth} is symbolic", fix="give `scale`")
+        scale = 1 / math.sqrt(depth)
+    grouped = q.reshape(batch, groups, heads // groups, queries, depth)
+    scores = (
+        dot_general(
+            grouped,
+            k,
+            batch_lhs=(0, 1),
+            batch_rhs=(0, 1),
+            contract_lhs=(-1,),
+            contract_rhs=(-1,),
+            accum_dtype=q.dtype.compute,
+        )
+        * scale
+    )
+    mask = _visible(queries, keys, kv_start, kv_len, causal=causal, window=window)
+    if mask is not None:
+        scores = select(mask, scores, -math.inf)
+    # A row that sees nothing has maximum −∞; 0 in its place gives exp(−∞) = 0 and not NaN. A row
+    # that sees something has a sum of at least exp(0) = 1, so the maximum changes no other row.
+    top = reduce_max(scores, axes=-1, keepdims=True)
+    if mask is not None:
+        top = select(top == -math.inf, 0.0, top)
+    e = exp(scores - top)
+    weights = e / maximum(reduce_sum(e, axes=-1, keepdims=True), 1.0)
+    result = dot_general(
+        weights,
+        _wide(v),
+        batch_lhs=(0, 1),
+        batch_rhs=(0, 1),
+        contract_lhs=(-1,),
+        contract_rhs=(-2,),
+    )
+    return _narrow(result.reshape(batch, heads, queries, v.shape[-1]), q)
+
+
+def _visible(
+    queries: DimLike,
+    keys: DimLike,
+    kv_start: Tensor | None,
+    kv_len: Tensor | None,
+    *,
+    causal: bool,
+    window: int | None,
+) -> Tensor | None:
+    """Which keys each query sees, [B or 1, 1, 1, queries or 1, keys]; None when all see all."""
+    key = iota(shape=(1, 1, 1, 1, keys), axis=-1)
+    conditions: list[Tensor] = []
+    end: Tensor | DimLike = keys
+    if kv_start is not None:
+        conditions.append(key >= _per_row(kv_start, key))
+    if kv_len is not None:
+        end = _per_row(kv_len, key)
+        conditions.append(key < end)
+    if causal or window is not None:
+        query = iota(shape=(1, 1, 1, queries, 1), axis=-2) + (end - queries)
+        if causal:
+            conditions.append(key <= query)
+        if window is not None:
+            conditions.append(key > query - window)
+    if not conditions:
+        return None
+    mask = conditions[0]
+    for condition in conditions[1:]:
+        mask = logical_and(mask, condition)
+    return mask
+
+
+def _per_row(x: Tensor, like: Tensor) -> Tensor:
+    """Integers [B] as [B, 1, 1, 1, 1]."""
+    if x.ndim != 1 or not x.dtype.is_integer:
+        raise ShapeError(f"kv_start and kv_len are integers of shape [batch], found {x.type}")
+    return cast(x, dtype=like.dtype).reshape(x.shape[0], 1, 1, 1, 1)

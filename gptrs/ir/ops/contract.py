@@ -1,0 +1,108 @@
+"""The sum of products over shared axes."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from gptrs.errors import ShapeError
+from gptrs.ir.checks import one_dtype, require
+from gptrs.ir.dims import same
+from gptrs.ir.op import arithmetic
+from gptrs.ir.program import Attrs
+from gptrs.ir.tensor import Tensor
+from gptrs.ir.types import Array, DType, Type, dim_text, normal_axis
+
+Axes = tuple[int, ...]
+
+
+@arithmetic
+def dot_general(
+    lhs: Tensor,
+    rhs: Tensor,
+    *,
+    batch_lhs: Axes = (),
+    batch_rhs: Axes = (),
+    contract_lhs: Axes,
+    contract_rhs: Axes,
+    accum_dtype: DType | None = None,
+    out_dtype: DType | None = None,
+) -> Type:
+    """Σ lhs·rhs over the contracted axes, for each position of the batch axes.
+
+    The result has the batch axes, the remaining axes of ``lhs``, then those of ``rhs``. Narrow
+    floats are accumulated in f32; the result has the operands' dtype unless told otherwise.
+    """
+    require(lhs, "int", "uint", "float", "complex")
+    dtype = out_dtype or accum_dtype or one_dtype(lhs, rhs)
+    one_dtype(lhs, rhs)
+    for what, left, right in (
+        ("batch", batch_lhs, batch_rhs),
+        ("contracted", contract_lhs, contract_rhs),
+    ):
+        if len(left) != len(right):
+            raise ShapeError(f"{what} axes {left} and {right} differ in number")
+        for i, j in zip(left, right, strict=True):
+            if not same(lhs.shape[i], rhs.shape[j]):
+                raise ShapeError(
+                    f"{what} axes differ: axis {i} of lhs has extent {dim_text(lhs.shape[i])},"
+                    f" axis {j} of rhs {dim_text(rhs.shape[j])}",
+                    fix="transpose one of them, or check the order of the operands",
+                )
+    for used, name in ((batch_lhs + contract_lhs, "lhs"), (batch_rhs + contract_rhs, "rhs")):
+        if len(set(used)) != len(used):
+            raise ShapeError(f"axes {used} of {name} name an axis twice")
+    batch = [lhs.shape[i] for i in batch_lhs]
+    left_rest = [n for i, n in enumerate(lhs.shape) if i not in batch_lhs + contract_lhs]
+    right_rest = [n for i, n in enumerate(rhs.shape) if i not in batch_rhs + contract_rhs]
+    return Type((*batch, *left_rest, *right_rest), dtype)
+
+
+@dot_general.canonical
+def _(
+    lhs: Tensor,
+    rhs: Tensor,
+    *,
+    batch_lhs: Axes,
+    batch_rhs: Axes,
+    contract_lhs: Axes,
+    contract_rhs: Axes,
+    **_: object,
+) -> Attrs:
+    return {
+        "batch_lhs": tuple(normal_axis(i, lhs.ndim) for i in batch_lhs),
+        "batch_rhs": tuple(normal_axis(i, rhs.ndim) for i in batch_rhs),
+        "contract_lhs": tuple(normal_axis(i, lhs.ndim) for i in contract_lhs),
+        "contract_rhs": tuple(normal_axis(i, rhs.ndim) for i in contract_rhs),
+    }
+
+
+@dot_general.numpy
+def _(
+    lhs: Array,
+    rhs: Array,
+    *,
+    batch_lhs: Axes,
+    batch_rhs: Axes,
+    contract_lhs: Axes,
+    contract_rhs: Axes,
+    accum_dtype: DType | None,
+    out_dtype: DType | None,
+) -> Array:
+    if accum_dtype is not None:
+        lhs = lhs.astype(accum_dtype.compute.numpy, copy=False)
+        rhs = rhs.astype(accum_dtype.compute.numpy, copy=False)
+    left_rest = tuple(i for i in range(lhs.ndim) if i not in batch_lhs + contract_lhs)
+    right_rest = tuple(i for i in range(rhs.ndim) if i not in batch_rhs + contract_rhs)
+    batch = [lhs.shape[i] for i in batch_lhs]
+    depth = math.prod(lhs.shape[i] for i in contract_lhs)
+    rows = [lhs.shape[i] for i in left_rest]
+    columns = [rhs.shape[i] for i in right_rest]
+    left = lhs.transpose(batch_lhs + left_rest + contract_lhs)
+    right = rhs.transpose(batch_rhs + contract_rhs + right_rest)
+    result = np.matmul(
+        left.reshape(*batch, math.prod(rows), depth),
+        right.reshape(*batch, depth, math.prod(columns)),
+    )
+    return result.reshape(*batch, *rows, *columns)

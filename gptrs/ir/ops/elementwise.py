@@ -1,0 +1,237 @@
+"""Ops that work element by element: unary, binary, compare, choose, convert."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gptrs.errors import DTypeError, ElementError
+from gptrs.ir.checks import one_dtype, one_shape, require
+from gptrs.ir.op import Elementwise, elementwise
+from gptrs.ir.program import Scalar
+from gptrs.ir.tensor import Tensor
+from gptrs.ir.types import Array, DType, Kind, Type, as_dtype
+
+Number = Tensor | Scalar
+
+REAL: tuple[Kind, ...] = ("int", "uint", "float")
+NUMERIC: tuple[Kind, ...] = (*REAL, "complex")
+FLOATING: tuple[Kind, ...] = ("float", "complex")
+BITS: tuple[Kind, ...] = ("int", "uint")
+
+
+def _unary(
+    name: str, doc: str, meaning: Callable[..., Any], kinds: tuple[Kind, ...], result: str = ""
+) -> Elementwise[[Tensor], Tensor]:
+    def rule(x: Tensor) -> Type:
+        require(x, *kinds)
+        return x.type.with_dtype(as_dtype(result)) if result else x.type
+
+    rule.__name__, rule.__doc__, rule.__module__ = name, doc, __name__
+    op: Elementwise[[Tensor], Tensor] = Elementwise(rule)
+    op.numpy(meaning)
+    return op
+
+
+def _binary(
+    name: str,
+    doc: str,
+    meaning: Callable[..., Any],
+    kinds: tuple[Kind, ...],
+    *,
+    commutative: bool = False,
+    result: str = "",
+) -> Elementwise[[Number, Number], Tensor]:
+    def rule(x: Number, y: Number) -> Type:
+        dtype = one_dtype(x, y)
+        for operand in (x, y):
+            if isinstance(operand, Tensor):
+                require(operand, *kinds)
+        return Type(one_shape(x, y), as_dtype(result) if result else dtype)
+
+    rule.__name__, rule.__doc__, rule.__module__ = name, doc, __name__
+    op: Elementwise[[Number, Number], Tensor] = Elementwise(rule, commutative=commutative)
+    op.numpy(meaning)
+    return op
+
+
+def _erf(x: Array) -> Array:
+    if np.iscomplexobj(x):
+        raise DTypeError("erf of complex numbers is not defined")
+    return np.frompyfunc(math.erf, 1, 1)(x).astype(x.dtype)
+
+
+def _reciprocal(x: Array) -> Array:
+    return x.dtype.type(1) / x
+
+
+def _check_divisor(divisor: Any) -> None:
+    """Integer division by zero has no result (float division is IEEE)."""
+    array = np.asarray(divisor)
+    if array.dtype.kind in "iu" and not array.all():
+        raise ElementError(
+            "integer division by zero", fix="select a divisor that is not zero where it matters"
+        )
+
+
+def _div(x: Any, y: Any) -> Any:
+    if _is_integer(x, y):
+        _check_divisor(y)
+        return np.floor_divide(x, y)
+    return np.true_divide(x, y)
+
+
+def _remainder(x: Any, y: Any) -> Any:
+    if _is_integer(x, y):
+        _check_divisor(y)
+    return np.remainder(x, y)
+
+
+def _pow(x: Any, y: Any) -> Any:
+    if _is_integer(x, y) and np.any(np.asarray(y) < 0):
+        raise ElementError("an integer to a negative integer power is no integer")
+    return np.power(x, y)
+
+
+def _shift_by(amount: Any) -> Any:
+    if np.any(np.asarray(amount) < 0):
+        raise ElementError("a shift by a negative number of bits")
+    return amount
+
+
+def _is_integer(*operands: Any) -> bool:
+    return all(np.asarray(o).dtype.kind in "iu" for o in operands if isinstance(o, np.ndarray))
+
+
+neg = _unary("neg", "−x; integers wrap.", np.negative, NUMERIC)
+abs_ = _unary("abs", "|x|; the least integer stays as it is.", np.abs, REAL)
+exp = _unary("exp", "eˣ.", np.exp, FLOATING)
+log = _unary("log", "The natural logarithm; −∞ at 0 and NaN below.", np.log, FLOATING)
+tanh = _unary("tanh", "The hyperbolic tangent.", np.tanh, FLOATING)
+erf = _unary("erf", "2/√π ∫₀ˣ exp(−t²) dt.", _erf, ("float",))
+sqrt = _unary("sqrt", "√x; NaN below 0.", np.sqrt, FLOATING)
+rsqrt = _unary("rsqrt", "1/√x.", lambda x: _reciprocal(np.sqrt(x)), FLOATING)
+reciprocal = _unary("reciprocal", "1/x.", _reciprocal, FLOATING)
+sin = _unary("sin", "The sine of x radians.", np.sin, FLOATING)
+cos = _unary("cos", "The cosine of x radians.", np.cos, FLOATING)
+floor = _unary("floor", "The greatest integer ≤ x.", np.floor, ("float",))
+ceil = _unary("ceil", "The least integer ≥ x.", np.ceil, ("float",))
+round_ = _unary("round", "The nearest integer, halves to the even one.", np.rint, ("float",))
+sign = _unary("sign", "−1, 0 or 1; NaN stays NaN.", np.sign, REAL)
+is_finite = _unary("is_finite", "Neither infinite nor NaN.", np.isfinite, FLOATING, "i1")
+logical_not = _unary("logical_not", "Not x.", np.logical_not, ("bool",))
+bit_not = _unary("bit_not", "All bits inverted.", np.invert, BITS)
+
+add = _binary("add", "x + y; integers wrap.", np.add, NUMERIC, commutative=True)
+sub = _binary("sub", "x − y; integers wrap.", np.subtract, NUMERIC)
+mul = _binary("mul", "x · y; integers wrap.", np.multiply, NUMERIC, commutative=True)
+div = _binary("div", "x / y; integers floor, and by zero is an error.", _div, NUMERIC)
+maximum = _binary("maximum", "The greater; NaN wins.", np.maximum, REAL, commutative=True)
+minimum = _binary("minimum", "The lesser; NaN wins.", np.minimum, REAL, commutative=True)
+pow_ = _binary("pow", "x to the power y.", _pow, NUMERIC)
+remainder = _binary(
+    "remainder", "x − y·⌊x/y⌋: it has the sign of y; by integer zero is an error.", _remainder, REAL
+)
+logical_and = _binary("logical_and", "Both.", np.logical_and, ("bool",), commutative=True)
+logical_or = _binary("logical_or", "Either.", np.logical_or, ("bool",), commutative=True)
+bit_and = _binary("bit_and", "Bits set in both.", np.bitwise_and, BITS, commutative=True)
+bit_or = _binary("bit_or", "Bits set in either.", np.bitwise_or, BITS, commutative=True)
+bit_xor = _binary("bit_xor", "Bits set in one.", np.bitwise_xor, BITS, commutative=True)
+shift_left = _binary(
+    "shift_left",
+    "x · 2ʸ, wrapped; 0 when y ≥ the number of bits; y < 0 is an error.",
+    lambda x, y: np.left_shift(x, _shift_by(y)),
+    BITS,
+)
+shift_right = _binary(
+    "shift_right",
+    "⌊x / 2ʸ⌋: the sign is kept; y < 0 is an error.",
+    lambda x, y: np.right_shift(x, _shift_by(y)),
+    BITS,
+)
+
+ORDERED: tuple[Kind, ...] = (*REAL, "bool")
+ANY: tuple[Kind, ...] = (*NUMERIC, "bool")
+less = _binary("less", "x < y; NaN is less than nothing.", np.less, ORDERED, result="i1")
+less_equal = _binary("less_equal", "x ≤ y.", np.less_equal, ORDERED, result="i1")
+greater = _binary("greater", "x > y.", np.greater, ORDERED, result="i1")
+greater_equal = _binary("greater_equal", "x ≥ y.", np.greater_equal, ORDERED, result="i1")
+equal = _binary("equal", "x = y.", np.equal, ANY, commutative=True, result="i1")
+not_equal = _binary("not_equal", "x ≠ y.", np.not_equal, ANY, commutative=True, result="i1")
+
+
+@elementwise(predicate=True)
+def select(pred: Tensor, a: Number, b: Number) -> Type:
+    """``a`` where ``pred`` holds, else ``b``."""
+    require(pred, "bool")
+    if not isinstance(a, Tensor) and not isinstance(b, Tensor):
+        raise DTypeError(
+            f"the numbers {a} and {b} have no dtype",
+            fix="make one of them a Tensor: ptir.full_like(x, value)",
+        )
+    return Type(one_shape(pred, a, b), one_dtype(a, b))
+
+
+@select.numpy
+def _(pred: Array, a: Any, b: Any) -> Any:
+    return np.where(pred, a, b)
+
+
+@elementwise()
+def clamp(x: Tensor, lo: Number, hi: Number) -> Type:
+    """min(max(x, lo), hi); NaN in any of them wins."""
+    require(x, *REAL)
+    return Type(one_shape(x, lo, hi), one_dtype(x, lo, hi))
+
+
+@clamp.numpy
+def _(x: Array, lo: Any, hi: Any) -> Any:
+    return np.minimum(np.maximum(x, lo), hi)
+
+
+@elementwise()
+def cast(x: Tensor, *, dtype: DType) -> Type:
+    """The elements in another dtype.
+
+    Float to float rounds to nearest even; float to integer truncates and saturates, NaN becomes 0;
+    integer to integer wraps; anything to i1 asks whether it is not 0.
+    """
+    if x.dtype.is_complex and not (dtype.is_complex or dtype.is_bool):
+        raise DTypeError(f"{x.dtype} does not convert to {dtype}: the imaginary part would be lost")
+    return x.type.with_dtype(dtype)
+
+
+@cast.numpy
+def _(x: Array, *, dtype: DType) -> Array:
+    if dtype.is_bool:
+        return x != 0
+    if dtype.is_integer and as_dtype(x.dtype).is_float:
+        return _truncate(x, dtype)
+    if dtype.bits == 4:
+        return x.astype(np.int64)  # wrapped to 4 bits where results are rounded
+    return x.astype(dtype.numpy)
+
+
+def _truncate(x: Array, dtype: DType) -> Array:
+    low, high = dtype.limits
+    whole = np.nan_to_num(np.trunc(x.astype(np.float64)), nan=0.0, posinf=np.inf, neginf=-np.inf)
+    inside = (whole > float(low)) & (whole < float(high))
+    wide = np.uint64 if dtype.kind == "uint" else np.int64
+    result = np.where(inside, whole, 0.0).astype(wide)
+    result[whole >= float(high)] = high
+    result[whole <= float(low)] = low
+    return result if dtype.bits == 4 else result.astype(dtype.numpy)
+
+
+@elementwise()
+def stop_gradient(x: Tensor) -> Type:
+    """``x``; gradients do not pass."""
+    return x.type
+
+
+@stop_gradient.numpy
+def _(x: Array) -> Array:
+    return x

@@ -1,0 +1,196 @@
+"""Ops that combine the elements along axes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gptrs.errors import ShapeError
+from gptrs.ir.checks import require
+from gptrs.ir.dims import same
+from gptrs.ir.op import Primitive, arithmetic
+from gptrs.ir.program import Attrs
+from gptrs.ir.tensor import Tensor
+from gptrs.ir.types import Array, DType, Kind, Type, as_dtype, normal_axes, normal_axis, si64
+
+Axes = int | tuple[int, ...] | None
+
+
+def _reduced(x: Tensor, axes: tuple[int, ...], keepdims: bool) -> Type:
+    if keepdims:
+        return x.type.with_shape(1 if i in axes else n for i, n in enumerate(x.shape))
+    return x.type.with_shape(n for i, n in enumerate(x.shape) if i not in axes)
+
+
+def _canonical_axes(x: Tensor, *, axes: Axes, **_: object) -> Attrs:
+    return {"axes": normal_axes(axes, x.ndim)}
+
+
+def _sums(x: Tensor, accum_dtype: DType | None, out_dtype: DType | None) -> DType:
+    """The result's dtype: the operand's, unless told otherwise."""
+    require(x, "int", "uint", "float", "complex")
+    return out_dtype or accum_dtype or x.dtype
+
+
+@arithmetic
+def reduce_sum(
+    x: Tensor,
+    *,
+    axes: Axes = None,
+    keepdims: bool = False,
+    accum_dtype: DType | None = None,
+    out_dtype: DType | None = None,
+) -> Type:
+    """The sum over ``axes``; 0 over nothing. Narrow floats are accumulated in f32."""
+    return _reduced(x, _tuple(axes), keepdims).with_dtype(_sums(x, accum_dtype, out_dtype))
+
+
+@arithmetic
+def reduce_prod(
+    x: Tensor,
+    *,
+    axes: Axes = None,
+    keepdims: bool = False,
+    accum_dtype: DType | None = None,
+    out_dtype: DType | None = None,
+) -> Type:
+    """The product over ``axes``; 1 over nothing. Narrow floats are accumulated in f32."""
+    return _reduced(x, _tuple(axes), keepdims).with_dtype(_sums(x, accum_dtype, out_dtype))
+
+
+def _accumulate(total: Callable[..., Any]) -> Callable[..., Array]:
+    def meaning(
+        x: Array,
+        *,
+        axes: tuple[int, ...],
+        keepdims: bool,
+        accum_dtype: DType | None,
+        out_dtype: DType | None,
+    ) -> Array:
+        dtype = accum_dtype.compute if accum_dtype else as_dtype(x.dtype)
+        return total(x.astype(dtype.numpy, copy=False), axes, keepdims=keepdims, dtype=dtype.numpy)
+
+    return meaning
+
+
+for _op, _total in ((reduce_sum, np.sum), (reduce_prod, np.prod)):
+    _op.canonical(_canonical_axes)
+    _op.numpy(_accumulate(_total))
+
+
+def _tuple(axes: Axes) -> tuple[int, ...]:
+    """Axes as a type rule sees them: made normal by `_canonical_axes`."""
+    assert isinstance(axes, tuple)
+    return axes
+
+
+@arithmetic
+def reduce_max(x: Tensor, *, axes: Axes = None, keepdims: bool = False) -> Type:
+    """The greatest element over ``axes``; −∞ over nothing, an error for integers. NaN wins."""
+    _require_elements(x, _tuple(axes))
+    return _reduced(x, _tuple(axes), keepdims)
+
+
+@reduce_max.numpy
+def _(x: Array, *, axes: tuple[int, ...], keepdims: bool) -> Array:
+    initial = {"initial": -np.inf} if x.dtype.kind == "f" else {}
+    return np.max(x, axes, keepdims=keepdims, **initial)
+
+
+@arithmetic
+def reduce_min(x: Tensor, *, axes: Axes = None, keepdims: bool = False) -> Type:
+    """The least element over ``axes``; +∞ over nothing, an error for integers. NaN wins."""
+    _require_elements(x, _tuple(axes))
+    return _reduced(x, _tuple(axes), keepdims)
+
+
+@reduce_min.numpy
+def _(x: Array, *, axes: tuple[int, ...], keepdims: bool) -> Array:
+    initial = {"initial": np.inf} if x.dtype.kind == "f" else {}
+    return np.min(x, axes, keepdims=keepdims, **initial)
+
+
+def _require_elements(x: Tensor, axes: tuple[int, ...]) -> None:
+    require(x, "int", "uint", "float")
+    if not x.dtype.is_float and any(same(x.shape[i], 0) for i in axes):
+        raise ShapeError(f"no greatest or least of no elements in {x.dtype}")
+
+
+@arithmetic
+def reduce_any(x: Tensor, *, axes: Axes = None, keepdims: bool = False) -> Type:
+    """Whether any element over ``axes`` holds; false over nothing."""
+    require(x, "bool")
+    return _reduced(x, _tuple(axes), keepdims)
+
+
+@reduce_any.numpy
+def _(x: Array, *, axes: tuple[int, ...], keepdims: bool) -> Array:
+    return np.any(x, axes, keepdims=keepdims)
+
+
+@arithmetic
+def reduce_all(x: Tensor, *, axes: Axes = None, keepdims: bool = False) -> Type:
+    """Whether all elements over ``axes`` hold; true over nothing."""
+    require(x, "bool")
+    return _reduced(x, _tuple(axes), keepdims)
+
+
+@reduce_all.numpy
+def _(x: Array, *, axes: tuple[int, ...], keepdims: bool) -> Array:
+    return np.all(x, axes, keepdims=keepdims)
+
+
+for _op in (reduce_max, reduce_min, reduce_any, reduce_all):
+    _op.canonical(_canonical_axes)
+
+
+def _canonical_axis(x: Tensor, *, axis: int, **_: object) -> Attrs:
+    return {"axis": normal_axis(axis, x.ndim)}
+
+
+def _position(x: Tensor, axis: int, keepdims: bool, kinds: tuple[Kind, ...]) -> Type:
+    require(x, *kinds)
+    if same(x.shape[axis], 0):
+        raise ShapeError(f"axis {axis} has extent 0: there is no greatest or least element")
+    return _reduced(x, (axis,), keepdims).with_dtype(si64)
+
+
+@arithmetic
+def argmax(x: Tensor, *, axis: int, keepdims: bool = False) -> Type:
+    """The position (si64) of the greatest element along ``axis``, the first of equals; NaN wins."""
+    return _position(x, axis, keepdims, ("int", "uint", "float"))
+
+
+@argmax.numpy
+def _(x: Array, *, axis: int, keepdims: bool) -> Array:
+    return np.argmax(x, axis, keepdims=keepdims)
+
+
+@arithmetic
+def argmin(x: Tensor, *, axis: int, keepdims: bool = False) -> Type:
+    """The position (si64) of the least element along ``axis``, the first of equals; NaN wins."""
+    return _position(x, axis, keepdims, ("int", "uint", "float"))
+
+
+@argmin.numpy
+def _(x: Array, *, axis: int, keepdims: bool) -> Array:
+    return np.argmin(x, axis, keepdims=keepdims)
+
+
+@arithmetic
+def cumsum(x: Tensor, *, axis: int) -> Type:
+    """The sum of the elements up to and including each position along ``axis``."""
+    require(x, "int", "uint", "float", "complex")
+    return x.type
+
+
+@cumsum.numpy
+def _(x: Array, *, axis: int) -> Array:
+    return np.cumsum(x, axis, dtype=x.dtype)
+
+
+_with_axis: tuple[Primitive[Any, Tensor], ...] = (argmax, argmin, cumsum)
+for _op in _with_axis:
+    _op.canonical(_canonical_axis)

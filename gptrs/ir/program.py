@@ -1,0 +1,227 @@
+"""What a program is: values, instructions, programs, and the check that one is well formed."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from gptrs.errors import Location, PtirError, VerifyError
+from gptrs.ir.dims import Dim
+from gptrs.ir.types import Array, Type
+
+VERSION = "ptir.v0.4"
+
+Scalar: TypeAlias = bool | int | float | complex | Dim
+Role = Literal["input", "parameter"]
+Attrs: TypeAlias = dict[str, Any]
+
+
+class Value:
+    """A result of an instruction or a parameter of a program; two are equal when identical."""
+
+    __slots__ = ("origin", "type")
+
+    def __init__(self, type: Type, origin: str = "") -> None:
+        self.type = type
+        self.origin = origin  # where it comes from, in the user's words, for messages
+
+    def __repr__(self) -> str:
+        return f"<{self.origin or 'value'}: {self.type}>"
+
+
+class Param(Value):
+    """A value that comes from outside: an argument, or the slot of a model's parameter."""
+
+    __slots__ = ("donated", "name", "role")
+
+    def __init__(
+        self,
+        type: Type,
+        name: str,
+        *,
+        role: Role = "input",
+        donated: bool = False,
+        origin: str = "",
+    ) -> None:
+        word = "parameter" if role == "parameter" else "argument"
+        super().__init__(type, f"{word} {origin or name}")
+        self.name = name
+        self.role: Role = role
+        self.donated = donated
+
+
+Operand: TypeAlias = Value | Scalar | None | tuple["Operand", ...]
+
+
+class Operation(ABC):
+    """What programs know of an op: its name, its type rule, and whether it works by element."""
+
+    name: str
+    elementwise: bool = False
+    commutative: bool = False
+
+    @abstractmethod
+    def infer(self, operands: Sequence[Any], attrs: Attrs) -> tuple[Type, ...]:
+        """The result types for operands of these types. Raises `PtirError` when none fit."""
+
+    @abstractmethod
+    def prepare(self, operands: Sequence[Any], attrs: Attrs) -> tuple[tuple[Any, ...], Attrs]:
+        """Operands and attributes in the one form that programs hold (broadcast, counted axes)."""
+
+    @abstractmethod
+    def evaluate(
+        self, operands: Sequence[Any], attrs: Attrs, types: tuple[Type, ...]
+    ) -> tuple[Array, ...]:
+        """The results, of these types, for NumPy operands: what the op means."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Instruction:
+    """One op applied to operands. An operand is a value, a scalar, absent, or a tuple of these."""
+
+    op: Operation
+    operands: tuple[Operand, ...]
+    attrs: Attrs
+    results: tuple[Value, ...]
+    where: Location | None = None
+
+    @property
+    def result(self) -> Value:
+        """The only result."""
+        (result,) = self.results
+        return result
+
+    def values(self) -> Iterator[Value]:
+        """The values among the operands, from left to right."""
+        return values_in(self.operands)
+
+    def regions(self) -> Iterator[Program]:
+        """The programs among the attributes (branches and loop bodies)."""
+        return (a for a in self.attrs.values() if isinstance(a, Program))
+
+    def reading(self, replace: Mapping[Value, Value]) -> Instruction:
+        """This instruction with operands replaced where ``replace`` says so."""
+        operands = map_values(self.operands, lambda v: replace.get(v, v))
+        if operands == self.operands:
+            return self
+        return Instruction(self.op, operands, self.attrs, self.results, self.where)
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """A pure function in SSA form: parameters, instructions in order, results.
+
+    A region (the branch of a conditional, the body of a loop) is a program too, and closed: it
+    reads nothing but its parameters.
+    """
+
+    name: str
+    params: tuple[Param, ...]
+    body: tuple[Instruction, ...]
+    results: tuple[Value, ...]
+    _text: list[str] = field(default_factory=list[str], repr=False)
+
+    def with_body(self, body: Sequence[Instruction], results: Sequence[Value]) -> Program:
+        """The same parameters with other instructions."""
+        return Program(self.name, self.params, tuple(body), tuple(results))
+
+    def symbols(self) -> set[str]:
+        """The symbolic dimensions in the parameters' types."""
+        dims = (d for p in self.params for d in p.type.shape if isinstance(d, Dim))
+        return set().union(*(d.symbols() for d in dims))
+
+    def users(self) -> dict[Value, list[Instruction]]:
+        """The instructions that read each value."""
+        users: dict[Value, list[Instruction]] = {}
+        for instruction in self.body:
+            for value in instruction.values():
+                users.setdefault(value, []).append(instruction)
+        return users
+
+    def __str__(self) -> str:
+        from gptrs.ir.printing import to_text  # printing reads OPS, which stand on this file
+
+        if not self._text:
+            self._text.append(to_text(self))
+        return self._text[0]
+
+
+def values_in(operands: Sequence[Operand]) -> Iterator[Value]:
+    """The values in a list of operands, tuples opened."""
+    for operand in operands:
+        if isinstance(operand, Value):
+            yield operand
+        elif isinstance(operand, tuple):
+            yield from values_in(operand)
+
+
+def map_values(
+    operands: tuple[Operand, ...], change: Callable[[Value], Operand]
+) -> tuple[Operand, ...]:
+    """The operands with each value changed, tuples opened."""
+    return tuple(
+        change(o) if isinstance(o, Value) else map_values(o, change) if isinstance(o, tuple) else o
+        for o in operands
+    )
+
+
+def key_of(thing: object) -> object:
+    """A hashable stand-in by which literals, attributes and types are compared.
+
+    Unlike ``==`` it tells 1 from 1.0 and True, 0.0 from -0.0, and finds NaN equal to itself.
+    """
+    if isinstance(thing, float | complex):
+        return type(thing), repr(thing)
+    if isinstance(thing, Dim):
+        return Dim, thing.terms
+    if isinstance(thing, tuple):
+        return tuple(map(key_of, thing))  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    if isinstance(thing, np.ndarray):
+        return thing.dtype.str, thing.dtype.name, thing.shape, thing.tobytes()
+    return type(thing), thing
+
+
+def attrs_key(attrs: Mapping[str, object]) -> tuple[object, ...]:
+    """`key_of` for all attributes of an instruction."""
+    return tuple((name, key_of(attrs[name])) for name in sorted(attrs))
+
+
+def verify(program: Program) -> None:
+    """Check that every value is defined once before it is read and has the type its op gives it.
+
+    Raises `VerifyError` naming the instruction.
+    """
+    defined: set[Value] = set()
+
+    def define(value: Value, what: str) -> None:
+        if value in defined:
+            raise VerifyError(f"{program.name}: {what} is defined twice")
+        defined.add(value)
+
+    for param in program.params:
+        define(param, f"parameter {param.name!r}")
+    if len({param.name for param in program.params}) != len(program.params):
+        raise VerifyError(f"{program.name}: two parameters have one name")
+    for number, instruction in enumerate(program.body):
+        label = f"{program.name}, instruction {number} ({instruction.op.name})"
+        for value in instruction.values():
+            if value not in defined:
+                raise VerifyError(f"{label} reads a value that is not defined before it: {value}")
+        try:
+            expected = instruction.op.infer(instruction.operands, instruction.attrs)
+        except PtirError as error:
+            raise VerifyError(f"{label}: its operands do not fit: {error}") from error
+        found = tuple(result.type for result in instruction.results)
+        if found != expected:
+            raise VerifyError(f"{label} has results {found}, its type rule says {expected}")
+        for region in instruction.regions():
+            verify(region)
+        for result in instruction.results:
+            define(result, f"a result of instruction {number} ({instruction.op.name})")
+    for result in program.results:
+        if result not in defined:
+            raise VerifyError(f"{program.name} returns a value that is not defined: {result}")

@@ -1,0 +1,304 @@
+"""Tensors: what users hold and ops take. A tensor has a NumPy array, or stands for a traced value."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from threading import Lock
+from typing import Any, NoReturn, SupportsIndex, TypeAlias, cast
+
+import numpy as np
+
+from gptrs.errors import (
+    ArgumentError,
+    DonatedError,
+    DTypeError,
+    PtirError,
+    TraceError,
+    user_location,
+)
+from gptrs.ir.dims import Dim, DimLike, Shape
+from gptrs.ir.operators import Operators
+from gptrs.ir.program import Scalar, Value
+from gptrs.ir.types import Array, DType, Type, as_dtype
+from gptrs.params import ParamSource, base_param_id
+
+
+class Tensor(Operators):
+    """An array that cannot be changed, or, inside a traced function, a value not yet known.
+
+    ``Tensor(data)`` takes NumPy arrays, torch CPU tensors and anything with ``__dlpack__`` or
+    ``__array__`` without a copy, and nested lists of numbers.
+    """
+
+    __slots__ = ("_array", "_donated_to", "_type", "recorder", "value", "weak")
+
+    def __init__(self, data: object, dtype: object = None) -> None:
+        array = as_array(data)
+        if array is None:
+            array = _from_lists(data)
+        if dtype is not None and array.dtype != (wanted := as_dtype(dtype).numpy):
+            array = array.astype(wanted)
+        self._set(Type.of(array), array=array)
+
+    def _set(
+        self,
+        type: Type,
+        *,
+        array: Array | None = None,
+        value: Value | None = None,
+        recorder: object = None,
+        weak: bool = False,
+    ) -> None:
+        self._type = type
+        self._array = array
+        self._donated_to = ""
+        self.value = value
+        self.recorder = recorder
+        self.weak = weak  # came from a Python scalar: takes the dtype of what it meets
+
+    @classmethod
+    def of_value(cls, value: Value, recorder: object = None, *, weak: bool = False) -> Tensor:
+        """The tensor that stands for ``value`` in the program that ``recorder`` writes."""
+        made = cls.__new__(cls)
+        made._set(value.type, value=value, recorder=recorder, weak=weak)
+        return made
+
+    @classmethod
+    def of_array(cls, array: Array, type: Type | None = None, *, weak: bool = False) -> Tensor:
+        """The tensor that holds ``array``, which nobody changes afterwards."""
+        made = cls.__new__(cls)
+        made._set(type or Type.of(array), array=array, weak=weak)
+        return made
+
+    @property
+    def type(self) -> Type:
+        return self._type
+
+    @property
+    def shape(self) -> Shape:
+        return self._type.shape
+
+    @property
+    def dtype(self) -> DType:
+        return self._type.dtype
+
+    @property
+    def ndim(self) -> int:
+        return len(self._type.shape)
+
+    @property
+    def size(self) -> DimLike:
+        return self._type.size
+
+    @property
+    def is_traced(self) -> bool:
+        return self.value is not None
+
+    def numpy(self) -> Array:
+        """The elements as a NumPy array, without a copy.
+
+        Raises `TraceError` inside a traced function and `DonatedError` after donation.
+        """
+        if self._array is not None:
+            return self._array
+        if self._donated_to:
+            raise DonatedError(
+                f"this Tensor ({self._type}) was donated to {self._donated_to}",
+                fix="use the value that the function returned in its place, or do not donate it",
+            )
+        return self._unknown("its elements")
+
+    def donate(self, to: str) -> None:
+        """Give the elements away: any later use of this handle is a `DonatedError`."""
+        self.numpy()
+        self._array, self._donated_to = None, to
+
+    @property
+    def donated(self) -> bool:
+        return bool(self._donated_to)
+
+    def _unknown(self, what: str, fix: str = "") -> NoReturn:
+        origin = self.value.origin if self.value is not None else ""
+        error = TraceError(
+            f"{what} of a traced value ({origin + ', ' if origin else ''}{self._type}) cannot be"
+            " known while tracing",
+            fix=fix or "compute with it, or debug with GPTRS_EAGER=1, where values are real",
+        )
+        raise located(error)
+
+    def item(self) -> bool | int | float | complex:
+        """The only element as a Python scalar."""
+        return self.numpy().item()
+
+    def tolist(self) -> Any:
+        """The elements as nested Python lists."""
+        return self.numpy().tolist()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        return np.asarray(self.numpy(), dtype=dtype, copy=copy)
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.numpy().__dlpack__(**options)
+
+    def __dlpack_device__(self) -> Any:
+        return self.numpy().__dlpack_device__()
+
+    def __bool__(self) -> bool:
+        if self.is_traced:
+            self._unknown(
+                "the truth",
+                "use ptir.select(condition, a, b) instead of `if`, or make the argument static"
+                " with static_argnames",
+            )
+        return bool(self.numpy())
+
+    def __int__(self) -> int:
+        return int(self._scalar("the integer"))
+
+    def __index__(self) -> int:
+        scalar = self._scalar("the integer")
+        if not isinstance(scalar, int):
+            raise TypeError(
+                f"only integer Tensors can be used as an index, this one is {self.type}"
+            )
+        return scalar
+
+    def __float__(self) -> float:
+        return float(self._scalar("the number"))
+
+    def _scalar(self, what: str) -> Any:
+        if self.is_traced:
+            self._unknown(what, "make the argument static with static_argnames")
+        return self.numpy().item()
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("a Tensor of rank 0 has no length")
+        if isinstance(self.shape[0], Dim):
+            return int(self.shape[0])
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Tensor]:
+        return (self[i] for i in range(len(self)))
+
+    def __setitem__(self, key: object, value: object) -> None:
+        error = TraceError(
+            f"a Tensor cannot be written into ({self.type})",
+            fix="ptir.dynamic_update_slice(x, part, start) or ptir.select(mask, new, x) give a new"
+            " Tensor",
+        )
+        raise located(error)
+
+    def __repr__(self) -> str:
+        if self.is_traced or self._array is None:
+            state = "donated" if self.donated else "traced"
+            return f"Tensor({self.type}, {state})"
+        body = np.array2string(self._array, separator=", ", prefix="Tensor(", threshold=200)
+        return f"Tensor({body}, {self.type})"
+
+    def __format__(self, spec: str) -> str:
+        return format(self.item(), spec) if spec else repr(self)
+
+
+class Parameter(Tensor):
+    """A model's weight: an input of every program that uses it, loaded when first needed.
+
+    ``id`` is `base_param_id` of its name. Two names for one weight are one Parameter.
+    """
+
+    __slots__ = ("_lock", "_source", "id", "name")
+
+    def __init__(self, data: object, name: str = "parameter") -> None:
+        super().__init__(data)
+        self._name_it(name, None)
+
+    def _name_it(self, name: str, source: ParamSource | None) -> None:
+        self.name = name
+        self.id = base_param_id(name)
+        self._source = source
+        self._lock = Lock()
+
+    @classmethod
+    def from_source(cls, name: str, type: Type, source: ParamSource) -> Parameter:
+        """The parameter called ``name``, whose elements ``source`` gives when they are needed."""
+        made = cls.__new__(cls)
+        made._set(type)
+        made._name_it(name, source)
+        return made
+
+    def numpy(self) -> Array:
+        if self._array is None and self._source is not None:
+            with self._lock:
+                if self._array is None:
+                    self._array = self._source.load(self.id)
+        return super().numpy()
+
+    def donate(self, to: str) -> None:
+        raise DonatedError(f"parameter {self.name} cannot be donated to {to}: calls share it")
+
+    def __repr__(self) -> str:
+        return f"Parameter({self.name}: {self.type})"
+
+
+Operand: TypeAlias = Tensor | Scalar | np.generic | Array
+
+
+def located(error: PtirError) -> PtirError:
+    """``error`` with the user's current line."""
+    error.where = error.where or user_location()
+    return error
+
+
+def as_array(value: object) -> Array | None:
+    """``value`` as a NumPy array without a copy, or None when it is no array.
+
+    Raises `DTypeError` for elements that are not numbers, `ArgumentError` for other devices.
+    """
+    if isinstance(value, Tensor):
+        return value.numpy()
+    if isinstance(value, np.ndarray | np.generic):
+        array = np.asarray(value)
+    elif type(value).__module__.partition(".")[0] == "torch" and hasattr(value, "detach"):
+        array = _from_torch(value)
+    elif hasattr(value, "__dlpack__"):
+        array = np.from_dlpack(cast("Any", value))
+    elif hasattr(value, "__array__"):
+        array = np.asarray(value)
+    else:
+        return None
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    as_dtype(array.dtype)
+    return array
+
+
+def _from_torch(tensor: Any) -> Array:
+    if tensor.device.type != "cpu":
+        raise ArgumentError(
+            f"a torch tensor on {tensor.device}: expected one on the CPU", fix="x.cpu()"
+        )
+    torch = sys.modules["torch"]
+    dtype = as_dtype(tensor.dtype)
+    plain = tensor.detach()
+    if dtype.is_float and dtype.bits <= 16 and dtype.name != "f16":
+        # NumPy cannot take these from torch; the same bits as integers it can.
+        plain = plain.view(torch.uint8 if dtype.bits == 8 else torch.int16)
+    return cast("Array", plain.numpy()).view(dtype.numpy)
+
+
+def _from_lists(data: object) -> Array:
+    try:
+        array = np.asarray(data)
+    except ValueError as error:
+        raise ArgumentError(f"{data!r} is no array: {error}") from None
+    if array.dtype.kind not in "biufc":
+        raise DTypeError(f"elements of type {array.dtype} are no numbers")
+    return array.astype(np.float32) if array.dtype == np.float64 else array
+
+
+def index_of(value: object) -> int | None:
+    """``value`` as a Python integer when it is one."""
+    if isinstance(value, bool | Tensor) or not isinstance(value, SupportsIndex):
+        return None
+    return value.__index__()

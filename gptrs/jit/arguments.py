@@ -1,0 +1,225 @@
+"""The arguments of one call: taken apart, classified, and described by the key of its program."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from gptrs import tree
+from gptrs.errors import ArgumentError, DonatedError
+from gptrs.ir.dims import Dim, DimLike, dim
+from gptrs.ir.program import key_of
+from gptrs.ir.tensor import Parameter, Tensor, as_array
+from gptrs.ir.types import Type, dim_text
+from gptrs.jit.captures import Captures, Names
+
+Axes = Mapping[int, str | Dim]
+_NO_NAMES = Names((), frozenset())
+
+
+@dataclass(frozen=True)
+class Options:
+    """The arguments of ``ptir.jit``, by argument name."""
+
+    static: frozenset[str] = frozenset()
+    donated: frozenset[str] = frozenset()
+    dynamic: Mapping[str, Axes] = field(default_factory=dict[str, Axes])
+    backend: str | None = None
+
+
+@dataclass(frozen=True)
+class Input:
+    """An array among the arguments. ``type`` has symbols where the axis is dynamic."""
+
+    path: str
+    tensor: Tensor
+    type: Type
+    donated: bool
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """One call, taken apart. ``key`` lists (what, token): equal keys can share a program."""
+
+    bound: inspect.BoundArguments
+    structure: tree.Structure
+    leaves: tuple[Any, ...]  # an Input, or the value itself where it is not traced
+    captures: Captures
+    sizes: dict[str, int]
+    key: tuple[tuple[str, Hashable], ...]
+
+    @property
+    def inputs(self) -> list[Input]:
+        return [leaf for leaf in self.leaves if isinstance(leaf, Input)]
+
+    def call(self, function: Any, replace: Iterable[Tensor]) -> Any:
+        """Call ``function`` with a tensor from ``replace`` in the place of each input."""
+        tensors = iter(replace)
+        leaves = [next(tensors) if isinstance(leaf, Input) else leaf for leaf in self.leaves]
+        values = tree.unflatten(self.structure, leaves)
+        assert isinstance(values, dict)
+        bound = inspect.BoundArguments(self.bound.signature, values)  # pyright: ignore[reportArgumentType, reportUnknownArgumentType]
+        return function(*bound.args, **bound.kwargs)
+
+
+def bind(signature: inspect.Signature, name: str, args: Any, kwargs: Any) -> inspect.BoundArguments:
+    """Arguments by name, defaults filled in. Raises `ArgumentError` when they do not fit."""
+    try:
+        bound = signature.bind(*args, **kwargs)
+    except TypeError as error:
+        raise ArgumentError(
+            f"{name}: {error}", fix=f"it is declared as {name}{signature}"
+        ) from None
+    bound.apply_defaults()
+    return bound
+
+
+def collect(bound: inspect.BoundArguments, options: Options, captures: Captures) -> Arguments:
+    """Take the arguments of a call apart. Raises errors that name the argument."""
+    leaves: list[Any] = []
+    key: list[tuple[str, Hashable]] = []
+    structures: list[tree.Structure] = []
+    sizes: dict[str, int] = {}
+    owners: dict[str, str] = {}
+    for name, value in bound.arguments.items():
+        if name in options.static:
+            structures.append(tree.LEAF)
+            leaves.append(value)
+            key.append((f"static argument {name}", _static_key(name, value)))
+            continue
+        parts, structure = tree.flatten(value, is_leaf=_is_object)
+        structures.append(structure)
+        if structure.kind is not None:
+            key.append((f"structure of argument {name}", structure))
+        for path, part in zip(tree.paths(structure, name), parts, strict=True):
+            leaf, token = _classify(path, part, name in options.donated, captures)
+            if isinstance(leaf, Input) and options.dynamic:
+                leaf = _make_dynamic(leaf, options.dynamic, sizes, owners)
+                token = leaf.type, leaf.tensor.weak
+            leaves.append(leaf)
+            key.append((f"argument {path}", token))
+    _check_donations([leaf for leaf in leaves if isinstance(leaf, Input)])
+    whole = tree.Structure(dict, tuple(bound.arguments), tuple(structures))
+    return Arguments(bound, whole, tuple(leaves), captures, sizes, tuple(key))
+
+
+def _is_object(value: object) -> bool:
+    """What is not taken apart into inputs: tensors, and models with their parameters."""
+    return isinstance(value, Tensor) or getattr(type(value), "is_module", False)
+
+
+def _static_key(name: str, value: object) -> Hashable:
+    key = key_of(value)
+    try:
+        hash(key)
+    except TypeError:
+        raise ArgumentError(
+            f"static argument {name} is a {type(value).__name__}, which cannot be hashed",
+            fix="pass a tuple, a number, a string or a frozen dataclass",
+        ) from None
+    return key
+
+
+def _classify(path: str, value: Any, donated: bool, captures: Captures) -> tuple[Any, Hashable]:
+    """The leaf for one value and its token in the key."""
+    if value is None or isinstance(value, bool | str | bytes | Dim):
+        return value, key_of(value)
+    if isinstance(value, Parameter):
+        if donated:
+            value.donate("the call")
+        return value, captures.value(value, _NO_NAMES)  # pyright: ignore[reportReturnType]
+    if isinstance(value, int | float | complex) and not isinstance(value, np.generic):
+        tensor = _scalar(path, value)
+        return Input(path, tensor, tensor.type, donated=False), (tensor.type, True)
+    if isinstance(value, Tensor):
+        value.numpy()  # a donated or leaked one is an error here, and not in the program
+        return Input(path, value, value.type, donated), (value.type, value.weak)
+    if (array := as_array(value)) is not None:
+        if donated:
+            raise DonatedError(
+                f"argument {path} is donated, and is a {type(value).__name__}: only gptrs Tensors"
+                " can be",
+                fix="pass ptir.tensor(x), and do not use it afterwards",
+            )
+        tensor = Tensor.of_array(array)
+        return Input(path, tensor, tensor.type, donated=False), (tensor.type, False)
+    return value, captures.value(value, _NO_NAMES)  # pyright: ignore[reportReturnType]
+
+
+def _scalar(path: str, value: complex) -> Tensor:
+    """A Python number as a tensor of rank 0 that takes the dtype of what it meets."""
+    kind = np.int64 if isinstance(value, int) else type(value)
+    try:
+        return Tensor.of_array(np.asarray(value, kind), weak=True)
+    except OverflowError:
+        raise ArgumentError(f"argument {path} is {value}, which does not fit 64 bits") from None
+
+
+def _make_dynamic(
+    leaf: Input, dynamic: Mapping[str, Axes], sizes: dict[str, int], owners: dict[str, str]
+) -> Input:
+    """``leaf`` with symbols in place of the extents that ``dynamic`` names. An extent of 0 stays:
+    a symbol is at least 1."""
+    shape: list[DimLike] = list(leaf.type.shape)
+    for path, axes in dynamic.items():
+        if not _covers(path, leaf.path):
+            continue
+        for axis, symbol in axes.items():
+            if not -len(shape) <= axis < len(shape):
+                raise ArgumentError(
+                    f"dynamic names axis {axis} of argument {leaf.path}, which is {leaf.type}"
+                )
+            size = shape[axis]
+            name = str(symbol)
+            if size == 0 or isinstance(size, Dim):
+                continue
+            if sizes.setdefault(name, size) != size:
+                raise ArgumentError(
+                    f"?{name} is {sizes[name]} in argument {owners[name]} and {size} in argument"
+                    f" {leaf.path} (axis {axis})",
+                    fix="give them the same extent, or name their dimensions differently",
+                )
+            owners.setdefault(name, leaf.path)
+            shape[axis] = symbol if isinstance(symbol, Dim) else dim(symbol)
+    return Input(leaf.path, leaf.tensor, leaf.type.with_shape(shape), leaf.donated)
+
+
+def _covers(path: str, leaf: str) -> bool:
+    """Whether ``path`` names ``leaf`` or a container that it is in."""
+    return leaf == path or (leaf.startswith(path) and leaf[len(path)] in ".[")
+
+
+def _check_donations(inputs: list[Input]) -> None:
+    """A donated tensor occurs once, or the other occurrence would read what was overwritten."""
+    first: dict[int, Input] = {}
+    for leaf in inputs:
+        other = first.setdefault(id(leaf.tensor.numpy()), leaf)
+        if other is not leaf and (leaf.donated or other.donated):
+            raise DonatedError(
+                f"arguments {other.path} and {leaf.path} are the same Tensor, and one is donated",
+                fix="donate a copy",
+            )
+
+
+def difference(old: Hashable, new: Hashable) -> str:
+    """What changed in one entry of a key, in words."""
+    match old, new:
+        case (Type() as before, _), (Type() as after, _) if (
+            before.dtype is after.dtype and before.rank == after.rank
+        ):
+            changes = [
+                f"axis {axis}: {dim_text(a)} → {dim_text(b)}"
+                for axis, (a, b) in enumerate(zip(before.shape, after.shape, strict=True))
+                if key_of(a) != key_of(b)
+            ]
+            return ", ".join(changes) or "a Python number → an array, or back"
+        case (Type() as before, _), (Type() as after, _):
+            return f"{before} → {after}"
+        case (type(), before), (type(), after):
+            return f"{before!r} → {after!r}"
+        case _:
+            return "another value"

@@ -1,0 +1,320 @@
+"""``ptir.jit``: a Python function that is traced once for each kind of arguments, then run."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import time
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from types import FunctionType, MethodType
+from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
+
+from gptrs import events, settings, tree
+from gptrs.backends.base import Backend, Plan
+from gptrs.backends.discovery import get_backend
+from gptrs.errors import (
+    ArgumentError,
+    CaptureWarning,
+    RetraceWarning,
+    user_location,
+    user_traceback,
+)
+from gptrs.ir.dispatch import current, interpreter
+from gptrs.ir.interpreters import Recorder, as_operand
+from gptrs.ir.program import Program
+from gptrs.ir.tensor import Parameter, Tensor, as_array
+from gptrs.ir.types import Array, Type
+from gptrs.jit.arguments import Arguments, Axes, Input, Options, bind, collect
+from gptrs.jit.cache import CacheInfo, Key, ProgramCache, Retrace, advice
+from gptrs.jit.captures import Captures
+from gptrs.jit.modes import backend_name, is_eager
+from gptrs.passes.base import run_passes
+from gptrs.passes.pipeline import PIPELINE
+
+P = ParamSpec("P")
+R = TypeVar("R")
+_LARGE_CAPTURE = 1 << 20  # bytes; a captured array above this is probably a forgotten argument
+_KEPT_RETRACES = 1000
+
+
+@dataclass(frozen=True)
+class Traced:
+    """A function traced for one key: its program, and how results and parameters connect to it."""
+
+    program: Program
+    slots: tuple[int | Parameter, ...]  # a place among the call's parameters, or always this one
+    structure: tree.Structure
+    results: tuple[Any, ...]  # a _Result, or a value that does not depend on the inputs
+    alive: tuple[object, ...]  # objects that the key names by id
+
+
+@dataclass(frozen=True)
+class _Result:
+    index: int
+
+
+@dataclass(frozen=True)
+class _Entry:
+    traced: Traced
+    lowered: Program
+    plan: Plan
+
+
+class JitFunction(Generic[P, R]):
+    """A decorated function. Call it like the function; `program` shows what it became."""
+
+    def __init__(self, function: Callable[P, R], options: Options, name: str | None) -> None:
+        self._function = function if isinstance(function, FunctionType) else _as_function(function)
+        self._signature = inspect.signature(function)
+        self._options = options
+        self.name = name or getattr(function, "__qualname__", "function").replace("<locals>.", "")
+        self._cache: ProgramCache[_Entry] = ProgramCache(settings.cache_size)
+        self._retraces: deque[Retrace] = deque(maxlen=_KEPT_RETRACES)
+        self._warned = False
+        functools.update_wrapper(self, function)
+        parameters = self._signature.parameters
+        roots = {path.partition(".")[0].partition("[")[0] for path in options.dynamic}
+        for what, names in (
+            ("static_argnames", options.static),
+            ("donate", options.donated),
+            ("dynamic", roots),
+        ):
+            if unknown := sorted(set(names) - set(parameters)):
+                raise ArgumentError(
+                    f"{what} names {unknown[0]!r}, which {self.name} does not take",
+                    fix=f"its arguments are: {', '.join(parameters)}",
+                )
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        if current() is not None:  # traced as a part of another function
+            return cast("R", self._function(*args, **kwargs))
+        try:
+            arguments = self._collect(args, kwargs)
+            if is_eager():
+                return cast("R", self._run_eagerly(arguments))
+            return cast("R", self._run(arguments))
+        except Exception as error:
+            raise user_traceback(error, full=settings.full_traceback())  # noqa: B904
+
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
+        return self if instance is None else MethodType(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<ptir.jit {self.name}{self._signature}>"
+
+    def program(self, *args: P.args, **kwargs: P.kwargs) -> Program:
+        """The program that a call with these arguments runs, as it was traced."""
+        return self._entry(self._collect(args, kwargs)).traced.program
+
+    def lowered(self, *args: P.args, **kwargs: P.kwargs) -> Program:
+        """The program after all passes, as the backend gets it."""
+        return self._entry(self._collect(args, kwargs)).lowered
+
+    def cache_info(self) -> CacheInfo:
+        """Hits, misses and sizes of the program cache."""
+        return self._cache.info()
+
+    def clear_cache(self) -> None:
+        """Forget all programs, so that the next call traces again."""
+        self._cache.clear()
+
+    def retraces(self) -> list[Retrace]:
+        """The calls that were traced and why, oldest first."""
+        return list(self._retraces)
+
+    def _collect(self, args: Any, kwargs: Any) -> Arguments:
+        captures = Captures()
+        bound = bind(self._signature, self.name, args, kwargs)
+        return collect(bound, self._options, captures)
+
+    def _backend(self) -> Backend:
+        return get_backend(self._options.backend or backend_name())
+
+    def _entry(self, arguments: Arguments) -> _Entry:
+        backend = self._backend()
+        reads = arguments.captures.function(self._function)
+        key: Key = (*arguments.key, ("backend", backend.name), ("code", reads[0]))
+        key += tuple(cast("tuple[Any, ...]", reads[1:]))
+        entry = self._cache.find(key)
+        if entry is not None:
+            return entry
+        with self._cache.lock:  # one thread traces, the others find what it traced
+            entry = self._cache.find(key)
+            return entry if entry is not None else self._trace(arguments, key, backend)
+
+    def _trace(self, arguments: Arguments, key: Key, backend: Backend) -> _Entry:
+        start = time.perf_counter()
+        traced = trace(self._function, arguments, self.name)
+        lowered = run_passes(
+            traced.program, PIPELINE + backend.passes, backend, check=settings.verify()
+        )
+        entry = _Entry(traced, lowered, backend.plan(lowered))
+        reason = self._cache.reason(key)
+        milliseconds = (time.perf_counter() - start) * 1e3
+        retrace = Retrace(self.name, reason, user_location(), milliseconds)
+        self._retraces.append(retrace)
+        events.emit(retrace)
+        if self._cache.add(key, entry) and not self._warned:
+            self._warned = True
+            _warn(
+                f"{self.name} has more than {settings.cache_size()} programs and drops the least"
+                f" recently used. The last call was traced because of {reason}. Fix:"
+                f" {advice(reason, self._signature)}, or raise GPTRS_CACHE_SIZE.",
+                RetraceWarning,
+            )
+        return entry
+
+    def _run(self, arguments: Arguments) -> Any:
+        entry = self._entry(arguments)
+        traced = entry.traced
+        inputs: list[Array | Parameter] = [leaf.tensor.numpy() for leaf in arguments.inputs]
+        parameters = arguments.captures.parameters
+        inputs += [parameters[s] if isinstance(s, int) else s for s in traced.slots]
+        arrays = entry.plan.run(inputs, arguments.sizes)
+        self._donate(arguments.inputs)
+        leaves = [
+            Tensor.of_array(arrays[r.index]) if isinstance(r, _Result) else r
+            for r in traced.results
+        ]
+        return tree.unflatten(traced.structure, leaves)
+
+    def _run_eagerly(self, arguments: Arguments) -> Any:
+        tensors = [
+            Tensor.of_array(leaf.tensor.numpy(), weak=leaf.tensor.weak) for leaf in arguments.inputs
+        ]
+        result = arguments.call(self._function, tensors)
+        leaves, structure = tree.flatten(result, is_leaf=lambda x: isinstance(x, Tensor))
+        own = [_detached(leaf, tensors) for leaf in leaves]
+        self._donate(arguments.inputs)
+        return tree.unflatten(structure, own)
+
+    def _donate(self, inputs: Iterable[Input]) -> None:
+        for leaf in inputs:
+            if leaf.donated:
+                leaf.tensor.donate(f"{self.name} (argument {leaf.path})")
+
+
+def _as_function(target: Callable[..., Any]) -> FunctionType:
+    """A plain function that calls ``target`` (a bound method, a partial, a callable object)."""
+    if not callable(target):
+        raise ArgumentError(f"ptir.jit takes a function, found {target!r}")
+
+    @functools.wraps(target)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return target(*args, **kwargs)
+
+    return cast("FunctionType", call)
+
+
+def _detached(leaf: Any, inputs: list[Tensor]) -> Any:
+    """An eager result as a Tensor whose memory is its own."""
+    array = as_array(leaf) if not isinstance(leaf, str | bytes) else None
+    if array is None:
+        return leaf
+    if array.base is not None or any(array is t.numpy() for t in inputs):
+        array = array.copy(order="C")
+    elif isinstance(leaf, Parameter):
+        array = array.copy()
+    return Tensor.of_array(array)
+
+
+def trace(function: Callable[..., Any], arguments: Arguments, name: str) -> Traced:
+    """Run ``function`` on traced inputs and write its program."""
+    slots: list[int | Parameter] = []
+
+    def on_parameter(parameter: Parameter) -> str:
+        place = arguments.captures.index_of(parameter)
+        slots.append(parameter if place is None else place)
+        return parameter.name
+
+    recorder = Recorder(name, on_parameter=on_parameter, on_constant=_on_constant)
+    inputs = [
+        recorder.input(leaf.type, leaf.path, donated=leaf.donated, weak=leaf.tensor.weak)
+        for leaf in arguments.inputs
+    ]
+    values: list[Tensor] = []
+    results: list[Any] = []
+    with interpreter(recorder):
+        returned = arguments.call(function, inputs)
+        leaves, structure = tree.flatten(returned, is_leaf=lambda x: isinstance(x, Tensor))
+        for leaf in leaves:
+            operand = (
+                leaf if isinstance(leaf, Tensor) or as_array(leaf) is None else as_operand(leaf)
+            )
+            if isinstance(operand, Tensor):
+                results.append(_Result(len(values)))
+                values.append(operand)
+            else:
+                results.append(leaf)
+        program = recorder.finish(values)
+    return Traced(program, tuple(slots), structure, tuple(results), tuple(arguments.captures.alive))
+
+
+def _on_constant(array: Array) -> None:
+    if array.nbytes > _LARGE_CAPTURE:
+        _warn(
+            f"an array of {array.nbytes / 1e6:.1f} MB ({Type.of(array)}) was captured and became a"
+            " constant of the program. Fix: pass it as an argument, or make it a gptrs.Parameter.",
+            CaptureWarning,
+        )
+
+
+def _warn(message: str, category: type[Warning]) -> None:
+    """Warn with the user's line, which no fixed stack level finds."""
+    where = user_location()
+    if where is None:
+        warnings.warn(message, category, stacklevel=2)
+    else:
+        warnings.warn_explicit(message, category, where.file, where.line)
+
+
+@overload
+def jit(function: Callable[P, R], /) -> JitFunction[P, R]: ...
+@overload
+def jit(
+    *,
+    static_argnames: str | Iterable[str] = (),
+    donate: str | Iterable[str] = (),
+    dynamic: Mapping[str, Axes] | None = None,
+    backend: str | None = None,
+    name: str | None = None,
+) -> Callable[[Callable[P, R]], JitFunction[P, R]]: ...
+
+
+def jit(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    static_argnames: str | Iterable[str] = (),
+    donate: str | Iterable[str] = (),
+    dynamic: Mapping[str, Axes] | None = None,
+    backend: str | None = None,
+    name: str | None = None,
+) -> Any:
+    """Trace the decorated function into a program for each kind of arguments, and run that.
+
+    Arrays, Tensors and numbers are traced; bools, strings and None are part of the program's key,
+    as are the arguments in ``static_argnames``. Arguments in ``donate`` are Tensors that the call
+    may overwrite: they cannot be used afterwards. ``dynamic={"tokens": {1: "S"}}`` makes an axis
+    symbolic, so that another size of at least 1 is not traced again; a path such as
+    ``"cache.keys"`` names a part of an argument. ``backend`` fixes the backend, ``name`` is used
+    in messages and dumps.
+    """
+    options = Options(
+        static=_names(static_argnames),
+        donated=_names(donate),
+        dynamic=dict(dynamic or {}),
+        backend=backend,
+    )
+    if backend is not None:
+        get_backend(backend)
+    if function is None:
+        return lambda function: JitFunction(function, options, name)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType, reportUnknownVariableType]
+    return JitFunction(function, options, name)
+
+
+def _names(value: str | Iterable[str]) -> frozenset[str]:
+    return frozenset((value,) if isinstance(value, str) else value)

@@ -1,0 +1,35 @@
+"""Parameter identities, the same on every machine, and where parameters come from."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, np.dtype[Any]]
+
+
+def base_param_id(name: str) -> int:
+    """The 128-bit id of a parameter's dotted name: BLAKE2b-128 of its UTF-8 text, little-endian."""
+    return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=16).digest(), "little")
+
+
+class ParamSource(Protocol):
+    """Random access to parameters: nothing is read before it is asked for."""
+
+    def load(self, param_id: int) -> Array:
+        """The elements of one parameter. Raises `LoadError` when they cannot be read."""
+        ...
+
+
+class ArraySource:
+    """A `ParamSource` over arrays in memory, by name."""
+
+    def __init__(self, arrays: Mapping[str, Array]) -> None:
+        self._arrays = {base_param_id(name): array for name, array in arrays.items()}
+
+    def load(self, param_id: int) -> Array:
+        return self._arrays[param_id]

@@ -1,0 +1,42 @@
+"""Composites: left to a backend that has a kernel for them, otherwise replaced by definition."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gptrs.errors import Location
+from gptrs.ir.op import Composite
+from gptrs.ir.program import Instruction, Program, Value, map_values
+from gptrs.passes.base import Target
+
+
+def claim_or_inline(program: Program, target: Target) -> Program:
+    """Replace every composite that ``target`` does not claim by its definition, to any depth."""
+    renamed: dict[Value, Value] = {}
+    body: list[Instruction] = []
+    for instruction in program.body:
+        results = _lower(instruction.reading(renamed), instruction.where, target, body)
+        renamed.update(zip(instruction.results, results, strict=True))
+    return program.with_body(body, [renamed.get(r, r) for r in program.results])
+
+
+def _lower(
+    instruction: Instruction, where: Location | None, target: Target, body: list[Instruction]
+) -> Sequence[Value]:
+    """Append what computes ``instruction`` to ``body``; the values that stand for its results."""
+    op = instruction.op
+    if not isinstance(op, Composite) or target.claims(instruction):
+        body.append(instruction)
+        return instruction.results
+    definition = op.definition(instruction.operands, instruction.attrs)
+    values: dict[Value, Value] = dict(zip(definition.params, instruction.values(), strict=True))
+    for inner in definition.body:
+        copied = Instruction(
+            inner.op,
+            map_values(inner.operands, lambda v: values[v]),
+            inner.attrs,
+            tuple(Value(r.type, r.origin) for r in inner.results),
+            where,
+        )
+        values.update(zip(inner.results, _lower(copied, where, target, body), strict=True))
+    return [values[r] for r in definition.results]

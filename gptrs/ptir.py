@@ -1,0 +1,62 @@
+"""The vocabulary: ``from gptrs import ptir``.
+
+``ptir.jit`` compiles functions; every op of the table is here by its name (``ptir.softmax``,
+``ptir.take``, ``ptir.slice``, ...).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gptrs.ir.dims import dim
+from gptrs.ir.dispatch import OPS
+from gptrs.ir.operators import stack
+from gptrs.ir.printing import array, parse
+from gptrs.ir.program import Program
+from gptrs.ir.tensor import Parameter, Tensor
+from gptrs.ir.types import DType, Type
+from gptrs.jit.function import JitFunction, jit
+from gptrs.jit.modes import backend, eager
+
+if TYPE_CHECKING:
+    from gptrs.ir.ops.composite import *
+    from gptrs.ir.ops.contract import *
+    from gptrs.ir.ops.dynamic import *
+    from gptrs.ir.ops.elementwise import *
+    from gptrs.ir.ops.index import *
+    from gptrs.ir.ops.literal import *
+    from gptrs.ir.ops.reduce import *
+    from gptrs.ir.ops.shape import *
+
+__all__ = [
+    "DType",
+    "JitFunction",
+    "Parameter",
+    "Program",
+    "Tensor",
+    "Type",
+    "array",
+    "backend",
+    "dim",
+    "eager",
+    "jit",
+    "parse",
+    "stack",
+    "tensor",
+]
+
+
+def tensor(data: object, dtype: object = None) -> Tensor:
+    """A Tensor of ``data``: an array (shared, not copied), a number, or nested lists of them."""
+    return Tensor(data, dtype)
+
+
+def __getattr__(name: str) -> Any:
+    """The op called ``name``."""
+    if name in OPS:
+        return OPS[name]
+    raise AttributeError(f"ptir has no op or name {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *OPS})

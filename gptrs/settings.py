@@ -1,0 +1,92 @@
+"""The ``GPTRS_*`` environment variables: all of them, read here and nowhere else.
+
+A variable is read each time its value is asked for, so that a notebook can change it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from gptrs.errors import SettingError
+
+T = TypeVar("T")
+
+SETTINGS: dict[str, Setting[object]] = {}
+
+
+@dataclass(frozen=True)
+class Setting(Generic[T]):
+    """One environment variable: its default, how its text is read, and a sentence for the README."""
+
+    name: str
+    default: T
+    read: Callable[[str], T]
+    expected: str
+    help: str
+
+    def __post_init__(self) -> None:
+        SETTINGS[self.name] = self  # pyright: ignore[reportArgumentType]
+
+    def __call__(self) -> T:
+        """The value now. Raises `SettingError` when the variable's text cannot be read."""
+        text = os.environ.get(self.name)
+        if text is None or text == "":
+            return self.default
+        try:
+            return self.read(text)
+        except (ValueError, KeyError):
+            raise SettingError(
+                f"{self.name}={text!r}: expected {self.expected}",
+                fix=f"unset {self.name} or mend it",
+            ) from None
+
+
+def _flag(text: str) -> bool:
+    return {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}[
+        text.strip().lower()
+    ]
+
+
+def _at_least(least: int) -> Callable[[str], int]:
+    def read(text: str) -> int:
+        if (value := int(text)) < least:
+            raise ValueError(value)
+        return value
+
+    return read
+
+
+eager = Setting(
+    "GPTRS_EAGER", False, _flag, "0 or 1", "run every op at once, without tracing, for debugging"
+)
+backend = Setting(
+    "GPTRS_BACKEND", "reference", str, "the name of a backend", "the backend that runs programs"
+)
+cache_size = Setting(
+    "GPTRS_CACHE_SIZE",
+    128,
+    _at_least(1),
+    "an integer of at least 1",
+    "programs kept per decorated function; the least recently used is dropped, with a warning",
+)
+num_threads = Setting(
+    "GPTRS_NUM_THREADS",
+    0,
+    _at_least(0),
+    "an integer of at least 0",
+    "threads that a program may use; 0 means all cores",
+)
+verify = Setting(
+    "GPTRS_VERIFY", True, _flag, "0 or 1", "check the program again after every rewrite pass"
+)
+full_traceback = Setting(
+    "GPTRS_TRACEBACK", False, _flag, "0 or 1", "keep this package's own frames in tracebacks"
+)
+
+
+def unknown() -> list[str]:
+    """Names in the environment that look like settings of this package but are none."""
+    return sorted(n for n in os.environ if n.startswith("GPTRS_") and n not in SETTINGS)

@@ -1,0 +1,120 @@
+"""From text to token ids and back, with the ``tokenizer.json`` of a model directory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from string import hexdigits
+from typing import TYPE_CHECKING
+
+from gptrs.errors import ArgumentError, LoadError
+
+if TYPE_CHECKING:  # importing it costs more than the rest of this package
+    import tokenizers
+
+_EXPECTED = "expected a tokenizer.json as the `tokenizers` library writes it"
+_DOWNLOAD_AGAIN = "download the file again: it is cut short, or not the real one"
+_CONVERT = (
+    "copy tokenizer.json from the model's page; a directory with only vocab.json and merges.txt, "
+    "or tokenizer.model, gets one from "
+    "transformers.AutoTokenizer.from_pretrained(path).save_pretrained(path)"
+)
+
+
+class Tokenizer:
+    """A `tokenizers.Tokenizer` that encodes and decodes as Hugging Face transformers does."""
+
+    def __init__(self, backend: tokenizers.Tokenizer) -> None:
+        self._backend = backend
+        added = backend.get_added_tokens_decoder()
+        self._special = frozenset(token for token, entry in added.items() if entry.special)
+        self._bytes = _byte_tokens(backend)
+
+    @classmethod
+    def from_directory(cls, path: str | os.PathLike[str]) -> Tokenizer:
+        """The tokenizer of the model directory ``path``.
+
+        Raises LoadError when its ``tokenizer.json`` is missing or cannot be read.
+        """
+        backend = _load(Path(path) / "tokenizer.json")
+        # Both belong to the training that wrote the file; a prompt is neither cut nor padded.
+        backend.no_truncation()
+        backend.no_padding()
+        return cls(backend)
+
+    @property
+    def vocab_size(self) -> int:
+        """How many tokens there are, added ones included."""
+        return self._backend.get_vocab_size()
+
+    def token_id(self, token: str) -> int | None:
+        """The id of the token spelled ``token`` in the vocabulary, or None."""
+        return self._backend.token_to_id(token)
+
+    def encode(self, text: str) -> list[int]:
+        """The token ids of ``text``; special tokens only where the tokenizer's own rules add them.
+
+        Raises ArgumentError when ``text`` holds half of a surrogate pair.
+        """
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise ArgumentError(
+                f"the text to encode holds the lone surrogate {text[error.start]!r} at character "
+                f"{error.start}, expected Unicode text",
+                fix="read the text with errors='replace', or as UTF-8",
+            ) from None
+        return self._backend.encode(text).ids
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of ``ids``, without special tokens and ids outside the vocabulary.
+
+        Bytes that are not UTF-8 become U+FFFD. Raises ArgumentError for what is no id at all.
+        """
+        try:
+            return self._backend.decode(ids, skip_special_tokens=True)
+        except (OverflowError, TypeError) as error:
+            raise ArgumentError(
+                f"ids to decode: {error}", fix="pass a list of token ids, integers from 0 up"
+            ) from None
+
+    def is_skipped(self, token: int) -> bool:
+        """Whether ``decode`` leaves the id ``token`` out: special, or not in the vocabulary."""
+        return token in self._special or self._backend.id_to_token(token) is None
+
+    def is_byte(self, token: int) -> bool:
+        """Whether the id ``token`` is a byte, whose text depends on the bytes around it.
+
+        A ByteFallback decoder turns a run of byte tokens into text if all of it is UTF-8, and
+        otherwise every byte of it into U+FFFD.
+        """
+        return token in self._bytes
+
+
+def _load(file: Path) -> tokenizers.Tokenizer:
+    import tokenizers
+
+    try:
+        text = file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise LoadError(f"{file}: found {error.strerror}, {_EXPECTED}", fix=_CONVERT) from None
+    except UnicodeDecodeError as error:
+        raise LoadError(f"{file}: found {error}, {_EXPECTED}", fix=_DOWNLOAD_AGAIN) from None
+    try:
+        return tokenizers.Tokenizer.from_str(text)
+    except Exception as error:  # the library raises a bare Exception for every bad file
+        raise LoadError(
+            f"{file}: found {len(text)} characters beginning with {text[:32]!r} "
+            f"that cannot be read ({error}), {_EXPECTED}",
+            fix=_DOWNLOAD_AGAIN,
+        ) from None
+
+
+def _byte_tokens(backend: tokenizers.Tokenizer) -> frozenset[int]:
+    decoder = backend.decoder
+    if decoder is None or b'"ByteFallback"' not in decoder.__getstate__():
+        return frozenset()
+    spellings = (f"<0x{high}{low}>" for high in hexdigits for low in hexdigits)
+    ids = (backend.token_to_id(spelling) for spelling in spellings)
+    return frozenset(token for token in ids if token is not None)

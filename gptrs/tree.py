@@ -1,0 +1,138 @@
+"""Containers as trees: nested tuples, lists, dicts and dataclasses as a flat list of leaves.
+
+A type of container that is not known here registers itself (`nn.Module` does).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+Labels = tuple[Hashable, ...]
+
+
+@dataclass(frozen=True)
+class Container:
+    """How one type of container is taken apart and put together again.
+
+    ``split`` gives the labels of the children (keys, field names, indices) and the children,
+    ``join`` builds a container from its type, labels and children, ``path`` spells one label.
+    """
+
+    split: Callable[[Any], tuple[Labels, Sequence[object]]]
+    join: Callable[[type, Labels, Sequence[object]], object]
+    path: Callable[[Hashable], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Structure:
+    """The shape of a tree: ``kind`` is the container's type, or None for a leaf."""
+
+    kind: type | None
+    labels: Labels = ()
+    children: tuple[Structure, ...] = ()
+
+
+LEAF = Structure(None)
+
+
+def _index(label: Hashable) -> str:
+    return f"[{label!r}]"
+
+
+def _attribute(label: Hashable) -> str:
+    return f".{label}"
+
+
+def _split_sequence(value: Sequence[object]) -> tuple[Labels, Sequence[object]]:
+    return tuple(range(len(value))), value
+
+
+def _split_dict(value: dict[Hashable, object]) -> tuple[Labels, Sequence[object]]:
+    return tuple(value), tuple(value.values())
+
+
+def _join_dict(kind: type, labels: Labels, children: Sequence[object]) -> object:
+    return dict(zip(labels, children, strict=True))
+
+
+def _split_fields(value: Any) -> tuple[Labels, Sequence[object]]:
+    names = tuple(f.name for f in dataclasses.fields(value))
+    return names, tuple(getattr(value, name) for name in names)
+
+
+def join_fields(kind: type, labels: Labels, children: Sequence[object]) -> object:
+    """An instance of ``kind`` with its fields set as they are, without running ``__init__``."""
+    made = object.__new__(kind)
+    for name, child in zip(labels, children, strict=True):
+        object.__setattr__(made, str(name), child)
+    return made
+
+
+_SEQUENCE = Container(_split_sequence, lambda kind, labels, children: kind(children), _index)
+_NAMED_TUPLE = Container(_split_sequence, lambda kind, labels, children: kind(*children), _index)
+_DATACLASS = Container(_split_fields, join_fields, _attribute)
+_CONTAINERS: dict[type, Container] = {
+    tuple: _SEQUENCE,
+    list: _SEQUENCE,
+    dict: Container(_split_dict, _join_dict, _index),
+}
+
+
+def register(kind: type, container: Container) -> None:
+    """Make ``kind`` a container."""
+    _CONTAINERS[kind] = container
+
+
+def container_of(kind: type) -> Container | None:
+    """How ``kind`` is taken apart, or None when its instances are leaves."""
+    if (known := _CONTAINERS.get(kind)) is not None:
+        return known
+    if issubclass(kind, tuple) and hasattr(kind, "_fields"):
+        return _NAMED_TUPLE
+    if dataclasses.is_dataclass(kind):
+        return _DATACLASS
+    return None
+
+
+def flatten(
+    value: object, *, is_leaf: Callable[[object], bool] = lambda _: False
+) -> tuple[list[object], Structure]:
+    """The leaves of ``value`` from left to right, and its structure."""
+    leaves: list[object] = []
+
+    def visit(value: object) -> Structure:
+        container = None if is_leaf(value) else container_of(type(value))
+        if container is None:
+            leaves.append(value)
+            return LEAF
+        labels, children = container.split(value)
+        return Structure(type(value), labels, tuple([visit(child) for child in children]))
+
+    return leaves, visit(value)
+
+
+def unflatten(structure: Structure, leaves: Sequence[object]) -> object:
+    """The tree that `flatten` took apart, with ``leaves`` in the places of the old ones."""
+    rest = iter(leaves)
+
+    def build(structure: Structure) -> object:
+        if structure.kind is None:
+            return next(rest)
+        children = [build(child) for child in structure.children]
+        container = cast("Container", container_of(structure.kind))
+        return container.join(structure.kind, structure.labels, children)
+
+    return build(structure)
+
+
+def paths(structure: Structure, root: str = "") -> Iterator[str]:
+    """The place of each leaf, as one writes it in Python: ``cache.keys[0]``."""
+    if structure.kind is None:
+        yield root
+        return
+    container = cast("Container", container_of(structure.kind))
+    for label, child in zip(structure.labels, structure.children, strict=True):
+        yield from paths(child, root + container.path(label))
