@@ -1,0 +1,5 @@
+"""``python -m gptrs``."""
+
+from gptrs.cli.main import main
+
+main()

@@ -1,0 +1,188 @@
+"""``gptrs generate``: continue a text."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass
+from time import perf_counter
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gptrs import events, settings
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from gptrs.runtime.load import LanguageModel
+
+
+def generate(
+    prompt: Annotated[
+        str, typer.Argument(help="The text to continue; - reads it from standard input.")
+    ] = "",
+    model: Annotated[
+        str, typer.Option(help="A Hugging Face directory, or a model that ships with gptrs.")
+    ] = "stories",
+    max_tokens: Annotated[
+        int | None,
+        typer.Option(min=0, help="At most this many new tokens [default: as the context allows]."),
+    ] = None,
+    temperature: Annotated[float, typer.Option(min=0, help="0 is greedy.")] = 0.0,
+    top_k: Annotated[
+        int | None, typer.Option(min=1, help="Choose among the k likeliest tokens.")
+    ] = None,
+    top_p: Annotated[
+        float | None, typer.Option(help="Choose among the likeliest tokens of this total share.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Makes sampling repeatable.")] = None,
+    stop: Annotated[
+        list[str] | None, typer.Option(help="End before this text; may be given several times.")
+    ] = None,
+    backend: Annotated[
+        str | None, typer.Option(help="The backend to run on [default: GPTRS_BACKEND].")
+    ] = None,
+    threads: Annotated[
+        int, typer.Option(min=0, help="Threads to use; 0: GPTRS_NUM_THREADS, else all cores.")
+    ] = 0,
+    stats: Annotated[bool, typer.Option("--stats", help="Print times at the end.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object instead of streaming.")
+    ] = False,
+) -> None:
+    """Continue a text, streaming it to the terminal."""
+    from gptrs import ptir  # the engine loads after the options are known to be good
+    from gptrs.runtime.threads import limit_threads
+
+    text = sys.stdin.read() if prompt == "-" else prompt
+    options = {
+        "max_tokens": max_tokens,
+        "temperature": temperature,
+        "top_k": top_k,
+        "top_p": top_p,
+        "seed": seed,
+        "stop": tuple(stop or ()),
+    }
+    times = Times()
+    with ExitStack() as stack:
+        stack.enter_context(limit_threads(threads or settings.num_threads()))
+        stack.enter_context(ptir.backend(backend or settings.backend()))
+        stack.enter_context(events.listen(times.hear))
+        progress = stack.enter_context(_progress(times))
+        pieces = _open(model, times).stream(text, **options)
+        first = next(pieces, "")
+        progress()
+        if as_json:
+            answer = "".join([first, *pieces])
+            report = {"prompt": text, "text": answer} | ({"stats": times.report()} if stats else {})
+            typer.echo(json.dumps(report, ensure_ascii=False))
+            return
+        _write(text + first)
+        for piece in pieces:
+            _write(piece)
+        _write("\n")
+    if stats:
+        _print_stats(times)
+
+
+def _open(path: str, times: Times) -> LanguageModel:
+    from gptrs.runtime.load import load
+
+    began = perf_counter()
+    opened = load(path)
+    times.load_seconds = perf_counter() - began
+    return opened
+
+
+def _write(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+@dataclass
+class Times:
+    """What a run spent its time on, gathered from events. Times are in seconds."""
+
+    load_seconds: float = 0.0
+    compile_seconds: float = 0.0
+    programs: int = 0
+    prefill_tokens: int = 0
+    prefill_seconds: float = 0.0
+    decode_tokens: int = 0
+    decode_seconds: float = 0.0
+
+    def hear(self, event: object) -> None:
+        """Add what ``event`` says."""
+        from gptrs.jit.cache import Retrace
+        from gptrs.text.generation import Decoded, Prefilled
+
+        compiled = self.compile_seconds
+        if isinstance(event, Retrace):
+            self.programs += 1
+            self.compile_seconds = compiled + event.milliseconds / 1e3
+        elif isinstance(event, Prefilled):
+            self.prefill_tokens += event.tokens
+            self.prefill_seconds += max(event.seconds - compiled, 0.0)
+        elif isinstance(event, Decoded):
+            self.decode_tokens += event.tokens
+            self.decode_seconds += event.seconds
+
+    def report(self) -> dict[str, float]:
+        """The times and the rates, tokens per second."""
+        return asdict(self) | {
+            "prefill_rate": self.prefill_tokens / self.prefill_seconds
+            if self.prefill_seconds
+            else 0.0,
+            "decode_rate": self.decode_tokens / self.decode_seconds if self.decode_seconds else 0.0,
+        }
+
+
+@contextmanager
+def _progress(times: Times) -> Iterator[object]:
+    """A progress bar on the terminal while weights load and programs compile.
+
+    Yields a function that takes the bar away before text is written.
+    """
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn
+
+    from gptrs.runtime.weights import WeightRead, WeightsOpened
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda: None
+        return
+    bar = Progress(
+        TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"),
+        console=console, transient=True,
+    )
+    task = bar.add_task("loading", total=None)
+
+    def hear(event: object) -> None:
+        if isinstance(event, WeightsOpened):
+            bar.update(task, description="compiling", total=event.size)
+        elif isinstance(event, WeightRead):
+            bar.update(task, description="loading", advance=event.size)
+
+    with bar, events.listen(hear):
+        yield bar.stop
+
+
+def _print_stats(times: Times) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("step", "seconds", "tokens", "tokens/s", box=None, header_style="bold")
+    for column in table.columns[1:]:
+        column.justify = "right"
+    rates = times.report()
+    table.add_row("load", f"{times.load_seconds:.3f}", "", "")
+    table.add_row(f"compile ({times.programs} programs)", f"{times.compile_seconds:.3f}", "", "")
+    for step in ("prefill", "decode"):
+        seconds, tokens, rate = (rates[f"{step}_{n}"] for n in ("seconds", "tokens", "rate"))
+        table.add_row(step, f"{seconds:.3f}", f"{tokens:.0f}", f"{rate:.1f}")
+    console: Console = Console(stderr=True)
+    console.print(table)

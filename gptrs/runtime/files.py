@@ -1,0 +1,68 @@
+"""Reading the files of a model directory: one clear error for each way in which they can be bad."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import types
+from pathlib import Path
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from gptrs.errors import LoadError
+
+C = TypeVar("C")
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The object in a JSON file. Raises `LoadError` naming the file."""
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise LoadError(
+            f"{path} does not exist",
+            fix="point to a Hugging Face model directory (config.json, model.safetensors,"
+            " tokenizer.json); a download may be incomplete",
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise LoadError(f"{path} cannot be read: {error}") from None
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise LoadError(f"{path} is not JSON: {error}", fix="download it again") from None
+    if not isinstance(value, dict):
+        raise LoadError(f"{path} holds a {type(value).__name__}, expected an object")
+    return value  # pyright: ignore[reportUnknownVariableType]
+
+
+def config_from_json(kind: type[C], data: dict[str, Any], path: Path) -> C:
+    """A dataclass from the entries of ``data`` that it declares; the others do not matter to it.
+
+    Raises `LoadError` naming file and field.
+    """
+    hints = get_type_hints(kind)
+    given: dict[str, Any] = {}
+    for field in dataclasses.fields(kind):  # pyright: ignore[reportArgumentType]
+        if field.name in data:
+            value = data[field.name]
+            if not _fits(value, hints[field.name]):
+                raise LoadError(
+                    f"{path}: {field.name} is {value!r}, expected {_words(hints[field.name])}"
+                )
+            given[field.name] = value
+    try:
+        return kind(**given)
+    except LoadError as error:
+        raise LoadError(f"{path}: {error.problem}", fix=error.fix) from None
+
+
+def _fits(value: object, hint: Any) -> bool:
+    if get_origin(hint) in (Union, types.UnionType):
+        return any(_fits(value, part) for part in get_args(hint))
+    if hint is float:
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    if hint is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(value, hint)
+
+
+def _words(hint: Any) -> str:
+    parts = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+    return " or ".join("null" if part is type(None) else part.__name__ for part in parts)
