@@ -1,0 +1,49 @@
+# make demo   text from the bundled model; needs nothing but Python, make and a package index
+# make test   everything, parity with torch included
+# make lint   ruff and the type checker
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+SPEAKS := $(shell $(BIN)/python -c "import gptrs" 2>/dev/null && echo yes)
+
+# An environment that was moved, or whose Python is gone, is made anew.
+ifneq ($(SPEAKS),yes)
+$(shell rm -f $(VENV)/.runtime $(VENV)/.dev)
+endif
+
+.PHONY: demo test lint format wheel clean
+
+demo: $(VENV)/.runtime
+	@$(BIN)/gptrs generate "Once upon a time" --stats
+
+test: $(VENV)/.dev
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/basedpyright
+
+format: $(VENV)/.dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+wheel: $(VENV)/.dev
+	$(BIN)/python -m build
+
+clean:
+	rm -rf $(VENV) build dist
+
+$(VENV)/.runtime: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "gptrs needs Python 3.11 or newer; choose one: make PYTHON=python3.12")'
+	@echo "installing into $(VENV) ..."
+	@test "$(SPEAKS)" = yes || $(PYTHON) -m venv --clear $(VENV)
+	@$(PIP) install --editable .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.runtime
+	@echo "installing the tools for development (torch among them) ..."
+	@$(PIP) install --editable '.[dev,torch]'
+	@touch $@

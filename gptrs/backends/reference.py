@@ -33,7 +33,7 @@ class ReferencePlan(Plan):
         self._constants = {i.result for i in program.body if i.op.name == "constant"}
         steps: list[_Step] = []
         for instruction in reversed(program.body):
-            dying = tuple({v for v in (*instruction.values(), *instruction.results)} - kept)
+            dying = tuple({*instruction.values(), *instruction.results} - kept)
             kept.update(dying)
             symbolic = _is_symbolic((instruction.operands, tuple(instruction.attrs.values())))
             steps.append(_Step(instruction, symbolic, dying))

@@ -6,7 +6,7 @@ from typing import Any
 
 from gptrs.errors import DTypeError, ShapeError
 from gptrs.ir.dims import Dim, Shape, same_shape
-from gptrs.ir.interpreters import tensors_in
+from gptrs.ir.operands import tensors_in
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import DType, Kind, shape_text
 

@@ -124,7 +124,7 @@ class Dim:
         return self._hash
 
     def __bool__(self) -> bool:
-        return not self == 0
+        return self != 0
 
     def __index__(self) -> int:
         raise _undecided(f"int({self})", self)

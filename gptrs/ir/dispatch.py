@@ -7,7 +7,7 @@ trace without seeing each other.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Protocol
@@ -35,7 +35,7 @@ def current() -> Interpreter | None:
 
 
 @contextmanager
-def interpreter(new: Interpreter | None) -> Iterator[None]:
+def interpreter(new: Interpreter | None) -> Generator[None, None, None]:
     """Calls to ops inside the block mean what ``new`` says."""
     token = _current.set(new)
     try:

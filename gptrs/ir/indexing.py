@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, SupportsIndex, TypeGuard
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeGuard, cast
 
 import numpy as np
 
@@ -19,7 +19,7 @@ def index(x: Any, key: Any) -> Tensor:
 
     An integer tensor (at most one, all else before it whole) selects along its axis.
     """
-    keys: tuple[Any, ...] = key if isinstance(key, tuple) else (key,)  # pyright: ignore[reportUnknownVariableType]
+    keys = cast("tuple[Any, ...]", key if isinstance(key, tuple) else (key,))
     keys = _fill_ellipsis(keys, x.ndim)
     starts: list[DimLike] = []
     sizes: list[DimLike] = []
@@ -33,7 +33,7 @@ def index(x: Any, key: Any) -> Tensor:
             continue
         extent = x.shape[axis]
         if isinstance(part, slice):
-            start, size, stride = _span(part, extent, axis)
+            start, size, stride = _span(cast("slice[Any, Any, Any]", part), extent, axis)
             shape.append(size)
         elif _is_static_index(part):
             start, size, stride = _position(part, extent, axis), 1, 1

@@ -8,11 +8,9 @@ from itertools import chain, count
 from keyword import iskeyword
 from typing import Any, cast
 
-import numpy as np
-
-from gptrs.errors import ArgumentError, Location, TraceError, user_location
-from gptrs.ir.dims import Dim
+from gptrs.errors import Location, TraceError, user_location
 from gptrs.ir.dispatch import OPS
+from gptrs.ir.operands import as_operand, elements, map_operand, tensors_in
 from gptrs.ir.program import (
     Attrs,
     Instruction,
@@ -21,41 +19,10 @@ from gptrs.ir.program import (
     Param,
     Program,
     Role,
-    Scalar,
     Value,
 )
-from gptrs.ir.tensor import Parameter, Tensor, as_array
+from gptrs.ir.tensor import Parameter, Tensor
 from gptrs.ir.types import Array, Type
-
-
-def as_operand(value: object) -> Tensor | Scalar | tuple[Any, ...] | None:
-    """What an op takes for ``value``: a Tensor for any array, scalars and None as they are."""
-    if value is None or isinstance(value, Tensor | Dim):
-        return value
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, bool | int | float | complex):
-        return value
-    if isinstance(value, tuple | list):
-        return tuple(as_operand(v) for v in cast("Sequence[object]", value))
-    array = as_array(value)
-    if array is None:
-        raise ArgumentError(
-            f"{value!r} ({type(value).__name__}) is no operand: expected a Tensor, an array or a"
-            " number"
-        )
-    return Tensor.of_array(array)
-
-
-def tensors_in(operands: Sequence[object]) -> list[Tensor]:
-    """The tensors among operands, tuples opened."""
-    found: list[Tensor] = []
-    for operand in operands:
-        if isinstance(operand, Tensor):
-            found.append(operand)
-        elif isinstance(operand, tuple):
-            found.extend(tensors_in(cast("tuple[object, ...]", operand)))
-    return found
 
 
 def _is_weak(op: Operation, operands: Sequence[object]) -> bool:
@@ -76,7 +43,7 @@ class Eager:
             if tensor.is_traced:
                 raise leak(tensor)
         types = op.infer(ready, attrs)
-        arrays = op.evaluate([_arrays(o) for o in ready], attrs, types)
+        arrays = op.evaluate([map_operand(elements, o) for o in ready], attrs, types)
         weak = _is_weak(op, ready)
         return _one_or_all(
             tuple(Tensor.of_array(a, t, weak=weak) for a, t in zip(arrays, types, strict=True))
@@ -84,12 +51,6 @@ class Eager:
 
 
 EAGER = Eager()
-
-
-def _arrays(operand: Any) -> Any:
-    if isinstance(operand, Tensor):
-        return operand.numpy()
-    return tuple(map(_arrays, operand)) if isinstance(operand, tuple) else operand  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
 
 
 def leak(tensor: Tensor) -> TraceError:

@@ -16,8 +16,19 @@ import numpy as np
 from gptrs.errors import ArgumentError, PtirError, user_location, user_traceback
 from gptrs.ir.dims import same_shape
 from gptrs.ir.dispatch import OPS, current, interpreter
-from gptrs.ir.interpreters import EAGER, Recorder, tensors_in
-from gptrs.ir.program import Attrs, Operation, Program, Value, attrs_key, key_of
+from gptrs.ir.interpreters import EAGER, Recorder
+from gptrs.ir.operands import (
+    as_eager,
+    as_rule_operand,
+    describe,
+    map_operand,
+    rounded,
+    tensors_in,
+    type_of,
+    types_key,
+    widened,
+)
+from gptrs.ir.program import Attrs, Operation, Program, Value, attrs_key
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Array, Kind, Type, as_dtype, broadcast_shapes
 
@@ -81,7 +92,7 @@ class Op(Operation, Generic[P, R]):
         return tuple(operands), full
 
     def _key(self, operands: Sequence[Any], attrs: Attrs) -> object:
-        return _types_key(operands), attrs_key(attrs)
+        return types_key(tuple(operands)), attrs_key(attrs)
 
     def _remember(self, key: object, make: Callable[[], R]) -> R:
         found = self._memo.get(key)
@@ -93,7 +104,7 @@ class Op(Operation, Generic[P, R]):
 
     def _describe(self, args: Sequence[object], kwargs: dict[str, Any]) -> str:
         named = [*zip(self.operand_names, args, strict=False), *kwargs.items()]
-        return ", ".join(f"{name}: {_describe(value)}" for name, value in named)
+        return ", ".join(f"{name}: {describe(value)}" for name, value in named)
 
 
 class Primitive(Op[P, R]):
@@ -112,8 +123,9 @@ class Primitive(Op[P, R]):
 
     def infer(self, operands: Sequence[Any], attrs: Attrs) -> tuple[Type, ...]:
         def make() -> Any:
-            types = self.rule(*map(_as_rule_operand, operands), **attrs)
-            return types if isinstance(types, tuple) else (types,)
+            return _several(
+                self.rule(*(map_operand(as_rule_operand, o) for o in operands), **attrs)
+            )
 
         return cast("tuple[Type, ...]", self._remember(self._key(operands, attrs), make))
 
@@ -122,11 +134,10 @@ class Primitive(Op[P, R]):
     ) -> tuple[Array, ...]:
         assert self.meaning is not None, f"{self.name} has no NumPy meaning"
         if self.arithmetic:
-            operands = [_widen(operand) for operand in operands]
+            operands = [map_operand(widened, operand) for operand in operands]
         with np.errstate(all="ignore"):
             results = self.meaning(*operands, **attrs)
-        several = results if isinstance(results, tuple) else (results,)
-        return tuple(map(_rounded, cast("tuple[Any, ...]", several), types))
+        return tuple(map(rounded, _several(results), types))
 
 
 class Elementwise(Primitive[P, R]):
@@ -178,13 +189,13 @@ class Composite(Op[P, R]):
                     parts = cast("tuple[Any, ...]", operand)
                     return tuple(enter(part, f"{name}_{i}") for i, part in enumerate(parts))
                 if isinstance(operand, Tensor | Value | Type):
-                    return recorder.input(_type_of(operand), name)
+                    return recorder.input(type_of(operand), name)
                 return operand
 
             inputs = [enter(o, n) for o, n in zip(operands, self.operand_names, strict=True)]
             with interpreter(recorder):
                 result = self.body(*inputs, **attrs)
-            return recorder.finish(result if isinstance(result, tuple) else (result,))
+            return recorder.finish(_several(result))
 
         return cast("Program", self._remember(self._key(operands, attrs), make))
 
@@ -195,8 +206,13 @@ class Composite(Op[P, R]):
         self, operands: Sequence[Any], attrs: Attrs, types: tuple[Type, ...]
     ) -> tuple[Array, ...]:
         with interpreter(None):
-            result = self.body(*map(_as_tensor, operands), **attrs)
-        return tuple(t.numpy() for t in (result if isinstance(result, tuple) else (result,)))
+            result = self.body(*(map_operand(as_eager, o) for o in operands), **attrs)
+        return tuple(tensor.numpy() for tensor in _several(result))
+
+
+def _several(results: Any) -> tuple[Any, ...]:
+    """One result or several, as a tuple."""
+    return cast("tuple[Any, ...]", results if isinstance(results, tuple) else (results,))
 
 
 def primitive(fn: Callable[P, Type]) -> Primitive[P, Tensor]:
@@ -225,7 +241,7 @@ _RANK: dict[Kind, int] = {"bool": 0, "int": 1, "uint": 1, "float": 2, "complex":
 
 
 def _settle_weak(operands: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Tensors that came from Python scalars take the dtype of the others, where it can hold them."""
+    """Tensors that came from Python scalars take the dtype of the others if it can hold them."""
     tensors = tensors_in(operands)
     if not any(t.weak for t in tensors):
         return operands
@@ -250,71 +266,11 @@ def _attribute(name: str, value: Any) -> Any:
             fix="pass a Python number, or make the argument static with static_argnames",
         )
     if value is None or isinstance(value, np.ndarray | Program):
-        return value
+        return cast("Any", value)
     if name.endswith("dtype"):
         return as_dtype(value)
     if isinstance(value, np.generic):
-        return value.item()
+        return cast("Any", value.item())
     if isinstance(value, tuple | list):
         return tuple(_attribute(name, v) for v in cast("Sequence[Any]", value))
     return value
-
-
-def _type_of(operand: Tensor | Value | Type) -> Type:
-    return operand if isinstance(operand, Type) else operand.type
-
-
-def _types_key(operand: Any) -> object:
-    if isinstance(operand, Tensor | Value | Type):
-        return _type_of(operand)
-    if isinstance(operand, tuple | list):
-        return tuple(map(_types_key, cast("Sequence[Any]", operand)))
-    return key_of(operand)
-
-
-def _as_rule_operand(operand: Any) -> Any:
-    """What a type rule sees: a Tensor that knows its type only."""
-    if isinstance(operand, Tensor | Value | Type):
-        return Tensor.of_value(Value(_type_of(operand)))
-    return tuple(map(_as_rule_operand, operand)) if isinstance(operand, tuple) else operand  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
-
-
-def _as_tensor(operand: Any) -> Any:
-    if isinstance(operand, np.ndarray):
-        return Tensor.of_array(operand)
-    return tuple(map(_as_tensor, operand)) if isinstance(operand, tuple) else operand  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
-
-
-def _widen(operand: Any) -> Any:
-    """Narrow floats as f32, 4-bit integers as 8-bit ones; everything else as it is."""
-    if isinstance(operand, np.ndarray):
-        dtype = as_dtype(operand.dtype)
-        if dtype.compute is not dtype:
-            return operand.astype(dtype.compute.numpy)
-        if dtype.bits == 4:
-            return operand.astype(np.int8 if dtype.kind == "int" else np.uint8)
-        return operand
-    return tuple(map(_widen, operand)) if isinstance(operand, tuple) else operand  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
-
-
-def _rounded(result: Any, type: Type) -> Array:
-    array = np.asarray(result)
-    if array.dtype == type.dtype.numpy:
-        return array
-    if type.dtype.bits == 4:  # wraps, as all integer arithmetic does
-        low = array.astype(np.int8) & 15
-        array = np.where(low > 7, low - 16, low) if type.dtype.kind == "int" else low
-    with np.errstate(all="ignore"):
-        return array.astype(type.dtype.numpy)
-
-
-def _describe(value: object) -> str:
-    if isinstance(value, Tensor):
-        origin = value.value.origin if value.value is not None else getattr(value, "name", "")
-        return f"{value.type}{f' ({origin})' if origin else ''}"
-    if isinstance(value, np.ndarray):
-        return str(Type.of(cast("Array", value)))
-    if isinstance(value, tuple | list):
-        return f"({', '.join(map(_describe, cast('Sequence[object]', value)))})"
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -25,9 +25,13 @@ class Operators:
     __array_priority__ = 1000
 
     if TYPE_CHECKING:
-        shape: tuple[DimLike, ...]
-        dtype: Any
-        ndim: int
+
+        @property
+        def shape(self) -> tuple[DimLike, ...]: ...
+        @property
+        def dtype(self) -> Any: ...
+        @property
+        def ndim(self) -> int: ...
 
     def __add__(self, other: Any) -> Tensor:
         return OPS["add"](self, other)

@@ -10,7 +10,7 @@ import ast
 import base64
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -101,10 +101,10 @@ def _literal(value: object) -> str:
     if isinstance(value, DType):
         return repr(value.name)
     if isinstance(value, np.ndarray):
-        return _array_text(value)
+        return _array_text(cast("Array", value))
     if isinstance(value, tuple):
-        inner = ", ".join(map(_literal, value))  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
-        return f"({inner},)" if len(value) == 1 else f"({inner})"  # pyright: ignore[reportUnknownArgumentType]
+        parts = [*map(_literal, cast("tuple[object, ...]", value))]
+        return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
     if isinstance(value, float) and not np.isfinite(value):
         return f'float("{value}")'
     if isinstance(value, complex):

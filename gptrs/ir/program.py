@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 
@@ -54,7 +54,7 @@ class Param(Value):
         self.donated = donated
 
 
-Operand: TypeAlias = Value | Scalar | None | tuple["Operand", ...]
+Operand: TypeAlias = Value | Scalar | tuple["Operand", ...] | None
 
 
 class Operation(ABC):
@@ -132,7 +132,7 @@ class Program:
     def symbols(self) -> set[str]:
         """The symbolic dimensions in the parameters' types."""
         dims = (d for p in self.params for d in p.type.shape if isinstance(d, Dim))
-        return set().union(*(d.symbols() for d in dims))
+        return {name for d in dims for name in d.symbols()}
 
     def users(self) -> dict[Value, list[Instruction]]:
         """The instructions that read each value."""
@@ -181,7 +181,8 @@ def key_of(thing: object) -> object:
     if isinstance(thing, tuple):
         return tuple(map(key_of, thing))  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
     if isinstance(thing, np.ndarray):
-        return thing.dtype.str, thing.dtype.name, thing.shape, thing.tobytes()
+        array = cast("Array", thing)
+        return array.dtype.str, array.dtype.name, array.shape, array.tobytes()
     return type(thing), thing
 
 

@@ -1,11 +1,11 @@
-"""Tensors: what users hold and ops take. A tensor has a NumPy array, or stands for a traced value."""
+"""Tensors: what users hold and ops take, an array or the stand-in for a traced value."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
 from threading import Lock
-from typing import Any, NoReturn, SupportsIndex, TypeAlias, cast
+from typing import Any, NoReturn, cast
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from gptrs.errors import (
 )
 from gptrs.ir.dims import Dim, DimLike, Shape
 from gptrs.ir.operators import Operators
-from gptrs.ir.program import Scalar, Value
+from gptrs.ir.program import Value
 from gptrs.ir.types import Array, DType, Type, as_dtype
 from gptrs.params import ParamSource, base_param_id
 
@@ -241,9 +241,6 @@ class Parameter(Tensor):
         return f"Parameter({self.name}: {self.type})"
 
 
-Operand: TypeAlias = Tensor | Scalar | np.generic | Array
-
-
 def located(error: PtirError) -> PtirError:
     """``error`` with the user's current line."""
     error.where = error.where or user_location()
@@ -257,8 +254,9 @@ def as_array(value: object) -> Array | None:
     """
     if isinstance(value, Tensor):
         return value.numpy()
+    array: Array
     if isinstance(value, np.ndarray | np.generic):
-        array = np.asarray(value)
+        array = np.asarray(cast("Any", value))
     elif type(value).__module__.partition(".")[0] == "torch" and hasattr(value, "detach"):
         array = _from_torch(value)
     elif hasattr(value, "__dlpack__"):
@@ -295,10 +293,3 @@ def _from_lists(data: object) -> Array:
     if array.dtype.kind not in "biufc":
         raise DTypeError(f"elements of type {array.dtype} are no numbers")
     return array.astype(np.float32) if array.dtype == np.float64 else array
-
-
-def index_of(value: object) -> int | None:
-    """``value`` as a Python integer when it is one."""
-    if isinstance(value, bool | Tensor) or not isinstance(value, SupportsIndex):
-        return None
-    return value.__index__()

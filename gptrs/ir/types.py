@@ -213,7 +213,7 @@ def normal_axis(axis: int, rank: int) -> int:
 
 
 def normal_axes(axes: int | Iterable[int] | None, rank: int) -> tuple[int, ...]:
-    """``axes`` (one, several, or None for all) counted from the front, each at most once, sorted."""
+    """``axes`` (one, several, None for all) counted from the front, each at most once, sorted."""
     if axes is None:
         return tuple(range(rank))
     given = (axes,) if isinstance(axes, int) else tuple(axes)

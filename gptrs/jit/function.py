@@ -23,7 +23,8 @@ from gptrs.errors import (
     user_traceback,
 )
 from gptrs.ir.dispatch import current, interpreter
-from gptrs.ir.interpreters import Recorder, as_operand
+from gptrs.ir.interpreters import Recorder
+from gptrs.ir.operands import as_operand
 from gptrs.ir.program import Program
 from gptrs.ir.tensor import Parameter, Tensor, as_array
 from gptrs.ir.types import Array, Type

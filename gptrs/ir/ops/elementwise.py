@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from typing import Any
+from typing import cast as typed
 
 import numpy as np
 
@@ -59,13 +60,15 @@ def _binary(
 
 
 def _erf(x: Array) -> Array:
-    if np.iscomplexobj(x):
-        raise DTypeError("erf of complex numbers is not defined")
-    return np.frompyfunc(math.erf, 1, 1)(x).astype(x.dtype)
+    return np.array([math.erf(e) for e in x.ravel().tolist()], x.dtype).reshape(x.shape)
 
 
 def _reciprocal(x: Array) -> Array:
-    return x.dtype.type(1) / x
+    return np.ones((), x.dtype) / x
+
+
+def _rsqrt(x: Array) -> Array:
+    return _reciprocal(np.sqrt(x))
 
 
 def _check_divisor(divisor: Any) -> None:
@@ -96,14 +99,24 @@ def _pow(x: Any, y: Any) -> Any:
     return np.power(x, y)
 
 
-def _shift_by(amount: Any) -> Any:
+def _check_shift(amount: Any) -> None:
     if np.any(np.asarray(amount) < 0):
         raise ElementError("a shift by a negative number of bits")
-    return amount
+
+
+def _shift_left(x: Any, y: Any) -> Any:
+    _check_shift(y)
+    return np.left_shift(x, y)
+
+
+def _shift_right(x: Any, y: Any) -> Any:
+    _check_shift(y)
+    return np.right_shift(x, y)
 
 
 def _is_integer(*operands: Any) -> bool:
-    return all(np.asarray(o).dtype.kind in "iu" for o in operands if isinstance(o, np.ndarray))
+    arrays: list[Array] = [o for o in operands if isinstance(o, np.ndarray)]
+    return all(array.dtype.kind in "iu" for array in arrays)
 
 
 neg = _unary("neg", "−x; integers wrap.", np.negative, NUMERIC)
@@ -113,7 +126,7 @@ log = _unary("log", "The natural logarithm; −∞ at 0 and NaN below.", np.log,
 tanh = _unary("tanh", "The hyperbolic tangent.", np.tanh, FLOATING)
 erf = _unary("erf", "2/√π ∫₀ˣ exp(−t²) dt.", _erf, ("float",))
 sqrt = _unary("sqrt", "√x; NaN below 0.", np.sqrt, FLOATING)
-rsqrt = _unary("rsqrt", "1/√x.", lambda x: _reciprocal(np.sqrt(x)), FLOATING)
+rsqrt = _unary("rsqrt", "1/√x.", _rsqrt, FLOATING)
 reciprocal = _unary("reciprocal", "1/x.", _reciprocal, FLOATING)
 sin = _unary("sin", "The sine of x radians.", np.sin, FLOATING)
 cos = _unary("cos", "The cosine of x radians.", np.cos, FLOATING)
@@ -143,13 +156,13 @@ bit_xor = _binary("bit_xor", "Bits set in one.", np.bitwise_xor, BITS, commutati
 shift_left = _binary(
     "shift_left",
     "x · 2ʸ, wrapped; 0 when y ≥ the number of bits; y < 0 is an error.",
-    lambda x, y: np.left_shift(x, _shift_by(y)),
+    _shift_left,
     BITS,
 )
 shift_right = _binary(
     "shift_right",
     "⌊x / 2ʸ⌋: the sign is kept; y < 0 is an error.",
-    lambda x, y: np.right_shift(x, _shift_by(y)),
+    _shift_right,
     BITS,
 )
 
@@ -170,14 +183,14 @@ def select(pred: Tensor, a: Number, b: Number) -> Type:
     if not isinstance(a, Tensor) and not isinstance(b, Tensor):
         raise DTypeError(
             f"the numbers {a} and {b} have no dtype",
-            fix="make one of them a Tensor: ptir.full_like(x, value)",
+            fix="make one of them a Tensor: ptir.full(shape=pred.shape, value=..., dtype='f32')",
         )
     return Type(one_shape(pred, a, b), one_dtype(a, b))
 
 
 @select.numpy
 def _(pred: Array, a: Any, b: Any) -> Any:
-    return np.where(pred, a, b)
+    return typed("Array", np.where(pred, a, b))
 
 
 @elementwise()

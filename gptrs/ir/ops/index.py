@@ -131,7 +131,7 @@ def _check_range(index: Array, extent: int, axis: int) -> None:
 
 def _places(x: Array, index: Array, axis: int) -> tuple[Array, ...]:
     _check_range(index, x.shape[axis], axis)
-    places = list(np.indices(index.shape, sparse=True))
+    places: list[Array] = [*np.indices(index.shape, sparse=True)]
     places[axis] = index.astype(np.int64)
     return tuple(places)
 

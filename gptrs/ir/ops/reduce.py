@@ -95,8 +95,9 @@ def reduce_max(x: Tensor, *, axes: Axes = None, keepdims: bool = False) -> Type:
 
 @reduce_max.numpy
 def _(x: Array, *, axes: tuple[int, ...], keepdims: bool) -> Array:
-    initial = {"initial": -np.inf} if x.dtype.kind == "f" else {}
-    return np.max(x, axes, keepdims=keepdims, **initial)
+    if x.dtype.kind == "f":
+        return np.max(x, axes, keepdims=keepdims, initial=-np.inf)
+    return np.max(x, axes, keepdims=keepdims)
 
 
 @arithmetic
@@ -108,8 +109,9 @@ def reduce_min(x: Tensor, *, axes: Axes = None, keepdims: bool = False) -> Type:
 
 @reduce_min.numpy
 def _(x: Array, *, axes: tuple[int, ...], keepdims: bool) -> Array:
-    initial = {"initial": np.inf} if x.dtype.kind == "f" else {}
-    return np.min(x, axes, keepdims=keepdims, **initial)
+    if x.dtype.kind == "f":
+        return np.min(x, axes, keepdims=keepdims, initial=np.inf)
+    return np.min(x, axes, keepdims=keepdims)
 
 
 def _require_elements(x: Tensor, axes: tuple[int, ...]) -> None:
