@@ -1,0 +1,22 @@
+"""Every notebook runs from its first cell to its last."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+NOTEBOOKS = sorted((Path(__file__).parent.parent / "notebooks").glob("*.ipynb"))
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebook_runs(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    scope: dict[str, Any] = {"__name__": "__main__"}
+    for number, cell in enumerate(cells):
+        if cell["cell_type"] == "code":
+            assert not cell["outputs"], f"{path.name}: clear the outputs before committing"
+            exec(compile("".join(cell["source"]), f"{path.name}, cell {number}", "exec"), scope)
+    assert capsys.readouterr().out
