@@ -1,4 +1,4 @@
-"""Every error that gptrs raises on purpose, and how its traceback is shortened to the user's lines."""
+"""Every error that gptrs raises on purpose, and how a traceback is cut to the user's lines."""
 
 from __future__ import annotations
 
@@ -114,6 +114,18 @@ def user_location() -> Location | None:
             return Location(code.co_filename, frame.f_lineno, code.co_qualname)
         frame = frame.f_back
     return None
+
+
+def raised_at(error: BaseException) -> Location | None:
+    """The innermost line in the traceback of ``error`` that is not this package's own."""
+    found: Location | None = None
+    entry = error.__traceback__
+    while entry is not None:
+        if not _is_internal(entry.tb_frame):
+            code = entry.tb_frame.f_code
+            found = Location(code.co_filename, entry.tb_lineno, code.co_qualname)
+        entry = entry.tb_next
+    return found
 
 
 def user_traceback(error: E, *, full: bool = False) -> E:

@@ -8,7 +8,7 @@ An event is any frozen dataclass; a listener is a function that looks at the one
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
@@ -29,7 +29,7 @@ def emit(event: object) -> None:
 
 
 @contextmanager
-def listen(listener: Listener) -> Iterator[None]:
+def listen(listener: Listener) -> Generator[None]:
     """Call ``listener`` with every event emitted inside the block, in this context."""
     token = _listeners.set((*_listeners.get(), listener))
     try:

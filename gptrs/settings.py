@@ -19,7 +19,7 @@ SETTINGS: dict[str, Setting[object]] = {}
 
 @dataclass(frozen=True)
 class Setting(Generic[T]):
-    """One environment variable: its default, how its text is read, and a sentence for the README."""
+    """One environment variable: its default, how its text is read, a sentence for the README."""
 
     name: str
     default: T
@@ -59,6 +59,15 @@ def _at_least(least: int) -> Callable[[str], int]:
     return read
 
 
+def _one_of(*names: str) -> Callable[[str], str]:
+    def read(text: str) -> str:
+        if (name := text.strip().lower()) not in names:
+            raise ValueError(name)
+        return name
+
+    return read
+
+
 eager = Setting(
     "GPTRS_EAGER", False, _flag, "0 or 1", "run every op at once, without tracing, for debugging"
 )
@@ -84,6 +93,34 @@ verify = Setting(
 )
 full_traceback = Setting(
     "GPTRS_TRACEBACK", False, _flag, "0 or 1", "keep this package's own frames in tracebacks"
+)
+driver = Setting(
+    "GPTRS_DRIVER",
+    "",
+    _one_of("pool", "numba"),
+    "pool or numba",
+    "what runs kernels on several threads; empty means the pool where there is a futex (Linux)",
+)
+isa = Setting(
+    "GPTRS_ISA",
+    "",
+    _one_of("avx512", "avx2", "neon", "generic"),
+    "avx512, avx2, neon or generic",
+    "the vector instructions that kernels use; empty means the best that the CPU offers",
+)
+cache_dir = Setting(
+    "GPTRS_CACHE_DIR",
+    "",
+    str,
+    "a folder",
+    "where compiled kernels are kept; empty means $XDG_CACHE_HOME/gptrs or ~/.cache/gptrs",
+)
+cache_bytes = Setting(
+    "GPTRS_CACHE_BYTES",
+    512 * 2**20,
+    _at_least(0),
+    "an integer of at least 0",
+    "bytes of compiled kernels kept, least recently used out; 0 keeps none",
 )
 
 

@@ -6,8 +6,10 @@ A type of container that is not known here registers itself (`nn.Module` does).
 from __future__ import annotations
 
 import dataclasses
+from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, cast
 
 Labels = tuple[Hashable, ...]
@@ -36,6 +38,7 @@ class Structure:
 
 
 LEAF = Structure(None)
+_UNSET = object()
 
 
 def _index(label: Hashable) -> str:
@@ -55,29 +58,47 @@ def _split_dict(value: dict[Hashable, object]) -> tuple[Labels, Sequence[object]
 
 
 def _join_dict(kind: type, labels: Labels, children: Sequence[object]) -> object:
-    return dict(zip(labels, children, strict=True))
+    return kind(zip(labels, children, strict=True))
 
 
-def _split_fields(value: Any) -> tuple[Labels, Sequence[object]]:
-    names = tuple(f.name for f in dataclasses.fields(value))
-    return names, tuple(getattr(value, name) for name in names)
+def _split_named(value: Any) -> tuple[Labels, Sequence[object]]:
+    return value._fields, value
+
+
+def _join_named(kind: Any, labels: Labels, children: Sequence[object]) -> object:
+    return kind._make(children)
+
+
+@cache
+def _field_names(kind: Any) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(kind))
+
+
+def _split_fields(value: object) -> tuple[Labels, Sequence[object]]:
+    """The fields that are set, and whatever else was kept in the instance."""
+    names = dict.fromkeys(_field_names(type(value)))
+    names.update(dict.fromkeys(getattr(value, "__dict__", ())))
+    found = [(n, child) for n in names if (child := getattr(value, n, _UNSET)) is not _UNSET]
+    return tuple([name for name, _ in found]), [child for _, child in found]
 
 
 def join_fields(kind: type, labels: Labels, children: Sequence[object]) -> object:
     """An instance of ``kind`` with its fields set as they are, without running ``__init__``."""
-    made = object.__new__(kind)
+    made = cast("object", object.__new__(kind))
     for name, child in zip(labels, children, strict=True):
         object.__setattr__(made, str(name), child)
     return made
 
 
 _SEQUENCE = Container(_split_sequence, lambda kind, labels, children: kind(children), _index)
-_NAMED_TUPLE = Container(_split_sequence, lambda kind, labels, children: kind(*children), _index)
+_NAMED_TUPLE = Container(_split_named, _join_named, _attribute)
+_DICT = Container(_split_dict, _join_dict, _index)
 _DATACLASS = Container(_split_fields, join_fields, _attribute)
 _CONTAINERS: dict[type, Container] = {
     tuple: _SEQUENCE,
     list: _SEQUENCE,
-    dict: Container(_split_dict, _join_dict, _index),
+    dict: _DICT,
+    OrderedDict: _DICT,
 }
 
 
@@ -90,11 +111,16 @@ def container_of(kind: type) -> Container | None:
     """How ``kind`` is taken apart, or None when its instances are leaves."""
     if (known := _CONTAINERS.get(kind)) is not None:
         return known
-    if issubclass(kind, tuple) and hasattr(kind, "_fields"):
-        return _NAMED_TUPLE
-    if dataclasses.is_dataclass(kind):
+    if hasattr(kind, "__dataclass_fields__"):
         return _DATACLASS
+    if tuple in kind.__mro__ and hasattr(kind, "_fields"):
+        return _NAMED_TUPLE
     return None
+
+
+def flattens(value: object) -> bool:
+    """Whether ``value`` is a container and not a leaf."""
+    return container_of(type(value)) is not None
 
 
 def flatten(

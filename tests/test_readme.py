@@ -1,4 +1,4 @@
-"""The README is true: its Python runs, its settings are all settings, its samples are the model's."""
+"""The README is true: its Python runs, its settings are all there, its samples are real."""
 
 from __future__ import annotations
 

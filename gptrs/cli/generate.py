@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from time import perf_counter
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from gptrs import events, settings
+from gptrs.errors import ArgumentError
 
 if TYPE_CHECKING:
+    from io import TextIOWrapper
+
     from rich.console import Console
 
     from gptrs.runtime.load import LanguageModel
@@ -22,7 +25,10 @@ if TYPE_CHECKING:
 
 def generate(
     prompt: Annotated[
-        str, typer.Argument(help="The text to continue; - reads it from standard input.")
+        str,
+        typer.Argument(
+            help="The text to continue; - reads it from standard input, without a last newline."
+        ),
     ] = "",
     model: Annotated[
         str, typer.Option(help="A Hugging Face directory, or a model that ships with gptrs.")
@@ -57,7 +63,6 @@ def generate(
     from gptrs import ptir  # the engine loads after the options are known to be good
     from gptrs.runtime.threads import limit_threads
 
-    text = sys.stdin.read() if prompt == "-" else prompt
     options = {
         "max_tokens": max_tokens,
         "temperature": temperature,
@@ -66,15 +71,19 @@ def generate(
         "seed": seed,
         "stop": tuple(stop or ()),
     }
+    _check(options, backend)
+    text = _standard_input() if prompt == "-" else prompt
+    # What a terminal cannot show is no error.
+    cast("TextIOWrapper", sys.stdout).reconfigure(errors="replace")
     times = Times()
     with ExitStack() as stack:
         stack.enter_context(limit_threads(threads or settings.num_threads()))
         stack.enter_context(ptir.backend(backend or settings.backend()))
         stack.enter_context(events.listen(times.hear))
-        progress = stack.enter_context(_progress(times))
+        end_progress = stack.enter_context(_progress())
         pieces = _open(model, times).stream(text, **options)
         first = next(pieces, "")
-        progress()
+        end_progress()
         if as_json:
             answer = "".join([first, *pieces])
             report = {"prompt": text, "text": answer} | ({"stats": times.report()} if stats else {})
@@ -86,6 +95,26 @@ def generate(
         _write("\n")
     if stats:
         _print_stats(times)
+
+
+def _check(options: dict[str, Any], backend: str | None) -> None:
+    """Raise a usage error for options that no model accepts."""
+    from gptrs.backends.discovery import get_backend
+    from gptrs.text.sampling import GenerationOptions
+
+    try:
+        GenerationOptions(**options)
+        if backend is not None:
+            get_backend(backend)
+    except ArgumentError as error:
+        raise typer.BadParameter(f"{error.problem}; {error.fix}") from None
+
+
+def _standard_input() -> str:
+    try:
+        return sys.stdin.buffer.read().decode().removesuffix("\n")
+    except UnicodeDecodeError as error:
+        raise ArgumentError(f"standard input is no UTF-8 text: {error}") from None
 
 
 def _open(path: str, times: Times) -> LanguageModel:
@@ -141,23 +170,25 @@ class Times:
 
 
 @contextmanager
-def _progress(times: Times) -> Iterator[object]:
+def _progress() -> Generator[Callable[[], None]]:
     """A progress bar on the terminal while weights load and programs compile.
 
     Yields a function that takes the bar away before text is written.
     """
+    if not sys.stderr.isatty():
+        yield lambda: None
+        return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn
 
     from gptrs.runtime.weights import WeightRead, WeightsOpened
 
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield lambda: None
-        return
     bar = Progress(
-        TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"),
-        console=console, transient=True,
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f} %"),
+        console=Console(stderr=True),
+        transient=True,
     )
     task = bar.add_task("loading", total=None)
 
@@ -167,8 +198,12 @@ def _progress(times: Times) -> Iterator[object]:
         elif isinstance(event, WeightRead):
             bar.update(task, description="loading", advance=event.size)
 
-    with bar, events.listen(hear):
-        yield bar.stop
+    try:  # not `with bar`: Ctrl-C while it starts would leave the cursor hidden
+        bar.start()
+        with events.listen(hear):
+            yield bar.stop
+    finally:
+        bar.stop()
 
 
 def _print_stats(times: Times) -> None:

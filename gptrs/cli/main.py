@@ -1,58 +1,34 @@
-"""The ``gptrs`` command. One verb a file."""
+"""The ``gptrs`` command: it starts quickly, and ends without a traceback."""
 
 from __future__ import annotations
 
+import signal
 import sys
-
-import typer
-
-from gptrs import __version__, settings
-from gptrs.cli.generate import generate
-from gptrs.errors import PtirError
-
-app = typer.Typer(
-    name="gptrs",
-    help="A CPU tensor JIT: run models through traced, portable tensor programs.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-
-
-def _version(asked: bool) -> None:
-    if asked:
-        typer.echo(f"gptrs {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def root(
-    version: bool = typer.Option(
-        False, "--version", callback=_version, is_eager=True, help="Print the version and exit."
-    ),
-) -> None:
-    """A CPU tensor JIT: run models through traced, portable tensor programs."""
-    for name in settings.unknown():
-        typer.echo(f"warning: {name} is no setting of gptrs", err=True)
-
-
-app.command()(generate)
 
 
 def main() -> None:
-    """Run the command line; errors are one message, Ctrl-C is quiet."""
+    """Run the command line and exit; Ctrl-C is quiet, at any time."""
+    if sys.platform != "win32":
+        # Ends quietly when the reader of its output goes away: `gptrs generate | head`.
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     try:
-        app()
-    except PtirError as error:
-        typer.echo(f"error: {error}", err=True)
-        sys.exit(1)
+        from gptrs.cli.app import run  # takes long enough to be interrupted
+
+        code = run()
     except KeyboardInterrupt:
-        typer.echo(err=True)
-        sys.exit(130)
-    except BrokenPipeError:  # the reader of our output went away: `gptrs generate | head`
-        sys.stderr.close()
-        sys.exit(141)
+        code = 130
+    if code == 130:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        _end_line()
+    sys.exit(code)
+
+
+def _end_line() -> None:
+    """Leave the shell a line of its own."""
+    for stream in (sys.stdout, sys.stderr):
+        if stream.isatty():
+            stream.write("\n")
+            return
 
 
 if __name__ == "__main__":

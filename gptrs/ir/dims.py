@@ -9,19 +9,22 @@ from __future__ import annotations
 
 import ast
 import math
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from keyword import iskeyword
 from typing import TypeAlias, Union
 
 from gptrs.errors import DimError, ParseError
 
 DimLike: TypeAlias = Union[int, "Dim"]
 Shape: TypeAlias = tuple[DimLike, ...]
+_MOST_TERMS = 256  # a text from anywhere may hold powers that would not end
 
 
 @dataclass(frozen=True, slots=True)
 class Quotient:
-    """``numerator // denominator`` where nothing more is known: an unknown of its own, ≥ 0."""
+    """``numerator // denominator`` where no more is known: an unknown of its own."""
 
     numerator: tuple[Term, ...]
     denominator: tuple[Term, ...]
@@ -146,8 +149,8 @@ class Dim:
 
 
 def dim(name: str) -> Dim:
-    """The symbolic dimension called ``name``, an identifier."""
-    if not name.isidentifier():
+    """The symbolic dimension called ``name``, an ASCII identifier."""
+    if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII) or iskeyword(name):
         raise DimError(
             f"{name!r} cannot name a dimension", fix="use a Python identifier such as 'S'"
         )
@@ -188,8 +191,8 @@ def parse_dim(text: str) -> DimLike:
     """Read a dimension as it is printed: ``4``, ``?S``, ``?B*?S + 1``."""
     try:
         return dim_from_ast(ast.parse(text.replace("?", ""), mode="eval").body)
-    except (SyntaxError, ValueError):
-        raise ParseError(f"{text!r} is not a dimension") from None
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        raise ParseError(f"{text[:60]!r} is not a dimension") from None
 
 
 def dim_from_ast(node: ast.expr) -> DimLike:
@@ -212,7 +215,7 @@ def dim_from_ast(node: ast.expr) -> DimLike:
                     return a * b
                 case ast.FloorDiv():
                     return a // b
-                case ast.Pow() if isinstance(b, int) and 0 < b < 16:
+                case ast.Pow() if isinstance(a, Dim) and isinstance(b, int) and 0 < b < 16:
                     return product((a,) * b)
                 case _:
                     pass
@@ -231,13 +234,21 @@ def _terms(value: DimLike) -> tuple[Term, ...]:
     return (((), value),) if value else ()
 
 
-def _order(term: Term) -> tuple[int, str]:
-    """Highest total power first, then by text, the constant last."""
-    return -sum(power for _, power in term[0]), str(term[0])
+def _order(term: Term) -> tuple[int, list[tuple[str, int]]]:
+    """Highest total power first, then by the powers of the first symbol, of the second, ...
+
+    The order stays when two terms are multiplied by a third, so that long division ends.
+    """
+    monomial = term[0]
+    return -sum(p for _, p in monomial), [(str(atom), -power) for atom, power in monomial]
 
 
 def _normal(terms: Mapping[Monomial, int]) -> DimLike:
     kept = tuple(sorted(((m, c) for m, c in terms.items() if c), key=_order))
+    if len(kept) > _MOST_TERMS:
+        raise DimError(f"a dimension has {len(kept)} terms, expected at most {_MOST_TERMS}")
+    if any(abs(c) >> 64 for _, c in kept):
+        raise DimError("a number in a dimension does not fit 64 bits")
     if not kept:
         return 0
     if len(kept) == 1 and kept[0][0] == ():
@@ -288,18 +299,36 @@ def _floor_divide(numerator: DimLike, denominator: DimLike) -> DimLike:
 
 
 def _bounds(value: DimLike) -> tuple[float, float]:
-    """Least and greatest value over all sizes: a symbol is ≥ 1, a quotient ≥ 0."""
-    least = most = 0.0
+    """A least and a greatest value over all sizes; infinite where none is known."""
+    least: float = 0
+    most: float = 0
     for monomial, coefficient in _terms(value):
-        if not monomial:
-            least, most = least + coefficient, most + coefficient
-            continue
-        smallest = coefficient * all(isinstance(atom, str) for atom, _ in monomial)
-        if coefficient > 0:
-            least, most = least + smallest, math.inf
-        else:
-            least, most = -math.inf, most + smallest
+        low, high = _monomial_bounds(monomial)
+        if coefficient < 0:
+            low, high = high, low
+        # Integers stay integers: only they are exact at any size.
+        least, most = least + coefficient * low, most + coefficient * high
     return least, most
+
+
+def _monomial_bounds(monomial: Monomial) -> tuple[float, float]:
+    """Bounds of a product. A symbol is at least 1."""
+    low: float = 1
+    high: float = 1
+    for atom, power in monomial:
+        least, most = (1, math.inf) if isinstance(atom, str) else _quotient_bounds(atom)
+        if least < 0:
+            return -math.inf, math.inf
+        low, high = low * least**power, math.inf if math.inf in (high, most) else high * most**power
+    return low, high
+
+
+def _quotient_bounds(quotient: Quotient) -> tuple[float, float]:
+    """By at least 1 divided, a number comes closer to 0."""
+    if _bounds(Dim(quotient.denominator))[0] < 1:
+        return -math.inf, math.inf
+    least, most = _bounds(Dim(quotient.numerator))
+    return min(least, 0), max(most, 0)
 
 
 def _symbols(terms: tuple[Term, ...]) -> Iterator[str]:

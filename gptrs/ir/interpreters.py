@@ -8,7 +8,7 @@ from itertools import chain, count
 from keyword import iskeyword
 from typing import Any, cast
 
-from gptrs.errors import Location, TraceError, user_location
+from gptrs.errors import Location, user_location
 from gptrs.ir.dispatch import OPS
 from gptrs.ir.operands import as_operand, elements, map_operand, tensors_in
 from gptrs.ir.program import (
@@ -21,7 +21,7 @@ from gptrs.ir.program import (
     Role,
     Value,
 )
-from gptrs.ir.tensor import Parameter, Tensor
+from gptrs.ir.tensor import Parameter, Tensor, leak
 from gptrs.ir.types import Array, Type
 
 
@@ -51,16 +51,6 @@ class Eager:
 
 
 EAGER = Eager()
-
-
-def leak(tensor: Tensor) -> TraceError:
-    """The error for a traced tensor met outside the trace that it belongs to."""
-    origin = tensor.value.origin if tensor.value is not None else ""
-    return TraceError(
-        f"a traced value ({origin}, {tensor.type}) was used outside the function that it was"
-        " traced in",
-        fix="return it from the function instead of keeping it in a global, a closure or an object",
-    )
 
 
 class Recorder:
@@ -137,11 +127,10 @@ class Recorder:
         if id(array) not in self._slots:
             if self._on_constant is not None:
                 self._on_constant(array)
-            constant = OPS["constant"]
             value = Value(Type.of(array), "captured constant")
-            self.body.append(
-                Instruction(constant, (), {"value": array}, (value,), self.where or user_location())
-            )
+            attrs: Attrs = {"value": array.copy()}  # the user may write into the array later
+            where = self.where or user_location()
+            self.body.append(Instruction(OPS["constant"], (), attrs, (value,), where))
             self._remember(array, value)
         return self._slots[id(array)]
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, ParamSpec, TypeVar, cast
+from typing import Any, Generic, ParamSpec, TypeVar, cast, get_args, get_origin, get_type_hints
 
 import numpy as np
 
+from gptrs import settings
 from gptrs.errors import ArgumentError, PtirError, user_location, user_traceback
 from gptrs.ir.dims import same_shape
 from gptrs.ir.dispatch import OPS, current, interpreter
@@ -52,6 +53,8 @@ class Op(Operation, Generic[P, R]):
         parameters = self.__signature__.parameters.values()
         keyword = inspect.Parameter.KEYWORD_ONLY
         self.operand_names = tuple(p.name for p in parameters if p.kind is not keyword)
+        hints = get_type_hints(fn)
+        self._operand_classes = tuple(_classes(hints[name]) for name in self.operand_names)
         self._operand_defaults = {p.name: p.default for p in parameters if p.kind is not keyword}
         self.attr_defaults = {p.name: p.default for p in parameters if p.kind is keyword}
         self._canonical: Callable[..., Attrs] | None = None
@@ -64,7 +67,7 @@ class Op(Operation, Generic[P, R]):
         except PtirError as error:
             error.context.append(f"{self.name}({self._describe(args, kwargs)})")
             error.where = error.where or user_location()
-            raise user_traceback(error) from None
+            raise user_traceback(error, full=settings.full_traceback()) from None
 
     def __repr__(self) -> str:
         return f"ptir.{self.name}"
@@ -86,6 +89,14 @@ class Op(Operation, Generic[P, R]):
         return operands, {n: given[n] for n in self.attr_defaults if n in given}
 
     def prepare(self, operands: Sequence[Any], attrs: Attrs) -> tuple[tuple[Any, ...], Attrs]:
+        for name, operand, classes in zip(
+            self.operand_names, operands, self._operand_classes, strict=True
+        ):
+            if not isinstance(operand, classes):
+                raise ArgumentError(
+                    f"{name} is {describe(operand)}, expected {_expected(classes)}",
+                    fix="ptir.tensor(x) makes a Tensor of numbers",
+                )
         full = {n: _attribute(n, attrs.get(n, d)) for n, d in self.attr_defaults.items()}
         if self._canonical is not None:
             full = {**full, **self._canonical(*operands, **full)}
@@ -208,6 +219,20 @@ class Composite(Op[P, R]):
         with interpreter(None):
             result = self.body(*(map_operand(as_eager, o) for o in operands), **attrs)
         return tuple(tensor.numpy() for tensor in _several(result))
+
+
+def _classes(hint: Any) -> tuple[type, ...]:
+    """The classes that an annotated operand may be of: a union opened, tuples as tuples."""
+    if get_origin(hint) is tuple:
+        return (tuple,)
+    if parts := get_args(hint):
+        return tuple(found for part in parts for found in _classes(part))
+    return (hint,)
+
+
+def _expected(classes: tuple[type, ...]) -> str:
+    words = {Tensor: "a Tensor", tuple: "a tuple or list", type(None): "None"}
+    return " or ".join(dict.fromkeys(words.get(kind, "a number") for kind in classes))
 
 
 def _several(results: Any) -> tuple[Any, ...]:

@@ -10,6 +10,8 @@ import ast
 import base64
 import re
 from collections.abc import Sequence
+from itertools import count
+from keyword import iskeyword
 from typing import Any, cast
 
 import numpy as np
@@ -23,6 +25,8 @@ from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Array, DType, Type
 
 _INLINE_ELEMENTS = 64  # arrays up to this size are printed as numbers, larger ones as base64
+_USED = {"ptir", "float", "complex"}  # names that the text itself uses
+_FLAGS = {"parameter", "donated"}
 
 
 def to_text(program: Program) -> str:
@@ -30,7 +34,17 @@ def to_text(program: Program) -> str:
     lines = [f"# {VERSION}", "from gptrs import ptir", ""]
     symbols = sorted(_symbols(program))
     lines += [f'{name} = ptir.dim("{name}")' for name in symbols] + [""] * bool(symbols)
-    return "\n".join([*lines, *_function(program, re.sub(r"\W+", "_", program.name), set(symbols))])
+    taken = {*symbols, *_USED}
+    return "\n".join([*lines, *_function(program, _free(program.name, taken), taken)])
+
+
+def _free(name: str, taken: set[str]) -> str:
+    """``name`` made an identifier that is not taken."""
+    free = _ascii(name) or "_"
+    free = f"_{free}" if free[0].isdigit() else free
+    while free in taken or iskeyword(free):
+        free += "_"
+    return free
 
 
 def _symbols(program: Program) -> set[str]:
@@ -42,23 +56,28 @@ def _symbols(program: Program) -> set[str]:
     return found
 
 
+def _ascii(name: str) -> str:
+    """``name`` in letters that Python keeps as they are when it reads them."""
+    return re.sub(r"\W+", "_", name, flags=re.ASCII)
+
+
 def _function(program: Program, name: str, taken: set[str]) -> list[str]:
     names: dict[Value, str] = {}
+    values = (f"v{n}" for n in count() if f"v{n}" not in taken)
+    regions = (f"region{n}" for n in count() if f"region{n}" not in taken)
     for param in program.params:
-        free = param.name not in taken and not re.fullmatch(r"v\d+|region\d+|ptir", param.name)
-        names[param] = param.name if free else f"{param.name}_"
+        made = _ascii(param.name).strip("_") or "x"  # as `Recorder.input` will make it again
+        made += "_" * bool(re.fullmatch(r"v\d+|region\d+", made))
+        names[param] = _free(made, {*taken, *names.values()})
     for instruction in program.body:
-        for result in instruction.results:
-            names[result] = f"v{len(names) - len(program.params)}"
+        names.update((result, next(values)) for result in instruction.results)
     params = ", ".join(f"{names[p]}: {_annotation(p)!r}" for p in program.params)
     lines = [f"def {name}({params}):"]
-    regions = 0
     for instruction in program.body:
         attrs: dict[str, str] = {}
         for key, value in instruction.attrs.items():
             if isinstance(value, Program):
-                attrs[key] = f"region{regions}"
-                regions += 1
+                attrs[key] = next(regions)
                 lines += [f"    {line}" for line in _function(value, attrs[key], taken)]
             elif key_of(value) != key_of(_default(instruction, key)):
                 attrs[key] = _literal(value)
@@ -133,10 +152,24 @@ def array(type: str, data: str | Sequence[float]) -> Array:
         if isinstance(data, str):
             flat = np.frombuffer(base64.b64decode(data, validate=True), parsed.dtype.numpy)
         else:
-            flat = np.asarray(data).astype(parsed.dtype.numpy)
+            flat = _from_numbers(data, parsed.dtype)
         return flat.reshape([int(n) for n in parsed.shape])
     except (ValueError, PtirError) as error:
         raise ParseError(f"the elements do not fit {type}: {error}") from None
+
+
+def _from_numbers(numbers: Sequence[float], dtype: DType) -> Array:
+    """Numbers in ``dtype``. Raises `ValueError` for those that it has not."""
+    if dtype.is_integer:
+        low, high = dtype.limits
+        if not all(type(n) is int and low <= n <= high for n in numbers):
+            raise ValueError(f"expected integers from {low} to {high}")
+        # In NumPy a list of integers on both sides of 2⁶³ would be floats.
+        return np.asarray(numbers, np.uint64 if low == 0 else np.int64).astype(dtype.numpy)
+    kinds = (bool,) if dtype.is_bool else (int, float)
+    if not all(type(n) in kinds for n in numbers):
+        raise ValueError(f"expected numbers of dtype {dtype}")
+    return np.asarray(numbers, np.float64).astype(dtype.numpy)
 
 
 def parse(text: str) -> Program:
@@ -145,17 +178,29 @@ def parse(text: str) -> Program:
     if first.strip() != f"# {VERSION}":
         raise ParseError(f"the first line is {first!r}, expected '# {VERSION}'")
     try:
-        tree = ast.parse(text)
+        return _read_module(ast.parse(text))
+    except ParseError:
+        raise
     except SyntaxError as error:
         raise ParseError(f"line {error.lineno}: {error.msg}") from None
+    except ValueError as error:
+        raise ParseError(str(error)) from None
+    except (RecursionError, MemoryError):
+        raise ParseError("the text is nested too deeply") from None
+
+
+def _read_module(tree: ast.Module) -> Program:
     scope: dict[str, Any] = {}
     program: Program | None = None
     for node in tree.body:
         match node:
             case ast.ImportFrom(module="gptrs", names=[ast.alias(name="ptir", asname=None)]):
                 pass
-            case ast.Assign(targets=[ast.Name(id=name)], value=value):
-                scope[name] = _evaluate(value, scope)
+            case ast.Assign(
+                targets=[ast.Name(id=name)],
+                value=ast.Call(func=ast.Attribute(value=ast.Name(id="ptir"), attr="dim")) as call,
+            ):
+                scope[name] = _call(call, scope)
             case ast.FunctionDef() if program is None:
                 program = _read_function(node, scope)
             case _:
@@ -167,18 +212,22 @@ def parse(text: str) -> Program:
 
 def _read_function(node: ast.FunctionDef, outer: dict[str, Any]) -> Program:
     recorder = Recorder(node.name)
+    arguments = node.args.args
+    plain = ast.arguments([], arguments, None, [], [], None, [])
+    if node.decorator_list or node.returns or ast.dump(node.args) != ast.dump(plain):
+        raise ParseError(f"line {node.lineno}: {node.name} has more than arguments with a type")
     scope = dict(outer)
-    for argument in node.args.args:
-        if not isinstance(argument.annotation, ast.Constant):
-            raise ParseError(f"line {argument.lineno}: {argument.arg} has no type")
-        type, *flags = str(argument.annotation.value).split()
+    for argument in arguments:
+        type, flags = _read_annotation(argument)
+        if any(argument.arg == param.name for param in recorder.params):
+            raise ParseError(f"line {argument.lineno}: two arguments are called {argument.arg}")
         scope[argument.arg] = recorder.input(
-            Type.parse(type),
+            type,
             argument.arg,
             role="parameter" if "parameter" in flags else "input",
             donated="donated" in flags,
         )
-    results: list[Tensor] | None = None
+    results: list[Any] | None = None
     with interpreter(recorder):
         for line in node.body:
             match line:
@@ -192,16 +241,35 @@ def _read_function(node: ast.FunctionDef, outer: dict[str, Any]) -> Program:
                     results = [_evaluate(value, scope)]
                 case _:
                     raise _unexpected(line)
+            if results is not None and (line is not node.body[-1] or not _are_tensors(results)):
+                raise ParseError(f"line {line.lineno}: expected a last line that returns values")
     if results is None:
-        raise ParseError(f"{node.name} returns nothing")
+        raise ParseError(f"line {node.lineno}: {node.name} returns nothing")
     return recorder.finish(results)
+
+
+def _are_tensors(results: list[Any]) -> bool:
+    return all(isinstance(result, Tensor) for result in results)
+
+
+def _read_annotation(argument: ast.arg) -> tuple[Type, list[str]]:
+    """The type of an argument, and the words after it."""
+    match argument.annotation:
+        case ast.Constant(value=str(text)) if text.strip() and _FLAGS.issuperset(text.split()[1:]):
+            type, *flags = text.split()
+        case _:
+            raise ParseError(f"line {argument.lineno}: {argument.arg} has no type")
+    try:
+        return Type.parse(type), flags
+    except PtirError as error:
+        raise ParseError(f"line {argument.lineno}: {error}") from None
 
 
 def _assign(target: ast.expr, result: Any, scope: dict[str, Any]) -> None:
     match target:
         case ast.Name(id=name):
             scope[name] = result
-        case ast.Tuple(elts=targets) if isinstance(result, tuple):
+        case ast.Tuple(elts=targets) if isinstance(result, tuple) and len(targets) == len(result):  # pyright: ignore[reportUnknownArgumentType]
             for part, value in zip(targets, result, strict=True):  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
                 _assign(part, value, scope)
         case _:
@@ -222,13 +290,13 @@ def _call(node: ast.Call, scope: dict[str, Any]) -> Any:
             function = complex
         case _:
             raise _unexpected(node)
+    if any(keyword.arg is None for keyword in node.keywords):
+        raise _unexpected(node)
     arguments = [_evaluate(a, scope) for a in node.args]
     keywords = {k.arg: _evaluate(k.value, scope) for k in node.keywords if k.arg is not None}
     try:
         return function(*arguments, **keywords)
-    except PtirError as error:
-        raise ParseError(f"line {node.lineno}: {error}") from None
-    except (TypeError, ValueError) as error:
+    except Exception as error:  # a text can offend a type rule in any way
         raise ParseError(f"line {node.lineno}: {error}") from None
 
 
@@ -277,4 +345,6 @@ def _number(node: ast.expr, scope: dict[str, Any]) -> Any:
 
 
 def _unexpected(node: ast.stmt | ast.expr) -> ParseError:
-    return ParseError(f"line {node.lineno}: {ast.unparse(node)!r} does not belong in a program")
+    text = ast.unparse(node)
+    shown = text if len(text) <= 60 else f"{text[:57]}..."
+    return ParseError(f"line {node.lineno}: {shown!r} does not belong in a program")

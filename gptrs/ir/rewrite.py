@@ -236,7 +236,7 @@ def _try(
     target = root.result.type
     with interpreter(recorder):
         result = rule.build(**holes)
-        if result is None:
+        if not isinstance(result, Tensor):  # the rule does not apply, or a hole is a number
             return None
         if not same_shape(result.shape, target.shape):
             result = OPS["broadcast_to"](result, shape=target.shape)

@@ -9,6 +9,7 @@ from typing import Any, NoReturn, cast
 
 import numpy as np
 
+from gptrs import tree
 from gptrs.errors import (
     ArgumentError,
     DonatedError,
@@ -18,6 +19,7 @@ from gptrs.errors import (
     user_location,
 )
 from gptrs.ir.dims import Dim, DimLike, Shape
+from gptrs.ir.dispatch import OPS, current
 from gptrs.ir.operators import Operators
 from gptrs.ir.program import Value
 from gptrs.ir.types import Array, DType, Type, as_dtype
@@ -103,10 +105,11 @@ class Tensor(Operators):
         if self._array is not None:
             return self._array
         if self._donated_to:
-            raise DonatedError(
+            error = DonatedError(
                 f"this Tensor ({self._type}) was donated to {self._donated_to}",
                 fix="use the value that the function returned in its place, or do not donate it",
             )
+            raise located(error)
         return self._unknown("its elements")
 
     def donate(self, to: str) -> None:
@@ -119,10 +122,10 @@ class Tensor(Operators):
         return bool(self._donated_to)
 
     def _unknown(self, what: str, fix: str = "") -> NoReturn:
-        origin = self.value.origin if self.value is not None else ""
+        if self.recorder is not None and self.recorder is not current():
+            raise located(leak(self))
         error = TraceError(
-            f"{what} of a traced value ({origin + ', ' if origin else ''}{self._type}) cannot be"
-            " known while tracing",
+            f"{what} of a traced value ({_described(self)}) cannot be known while tracing",
             fix=fix or "compute with it, or debug with GPTRS_EAGER=1, where values are real",
         )
         raise located(error)
@@ -137,6 +140,16 @@ class Tensor(Operators):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         return np.asarray(self.numpy(), dtype=dtype, copy=copy)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        return _call_numpy(function, args, kwargs)
+
+    def __array_ufunc__(self, function: Any, method: str, *args: Any, **kwargs: Any) -> Any:
+        if method != "__call__":
+            function = getattr(function, method)
+        elif not isinstance(args[0], Tensor) and function.__name__ in _REFLECTED:
+            return getattr(self, _REFLECTED[function.__name__])(args[0])  # array + tensor
+        return _call_numpy(function, args, kwargs)
 
     def __dlpack__(self, **options: Any) -> Any:
         return self.numpy().__dlpack__(**options)
@@ -174,17 +187,18 @@ class Tensor(Operators):
 
     def __len__(self) -> int:
         if not self.shape:
-            raise TypeError("a Tensor of rank 0 has no length")
+            raise located(TraceError(f"a Tensor of rank 0 has no length ({_described(self)})"))
         if isinstance(self.shape[0], Dim):
             return int(self.shape[0])
         return self.shape[0]
 
     def __iter__(self) -> Iterator[Tensor]:
+        """The rows; in a traced function the loop is unrolled."""
         return (self[i] for i in range(len(self)))
 
     def __setitem__(self, key: object, value: object) -> None:
         error = TraceError(
-            f"a Tensor cannot be written into ({self.type})",
+            f"a Tensor cannot be written into ({_described(self)})",
             fix="ptir.dynamic_update_slice(x, part, start) or ptir.select(mask, new, x) give a new"
             " Tensor",
         )
@@ -247,6 +261,60 @@ def located(error: PtirError) -> PtirError:
     return error
 
 
+def leak(tensor: Tensor) -> TraceError:
+    """The error for a traced tensor met outside the trace that it belongs to."""
+    return TraceError(
+        f"a traced value ({_described(tensor)}) was used outside the function that it was traced"
+        " in",
+        fix="return it from the function instead of keeping it in a global, a closure or an object",
+    )
+
+
+def _described(tensor: Tensor) -> str:
+    """Where ``tensor`` comes from, if that is known, and its type."""
+    origin = tensor.value.origin if tensor.value is not None else ""
+    return f"{origin}, {tensor.type}" if origin else str(tensor.type)
+
+
+# What NumPy calls its operators, and the method of the right operand.
+_REFLECTED = {
+    "add": "__radd__",
+    "subtract": "__rsub__",
+    "multiply": "__rmul__",
+    "divide": "__rtruediv__",
+    "floor_divide": "__rfloordiv__",
+    "remainder": "__rmod__",
+    "power": "__rpow__",
+    "matmul": "__rmatmul__",
+    "bitwise_and": "__rand__",
+    "bitwise_or": "__ror__",
+    "bitwise_xor": "__rxor__",
+    "less": "__gt__",
+    "less_equal": "__ge__",
+    "greater": "__lt__",
+    "greater_equal": "__le__",
+    "equal": "__eq__",
+    "not_equal": "__ne__",
+}
+
+
+def _call_numpy(function: Any, args: Any, kwargs: Any) -> Any:
+    """A NumPy function on the elements of tensors; an error where one is traced."""
+    leaves, structure = tree.flatten((args, kwargs), is_leaf=lambda x: isinstance(x, Tensor))
+    for leaf in leaves:
+        if isinstance(leaf, Tensor) and leaf.is_traced:
+            name = function.__name__
+            raise located(
+                TraceError(
+                    f"NumPy's {name} cannot take a traced value ({_described(leaf)})",
+                    fix=f"use ptir.{name}" if name in OPS else "use the ops of ptir",
+                )
+            )
+    plain = [leaf.numpy() if isinstance(leaf, Tensor) else leaf for leaf in leaves]
+    args, kwargs = cast("tuple[Any, Any]", tree.unflatten(structure, plain))
+    return function(*args, **kwargs)
+
+
 def as_array(value: object) -> Array | None:
     """``value`` as a NumPy array without a copy, or None when it is no array.
 
@@ -254,6 +322,8 @@ def as_array(value: object) -> Array | None:
     """
     if isinstance(value, Tensor):
         return value.numpy()
+    if isinstance(value, type):
+        return None  # its instances may be arrays, it is none
     array: Array
     if isinstance(value, np.ndarray | np.generic):
         array = np.asarray(cast("Any", value))

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
 import ml_dtypes
 import numpy as np
 
 from gptrs.errors import DTypeError, ParseError, ShapeError
-from gptrs.ir.dims import Dim, DimLike, Shape, parse_dim, product, same, same_shape
+from gptrs.ir.dims import (
+    Dim,
+    DimLike,
+    Shape,
+    parse_dim,
+    product,
+    same,
+    same_shape,
+    surely_greater,
+)
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 Kind = Literal["bool", "int", "uint", "float", "complex"]
@@ -97,13 +106,15 @@ def as_dtype(value: object) -> DType:
     """A `DType` from itself, its name (``"f32"``, ``"float32"``), a NumPy or a torch dtype."""
     if isinstance(value, DType):
         return value
-    if isinstance(value, str):
+    if isinstance(value, np.dtype):
+        known = _BY_NUMPY.get(cast("np.dtype[Any]", value))
+    elif isinstance(value, str):
         known = _BY_NAME.get(value)
     elif type(value).__module__.partition(".")[0] == "torch":
         known = _BY_NAME.get(str(value).removeprefix("torch."))
     else:
         try:
-            known = _BY_NUMPY.get(np.dtype(value))  # pyright: ignore[reportArgumentType, reportCallIssue, reportUnknownArgumentType]
+            known = _BY_NUMPY.get(np.dtype(cast("Any", value)))
         except TypeError:
             known = None
     if known is None:
@@ -132,8 +143,10 @@ class Type:
         name, bracket, rest = text.partition("[")
         if not bracket or not rest.endswith("]") or name not in DTYPES:
             raise ParseError(f"{text!r} is not a type", fix="write it like f32[2,?S]")
-        dims = [part for part in rest[:-1].split(",") if part.strip()]
-        return cls((parse_dim(part.strip()) for part in dims), DTYPES[name])
+        shape = [parse_dim(part.strip()) for part in rest[:-1].split(",")] if rest != "]" else []
+        if any(surely_greater(0, extent) for extent in shape):
+            raise ParseError(f"{text!r} has a negative extent")
+        return cls(shape, DTYPES[name])
 
     @property
     def rank(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import inspect
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -14,11 +15,12 @@ from gptrs.errors import ArgumentError, DonatedError
 from gptrs.ir.dims import Dim, DimLike, dim
 from gptrs.ir.program import key_of
 from gptrs.ir.tensor import Parameter, Tensor, as_array
-from gptrs.ir.types import Type, dim_text
-from gptrs.jit.captures import Captures, Names
+from gptrs.ir.types import Array, Type
+from gptrs.jit.captures import Captures
 
 Axes = Mapping[int, str | Dim]
-_NO_NAMES = Names((), frozenset())
+_STATIC = (bool, str, bytes, Dim, enum.Enum, type(None))
+_NUMBERS = (int, float, complex)
 
 
 @dataclass(frozen=True)
@@ -89,13 +91,17 @@ def collect(bound: inspect.BoundArguments, options: Options, captures: Captures)
         if name in options.static:
             structures.append(tree.LEAF)
             leaves.append(value)
-            key.append((f"static argument {name}", _static_key(name, value)))
+            key.append((f"static argument {name}", _static_key(name, value, captures)))
             continue
-        parts, structure = tree.flatten(value, is_leaf=_is_object)
-        structures.append(structure)
-        if structure.kind is not None:
+        places: Iterable[tuple[str, object]] = ((name, value),)
+        structure = tree.LEAF
+        if not _is_object(value) and tree.flattens(value):
+            parts, structure = tree.flatten(value, is_leaf=_is_object)
+            places = zip(tree.paths(structure, name), parts, strict=True)
+            captures.kinds(structure)
             key.append((f"structure of argument {name}", structure))
-        for path, part in zip(tree.paths(structure, name), parts, strict=True):
+        structures.append(structure)
+        for path, part in places:
             leaf, token = _classify(path, part, name in options.donated, captures)
             if isinstance(leaf, Input) and options.dynamic:
                 leaf = _make_dynamic(leaf, options.dynamic, sizes, owners)
@@ -112,27 +118,40 @@ def _is_object(value: object) -> bool:
     return isinstance(value, Tensor) or getattr(type(value), "is_module", False)
 
 
-def _static_key(name: str, value: object) -> Hashable:
-    key = key_of(value)
+def _static_key(name: str, value: object, captures: Captures) -> Hashable:
+    """The value itself if it says what equals it, what can be read of it otherwise."""
+    parts, structure = tree.flatten(value)
+    tokens: list[Hashable] = []
+    for part in parts:
+        if isinstance(part, Tensor):
+            raise ArgumentError(
+                f"static argument {name} holds a Tensor ({part.type})",
+                fix=f"take {name} out of static_argnames: arrays are traced",
+            )
+        by_identity = type(part).__hash__ is object.__hash__
+        tokens.append(captures.value(part, f"static argument {name}") if by_identity else part)
     try:
-        hash(key)
+        hash(value)
     except TypeError:
         raise ArgumentError(
             f"static argument {name} is a {type(value).__name__}, which cannot be hashed",
             fix="pass a tuple, a number, a string or a frozen dataclass",
         ) from None
-    return key
+    captures.kinds(structure)
+    if structure.kind is None:
+        return key_of(tokens[0])  # pyright: ignore[reportReturnType]
+    return structure, tuple(map(key_of, tokens))
 
 
 def _classify(path: str, value: Any, donated: bool, captures: Captures) -> tuple[Any, Hashable]:
     """The leaf for one value and its token in the key."""
-    if value is None or isinstance(value, bool | str | bytes | Dim):
-        return value, key_of(value)
+    if isinstance(value, _STATIC):
+        return value, captures.value(value, f"argument {path}")
     if isinstance(value, Parameter):
         if donated:
             value.donate("the call")
-        return value, captures.value(value, _NO_NAMES)  # pyright: ignore[reportReturnType]
-    if isinstance(value, int | float | complex) and not isinstance(value, np.generic):
+        return value, captures.value(value, f"argument {path}")
+    if isinstance(value, _NUMBERS) and not isinstance(value, np.generic):
         tensor = _scalar(path, value)
         return Input(path, tensor, tensor.type, donated=False), (tensor.type, True)
     if isinstance(value, Tensor):
@@ -147,7 +166,7 @@ def _classify(path: str, value: Any, donated: bool, captures: Captures) -> tuple
             )
         tensor = Tensor.of_array(array)
         return Input(path, tensor, tensor.type, donated=False), (tensor.type, False)
-    return value, captures.value(value, _NO_NAMES)  # pyright: ignore[reportReturnType]
+    return value, captures.value(value, f"argument {path}")
 
 
 def _scalar(path: str, value: complex) -> Tensor:
@@ -194,32 +213,23 @@ def _covers(path: str, leaf: str) -> bool:
 
 
 def _check_donations(inputs: list[Input]) -> None:
-    """A donated tensor occurs once, or the other occurrence would read what was overwritten."""
+    """Donated memory occurs once, or the other occurrence would read what was overwritten."""
+    if not any(leaf.donated for leaf in inputs):
+        return
     first: dict[int, Input] = {}
     for leaf in inputs:
-        other = first.setdefault(id(leaf.tensor.numpy()), leaf)
+        other = first.setdefault(id(_owner(leaf.tensor.numpy())), leaf)
         if other is not leaf and (leaf.donated or other.donated):
             raise DonatedError(
-                f"arguments {other.path} and {leaf.path} are the same Tensor, and one is donated",
+                f"arguments {other.path} and {leaf.path} are the same Tensor or views of one array,"
+                " and one is donated",
                 fix="donate a copy",
             )
 
 
-def difference(old: Hashable, new: Hashable) -> str:
-    """What changed in one entry of a key, in words."""
-    match old, new:
-        case (Type() as before, _), (Type() as after, _) if (
-            before.dtype is after.dtype and before.rank == after.rank
-        ):
-            changes = [
-                f"axis {axis}: {dim_text(a)} → {dim_text(b)}"
-                for axis, (a, b) in enumerate(zip(before.shape, after.shape, strict=True))
-                if key_of(a) != key_of(b)
-            ]
-            return ", ".join(changes) or "a Python number → an array, or back"
-        case (Type() as before, _), (Type() as after, _):
-            return f"{before} → {after}"
-        case (type(), before), (type(), after):
-            return f"{before!r} → {after!r}"
-        case _:
-            return "another value"
+def _owner(array: Array) -> object:
+    """What the memory of ``array`` belongs to."""
+    owner: object = array
+    while isinstance(owner, np.ndarray) and owner.base is not None:
+        owner = owner.base
+    return owner  # pyright: ignore[reportUnknownVariableType]

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from collections import OrderedDict
+import re
+from collections import Counter
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from threading import RLock
+from threading import Lock
 from typing import Generic, NamedTuple, TypeVar
 
 from gptrs.errors import Location
-from gptrs.jit.arguments import difference
+from gptrs.jit.differences import difference, structure_change
 
 Key = tuple[tuple[str, Hashable], ...]
 V = TypeVar("V")
@@ -39,70 +40,116 @@ class Retrace:
         return f"{self.function} was traced in {self.milliseconds:.1f} ms{at}: {self.reason}"
 
 
+@dataclass(slots=True)
+class _Slot(Generic[V]):
+    entry: V
+    used: int  # when, counted in uses of the cache
+
+
 class ProgramCache(Generic[V]):
     """A bounded dict that several threads may use."""
 
     def __init__(self, maxsize: Callable[[], int]) -> None:
-        self.lock = RLock()
+        self._lock = Lock()
         self._maxsize = maxsize
-        self._entries: OrderedDict[Key, V] = OrderedDict()
+        self._slots: dict[Key, _Slot[V]] = {}
         self._hits = 0
         self._misses = 0
+        self._uses = 0
 
     def find(self, key: Key) -> V | None:
         """The entry for ``key``, now the most recently used."""
-        with self.lock:
-            entry = self._entries.get(key)
-            if entry is None:
-                return None
-            self._entries.move_to_end(key)
+        slot = self._slots.get(key)
+        if slot is None:
+            return None
+        with self._lock:
             self._hits += 1
-            return entry
+            self._uses = slot.used = self._uses + 1
+        return slot.entry
 
     def add(self, key: Key, entry: V) -> bool:
         """Keep ``entry``; true when another had to go for it."""
-        with self.lock:
+        with self._lock:
             self._misses += 1
-            self._entries[key] = entry
-            full = len(self._entries) > self._maxsize()
-            while len(self._entries) > self._maxsize():
-                self._entries.popitem(last=False)
+            self._uses += 1
+            self._slots[key] = _Slot(entry, self._uses)
+            full = len(self._slots) > self._maxsize()
+            while len(self._slots) > self._maxsize():
+                del self._slots[min(self._slots, key=lambda k: self._slots[k].used)]
             return full
 
     def clear(self) -> None:
         """Forget all entries and counts."""
-        with self.lock:
-            self._entries.clear()
+        with self._lock:
+            self._slots.clear()
             self._hits = self._misses = 0
 
     def info(self) -> CacheInfo:
-        with self.lock:
-            return CacheInfo(self._hits, self._misses, self._maxsize(), len(self._entries))
+        with self._lock:
+            return CacheInfo(self._hits, self._misses, self._maxsize(), len(self._slots))
 
     def reason(self, key: Key) -> str:
         """Why ``key`` is not there: how it differs from the nearest key that is."""
-        with self.lock:
-            known = list(self._entries)
+        with self._lock:
+            known = sorted(self._slots, key=lambda k: self._slots[k].used, reverse=True)
         if not known:
             return "the first call"
-        changes = min((_changes(old, key) for old in reversed(known)), key=len)
-        return "; ".join(changes)
+        return "; ".join(min((_changes(old, key) for old in known), key=len))
 
 
 def _changes(old: Key, new: Key) -> list[str]:
-    before, after = dict(old), dict(new)
-    changed = [
-        f"{what}: {difference(before[what], token)}"
-        for what, token in after.items()
-        if what in before and before[what] != token
+    before, after = _numbered(old), _numbered(new)
+    differing = [
+        what
+        for what in dict.fromkeys((*after, *before))
+        if what not in before or what not in after or before[what] != after[what]
     ]
-    changed += [f"{what} is new" for what in after if what not in before]
-    return changed + [f"{what} is gone" for what in before if what not in after]
+    # An argument of another structure is one change, whatever that does to its leaves.
+    restructured = dict.fromkeys(
+        _root(what)
+        for what in differing
+        if what[0].startswith(("argument ", "structure of argument "))
+        and (what[0].startswith("structure") or what not in before or what not in after)
+    )
+    changed: list[str] = []
+    for root in restructured:
+        place, how = structure_change(_form(before, root), _form(after, root))
+        changed.append(f"{root}{place}: {how}")
+    for what in differing:
+        if _root(what) not in restructured and what in before and what in after:
+            changed.append(f"{what[0]}: {difference(before[what], after[what])}")
+    if changed:  # and what is read follows from that
+        return changed
+    return [f"{what[0]} is read {'no longer' if what in before else 'now'}" for what in differing]
+
+
+def _numbered(key: Key) -> dict[tuple[str, int], Hashable]:
+    """The entries by what they tell of; two that tell of the same are numbered."""
+    seen: Counter[str] = Counter()
+    entries: dict[tuple[str, int], Hashable] = {}
+    for what, token in key:
+        entries[what, seen[what]] = token
+        seen[what] += 1
+    return entries
+
+
+def _root(what: tuple[str, int]) -> str:
+    """``argument cache`` for ``argument cache.keys[0]``; other names as they are."""
+    found = re.match(r"(?:structure of )?(argument \w+)", what[0])
+    return found[1] if found else what[0]
+
+
+def _form(entries: dict[tuple[str, int], Hashable], root: str) -> Hashable:
+    """The structure of an argument, or the token of one that is no container."""
+    return entries.get((f"structure of {root}", 0), entries.get((root, 0)))
 
 
 def advice(reason: str, signature: inspect.Signature) -> str:
     """What would avoid the retraces that ``reason`` describes."""
-    for name in signature.parameters:
-        if f"argument {name}" in reason and "axis" in reason:
-            return f"make the axis symbolic: ptir.jit(dynamic={{{name!r}: {{axis: 'S'}}}})"
+    found = re.search(r"argument (\w+)([\w.\[\]']*): axis (\d+)", reason)
+    if found and found[1] in signature.parameters:
+        axes = f"{{{found[3]}: 'S'}}"
+        return f"make the axis symbolic: ptir.jit(dynamic={{'{found[1]}{found[2]}': {axes}}})"
+    if "global " in reason or "closure " in reason:
+        return "pass what changes as an argument"
     return "pass changing values as arrays"

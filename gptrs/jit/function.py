@@ -5,56 +5,44 @@ from __future__ import annotations
 import functools
 import inspect
 import time
-import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from threading import RLock
 from types import FunctionType, MethodType
 from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
+
+import numpy as np
 
 from gptrs import events, settings, tree
 from gptrs.backends.base import Backend, Plan
 from gptrs.backends.discovery import get_backend
 from gptrs.errors import (
     ArgumentError,
-    CaptureWarning,
+    E,
+    PtirError,
     RetraceWarning,
+    raised_at,
     user_location,
     user_traceback,
 )
+from gptrs.ir.dims import Dim, dim, size_at
 from gptrs.ir.dispatch import current, interpreter
-from gptrs.ir.interpreters import Recorder
-from gptrs.ir.operands import as_operand
+from gptrs.ir.interpreters import EAGER
 from gptrs.ir.program import Program
 from gptrs.ir.tensor import Parameter, Tensor, as_array
-from gptrs.ir.types import Array, Type
+from gptrs.ir.types import Array
 from gptrs.jit.arguments import Arguments, Axes, Input, Options, bind, collect
 from gptrs.jit.cache import CacheInfo, Key, ProgramCache, Retrace, advice
 from gptrs.jit.captures import Captures
 from gptrs.jit.modes import backend_name, is_eager
+from gptrs.jit.trace import Result, Traced, trace, warn
 from gptrs.passes.base import run_passes
 from gptrs.passes.pipeline import PIPELINE
 
 P = ParamSpec("P")
 R = TypeVar("R")
-_LARGE_CAPTURE = 1 << 20  # bytes; a captured array above this is probably a forgotten argument
 _KEPT_RETRACES = 1000
-
-
-@dataclass(frozen=True)
-class Traced:
-    """A function traced for one key: its program, and how results and parameters connect to it."""
-
-    program: Program
-    slots: tuple[int | Parameter, ...]  # a place among the call's parameters, or always this one
-    structure: tree.Structure
-    results: tuple[Any, ...]  # a _Result, or a value that does not depend on the inputs
-    alive: tuple[object, ...]  # objects that the key names by id
-
-
-@dataclass(frozen=True)
-class _Result:
-    index: int
 
 
 @dataclass(frozen=True)
@@ -69,13 +57,22 @@ class JitFunction(Generic[P, R]):
 
     def __init__(self, function: Callable[P, R], options: Options, name: str | None) -> None:
         self._function = function if isinstance(function, FunctionType) else _as_function(function)
+        if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function):
+            raise ArgumentError(
+                f"{function.__qualname__} is a generator or a coroutine, which runs after its call",
+                fix="return a tuple, or jit the part that computes",
+            )
         self._signature = inspect.signature(function)
         self._options = options
         self.name = name or getattr(function, "__qualname__", "function").replace("<locals>.", "")
         self._cache: ProgramCache[_Entry] = ProgramCache(settings.cache_size)
+        self._tracing = RLock()
         self._retraces: deque[Retrace] = deque(maxlen=_KEPT_RETRACES)
         self._warned = False
-        functools.update_wrapper(self, function)
+        functools.update_wrapper(self, cast("Callable[..., Any]", function), updated=())
+        for axes in options.dynamic.values():
+            for symbol in axes.values():
+                dim(str(symbol))  # one name: sizes are read off the arguments
         parameters = self._signature.parameters
         roots = {path.partition(".")[0].partition("[")[0] for path in options.dynamic}
         for what, names in (
@@ -90,15 +87,14 @@ class JitFunction(Generic[P, R]):
                 )
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        if current() is not None:  # traced as a part of another function
+        if current() is not None:  # traced, or run eagerly, as a part of another function
             return cast("R", self._function(*args, **kwargs))
         try:
             arguments = self._collect(args, kwargs)
-            if is_eager():
-                return cast("R", self._run_eagerly(arguments))
-            return cast("R", self._run(arguments))
+            result = self._run_eagerly(arguments) if is_eager() else self._run(arguments)
         except Exception as error:
-            raise user_traceback(error, full=settings.full_traceback())  # noqa: B904
+            raise _for_user(error)  # noqa: B904 - the same error
+        return cast("R", result)
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
         return self if instance is None else MethodType(self, instance)
@@ -108,11 +104,11 @@ class JitFunction(Generic[P, R]):
 
     def program(self, *args: P.args, **kwargs: P.kwargs) -> Program:
         """The program that a call with these arguments runs, as it was traced."""
-        return self._entry(self._collect(args, kwargs)).traced.program
+        return self._entry_for(args, kwargs).traced.program
 
     def lowered(self, *args: P.args, **kwargs: P.kwargs) -> Program:
         """The program after all passes, as the backend gets it."""
-        return self._entry(self._collect(args, kwargs)).lowered
+        return self._entry_for(args, kwargs).lowered
 
     def cache_info(self) -> CacheInfo:
         """Hits, misses and sizes of the program cache."""
@@ -131,18 +127,23 @@ class JitFunction(Generic[P, R]):
         bound = bind(self._signature, self.name, args, kwargs)
         return collect(bound, self._options, captures)
 
+    def _entry_for(self, args: Any, kwargs: Any) -> _Entry:
+        try:
+            return self._entry(self._collect(args, kwargs))
+        except Exception as error:
+            raise _for_user(error)  # noqa: B904 - the same error
+
     def _backend(self) -> Backend:
         return get_backend(self._options.backend or backend_name())
 
     def _entry(self, arguments: Arguments) -> _Entry:
         backend = self._backend()
-        reads = arguments.captures.function(self._function)
-        key: Key = (*arguments.key, ("backend", backend.name), ("code", reads[0]))
-        key += tuple(cast("tuple[Any, ...]", reads[1:]))
+        reads = arguments.captures.entries(self._function)
+        key: Key = (*arguments.key, ("backend", backend.name), *reads)
         entry = self._cache.find(key)
         if entry is not None:
             return entry
-        with self._cache.lock:  # one thread traces, the others find what it traced
+        with self._tracing:  # one thread traces, the others find what it traced
             entry = self._cache.find(key)
             return entry if entry is not None else self._trace(arguments, key, backend)
 
@@ -160,7 +161,7 @@ class JitFunction(Generic[P, R]):
         events.emit(retrace)
         if self._cache.add(key, entry) and not self._warned:
             self._warned = True
-            _warn(
+            warn(
                 f"{self.name} has more than {settings.cache_size()} programs and drops the least"
                 f" recently used. The last call was traced because of {reason}. Fix:"
                 f" {advice(reason, self._signature)}, or raise GPTRS_CACHE_SIZE.",
@@ -176,19 +177,23 @@ class JitFunction(Generic[P, R]):
         inputs += [parameters[s] if isinstance(s, int) else s for s in traced.slots]
         arrays = entry.plan.run(inputs, arguments.sizes)
         self._donate(arguments.inputs)
-        leaves = [
-            Tensor.of_array(arrays[r.index]) if isinstance(r, _Result) else r
-            for r in traced.results
-        ]
+        leaves: list[Any] = []
+        for result in traced.results:
+            if isinstance(result, Result):
+                leaves.append(Tensor.of_array(arrays[result.index], weak=result.weak))
+            else:
+                size = isinstance(result, Dim)
+                leaves.append(size_at(result, arguments.sizes) if size else result)
         return tree.unflatten(traced.structure, leaves)
 
     def _run_eagerly(self, arguments: Arguments) -> Any:
         tensors = [
             Tensor.of_array(leaf.tensor.numpy(), weak=leaf.tensor.weak) for leaf in arguments.inputs
         ]
-        result = arguments.call(self._function, tensors)
+        with interpreter(EAGER):
+            result = arguments.call(self._function, tensors)
         leaves, structure = tree.flatten(result, is_leaf=lambda x: isinstance(x, Tensor))
-        own = [_detached(leaf, tensors) for leaf in leaves]
+        own = [_detached(leaf) for leaf in leaves]
         self._donate(arguments.inputs)
         return tree.unflatten(structure, own)
 
@@ -200,6 +205,9 @@ class JitFunction(Generic[P, R]):
 
 def _as_function(target: Callable[..., Any]) -> FunctionType:
     """A plain function that calls ``target`` (a bound method, a partial, a callable object)."""
+    if isinstance(target, staticmethod | classmethod):
+        word = type(target).__name__  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+        raise ArgumentError(f"ptir.jit found a {word}", fix=f"write @{word} above @ptir.jit")
     if not callable(target):
         raise ArgumentError(f"ptir.jit takes a function, found {target!r}")
 
@@ -210,66 +218,20 @@ def _as_function(target: Callable[..., Any]) -> FunctionType:
     return cast("FunctionType", call)
 
 
-def _detached(leaf: Any, inputs: list[Tensor]) -> Any:
+def _detached(leaf: Any) -> Any:
     """An eager result as a Tensor whose memory is its own."""
-    array = as_array(leaf) if not isinstance(leaf, str | bytes) else None
-    if array is None:
+    if (array := as_array(leaf)) is None:
         return leaf
-    if array.base is not None or any(array is t.numpy() for t in inputs):
-        array = array.copy(order="C")
-    elif isinstance(leaf, Parameter):
-        array = array.copy()
-    return Tensor.of_array(array)
+    weak = isinstance(leaf, Tensor) and leaf.weak
+    return Tensor.of_array(np.array(array, order="C"), weak=weak)
 
 
-def trace(function: Callable[..., Any], arguments: Arguments, name: str) -> Traced:
-    """Run ``function`` on traced inputs and write its program."""
-    slots: list[int | Parameter] = []
-
-    def on_parameter(parameter: Parameter) -> str:
-        place = arguments.captures.index_of(parameter)
-        slots.append(parameter if place is None else place)
-        return parameter.name
-
-    recorder = Recorder(name, on_parameter=on_parameter, on_constant=_on_constant)
-    inputs = [
-        recorder.input(leaf.type, leaf.path, donated=leaf.donated, weak=leaf.tensor.weak)
-        for leaf in arguments.inputs
-    ]
-    values: list[Tensor] = []
-    results: list[Any] = []
-    with interpreter(recorder):
-        returned = arguments.call(function, inputs)
-        leaves, structure = tree.flatten(returned, is_leaf=lambda x: isinstance(x, Tensor))
-        for leaf in leaves:
-            operand = (
-                leaf if isinstance(leaf, Tensor) or as_array(leaf) is None else as_operand(leaf)
-            )
-            if isinstance(operand, Tensor):
-                results.append(_Result(len(values)))
-                values.append(operand)
-            else:
-                results.append(leaf)
-        program = recorder.finish(values)
-    return Traced(program, tuple(slots), structure, tuple(results), tuple(arguments.captures.alive))
-
-
-def _on_constant(array: Array) -> None:
-    if array.nbytes > _LARGE_CAPTURE:
-        _warn(
-            f"an array of {array.nbytes / 1e6:.1f} MB ({Type.of(array)}) was captured and became a"
-            " constant of the program. Fix: pass it as an argument, or make it a gptrs.Parameter.",
-            CaptureWarning,
-        )
-
-
-def _warn(message: str, category: type[Warning]) -> None:
-    """Warn with the user's line, which no fixed stack level finds."""
-    where = user_location()
-    if where is None:
-        warnings.warn(message, category, stacklevel=2)
-    else:
-        warnings.warn_explicit(message, category, where.file, where.line)
+def _for_user(error: E) -> E:
+    """``error`` with the user's lines alone in its traceback, and the innermost in its text."""
+    shortened = user_traceback(error, full=settings.full_traceback())
+    if isinstance(shortened, PtirError) and shortened.where is None:
+        shortened.where = raised_at(shortened) or user_location()
+    return shortened
 
 
 @overload

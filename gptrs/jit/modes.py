@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
@@ -25,7 +25,7 @@ def backend_name() -> str:
 
 
 @contextmanager
-def eager(enabled: bool = True) -> Iterator[None]:
+def eager(enabled: bool = True) -> Generator[None]:
     """Inside the block every op of a decorated function runs at once, on real values."""
     token = _eager.set(enabled)
     try:
@@ -35,7 +35,7 @@ def eager(enabled: bool = True) -> Iterator[None]:
 
 
 @contextmanager
-def backend(name: str) -> Iterator[None]:
+def backend(name: str) -> Generator[None]:
     """Inside the block programs run on the backend called ``name``.
 
     A function decorated with ``backend=...`` keeps its own. Raises `ArgumentError` for an unknown

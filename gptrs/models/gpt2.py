@@ -31,6 +31,7 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "tanh": ptir.tanh,
 }
 
+
 @dataclass(frozen=True)
 class GPT2Config:
     """The fields of ``config.json`` that change what the model computes."""
@@ -53,6 +54,11 @@ class GPT2Config:
             raise LoadError(
                 f"activation_function is {self.activation_function!r}, expected one of"
                 f" {', '.join(ACTIVATIONS)}"
+            )
+        if not 0 <= self.layer_norm_epsilon < math.inf:
+            raise LoadError(
+                f"layer_norm_epsilon is {self.layer_norm_epsilon}, expected a finite number from 0"
+                " up"
             )
         if self.add_cross_attention:
             raise LoadError("add_cross_attention is true: cross-attention is not supported")
@@ -127,6 +133,13 @@ class GPT2(Module):
     """The language model: tokens to logits of the token after each."""
 
     config_type: ClassVar = GPT2Config
+    config_renames: ClassVar = {
+        "hidden_size": "n_embd",
+        "num_hidden_layers": "n_layer",
+        "num_attention_heads": "n_head",
+        "max_position_embeddings": "n_positions",
+        "n_ctx": "n_positions",
+    }
     renames: ClassVar = ((re.compile(r"^transformer\."), ""),)
     ignored: ClassVar = re.compile(r"^h\.\d+\.attn\.(bias|masked_bias)$")  # old causal masks
 
@@ -181,9 +194,9 @@ class GPT2(Module):
         )
 
     @staticmethod
-    def unused(config: GPT2Config) -> frozenset[str]:
-        """Tensors that a checkpoint may have and the model does not read: a tied head."""
-        return frozenset({"lm_head.weight"} if config.tie_word_embeddings else ())
+    def copies(config: GPT2Config) -> dict[str, str]:
+        """Tensors that a checkpoint may have as well as, or instead of, the one that they equal."""
+        return {"lm_head.weight": "wte.weight"} if config.tie_word_embeddings else {}
 
     @property
     def context_length(self) -> int:
@@ -199,6 +212,7 @@ class GPT2(Module):
         return KVCache.empty(config.n_layer, starts, config.n_head, capacity, config.head_size)
 
     @ptir.jit(
+        name="gpt2",
         donate="cache",
         dynamic={
             "tokens": {0: "B", 1: "S"},
@@ -219,10 +233,7 @@ class GPT2(Module):
         With a cache the tokens continue the ones that it has seen, and the next cache is returned.
         """
         count = tokens.shape[1]
-        if cache is None:
-            positions = ptir.iota(shape=(1, count), dtype="si32", axis=1)
-        else:
-            positions = cache.positions(count)
+        positions = ptir.iota(shape=(1, count), axis=1) if cache is None else cache.positions(count)
         x = self.wte(tokens) + self.wpe(positions)  # [batch, tokens, width]
         keys: list[Tensor] = []
         values: list[Tensor] = []

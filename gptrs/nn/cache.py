@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gptrs import ptir
+from gptrs.ir.dims import DimLike
 from gptrs.ir.tensor import Tensor
 
 
@@ -41,12 +42,12 @@ class KVCache:
             ptir.tensor(np.array(starts, np.int32)),
         )
 
-    def positions(self, count: int) -> Tensor:
+    def positions(self, count: DimLike) -> Tensor:
         """The position in its row's text of each of the next ``count`` tokens, [batch, count].
 
         Padding, which lies before the start, gets position 0.
         """
-        columns = ptir.iota(shape=(1, count), dtype="si32", axis=1) + self.length
+        columns = ptir.iota(shape=(1, count), axis=1) + self.length
         return ptir.maximum(columns - self.start.reshape(-1, 1), 0)
 
     def attend(
@@ -62,6 +63,6 @@ class KVCache:
         y = ptir.attention(q, keys, values, self.start, end, causal=True, scale=scale)
         return y, keys, values
 
-    def advanced(self, keys: list[Tensor], values: list[Tensor], count: int) -> KVCache:
+    def advanced(self, keys: list[Tensor], values: list[Tensor], count: DimLike) -> KVCache:
         """The cache after a call: new keys and values, ``count`` more columns."""
         return KVCache(tuple(keys), tuple(values), self.length + count, self.start)

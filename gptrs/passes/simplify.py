@@ -92,7 +92,9 @@ def drop_identity_cast(x: Tensor, t: DType) -> Tensor | None:
 )
 def skip_widening_cast(x: Tensor, a: DType, b: DType) -> Tensor | None:
     """A first cast that loses nothing need not happen."""
-    return cast(x, dtype=b) if _holds(a, x.dtype) else None
+    # An integer that does not fit wraps, where a float saturates.
+    same_overflow = not (x.dtype.is_integer and a.is_float and b.is_integer) or _holds(b, x.dtype)
+    return cast(x, dtype=b) if _holds(a, x.dtype) and same_overflow else None
 
 
 _FRACTION = {"fp8_e4m3": 3, "fp8_e5m2": 2, "bf16": 7, "f16": 10, "f32": 23, "f64": 52}
@@ -134,9 +136,9 @@ def subtract_zero(x: Tensor) -> Tensor:
 
 
 @rewrite(lambda x: add(x, 0), samples=[{"x": "si32[3]"}])
-def add_integer_zero(x: Tensor) -> Tensor | None:
+def add_integer_zero(x: Any) -> Tensor | None:
     """x + 0 = x for integers; for floats −0 + 0 is +0, which is another bit."""
-    return x if x.dtype.is_integer else None
+    return x if isinstance(x, Tensor) and x.dtype.is_integer else None
 
 
 @rewrite(lambda x: neg(neg(x)), samples=[{"x": "f32[3]"}, {"x": "si8[3]"}])

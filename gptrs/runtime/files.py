@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import types
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -25,27 +26,29 @@ def read_json(path: Path) -> dict[str, Any]:
         ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise LoadError(f"{path} cannot be read: {error}") from None
-    except (json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise LoadError(f"{path} is not JSON: {error}", fix="download it again") from None
     if not isinstance(value, dict):
         raise LoadError(f"{path} holds a {type(value).__name__}, expected an object")
     return value  # pyright: ignore[reportUnknownVariableType]
 
 
-def config_from_json(kind: type[C], data: dict[str, Any], path: Path) -> C:
+def config_from_json(
+    kind: type[C], renames: Mapping[str, str], data: Mapping[str, Any], path: Path
+) -> C:
     """A dataclass from the entries of ``data`` that it declares; the others do not matter to it.
 
+    ``renames`` are other names of fields; a field's own name counts before them.
     Raises `LoadError` naming file and field.
     """
     hints = get_type_hints(kind)
     given: dict[str, Any] = {}
     for field in dataclasses.fields(kind):  # pyright: ignore[reportArgumentType]
-        if field.name in data:
-            value = data[field.name]
-            if not _fits(value, hints[field.name]):
-                raise LoadError(
-                    f"{path}: {field.name} is {value!r}, expected {_words(hints[field.name])}"
-                )
+        names = (field.name, *(other for other, own in renames.items() if own == field.name))
+        for name in [name for name in names if name in data][:1]:
+            value, hint = data[name], hints[field.name]
+            if not _fits(value, hint):
+                raise LoadError(f"{path}: {name} is {value!r}, expected {_words(hint)}")
             given[field.name] = value
     try:
         return kind(**given)

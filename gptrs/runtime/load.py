@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, cast, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gptrs.errors import ArgumentError, LoadError
 from gptrs.ir.tensor import Tensor, as_array
@@ -36,16 +37,17 @@ def load(path: str | os.PathLike[str] = "stories") -> LanguageModel:
     file = directory / "config.json"
     data = read_json(file)
     kind = data.get("model_type")
-    if kind not in MODELS:
+    if not isinstance(kind, str) or kind not in MODELS:
         raise LoadError(
-            f"{file}: model_type is {kind!r}, expected one of {', '.join(sorted(MODELS))}"
+            f"{file}: model_type is {kind!r}, expected one of {', '.join(sorted(MODELS))}",
+            fix="choose a model of a type that gptrs knows",
         )
     module, _, attribute = MODELS[kind].partition(":")
     model = getattr(import_module(module), attribute)
-    config = config_from_json(model.config_type, data, file)
-    weights = Weights(directory, model.renames, model.ignored)
+    config = config_from_json(model.config_type, model.config_renames, data, file)
+    weights = Weights(directory, model.renames, model.ignored, model.copies(config))
     built = model.build(config, weights.parameter)
-    weights.finish(model.unused(config))
+    weights.finish()
     return LanguageModel(directory, kind, built, data)
 
 
@@ -61,24 +63,33 @@ class LanguageModel:
         self.module = module
         self.config = module.config
         self._eos = _end_of_text(directory, config)
-        self._bos = config.get("bos_token_id")
+        self._bos = _first_token(directory, config)
         self._tokenizer: Tokenizer | None = None
 
     @property
     def tokenizer(self) -> Tokenizer:
-        """The tokenizer, read when it is first needed."""
+        """The tokenizer, read when it is first needed. Raises `LoadError` if it cannot be used."""
         if self._tokenizer is None:
-            self._tokenizer = Tokenizer.from_directory(self.directory)
+            made = Tokenizer.from_directory(self.directory)
+            if made.vocab_size > self.module.vocab_size:
+                raise LoadError(
+                    f"{self.directory / 'tokenizer.json'} has {made.vocab_size} tokens, expected at"
+                    f" most {self.module.vocab_size}, the vocab_size of config.json",
+                    fix="check that tokenizer.json belongs to this model",
+                )
+            self._tokenizer = made
         return self._tokenizer
 
     def forward(self, tokens: object) -> Tensor:
-        """Logits [..., tokens, vocabulary] for integer ``tokens`` [tokens] or [batch, tokens]."""
-        ids = as_array(tokens)
-        ids = np.asarray(tokens) if ids is None else ids
-        if ids.ndim not in (1, 2) or ids.dtype.kind not in "iu" or ids.shape[-1] == 0:
+        """Logits [..., tokens, vocabulary] for integer ``tokens`` [tokens] or [batch, tokens].
+
+        Raises `ArgumentError` for what is none of these, or does not fit the model.
+        """
+        ids = _as_ids(tokens)
+        for wrong in ids[(ids < 0) | (ids >= self.module.vocab_size)].flat[:1]:
             raise ArgumentError(
-                f"tokens have shape {ids.shape} and dtype {ids.dtype}, expected integers [tokens]"
-                " or [batch, tokens], at least one token"
+                f"tokens hold {wrong}, expected ids from 0 to {self.module.vocab_size - 1}",
+                fix="encode the text with the tokenizer of this model",
             )
         if ids.shape[-1] > self.module.context_length:
             raise ArgumentError(
@@ -91,24 +102,28 @@ class LanguageModel:
     @overload
     def generate(self, prompt: str, **options: Any) -> str: ...
     @overload
-    def generate(self, prompt: Sequence[str], **options: Any) -> list[str]: ...
+    def generate(self, prompt: list[str] | tuple[str, ...], **options: Any) -> list[str]: ...
 
-    def generate(self, prompt: str | Sequence[str], **options: Any) -> str | list[str]:
+    def generate(
+        self, prompt: str | list[str] | tuple[str, ...], **options: Any
+    ) -> str | list[str]:
         """The text that follows ``prompt``; of a list of prompts, the text that follows each.
 
         Options are those of `GenerationOptions`: ``max_tokens`` (to the end of the text or of the
         context), ``temperature`` (0, greedy), ``top_k``, ``top_p``, ``seed``, ``stop``,
         ``ignore_eos``.
         """
-        prompts = [prompt] if isinstance(prompt, str) else list(prompt)
-        ids = [self._encode(text) for text in prompts]
-        texts = complete(self.module, self.tokenizer, ids, _options(options), self._eos)
-        return texts[0] if isinstance(prompt, str) else texts
+        several = isinstance(prompt, list | tuple)
+        settled = _options(options)
+        ids = [self._encode(text) for text in (prompt if several else [prompt])]
+        texts = complete(self.module, self.tokenizer, ids, settled, self._eos)
+        return texts if several else texts[0]
 
     def stream(self, prompt: str, **options: Any) -> Iterator[str]:
         """The text that follows ``prompt``, piece by piece. Options as for `generate`."""
+        settled = _options(options)
         ids = self._encode(prompt)
-        return stream_text(self.module, self.tokenizer, ids, _options(options), self._eos)
+        return stream_text(self.module, self.tokenizer, ids, settled, self._eos)
 
     def stream_tokens(self, ids: Sequence[int], **options: Any) -> Iterator[int]:
         """The tokens that follow ``ids``, one by one. Options as for `generate`; ``stop`` strings
@@ -130,12 +145,19 @@ class LanguageModel:
 
     def _encode(self, prompt: str) -> list[int]:
         if not isinstance(prompt, str):
-            raise ArgumentError(f"prompt is a {type(prompt).__name__}, expected a string")
+            raise ArgumentError(
+                f"a prompt is a {type(prompt).__name__}, expected a string",
+                fix="pass text, or token ids to stream_tokens",
+            )
         ids = self.tokenizer.encode(prompt)
         if ids:
             return ids
-        if self._bos is None:
-            raise ArgumentError("the prompt is empty, and the model has no token to begin with")
+        if self._bos is None or not 0 <= self._bos < self.module.vocab_size:
+            raise ArgumentError(
+                "the prompt is empty, and the model has no token to begin with"
+                f" (bos_token_id is {self._bos})",
+                fix="pass a prompt of at least one character",
+            )
         return [self._bos]
 
     def __repr__(self) -> str:
@@ -150,13 +172,43 @@ def _options(options: dict[str, Any]) -> GenerationOptions:
     return GenerationOptions(**options)
 
 
-def _end_of_text(directory: Path, config: dict[str, Any]) -> int | tuple[int, ...] | None:
+def _as_ids(tokens: object) -> NDArray[Any]:
+    try:
+        array = as_array(tokens)
+        ids: NDArray[Any] = np.asarray(tokens) if array is None else array
+    except ValueError:  # lists of different lengths
+        raise ArgumentError(
+            "tokens are rows of different lengths, expected integers [tokens] or [batch, tokens]",
+            fix="call forward for each row, or generate with a list of prompts",
+        ) from None
+    if ids.ndim not in (1, 2) or ids.dtype.kind not in "iu" or ids.size == 0:
+        raise ArgumentError(
+            f"tokens have shape {ids.shape} and dtype {ids.dtype}, expected integers [tokens]"
+            " or [batch, tokens], at least one token",
+            fix="pass token ids: model.tokenizer.encode(text)",
+        )
+    return ids
+
+
+def _first_token(directory: Path, config: dict[str, Any]) -> int | None:
+    given = config.get("bos_token_id")
+    if given is not None and type(given) is not int:
+        raise LoadError(
+            f"{directory / 'config.json'}: bos_token_id is {given!r}, expected an integer or null"
+        )
+    return given
+
+
+def _end_of_text(directory: Path, config: dict[str, Any]) -> tuple[int, ...]:
     """The tokens that end a text: generation_config.json counts before config.json."""
     file = directory / "generation_config.json"
     given = (read_json(file) if file.exists() else {}).get("eos_token_id")
     if given is None:
         file, given = directory / "config.json", config.get("eos_token_id")
-    ids = given if isinstance(given, list) else [given]
-    if given is not None and not all(type(i) is int for i in ids):  # pyright: ignore[reportUnknownVariableType]
+    if given is None:
+        return ()
+    ids = cast("list[object]", given if isinstance(given, list) else [given])
+    ends = tuple(i for i in ids if type(i) is int)
+    if len(ends) < len(ids):
         raise LoadError(f"{file}: eos_token_id is {given!r}, expected an integer or several")
-    return None if given is None else tuple(ids)  # pyright: ignore[reportUnknownArgumentType]
+    return ends

@@ -9,6 +9,7 @@ def limit_threads(count: int) -> AbstractContextManager[object]:
     """At most ``count`` threads inside the block; 0 leaves the choice to the library."""
     if count == 0:
         return nullcontext()
-    from threadpoolctl import threadpool_limits  # looks through all loaded libraries
+    # Looks through all loaded libraries.
+    from threadpoolctl import threadpool_limits  # pyright: ignore[reportMissingTypeStubs]
 
     return threadpool_limits(limits=count)

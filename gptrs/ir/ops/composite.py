@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 
 from gptrs.errors import ArgumentError, ShapeError
+from gptrs.ir.checks import one_dtype
 from gptrs.ir.dims import DimLike, same
 from gptrs.ir.op import composite
 from gptrs.ir.ops.contract import dot_general
@@ -39,6 +40,10 @@ def _wide(x: Tensor) -> Tensor:
 def _narrow(y: Tensor, x: Tensor) -> Tensor:
     """``y`` in the dtype of ``x``."""
     return y if y.dtype is x.dtype else cast(y, dtype=x.dtype)
+
+
+def _present(*operands: Tensor | None) -> list[Tensor]:
+    return [operand for operand in operands if operand is not None]
 
 
 def _count(x: Tensor, axes: Axes) -> DimLike:
@@ -77,8 +82,15 @@ def linear(
     """
     if weight.ndim != 2:
         raise ShapeError(f"weight has rank {weight.ndim}, expected 2")
-    y = dot_general(x, weight, contract_lhs=(-1,), contract_rhs=(0 if transposed else 1,))
-    return y if bias is None else y + bias
+    one_dtype(*_present(x, weight, bias))
+    y = dot_general(
+        x,
+        weight,
+        contract_lhs=(-1,),
+        contract_rhs=(0 if transposed else 1,),
+        out_dtype=None if bias is None or x.dtype.compute is x.dtype else x.dtype.compute,
+    )
+    return y if bias is None else _narrow(y + _wide(bias), x)
 
 
 @composite
@@ -120,6 +132,7 @@ def layer_norm(
 ) -> Tensor:
     """(x − mean x) / √(var x + eps) · weight + bias over the last axis."""
     normal_axis(-1, x.ndim)
+    one_dtype(*_present(x, weight, bias))
     wide = _wide(x)
     centred = wide - mean(wide, axes=-1, keepdims=True)
     y = centred * rsqrt(mean(centred * centred, axes=-1, keepdims=True) + eps)
@@ -199,6 +212,7 @@ def attention(
     """
     if not q.ndim == k.ndim == v.ndim == 4:
         raise ShapeError(f"q, k and v have ranks {q.ndim}, {k.ndim} and {v.ndim}, expected 4")
+    one_dtype(q, k, v)
     batch, heads, queries, depth = q.shape
     groups, keys = k.shape[1], k.shape[2]
     if not same(heads % groups, 0):

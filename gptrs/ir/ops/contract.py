@@ -105,4 +105,4 @@ def _(
         left.reshape(*batch, math.prod(rows), depth),
         right.reshape(*batch, depth, math.prod(columns)),
     )
-    return result.reshape(*batch, *rows, *columns)
+    return result.reshape((*batch, *rows, *columns))

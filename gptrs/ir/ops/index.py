@@ -42,6 +42,7 @@ def gather(x: Tensor, index: Tensor, *, axis: int) -> Type:
 @gather.numpy
 def _(x: Array, index: Array, *, axis: int) -> Array:
     _check_range(index, x.shape[axis], axis)
+    _check_inside(index.shape, x.shape, "x", axis)
     inside = tuple(slice(None) if i == axis else slice(n) for i, n in enumerate(index.shape))
     return np.take_along_axis(x[inside], index.astype(np.int64), axis)
 
@@ -129,12 +130,23 @@ def _check_range(index: Array, extent: int, axis: int) -> None:
         )
 
 
+def _check_inside(
+    index: tuple[int, ...], shape: tuple[int, ...], name: str, but: int | None = None
+) -> None:
+    """Of symbolic extents it is only now known whether they fit."""
+    for axis, (n, extent) in enumerate(zip(index, shape, strict=True)):
+        if n > extent and axis != but:
+            raise ElementError(f"index has extent {n} along axis {axis}, {name} has {extent}")
+
+
 def _places(x: Array, index: Array, axis: int) -> tuple[Array, ...]:
     _check_range(index, x.shape[axis], axis)
+    _check_inside(index.shape, x.shape, "x", axis)
     places: list[Array] = [*np.indices(index.shape, sparse=True)]
     places[axis] = index.astype(np.int64)
     return tuple(places)
 
 
 def _used(source: Array, index: Array) -> Array:
+    _check_inside(index.shape, source.shape, "source")
     return source[tuple(slice(n) for n in index.shape)]

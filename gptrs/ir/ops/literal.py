@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from gptrs.errors import DTypeError, ShapeError
+from gptrs.ir.checks import one_dtype
 from gptrs.ir.dims import Dim, Shape, surely_greater
 from gptrs.ir.op import primitive
+from gptrs.ir.operands import as_rule_operand
 from gptrs.ir.program import Attrs
 from gptrs.ir.types import Array, DType, Type, normal_axis, shape_text, si32
 
@@ -26,6 +28,7 @@ def _(*, value: Array) -> Array:
 def full(*, shape: Shape, value: float, dtype: DType) -> Type:
     """An array of ``shape`` in which every element is ``value``."""
     check_extents(shape)
+    one_dtype(as_rule_operand(Type((), dtype)), value)
     return Type(shape, dtype)
 
 

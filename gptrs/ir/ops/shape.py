@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gptrs.errors import ArgumentError, ShapeError
+from gptrs.errors import ArgumentError, ElementError, ShapeError
 from gptrs.ir.checks import one_dtype
 from gptrs.ir.dims import Dim, DimLike, Shape, product, same, same_shape, surely_greater
 from gptrs.ir.op import primitive
@@ -124,8 +124,16 @@ def _(
 def _(
     x: Array, *, starts: tuple[int, ...], sizes: tuple[int, ...], strides: tuple[int, ...]
 ) -> Array:
-    spans = zip(starts, sizes, strides, strict=True)
-    return x[tuple(slice(b, b + max(n - 1, -1) * s + 1, s) for b, n, s in spans)]
+    spans: list[slice] = []
+    for axis, (b, n, s) in enumerate(zip(starts, sizes, strides, strict=True)):
+        end = b + (n - 1) * s + 1 if n else b
+        if b < 0 or end > x.shape[axis]:  # symbolic: only now known
+            raise ElementError(
+                f"axis {axis}: {n} elements from {b} in steps of {s} do not fit extent"
+                f" {x.shape[axis]}"
+            )
+        spans.append(slice(b, end, s))
+    return x[tuple(spans)]
 
 
 @primitive

@@ -1,0 +1,59 @@
+"""The verbs of the command line, and how their errors read. One verb a file."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import typer
+
+from gptrs import __version__, settings
+from gptrs.cli.generate import generate
+from gptrs.errors import PtirError
+
+# Typer exports none of the errors for wrong usage but this one, whose base they share.
+_UsageError = cast("Any", typer.BadParameter.__base__)
+
+app = typer.Typer(
+    name="gptrs",
+    help="A CPU tensor JIT: run models through traced, portable tensor programs.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"gptrs {__version__}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def root(
+    context: typer.Context,
+    version: bool = typer.Option(
+        False, "--version", callback=_version, is_eager=True, help="Print the version and exit."
+    ),
+) -> None:
+    """A CPU tensor JIT: run models through traced, portable tensor programs."""
+    for name in settings.unknown():
+        typer.echo(f"warning: {name} is no setting of gptrs", err=True)
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+app.command()(generate)
+
+
+def run() -> int:
+    """Run the command of ``sys.argv``; errors are one message. Returns the exit code."""
+    try:
+        return app(standalone_mode=False) or 0
+    except _UsageError as error:
+        typer.echo(f"error: {error.format_message()}", err=True)
+        return 2
+    except (PtirError, OSError) as error:
+        typer.echo(f"error: {error}", err=True)
+        return 1
+    except typer.Abort:  # Ctrl-C, in older versions of Typer
+        return 130

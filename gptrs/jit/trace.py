@@ -1,0 +1,87 @@
+"""One trace: a function runs on stand-ins for its arguments and leaves a program behind."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from gptrs import tree
+from gptrs.errors import CaptureWarning, user_location
+from gptrs.ir.dispatch import interpreter
+from gptrs.ir.interpreters import Recorder
+from gptrs.ir.program import Program
+from gptrs.ir.tensor import Parameter, Tensor, as_array
+from gptrs.ir.types import Array, Type
+from gptrs.jit.arguments import Arguments
+
+_LARGE_CAPTURE = 1 << 20  # bytes; a captured array above this is probably a forgotten argument
+
+
+@dataclass(frozen=True)
+class Traced:
+    """A function traced for one key: its program, and how results and parameters connect to it."""
+
+    program: Program
+    slots: tuple[int | Parameter, ...]  # a place among the call's parameters, or always this one
+    structure: tree.Structure
+    results: tuple[Any, ...]  # a Result, or a value that does not depend on the inputs
+    alive: tuple[object, ...]  # objects that the key names by id
+
+
+@dataclass(frozen=True)
+class Result:
+    """The place of a result among the program's; ``weak`` as of `Tensor`."""
+
+    index: int
+    weak: bool
+
+
+def trace(function: Callable[..., Any], arguments: Arguments, name: str) -> Traced:
+    """Run ``function`` on traced inputs and write its program."""
+    slots: list[int | Parameter] = []
+
+    def on_parameter(parameter: Parameter) -> str:
+        place = arguments.captures.index_of(parameter)
+        slots.append(parameter if place is None else place)
+        return parameter.name
+
+    recorder = Recorder(name, on_parameter=on_parameter, on_constant=_on_constant)
+    inputs = [
+        recorder.input(leaf.type, leaf.path, donated=leaf.donated, weak=leaf.tensor.weak)
+        for leaf in arguments.inputs
+    ]
+    values: list[Tensor] = []
+    results: list[Any] = []
+    with interpreter(recorder):
+        returned = arguments.call(function, inputs)
+        leaves, structure = tree.flatten(returned, is_leaf=lambda x: isinstance(x, Tensor))
+        for leaf in leaves:
+            if not isinstance(leaf, Tensor) and (array := as_array(leaf)) is not None:
+                leaf = Tensor.of_array(array)
+            if isinstance(leaf, Tensor):
+                results.append(Result(len(values), leaf.weak))
+                values.append(leaf)
+            else:
+                results.append(leaf)
+        program = recorder.finish(values)
+    return Traced(program, tuple(slots), structure, tuple(results), tuple(arguments.captures.alive))
+
+
+def _on_constant(array: Array) -> None:
+    if array.nbytes > _LARGE_CAPTURE:
+        warn(
+            f"an array of {array.nbytes / 1e6:.1f} MB ({Type.of(array)}) was captured and became a"
+            " constant of the program. Fix: pass it as an argument, or make it a gptrs.Parameter.",
+            CaptureWarning,
+        )
+
+
+def warn(message: str, category: type[Warning]) -> None:
+    """Warn with the user's line, which no fixed stack level finds."""
+    where = user_location()
+    if where is None:
+        warnings.warn(message, category, stacklevel=2)
+    else:
+        warnings.warn_explicit(message, category, where.file, where.line)

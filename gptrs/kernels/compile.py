@@ -1,0 +1,248 @@
+"""Kernels: native functions compiled once, kept on disk, loaded without a compiler.
+
+A kernel is `void(intp arguments, intp first, intp last)`: the address of a block of 64-bit words
+(pointers and sizes), and a half-open range of its parallel extent. It is written as LLVM IR or as
+Python source that Numba compiles (see source.py for what it may say). Only a miss of the cache
+needs Numba, and only for source.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import re
+import sys
+import threading
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Literal
+
+from gptrs.errors import ArgumentError
+from gptrs.kernels import isa, native
+from gptrs.kernels.cache import open_cache
+from gptrs.kernels.native import KernelError
+from gptrs.kernels.symbols import ALLOWED
+
+Language = Literal["llvm", "python"]
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_SIGNATURE = "void (i64, i64, i64)"
+_FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
+
+
+@dataclass(frozen=True)
+class Code:
+    """What is compiled: a text, the names of the functions it offers, what they may call."""
+
+    language: Language
+    text: str
+    names: tuple[str, ...]
+    calls: frozenset[str] = ALLOWED
+    kernel: bool = True
+    """Whether the functions are kernels; others may have any signature."""
+
+    def module(self, target: isa.Target) -> Any:
+        """The LLVM module, optimised for ``target``. Raises `KernelError`."""
+        if self.language == "python":
+            from gptrs.kernels import source  # needs Numba: half a second to import
+
+            module, entry = source.lower(self.text, self.names[0])
+            return native.optimised(module, {entry: symbol(self.names[0])}, target)
+        module = native.parse(self.text)
+        for name in self.names:
+            native.check_function(module, name, _SIGNATURE if self.kernel else "")
+        return native.optimised(module, {name: symbol(name) for name in self.names}, target)
+
+    def build(self, target: isa.Target) -> bytes:
+        """The object code for ``target``. Raises `KernelError`."""
+        try:
+            return native.emit_object(self.module(target), target, self.calls)
+        except KernelError as error:
+            error.context.append(f"kernel {', '.join(self.names)} for {target.isa.name}")
+            raise
+
+    def assembly(self, target: isa.Target) -> str:
+        """The assembly text for ``target``, compiled anew: for looking."""
+        return native.emit_assembly(self.module(target), target)
+
+
+@dataclass(frozen=True, eq=False)
+class Library:
+    """Code that is loaded, for good: machine code is never unloaded."""
+
+    code: Code
+    target: isa.Target
+    key: str
+    addresses: Mapping[str, int]
+    cached: bool
+    """Whether it came from disk."""
+    seconds: float
+    """How long it took to load or to compile."""
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One native function ``void(intp arguments, intp first, intp last)``."""
+
+    name: str
+    library: Library
+
+    @property
+    def address(self) -> int:
+        """Where its machine code is."""
+        return self.library.addresses[self.name]
+
+    @property
+    def source(self) -> str:
+        """The text that it was compiled from."""
+        return self.library.code.text
+
+    def assembly(self) -> str:
+        """Its assembly text, compiled anew: for looking."""
+        return self.library.code.assembly(self.library.target)
+
+    def __call__(self, arguments: int, first: int, last: int) -> None:
+        """Run it in this thread: for tests, as a call costs a microsecond."""
+        _FUNCTION(self.address)(arguments, first, last)
+
+
+def compile_ir(text: object, name: str) -> Kernel:
+    """The kernel ``@name`` of an LLVM module, given as text or as an llvmlite ``ir.Module``.
+
+    Raises `KernelError` when LLVM rejects it or it calls more than mathematical functions.
+    """
+    return Kernel(name, _library(Code("llvm", str(text), (name,))))
+
+
+def compile_source(source: str, name: str) -> Kernel:
+    """The kernel that the Python function ``name(arguments, first, last)`` in ``source`` describes.
+
+    Raises `KernelError` when Numba rejects it or it calls more than mathematical functions.
+    """
+    return Kernel(name, _library(Code("python", source, (name,))))
+
+
+def compile_functions(
+    text: object, names: Iterable[str], calls: Iterable[str] = ()
+) -> Mapping[str, int]:
+    """The addresses of functions of any signature in one LLVM module.
+
+    ``calls`` are functions of this process that they may call besides the mathematical ones.
+    Raises `KernelError`.
+    """
+    code = Code("llvm", str(text), tuple(names), ALLOWED | frozenset(calls), kernel=False)
+    return _library(code).addresses
+
+
+def symbol(name: str) -> str:
+    """What a kernel is called in its object code: never like a function that it calls."""
+    return f"gptrs_{name}"
+
+
+# Everything ever loaded, by key: a plan that asks again gets the same code, so memory does not
+# grow with requests. Entries are never dropped, as nobody knows who still holds an address.
+_libraries: dict[str, Library] = {}
+_lock = threading.Lock()
+
+
+def _library(code: Code) -> Library:
+    for name in code.names:
+        if not _NAME.fullmatch(name):
+            raise ArgumentError(f"{name!r} cannot name a kernel", fix="use letters, digits and _")
+    target = isa.target(isa.current())
+    key = cache_key(code, target)
+    if (found := _libraries.get(key)) is not None:
+        return found
+    with _lock:
+        if (found := _libraries.get(key)) is None:
+            found = _libraries[key] = _obtain(code, target, key)
+    return found
+
+
+def _obtain(code: Code, target: isa.Target, key: str) -> Library:
+    """Load ``code`` from disk, or compile it and keep it there."""
+    start = time.perf_counter()
+    store = open_cache()
+    addresses: dict[str, int] | None = None
+    if store is not None and (data := store.load(key)) is not None:
+        try:
+            addresses = _load(code, data)
+        except KernelError:
+            addresses = None  # compiled again, and replaced
+    cached = addresses is not None
+    if addresses is None:
+        data = code.build(target)
+        addresses = _load(code, data)
+        if store is not None:
+            # Numba is imported by now: kept for those who will find the version that was used.
+            store.store(cache_key(code, target), data)
+    return Library(code, target, key, addresses, cached, time.perf_counter() - start)
+
+
+def _load(code: Code, data: bytes) -> dict[str, int]:
+    loaded = native.load(data, [symbol(name) for name in code.names])
+    return {name: loaded[symbol(name)] for name in code.names}
+
+
+def cache_key(code: Code, target: isa.Target) -> str:
+    """A digest of all that the object code of ``code`` depends on; does not import Numba."""
+    digest = _digest_of(target, code.calls).copy()
+    if code.language == "python":
+        _add(digest, numba_version(), *map(str, sys.version_info[:2]))
+    _add(digest, code.language, str(code.kernel), *code.names, code.text)
+    return digest.hexdigest()
+
+
+@cache
+def _digest_of(target: isa.Target, calls: frozenset[str]) -> hashlib.blake2b:
+    """The part of the key that nearly all kernels for ``target`` share."""
+    digest = hashlib.blake2b(digest_size=20)
+    _add(digest, target.triple, target.cpu, target.features, native.version())
+    _add(digest, str(native.OPTIMISATION), *native.FAST_MATH, *sorted(calls))
+    # How kernels are compiled is code too: no version number to forget.
+    for file in ("compile.py", "native.py", "source.py"):
+        _add(digest, _text(Path(__file__).with_name(file)))
+    return digest
+
+
+def _add(digest: hashlib.blake2b, *texts: str) -> None:
+    for text in texts:
+        data = text.encode("utf-8", "surrogatepass")
+        digest.update(len(data).to_bytes(8, "little"))  # so that no two lists read the same
+        digest.update(data)
+
+
+def numba_version() -> str:
+    """The version of Numba that is loaded, or that an import would load."""
+    version: object = getattr(sys.modules.get("numba"), "__version__", None)
+    if isinstance(version, str):
+        return version
+    return _version_on(tuple(sys.path))
+
+
+@cache
+def _version_on(_path: tuple[str, ...]) -> str:
+    spec = find_spec("numba")
+    if spec is None or spec.origin is None:
+        return "none"
+    # Not from the metadata of installed packages: another copy may come first on the path.
+    text = _text(Path(spec.origin).with_name("_version.py"))
+    if found := re.search(r'"version": *"([^"]+)"', text):
+        return found[1]
+    from importlib.metadata import PackageNotFoundError, version  # 50 ms, seldom needed
+
+    try:
+        return version("numba")
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return ""  # installed without sources

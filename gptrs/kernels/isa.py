@@ -1,0 +1,142 @@
+"""What this CPU's vector unit offers, as a row of a table, and how LLVM is told to use it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+
+import llvmlite.binding as llvm  # pyright: ignore[reportMissingTypeStubs]
+
+from gptrs import settings
+from gptrs.errors import SettingError
+
+
+@dataclass(frozen=True)
+class Isa:
+    """One level of vector instructions, and the tile that the matrix product uses on it.
+
+    A tile is ``tile_rows`` x ``tile_vectors`` accumulators; with the ``tile_vectors`` loaded from
+    the right operand and one broadcast value they fit into ``registers``.
+    """
+
+    name: str
+    vector_bits: int
+    registers: int
+    tile_rows: int
+    tile_vectors: int
+    fma: bool
+    """Whether a multiply-add is one instruction (without it, LLVM's ``fma`` is a slow call)."""
+    architectures: tuple[str, ...]
+    """First parts of the target triple; none stands for every one."""
+    needs: tuple[str, ...] = ()
+    """CPU features, in LLVM's names."""
+
+    @property
+    def lanes(self) -> int:
+        """How many f32 a vector register holds."""
+        return self.vector_bits // 32
+
+    @property
+    def tile_columns(self) -> int:
+        """How many columns of the result a tile covers: the width of a packed panel."""
+        return self.tile_vectors * self.lanes
+
+
+_X86 = ("x86_64",)
+_ARM = ("aarch64", "arm64", "arm64e")
+_AVX512 = ("avx512f", "avx512bw", "avx512dq", "avx512vl")
+
+# Best first. An Isa that the CPU offers stands before all lower ones of its architecture.
+ISAS: dict[str, Isa] = {
+    row.name: row
+    for row in (
+        Isa("avx512", 512, 32, 14, 2, True, _X86, ("avx2", "fma", "f16c", *_AVX512)),
+        Isa("avx2", 256, 16, 6, 2, True, _X86, ("avx2", "fma", "f16c")),
+        Isa("neon", 128, 32, 6, 4, True, _ARM),  # part of every 64-bit Arm CPU
+        Isa("generic", 128, 16, 4, 2, False, ()),
+    )
+}
+
+# Features beyond AVX2, by the beginning of their names.
+_BEYOND_AVX2 = ("avx512", "avx10", "amx-", "evex512")
+# The CPU that LLVM assumes for the generic level, where it is known.
+_BASELINE = {"x86_64": "x86-64", "aarch64": "generic", "arm64": "generic", "arm64e": "generic"}
+
+
+@dataclass(frozen=True)
+class Target:
+    """What LLVM compiles for: a target triple, a CPU and its features (``+name,-name``)."""
+
+    isa: Isa
+    triple: str
+    cpu: str
+    features: str
+
+
+def available(architecture: str, features: Mapping[str, bool]) -> tuple[Isa, ...]:
+    """The levels that a CPU with ``features`` can run, best first."""
+    return tuple(
+        row
+        for row in ISAS.values()
+        if (not row.architectures or architecture in row.architectures)
+        and all(features.get(need, False) for need in row.needs)
+    )
+
+
+def target_for(isa: Isa, triple: str, cpu: str, features: Mapping[str, bool]) -> Target:
+    """How LLVM is asked for the code of ``isa`` on a CPU that may offer more."""
+    architecture = triple.split("-", 1)[0]
+    if isa.name == "generic" and architecture in _BASELINE:
+        return Target(isa, triple, _BASELINE[architecture], "")
+    flags = dict(features)
+    if isa.name == "avx2":
+        # Also those that the list lacks but the CPU's name implies.
+        flags.update(dict.fromkeys(_AVX512, False))
+        flags = {n: on and not n.startswith(_BEYOND_AVX2) for n, on in flags.items()}
+    if isa.name == "avx512":
+        # LLVM stays at 256 bits on CPUs that lower their clock for 512; few of today's do.
+        flags["prefer-256-bit"] = False
+    text = ",".join(("+" if on else "-") + name for name, on in sorted(flags.items()))
+    return Target(isa, triple, cpu, text)
+
+
+@cache
+def host() -> tuple[str, str, Mapping[str, bool]]:
+    """The target triple, name and features of the CPU that runs this process."""
+    features: dict[str, bool] = {}
+    with suppress(RuntimeError):  # LLVM cannot tell on some systems
+        features.update(llvm.get_host_cpu_features())  # pyright: ignore[reportUnknownArgumentType]
+    return llvm.get_process_triple(), llvm.get_host_cpu_name(), features
+
+
+@cache
+def host_levels() -> tuple[Isa, ...]:
+    """The levels that this CPU can run, best first."""
+    triple, _, features = host()
+    return available(triple.split("-", 1)[0], features)
+
+
+def current() -> Isa:
+    """The level that kernels are compiled for: ``GPTRS_ISA``, or the best that this CPU offers.
+
+    Raises `SettingError` when the CPU does not offer the level asked for.
+    """
+    levels = host_levels()
+    name = settings.isa()
+    if not name:
+        return levels[0]
+    for level in levels:
+        if level.name == name:
+            return level
+    raise SettingError(
+        f"GPTRS_ISA={name!r}: this CPU ({host()[1]}) offers {', '.join(x.name for x in levels)}",
+        fix="unset GPTRS_ISA or name one of those",
+    )
+
+
+@cache
+def target(isa: Isa) -> Target:
+    """How kernels for ``isa`` are compiled on this machine."""
+    return target_for(isa, *host())

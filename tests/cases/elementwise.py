@@ -1,0 +1,253 @@
+"""Rows of the ops that work element by element."""
+
+# torch's functions are only partly typed.
+# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from gptrs.ir.types import DTYPES
+from tests.cases.sample import (
+    COMPLEX,
+    FLOATS,
+    INTEGERS,
+    LIBM,
+    NUMERIC,
+    REAL,
+    Case,
+    Sample,
+    sample,
+)
+
+
+def _tensors(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """``fn`` where torch takes tensors only: numbers become tensors of the other's dtype."""
+
+    def call(*operands: Any, **attrs: Any) -> Any:
+        dtype = next(o.dtype for o in operands if isinstance(o, torch.Tensor))
+        made = (
+            o if isinstance(o, torch.Tensor) else torch.tensor(o, dtype=dtype) for o in operands
+        )
+        return fn(*made, **attrs)
+
+    return call
+
+
+def _unary(values: str) -> tuple[Sample, ...]:
+    shapes = ("S,7", "17", "", "0,3", "1,S,1")
+    return tuple(sample(f"T[{shape}] {values}") for shape in shapes)
+
+
+def _binary(first: str, second: str, *literals: tuple[Any, Any]) -> tuple[Sample, ...]:
+    """Pairs of shapes, with broadcasting, and literals on either side."""
+    pairs = [
+        ("S,7", "S,7"),
+        ("17", "17"),
+        ("", ""),
+        ("S,1", "7"),
+        ("2,1,3", "5,1"),
+        ("1", "0"),
+        ("0,3", "1,3"),
+        ("", "S,2"),
+    ]
+    made = [sample(f"T[{a}] {first}", f"T[{b}] {second}") for a, b in pairs]
+    return (*made, *(sample(*pair) for pair in literals))
+
+
+def _row(
+    op: str,
+    torch: Callable[..., Any],
+    samples: tuple[Sample, ...],
+    dtypes: tuple[str, ...] = ("f32",),
+    ulps: int = 0,
+) -> Case:
+    return Case(op, samples, torch, dtypes, ulps, why=LIBM if ulps else "")
+
+
+def _sign(x: torch.Tensor) -> torch.Tensor:
+    """torch gives 0 for NaN, PTIR gives NaN."""
+    return torch.where(torch.isnan(x), x, torch.sign(x))
+
+
+def _div(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    if x.dtype != torch.int64:
+        return x / y
+    # The least 64-bit integer by -1 traps in torch; in PTIR it wraps, as the negation does.
+    quotient = torch.div(x, torch.where(y == -1, 1, y), rounding_mode="floor")
+    return torch.where(y == -1, -x, quotient)
+
+
+def _remainder(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    if x.dtype != torch.int64:
+        return torch.remainder(x, y)
+    return torch.where(y == -1, 0, torch.remainder(x, torch.where(y == -1, 1, y)))
+
+
+def _clamp(x: torch.Tensor, lo: Any, hi: Any) -> torch.Tensor:
+    return torch.minimum(torch.maximum(x, lo), hi)
+
+
+def _cast(x: torch.Tensor, *, dtype: str) -> torch.Tensor:
+    target = DTYPES[dtype]
+    if target.is_bool:
+        return x != 0
+    if target.is_integer and x.is_floating_point():
+        # Exact up to 32 bits; 64-bit integers have a test of their own.
+        low, high = target.limits
+        return x.double().nan_to_num(0.0, math.inf, -math.inf).clamp(low, high).trunc().long()
+    if target.is_integer or target.bits > 16:
+        return x.to(getattr(torch, target.numpy.name, torch.int64) if target.bits > 4 else x.dtype)
+    name = {"fp8_e4m3": "float8_e4m3fn", "fp8_e5m2": "float8_e5m2"}
+    if dtype == "fp8_e4m3":
+        # Without infinities, what is too large becomes NaN; torch saturates at 448.
+        x = torch.where(x.double().abs() > 464, math.nan, x)
+    return x.to(getattr(torch, name.get(dtype, target.numpy.name))).float()
+
+
+_ANY = ("si8", "ui8", "si32", "si64", "si4", "f32", "f64", "f16", "bf16", "fp8_e5m2", "i1")
+
+UNARY = (
+    _row("neg", torch.neg, _unary("any"), NUMERIC),
+    _row("abs", torch.abs, _unary("any"), REAL),
+    _row("exp", torch.exp, _unary("any"), (*FLOATS, *COMPLEX), 4),
+    _row("log", torch.log, _unary("any"), (*FLOATS, *COMPLEX), 4),
+    _row("tanh", torch.tanh, _unary("any"), (*FLOATS, *COMPLEX), 4),
+    _row("erf", torch.erf, _unary("any"), FLOATS, 4),
+    _row("sqrt", torch.sqrt, _unary("any"), (*FLOATS, *COMPLEX), 4),
+    _row("rsqrt", torch.rsqrt, _unary("any"), (*FLOATS, *COMPLEX), 4),
+    _row("reciprocal", torch.reciprocal, _unary("any"), (*FLOATS, *COMPLEX), 4),
+    _row("sin", torch.sin, _unary("any"), (*FLOATS, *COMPLEX), 4),
+    _row("cos", torch.cos, _unary("any"), (*FLOATS, *COMPLEX), 4),
+    _row("floor", torch.floor, _unary("any"), FLOATS),
+    _row("ceil", torch.ceil, _unary("any"), FLOATS),
+    _row("round", torch.round, _unary("any"), FLOATS),
+    _row("sign", _sign, _unary("any"), REAL),
+    _row("is_finite", torch.isfinite, _unary("any"), (*FLOATS, *COMPLEX)),
+    _row("logical_not", torch.logical_not, _unary("any"), ("i1",)),
+    _row("bit_not", torch.bitwise_not, _unary("any"), (*INTEGERS, "ui64")),
+    _row("stop_gradient", lambda x: x, _unary("any"), (*NUMERIC, "i1")),
+    Case(
+        "cast",
+        tuple(
+            sample(f"T[{shape}] any", dtype=dtype)
+            for dtype in ("f32", "f64", "bf16", "f16", "fp8_e4m3", "fp8_e5m2")
+            for shape in ("S,17", "", "0,2")
+        )
+        + tuple(
+            sample("T[S,17] any", dtype=dtype)
+            for dtype in ("i1", "si4", "ui4", "si8", "ui8", "si16", "si32", "ui32")
+        )
+        + (sample("T[17] -300..300", dtype="si8"), sample("T[17] -300..300", dtype="ui4")),
+        _cast,
+        _ANY,
+    ),
+)
+
+_INTS = (("T[S,3] any", 2), (3, "T[5] any"), ("T[] any", 1), (0, "T[0] any"))
+_BELOW = (("T[S,5] any", 3), (2, "T[5] any"), ("T[] any", 1))
+_POWERS = (("T[S,5] any", 3), (2, "T[5] 0..7"), ("T[] any", 1))
+_DIVIDED = (("T[S,5] any", 3), (5, "T[5] nonzero"), ("T[] any", 1))
+_REALS = (("T[S,5] any", 0.1), (-2.5, "T[5] any"), (math.inf, "T[5] any"), ("T[] any", -0.0))
+_COMPLEXES = (("T[S,5]", 2 - 1j), (0.5, "T[5]"), ("T[]", 3))
+
+_ADD = _binary("any", "any", *_INTS)
+_COMPLEX = _binary("", "nonzero", *_COMPLEXES)
+_ARITHMETIC = (*REAL, "ui64")
+
+
+def _logical(op: str, torch: Callable[..., Any]) -> Case:
+    return _row(op, _tensors(torch), _binary("", "", ("i1[S,5]", True), (False, "i1[3]")), ("i1",))
+
+
+def _bits(op: str, torch: Callable[..., Any]) -> Case:
+    return _row(op, torch, _binary("any", "any", *_INTS), (*INTEGERS, "ui64"))
+
+
+def _compare(op: str, torch: Callable[..., Any], dtypes: tuple[str, ...]) -> tuple[Case, ...]:
+    torch = _tensors(torch)
+    return (
+        _row(op, torch, _binary("any", "any", *_INTS), dtypes),
+        _row(op, torch, _binary("", "", ("i1[S,5]", True)), ("i1",)),
+        _row(op, torch, (sample("T[S,7] any", 0.5), sample(math.nan, "T[3] any")), FLOATS),
+    )
+
+
+BINARY = (
+    _row("add", torch.add, _ADD, _ARITHMETIC),
+    _row("add", torch.add, tuple(sample(*pair) for pair in _REALS), FLOATS),
+    _row("add", torch.add, _COMPLEX, COMPLEX),
+    _row("sub", _tensors(torch.sub), _ADD, _ARITHMETIC),
+    _row("sub", _tensors(torch.sub), tuple(sample(*pair) for pair in _REALS), FLOATS),
+    _row("sub", _tensors(torch.sub), _COMPLEX, COMPLEX),
+    _row("mul", torch.mul, _ADD, _ARITHMETIC),
+    _row("mul", torch.mul, tuple(sample(*pair) for pair in _REALS), FLOATS),
+    _row("mul", torch.mul, _COMPLEX, COMPLEX, 4),
+    _row("div", _tensors(_div), _binary("any", "nonzero", *_DIVIDED), REAL),
+    _row("div", _tensors(_div), _binary("any", "any", *_REALS), FLOATS),
+    _row("div", _tensors(_div), _COMPLEX, COMPLEX, 4),
+    _row("remainder", _tensors(_remainder), _binary("any", "nonzero", *_DIVIDED), INTEGERS),
+    # torch gives NaN where the quotient is beyond its range: the largest by the least.
+    _row("remainder", _tensors(_remainder), _binary("special", "special"), FLOATS),
+    _row("remainder", _tensors(_remainder), (sample("T[S,9]", 0.7), sample(-5, "T[9]")), FLOATS),
+    _row("pow", _tensors(torch.pow), _binary("any", "0..3", *_POWERS), INTEGERS),
+    _row("pow", _tensors(torch.pow), _binary("any", "any", *_BELOW, *_REALS), FLOATS, 4),
+    _row("pow", _tensors(torch.pow), _COMPLEX, COMPLEX, 16),
+    _row("maximum", _tensors(torch.maximum), _binary("any", "any", *_BELOW), REAL),
+    _row("minimum", _tensors(torch.minimum), _binary("any", "any", *_BELOW), REAL),
+    _row("minimum", _tensors(torch.minimum), tuple(sample(*pair) for pair in _REALS), FLOATS),
+    _logical("logical_and", torch.logical_and),
+    _logical("logical_or", torch.logical_or),
+    _bits("bit_and", torch.bitwise_and),
+    _bits("bit_or", torch.bitwise_or),
+    _bits("bit_xor", torch.bitwise_xor),
+    _row("shift_left", lambda x, y: x << y, _binary("any", "0..7", *_POWERS), (*INTEGERS, "ui64")),
+    _row("shift_right", lambda x, y: x >> y, _binary("any", "0..7", *_POWERS), INTEGERS),
+    _row("shift_left", lambda x, y: x << y, (sample("T[S,9] any", "T[9] 0..50"),), ("si8", "si32")),
+    _row(
+        "shift_right", lambda x, y: x >> y, (sample("T[S,9] any", "T[9] 0..50"),), ("si8", "ui16")
+    ),
+    *_compare("less", torch.lt, REAL),
+    *_compare("less_equal", torch.le, REAL),
+    *_compare("greater", torch.gt, REAL),
+    *_compare("greater_equal", torch.ge, REAL),
+    *_compare("equal", torch.eq, (*_ARITHMETIC, *COMPLEX)),
+    *_compare("not_equal", torch.ne, (*_ARITHMETIC, *COMPLEX)),
+)
+
+CHOOSE = (
+    _row(
+        "select",
+        torch.where,
+        (
+            sample("i1[S,7]", "T[S,7] any", "T[S,7] any"),
+            sample("i1[S,1]", "T[7] any", "T[2,1,1] any"),
+            sample("i1[]", "T[S] any", "T[] any"),
+            sample("i1[4]", "T[0,1] any", 1),
+            sample("i1[S,4]", 0, "T[4] any"),
+        ),
+        (*NUMERIC, "ui64"),
+    ),
+    _row("select", torch.where, (sample("i1[S]", "i1[S]", True), sample("i1[3]", False, "i1[]"))),
+    _row("select", torch.where, (sample("i1[S,5]", -math.inf, "T[5]"),), FLOATS),
+    _row(
+        "clamp",
+        _tensors(_clamp),
+        (
+            sample("T[S,7] any", "T[S,7] any", "T[S,7] any"),
+            sample("T[S,7] any", 1, 3),
+            sample("T[17] any", "T[] any", 3),
+            sample("T[] any", 0, "T[2,1]"),
+            sample("T[0,3] any", 2, 1),
+        ),
+        REAL,
+    ),
+    _row("clamp", _tensors(_clamp), (sample("T[S,7] any", -0.5, math.inf),), FLOATS),
+)
+
+ELEMENTWISE = (*UNARY, *BINARY, *CHOOSE)

@@ -1,0 +1,62 @@
+"""What importing and running the package pulls in: a start should cost little."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.models import tiny_gpt2
+
+HEAVY = {
+    *("ml_dtypes", "numba", "numpy", "rich", "safetensors", "threadpoolctl", "tokenizers"),
+    *("torch", "transformers", "typer"),
+}
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_gpt2(tmp_path_factory.mktemp("gpt2"))
+
+
+def imported(code: str, *arguments: str) -> set[str]:
+    """Which of the heavy packages a fresh interpreter has imported after ``code``."""
+    report = "import json, sys; print(json.dumps(sorted(sys.modules)))"
+    command = [sys.executable, "-c", f"{code}\n{report}", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return HEAVY & set(json.loads(done.stdout.splitlines()[-1]))
+
+
+def test_the_package_alone_imports_nothing() -> None:
+    assert imported("import gptrs; dir(gptrs); gptrs.__version__") == set()
+
+
+def test_tracing_needs_numpy_only() -> None:
+    code = "from gptrs import ptir; ptir.jit(lambda x: ptir.softmax(x))(ptir.tensor([1.0, 2.0]))"
+    assert imported(code) <= {"numpy", "ml_dtypes"}
+
+
+def test_generating_needs_no_torch(directory: Path) -> None:
+    code = "import sys, gptrs; gptrs.load(sys.argv[1]).generate('once', max_tokens=2)"
+    found = imported(code, str(directory))
+    assert found <= {"numpy", "ml_dtypes", "safetensors", "tokenizers"}
+
+
+def test_the_command_line_draws_nothing_it_does_not_show(directory: Path) -> None:
+    code = (
+        "import sys; from gptrs.cli.app import run\n"
+        "sys.argv = ['gptrs', 'generate', 'once', '--max-tokens', '2', '--model', sys.argv[1]]\n"
+        "assert run() == 0; print()"
+    )
+    assert not imported(code, str(directory)) & {"numba", "torch", "transformers"}
+
+
+def test_unknown_names_are_attribute_errors() -> None:
+    import gptrs
+
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = gptrs.nothing  # pyright: ignore[reportUnknownVariableType, reportAttributeAccessIssue]
+    assert {"load", "ptir", "Tensor", "Parameter"} <= set(dir(gptrs))

@@ -1,0 +1,389 @@
+"""Opening model directories: what is read when, and how the bad ones are refused."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import gptrs
+from gptrs import events
+from gptrs.errors import ArgumentError, LoadError
+from gptrs.runtime.load import LanguageModel
+from gptrs.runtime.weights import WeightRead, WeightsOpened
+from tests.models import (
+    END_ID,
+    VOCABULARY,
+    byte_tokenizer,
+    config,
+    in_files,
+    load_arrays,
+    random_tokens,
+    save_arrays,
+    tensors,
+    tiny_gpt2,
+    write,
+)
+
+WEIGHTS = "model.safetensors"
+INDEX = "model.safetensors.index.json"
+TOKENS = [1, 2, 3]
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_gpt2(tmp_path_factory.mktemp("good"))
+
+
+@pytest.fixture(scope="module")
+def model(good: Path) -> LanguageModel:
+    return gptrs.load(good)
+
+
+@pytest.fixture
+def directory(good: Path, tmp_path: Path) -> Path:
+    """A copy of a good directory, to be spoilt."""
+    return shutil.copytree(good, tmp_path / "model")
+
+
+def refusal(path: Path, *expected: str, use: Callable[[LanguageModel], object] = id) -> LoadError:
+    """The error of loading ``path`` and using the model, whose text holds all that is expected."""
+    with pytest.raises(LoadError) as caught:
+        use(gptrs.load(path))
+    for part in (str(path), *expected):
+        assert part in str(caught.value)
+    assert caught.value.__cause__ is None
+    assert "\n" not in caught.value.problem
+    return caught.value
+
+
+def change_config(directory: Path, **fields: Any) -> None:
+    file = directory / "config.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | fields))
+
+
+def change_tensors(directory: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    arrays = load_arrays(directory / WEIGHTS)
+    change(arrays)
+    save_arrays(arrays, directory / WEIGHTS)
+
+
+class TestReadingWhenNeeded:
+    def test_loading_reads_no_weight(self, good: Path) -> None:
+        heard: list[object] = []
+        with events.listen(heard.append):
+            model = gptrs.load(good)
+            size = sum(a.nbytes for a in load_arrays(good / WEIGHTS).values())
+            assert heard == [WeightsOpened(len(model.module.parameters()), size)]
+            heard.clear()
+            model.module.wpe.weight.numpy()
+            model.module.wpe.weight.numpy()
+        assert heard == [WeightRead("wpe.weight", 48 * 32 * 4)]
+
+    def test_running_reads_each_weight_once(self, good: Path) -> None:
+        heard: list[object] = []
+        with events.listen(heard.append):
+            model = gptrs.load(good)
+            model.forward(TOKENS)
+            model.forward(TOKENS)
+        read = [event.name for event in heard if isinstance(event, WeightRead)]
+        assert sorted(read) == sorted(model.module.parameters())
+
+    def test_parameters_are_named_as_in_the_checkpoint(self, good: Path) -> None:
+        assert set(gptrs.load(good).module.parameters()) == set(tensors(config()))
+
+    def test_a_tied_head_is_one_parameter(self, good: Path) -> None:
+        module = gptrs.load(good).module
+        assert module.lm_head.weight is module.wte.weight
+
+    def test_the_tokenizer_is_not_needed_for_logits(self, directory: Path) -> None:
+        (directory / "tokenizer.json").unlink()
+        assert gptrs.load(directory).forward(TOKENS).shape == (3, VOCABULARY)
+
+    def test_a_string_or_a_path_opens_a_directory(self, good: Path) -> None:
+        assert gptrs.load(str(good)).config == gptrs.load(good).config
+        assert repr(gptrs.load(good)).startswith("<gpt2 good")
+
+    def test_links_are_followed(self, good: Path, tmp_path: Path) -> None:
+        for file in good.iterdir():  # as the cache of Hugging Face's hub stores a model
+            (tmp_path / file.name).symlink_to(file)
+        assert gptrs.load(tmp_path).forward(TOKENS).shape == (3, VOCABULARY)
+
+
+class TestConfig:
+    def test_no_directory(self, tmp_path: Path) -> None:
+        refusal(tmp_path / "nowhere", "no model directory", "stories")
+        file = tmp_path / "file"
+        file.write_text("")
+        refusal(file, "no model directory")
+
+    def test_an_empty_directory(self, tmp_path: Path) -> None:
+        refusal(tmp_path, "config.json does not exist", "incomplete")
+
+    @pytest.mark.parametrize(
+        ("text", "said"),
+        [
+            (b"", "is not JSON"),
+            (b'{"model_type": ', "is not JSON"),
+            (b"[]", "holds a list, expected an object"),
+            (b'"gpt2"', "holds a str, expected an object"),
+            (b"\xff\xfe", "cannot be read"),
+            (b"[" * 100_000, "is not JSON"),
+            (b'{"n_embd": ' + b"9" * 5000 + b"}", "is not JSON"),
+        ],
+        ids=["empty", "cut", "list", "string", "bytes", "deep", "long number"],
+    )
+    def test_no_json(self, directory: Path, text: bytes, said: str) -> None:
+        (directory / "config.json").write_bytes(text)
+        refusal(directory, "config.json", said)
+
+    @pytest.mark.parametrize("kind", [None, "llama9", ["gpt2"], 2])
+    def test_unknown_model_type(self, directory: Path, kind: object) -> None:
+        change_config(directory, model_type=kind)
+        refusal(directory, "config.json", f"model_type is {kind!r}", "expected one of gpt2")
+
+    @pytest.mark.parametrize(
+        ("field", "value", "expected"),
+        [
+            ("n_embd", "32", "expected int"),
+            ("n_embd", 32.0, "expected int"),
+            ("n_layer", True, "expected int"),
+            ("n_layer", None, "expected int"),
+            ("n_layer", 0, "at least 1"),
+            ("n_head", -4, "at least 1"),
+            ("n_head", 5, "not a multiple"),
+            ("n_inner", "128", "expected int or null"),
+            ("n_inner", 0, "at least 1"),
+            ("vocab_size", [262], "expected int"),
+            ("layer_norm_epsilon", "1e-5", "expected float"),
+            ("layer_norm_epsilon", float("nan"), "finite number"),
+            ("layer_norm_epsilon", -1, "finite number"),
+            ("scale_attn_weights", 1, "expected bool"),
+            ("tie_word_embeddings", "yes", "expected bool"),
+            ("activation_function", "gelu_2027", "expected one of gelu, gelu_new"),
+            ("activation_function", None, "expected str"),
+            ("add_cross_attention", True, "cross-attention is not supported"),
+            ("eos_token_id", "50256", "expected an integer or several"),
+            ("eos_token_id", [1, None], "expected an integer or several"),
+            ("bos_token_id", 1.5, "expected an integer or null"),
+        ],
+        ids=lambda value: str(value),
+    )
+    def test_bad_fields(self, directory: Path, field: str, value: object, expected: str) -> None:
+        change_config(directory, **{field: value})
+        refusal(directory, "config.json", field, expected)
+
+    def test_a_bad_generation_config(self, directory: Path) -> None:
+        (directory / "generation_config.json").write_text('{"eos_token_id": "end"}')
+        refusal(directory, "generation_config.json", "eos_token_id is 'end'")
+
+    def test_a_field_is_named_as_it_was_written(self, directory: Path) -> None:
+        settings = config(hidden_size="32")
+        del settings["n_embd"]
+        (directory / "config.json").write_text(json.dumps(settings))
+        refusal(directory, "hidden_size is '32', expected int")
+
+    def test_an_old_config_with_n_ctx(self, directory: Path) -> None:
+        settings = config(n_ctx=48)
+        del settings["n_positions"]
+        (directory / "config.json").write_text(json.dumps(settings))
+        assert gptrs.load(directory).module.context_length == 48
+
+    def test_unknown_fields_do_not_matter(self, directory: Path) -> None:
+        change_config(directory, n_ctx="x", summary_type=3, transformers_version=None)
+        assert gptrs.load(directory).config.n_positions == 48
+
+
+class TestWeights:
+    def test_no_weights(self, directory: Path) -> None:
+        (directory / WEIGHTS).unlink()
+        refusal(directory, "has no weights", WEIGHTS, INDEX)
+
+    def test_a_pickle_is_never_opened(self, directory: Path) -> None:
+        (directory / WEIGHTS).rename(directory / "pytorch_model.bin")
+        refusal(directory, "pytorch_model.bin", "pickle", "safe_serialization")
+
+    @pytest.mark.parametrize("kept", [0, 7, 8, 100, -1], ids=str)
+    def test_cut_short(self, directory: Path, kept: int) -> None:
+        file = directory / WEIGHTS
+        file.write_bytes(file.read_bytes()[:kept])
+        refusal(directory, f"{WEIGHTS} is no complete safetensors file", "download")
+
+    def test_cut_short_after_it_was_opened(self, directory: Path) -> None:
+        model = gptrs.load(directory)
+        with (directory / WEIGHTS).open("r+b") as file:
+            file.truncate(5000)
+        with pytest.raises(LoadError, match="5000 bytes, it had"):
+            model.forward(TOKENS)
+
+    @pytest.mark.parametrize(
+        "header",
+        [
+            b"not json",
+            b'{"wte.weight": {}}',
+            b'{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,400]}}',
+            b'{"a":{"dtype":"F32","shape":[4],"data_offsets":[0,8]}}',
+            b'{"a":{"dtype":"F32","shape":[2],"data_offsets":[8,16]}}',
+            b'{"a":{"dtype":"F32","shape":[2],"data_offsets":[8,0]}}',
+            b'{"a":{"dtype":"F32","shape":[-2],"data_offsets":[0,8]}}',
+            b'{"a":{"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,0]}}',
+            b'{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},'
+            b'"b":{"dtype":"F32","shape":[2],"data_offsets":[4,12]}}',
+        ],
+        ids=["no JSON", "empty", "outside", "size", "hole", "order", "negative", "huge", "overlap"],
+    )
+    def test_hostile_headers(self, directory: Path, header: bytes) -> None:
+        (directory / WEIGHTS).write_bytes(len(header).to_bytes(8, "little") + header + bytes(12))
+        refusal(directory, WEIGHTS, "no complete safetensors file")
+
+    @pytest.mark.parametrize("length", [1 << 20, 1 << 63, (1 << 64) - 1])
+    def test_a_header_longer_than_the_file(self, directory: Path, length: int) -> None:
+        (directory / WEIGHTS).write_bytes(length.to_bytes(8, "little") + b"{}")
+        refusal(directory, WEIGHTS, "no complete safetensors file")
+
+    def test_a_missing_tensor(self, directory: Path) -> None:
+        change_tensors(directory, lambda arrays: arrays.pop("transformer.h.1.ln_2.bias"))
+        refusal(directory, WEIGHTS, "no tensor 'h.1.ln_2.bias' [32]", "27 tensors", "config.json")
+
+    def test_fewer_layers_than_configured(self, directory: Path) -> None:
+        change_config(directory, n_layer=1_000_000_000)
+        refusal(directory, "no tensor 'h.2.attn.c_attn.weight'")
+
+    def test_a_missing_head(self, directory: Path) -> None:
+        change_config(directory, tie_word_embeddings=False)
+        refusal(directory, "no tensor 'lm_head.weight'")
+
+    def test_extra_tensors(self, directory: Path) -> None:
+        change_config(directory, n_layer=1)
+        refusal(directory, "no place for tensor 'transformer.h.1.", "and 11 more", "config.json")
+
+    def test_a_wrong_shape(self, directory: Path) -> None:
+        change_config(directory, n_positions=1024)
+        refusal(directory, "'transformer.wpe.weight'", "[48,32]", "[1024,32]", "config.json")
+
+    @pytest.mark.parametrize(
+        ("dtype", "name"),
+        [(np.float64, "F64"), (np.int8, "I8"), (np.bool_, "BOOL"), (ml_dtypes.float8_e5m2, "F8")],
+    )
+    def test_an_unknown_dtype(self, directory: Path, dtype: Any, name: str) -> None:
+        change_tensors(
+            directory,
+            lambda arrays: arrays.update({"transformer.ln_f.bias": np.zeros(32, dtype)}),
+        )
+        refusal(directory, "'transformer.ln_f.bias'", f"dtype {name}", "F32, F16, BF16")
+
+    def test_one_tensor_twice(self, directory: Path) -> None:
+        change_tensors(directory, lambda arrays: arrays.update({"wpe.weight": np.zeros(2)}))
+        refusal(directory, "'wpe.weight'", "'transformer.wpe.weight'")
+
+    def test_a_head_that_is_no_copy(self, directory: Path) -> None:
+        head = np.zeros((VOCABULARY, 32), np.float32)
+        change_tensors(directory, lambda arrays: arrays.update({"lm_head.weight": head}))
+        refusal(
+            directory,
+            *("'lm_head.weight' differs from 'transformer.wte.weight'", "tie_word_embeddings"),
+            use=lambda model: model.forward(TOKENS),
+        )
+
+
+class TestShards:
+    @pytest.fixture
+    def sharded(self, tmp_path: Path) -> Path:
+        return write(tmp_path, config(), in_files(tensors(config())), shards=2)
+
+    def change_index(self, directory: Path, change: Callable[[dict[str, Any]], object]) -> None:
+        index = json.loads((directory / INDEX).read_text())
+        change(index)
+        (directory / INDEX).write_text(json.dumps(index))
+
+    def test_a_missing_shard(self, sharded: Path) -> None:
+        (sharded / "model-00002-of-00002.safetensors").unlink()
+        refusal(sharded, "model-00002-of-00002.safetensors does not exist", "download")
+
+    def test_a_shard_that_is_cut_short(self, sharded: Path) -> None:
+        file = sharded / "model-00002-of-00002.safetensors"
+        file.write_bytes(file.read_bytes()[:-1])
+        refusal(sharded, "model-00002-of-00002.safetensors is no complete")
+
+    def test_a_tensor_that_is_not_where_the_index_says(self, sharded: Path) -> None:
+        (sharded / "model-00002-of-00002.safetensors").write_bytes(
+            (sharded / "model-00001-of-00002.safetensors").read_bytes()
+        )
+        refusal(sharded, "model-00002-of-00002.safetensors has no tensor", INDEX)
+
+    def test_a_tensor_that_the_index_lacks(self, sharded: Path) -> None:
+        self.change_index(sharded, lambda index: index["weight_map"].pop("transformer.wpe.weight"))
+        refusal(sharded, f"{INDEX} has no tensor 'wpe.weight'")
+
+    @pytest.mark.parametrize(
+        "place",
+        [
+            *("../good.safetensors", "/etc/passwd", "/good.safetensors", "a/good.safetensors"),
+            *("..", ".", "", "a\\good.safetensors", "a\x00.safetensors", "pytorch_model.bin", None),
+        ],
+    )
+    def test_files_outside_the_directory(self, sharded: Path, place: object) -> None:
+        self.change_index(sharded, lambda index: index["weight_map"].update(x=place))
+        refusal(sharded, INDEX, f"'x' is in {place!r}", "file of this directory")
+
+    @pytest.mark.parametrize("places", [None, {}, [], "model.safetensors"])
+    def test_no_weight_map(self, sharded: Path, places: object) -> None:
+        self.change_index(sharded, lambda index: index.update(weight_map=places))
+        refusal(sharded, INDEX, "weight_map")
+
+
+class TestTokenizer:
+    def encode(self, model: LanguageModel) -> object:
+        return model.generate("once", max_tokens=1)
+
+    def test_none(self, directory: Path) -> None:
+        (directory / "tokenizer.json").unlink()
+        refusal(directory, "tokenizer.json", use=self.encode)
+
+    def test_no_tokenizer(self, directory: Path) -> None:
+        (directory / "tokenizer.json").write_text("{}")
+        refusal(directory, "tokenizer.json", "download", use=self.encode)
+
+    def test_more_tokens_than_the_model(self, directory: Path) -> None:
+        large: Any = byte_tokenizer()
+        large.add_tokens(["more"])
+        large.save(str(directory / "tokenizer.json"))
+        sizes = (f"{VOCABULARY + 1} tokens", f"at most {VOCABULARY}")
+        refusal(directory, "tokenizer.json", *sizes, "vocab_size", use=self.encode)
+
+
+class TestForward:
+    def test_one_text_or_several(self, model: LanguageModel) -> None:
+        tokens = random_tokens(2, 5)
+        both = model.forward(tokens).numpy()
+        assert both.shape == (2, 5, VOCABULARY)
+        for made in (np.array, np.int32, np.uint8, list[Any], tuple[Any, ...]):
+            one = model.forward(made(tokens[1] % 200)).numpy()
+            assert one.shape == (5, VOCABULARY)
+
+    @pytest.mark.parametrize(
+        ("tokens", "said"),
+        [
+            ([], "at least one token"),
+            (np.zeros((0, 3), np.int64), "at least one token"),
+            ([[1, 2], [3]], "rows of different lengths"),
+            (3, "expected integers"),
+            ("text", "expected integers"),
+            (None, "expected integers"),
+            ([1.0], "expected integers"),
+            (np.zeros((1, 1, 1), np.int64), "expected integers"),
+            ([1, VOCABULARY], f"hold {VOCABULARY}, expected ids from 0 to {END_ID}"),
+            ([[-1]], "hold -1"),
+            ([0] * 49, "49 tokens do not fit the context of 48"),
+        ],
+        ids=lambda value: str(value)[:20],
+    )
+    def test_what_are_no_tokens(self, model: LanguageModel, tokens: object, said: str) -> None:
+        with pytest.raises(ArgumentError, match=said):
+            model.forward(tokens)

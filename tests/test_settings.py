@@ -1,0 +1,97 @@
+"""Every ``GPTRS_*`` variable: read when asked for, checked, described."""
+
+# Traced functions take any array: small lambdas and what they return are not typed.
+# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gptrs import ptir, settings
+from gptrs.errors import ArgumentError, SettingError
+
+# A text for each variable, and what it means; then texts that mean nothing.
+GOOD: list[tuple[str, str, Any]] = [
+    ("GPTRS_EAGER", "1", True),
+    ("GPTRS_EAGER", " True ", True),
+    ("GPTRS_EAGER", "no", False),
+    ("GPTRS_VERIFY", "0", False),
+    ("GPTRS_TRACEBACK", "yes", True),
+    ("GPTRS_BACKEND", "other", "other"),
+    ("GPTRS_CACHE_SIZE", "7", 7),
+    ("GPTRS_NUM_THREADS", "0", 0),
+]
+BAD = [
+    ("GPTRS_EAGER", "maybe"),
+    ("GPTRS_VERIFY", "2"),
+    ("GPTRS_CACHE_SIZE", "0"),
+    ("GPTRS_CACHE_SIZE", "many"),
+    ("GPTRS_NUM_THREADS", "-1"),
+    ("GPTRS_NUM_THREADS", "1.5"),
+]
+
+
+@pytest.mark.parametrize(("name", "text", "value"), GOOD)
+def test_a_text_that_is_read(
+    monkeypatch: pytest.MonkeyPatch, name: str, text: str, value: Any
+) -> None:
+    setting = settings.SETTINGS[name]
+    monkeypatch.delenv(name, raising=False)
+    assert setting() == setting.default
+    monkeypatch.setenv(name, text)
+    assert setting() == value
+    monkeypatch.setenv(name, "")
+    assert setting() == setting.default
+
+
+@pytest.mark.parametrize(("name", "text"), BAD)
+def test_a_text_that_is_not(monkeypatch: pytest.MonkeyPatch, name: str, text: str) -> None:
+    monkeypatch.setenv(name, text)
+    with pytest.raises(SettingError, match=f"{name}='{re.escape(text)}': expected ") as raised:
+        settings.SETTINGS[name]()
+    assert name in raised.value.fix
+
+
+def test_each_is_described_once() -> None:
+    assert {name for name, *_ in GOOD} <= settings.SETTINGS.keys()
+    for name, setting in settings.SETTINGS.items():
+        assert name == setting.name
+        assert re.fullmatch(r"GPTRS_[A-Z_]+", name)
+        assert setting.help
+        assert setting.help[0].islower()
+        assert setting.expected
+
+
+def test_no_other_file_reads_the_environment() -> None:
+    package = Path(settings.__file__).parent
+    readers = re.compile(r"os\.(environ|getenv)[^\n]*GPTRS_|GPTRS_\w+[\"']\s*\]|getenv\(\"GPTRS_")
+    found = [f.name for f in package.rglob("*.py") if readers.search(f.read_text())]
+    assert set(found) <= {"settings.py"}
+
+
+def test_misspelt_variables_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GPTRS_EAGR", "1")
+    monkeypatch.setenv("GPTRS_EAGER", "0")
+    assert "GPTRS_EAGR" in settings.unknown()
+    assert "GPTRS_EAGER" not in settings.unknown()
+
+
+def test_they_reach_the_functions(monkeypatch: pytest.MonkeyPatch) -> None:
+    function = ptir.jit(lambda x: x)
+    monkeypatch.setenv("GPTRS_CACHE_SIZE", "5")
+    assert function.cache_info().maxsize == 5
+    monkeypatch.setenv("GPTRS_BACKEND", "nothing")
+    with pytest.raises(ArgumentError, match="no backend 'nothing'"):
+        function(1.0)
+    with pytest.raises(ArgumentError, match="no backend 'neither'"), ptir.backend("neither"):
+        pass
+    with ptir.backend("reference"):
+        assert function(1.0).item() == 1
+    monkeypatch.setenv("GPTRS_EAGER", "x")
+    with pytest.raises(SettingError):
+        function(1.0)
