@@ -1,0 +1,78 @@
+"""How many threads this process should use: affinity, control groups and settings."""
+
+from __future__ import annotations
+
+import math
+import os
+from functools import cache
+from pathlib import Path
+
+from gptrs import settings
+
+MAX_THREADS = 1024
+"""Threads that a run has at most, whatever it asks for."""
+
+
+def thread_count() -> int:
+    """Threads that a plan should run on, at least 1.
+
+    ``GPTRS_NUM_THREADS`` as it is, if set and not 0; else the available cores, or
+    ``OMP_NUM_THREADS`` if that is less. Read anew each time, but for the quota.
+    """
+    if asked := settings.num_threads():
+        return min(asked, MAX_THREADS)
+    first = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()  # a list, one per level
+    limit = int(first) if first.isdecimal() and int(first) > 0 else MAX_THREADS
+    return min(available_cores(), limit)
+
+
+def available_cores() -> int:
+    """Cores that this process may use, by CPU affinity and cgroup quota; at least 1.
+
+    A quota is rounded down: a thread too many stops all of them until the next period.
+    """
+    affinity = getattr(os, "sched_getaffinity", None)
+    cores: int = len(affinity(0)) if affinity else os.cpu_count() or 1
+    return max(1, int(min(cores, _own_quota())))
+
+
+@cache
+def _own_quota() -> float:
+    """Read once: that takes some 0.2 ms, and quotas seldom change while a process lives."""
+    return cgroup_quota()
+
+
+def cgroup_quota(
+    membership: Path = Path("/proc/self/cgroup"), mounts: Path = Path("/sys/fs/cgroup")
+) -> float:
+    """CPUs that the control groups of this process grant, versions 1 and 2; infinite if all."""
+    try:
+        lines = membership.read_text().splitlines()
+    except OSError:
+        return math.inf
+    quota = math.inf
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if controllers and "cpu" not in controllers.split(","):
+            continue
+        for mount in ("", "unified") if not controllers else (controllers, "cpu", "cpu,cpuacct"):
+            group = mounts / mount / path.lstrip("/")
+            # Inside a container the path may be the host's: then only the root is here.
+            for folder in (group, *group.parents):
+                quota = min(quota, _granted(folder))
+                if folder == mounts / mount:
+                    break
+    return quota
+
+
+def _granted(folder: Path) -> float:
+    """The quota of one control group."""
+    try:
+        if (v2 := folder / "cpu.max").exists():
+            quota, period = v2.read_text().split()
+        else:
+            quota = (folder / "cpu.cfs_quota_us").read_text()
+            period = (folder / "cpu.cfs_period_us").read_text()
+        return math.inf if quota == "max" or int(quota) <= 0 else int(quota) / int(period)
+    except (OSError, ValueError):
+        return math.inf
