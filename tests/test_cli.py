@@ -370,3 +370,20 @@ def test_ctrl_c_while_starting(processes: list[subprocess.Popen[bytes]]) -> None
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=PATIENCE)
     assert (done.returncode, done.stdout, done.stderr) == (CTRL_C, b"", b"")
+
+
+def test_a_ctrl_c_that_python_drops_still_ends_it() -> None:
+    code = (
+        "import os, signal, sys, weakref, gptrs.cli.main as main\n"
+        "class Tree: pass\n"
+        "leaf = Tree()\n"
+        "reference = weakref.ref(leaf, lambda _: os.kill(os.getpid(), signal.SIGINT))\n"
+        "class Interrupt:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'gptrs.runtime.load': globals().pop('leaf', None)\n"
+        "sys.meta_path.insert(0, Interrupt())\n"
+        "sys.argv = ['gptrs', 'generate', 'Once', '--max-tokens', '3']\n"
+        "main.main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=PATIENCE)
+    assert (done.returncode, done.stdout, done.stderr) == (CTRL_C, b"", b"")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from gptrs import events, settings
+from gptrs.cli import interrupt
 from gptrs.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -127,6 +128,7 @@ def _open(path: str, times: Times) -> LanguageModel:
 
 
 def _write(text: str) -> None:
+    interrupt.check()
     sys.stdout.write(text)
     sys.stdout.flush()
 
@@ -198,12 +200,17 @@ def _progress() -> Generator[Callable[[], None]]:
         elif isinstance(event, WeightRead):
             bar.update(task, description="loading", advance=event.size)
 
-    try:  # not `with bar`: Ctrl-C while it starts would leave the cursor hidden
-        bar.start()
+    def end() -> None:
+        with interrupt.deferred():
+            bar.stop()
+
+    try:  # a bar that is half started or half stopped would leave the cursor hidden
+        with interrupt.deferred():
+            bar.start()
         with events.listen(hear):
-            yield bar.stop
+            yield end
     finally:
-        bar.stop()
+        end()
 
 
 def _print_stats(times: Times) -> None:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import signal
 import sys
 
+from gptrs.cli import interrupt
+
 
 def main() -> None:
     """Run the command line and exit; Ctrl-C is quiet, at any time."""
+    interrupt.listen()
     if sys.platform != "win32":
         # Ends quietly when the reader of its output goes away: `gptrs generate | head`.
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
