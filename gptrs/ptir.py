@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from gptrs.ir.dims import dim
 from gptrs.ir.dispatch import OPS
 from gptrs.ir.operators import stack
-from gptrs.ir.printing import array, parse
+from gptrs.ir.parsing import parse
+from gptrs.ir.printing import array
 from gptrs.ir.program import Program
 from gptrs.ir.tensor import Parameter, Tensor
 from gptrs.ir.types import DType, Type

@@ -22,7 +22,8 @@ from gptrs.errors import ParseError
 from gptrs.ir.dims import dim
 from gptrs.ir.dispatch import interpreter
 from gptrs.ir.interpreters import Recorder
-from gptrs.ir.printing import array, parse
+from gptrs.ir.parsing import parse
+from gptrs.ir.printing import array
 from gptrs.ir.program import Param
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import DTYPES, Array, Type

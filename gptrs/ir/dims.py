@@ -205,23 +205,26 @@ def dim_from_ast(node: ast.expr) -> DimLike:
         case ast.UnaryOp(op=ast.USub(), operand=operand):
             return -dim_from_ast(operand)
         case ast.BinOp(left=left, op=operator, right=right):
-            a, b = dim_from_ast(left), dim_from_ast(right)
-            match operator:
-                case ast.Add():
-                    return a + b
-                case ast.Sub():
-                    return a - b
-                case ast.Mult():
-                    return a * b
-                case ast.FloorDiv():
-                    return a // b
-                case ast.Pow() if isinstance(a, Dim) and isinstance(b, int) and 0 < b < 16:
-                    return product((a,) * b)
-                case _:
-                    pass
+            return dim_arithmetic(operator, dim_from_ast(left), dim_from_ast(right))
         case _:
-            pass
-    raise ParseError(f"{ast.unparse(node)!r} is not a dimension")
+            raise ParseError(f"{ast.unparse(node)!r} is not a dimension")
+
+
+def dim_arithmetic(operator: ast.operator, a: DimLike, b: DimLike) -> DimLike:
+    """``a operator b`` for the operators that dims are printed with: ``+ - * // **``."""
+    match operator:
+        case ast.Add():
+            return a + b
+        case ast.Sub():
+            return a - b
+        case ast.Mult():
+            return a * b
+        case ast.FloorDiv():
+            return a // b
+        case ast.Pow() if isinstance(a, Dim) and isinstance(b, int) and 0 < b < 16:
+            return product((a,) * b)
+        case _:
+            raise ParseError(f"dimensions {a} and {b} cannot be combined like this")
 
 
 def _is_dim(value: object) -> bool:

@@ -143,7 +143,7 @@ class Program:
         return users
 
     def __str__(self) -> str:
-        from gptrs.ir.printing import to_text  # printing reads OPS, which stand on this file
+        from gptrs.ir.printing import to_text  # it stands on this file
 
         if not self._text:
             self._text.append(to_text(self))

@@ -8,7 +8,7 @@ from typing import Any
 
 from gptrs.ir.dispatch import interpreter
 from gptrs.ir.interpreters import Recorder
-from gptrs.ir.printing import parse
+from gptrs.ir.parsing import parse
 from gptrs.ir.program import Program, verify
 from gptrs.ir.types import Type
 
