@@ -166,8 +166,17 @@ def test_no_tokens() -> None:
 
 def test_to_the_end_of_the_context() -> None:
     model = FakeModel(context_length=12)
-    assert len(list(generate_tokens(model, PROMPTS, GenerationOptions(), eos=None))) == 12 - 7
+    for options in (GenerationOptions(), GenerationOptions(temperature=1.0, seed=4)):
+        steps = list(generate_tokens(model, PROMPTS, options, eos=None))
+        for row, prompt in enumerate(PROMPTS):
+            alone = [step[0] for step in generate_tokens(model, [prompt], options, eos=None)]
+            assert len(alone) == 12 - len(prompt)
+            nothing = [None] * (len(steps) - len(alone))
+            assert [step[row] for step in steps] == alone + nothing
     assert list(generate_tokens(model, [[1] * 12], GenerationOptions(), eos=None)) == []
+    full_and_short = list(generate_tokens(model, [[1] * 12, [2, 3]], GenerationOptions(), eos=None))
+    assert len(full_and_short) == 10
+    assert all(full is None and short is not None for full, short in full_and_short)
 
 
 BAD_PROMPTS: list[tuple[Any, str]] = [

@@ -73,16 +73,17 @@ def generate_tokens(
 ) -> Iterator[list[int | None]]:
     """New tokens of every prompt, step by step: one id per row, None for rows that have finished.
 
-    A row finishes at an end-of-text token (``eos``), which is not yielded, and all of them after
-    ``options.max_tokens`` or at the end of the context, which the longest prompt reaches first.
+    A row finishes at an end-of-text token (``eos``), which is not yielded, after
+    ``options.max_tokens``, or at the end of the context: a row gets the tokens it would get alone.
     Stop strings are text: ``stream_text`` and ``complete`` look for them.
     Raises ArgumentError at the call when prompts or options do not suit the model.
     """
     rows = [_checked(prompt, f"prompts[{row}]", model) for row, prompt in enumerate(prompts)]
     if not rows:
         raise ArgumentError("prompts is empty, expected one or more", fix="pass [prompt]")
-    new = _count_new(max(map(len, rows)), options, model.context_length)
-    return _steps(model, rows, options, new, _ends(eos, options))
+    _check_room(max(map(len, rows)), options, model.context_length)
+    texts = [_Row(number, row.tolist()) for number, row in enumerate(rows)]
+    return _steps(model, texts, options, _ends(eos, options))
 
 
 def stream_text(
@@ -137,40 +138,68 @@ def _pieces(steps: Iterator[list[int | None]], stream: TextStream) -> Iterator[s
         yield rest
 
 
+@dataclass
+class _Row:
+    """A text being continued; ``latest`` is the token of this step, None when there is none."""
+
+    number: int
+    ids: list[int]
+    running: bool = True
+    latest: int | None = None
+
+    def take(self, token: int, ends: frozenset[int]) -> None:
+        self.running = token not in ends
+        self.latest = token if self.running else None
+        if self.running:
+            self.ids.append(token)
+
+
 def _steps(
-    model: CausalModel,
-    prompts: list[NDArray[np.int64]],
-    options: GenerationOptions,
-    new: int,
-    ends: frozenset[int],
+    model: CausalModel, rows: list[_Row], options: GenerationOptions, ends: frozenset[int]
 ) -> Iterator[list[int | None]]:
+    sampler = Sampler(options, len(rows))
+    batch = rows
+    while batch:
+        longest = max(len(row.ids) for row in batch)
+        room = model.context_length - longest
+        new = room if options.max_tokens is None else options.max_tokens
+        for _ in _continue(model, batch, sampler, new, ends):
+            yield [row.latest for row in rows]
+        # Without a limit the longest row has now filled the context; the others go on without it.
+        for row in batch:
+            full = options.max_tokens is not None or len(row.ids) >= model.context_length
+            row.running = row.running and not full
+            row.latest = None
+        batch = [row for row in rows if row.running]
+
+
+def _continue(
+    model: CausalModel, batch: list[_Row], sampler: Sampler, new: int, ends: frozenset[int]
+) -> Iterator[None]:
+    """At most ``new`` tokens for each row of ``batch``, one at a time, until none is running."""
     if new == 0:
         return
-    tokens, starts = _left_padded(prompts)
+    tokens, starts = _left_padded([row.ids for row in batch])
     cache = model.init_cache(starts, tokens.shape[1] + new)
-    sampler = Sampler(options, len(prompts))
-    running = [True] * len(prompts)
     began = perf_counter()
     logits, cache = _next_logits(model, tokens, cache)
     if events.listening():
-        events.emit(Prefilled(sum(map(len, prompts)), perf_counter() - began))
+        events.emit(Prefilled(sum(len(row.ids) for row in batch), perf_counter() - began))
     for left in reversed(range(new)):
-        chosen = [
-            sampler.sample(logits[row], row) if on else None for row, on in enumerate(running)
-        ]
-        running = [token is not None and token not in ends for token in chosen]
-        if not any(running):
+        for row, likely in zip(batch, logits, strict=True):
+            if row.running:
+                row.take(sampler.sample(likely, row.number), ends)
+        if not any(row.running for row in batch):
             return
-        step = [token if on else None for token, on in zip(chosen, running, strict=True)]
-        yield step
+        yield
         if left == 0:
             return
         # A finished row goes on with the padding token: nobody looks at what follows.
-        column = np.array([[0 if token is None else token] for token in step], np.int64)
+        column = np.array([[0 if row.latest is None else row.latest] for row in batch], np.int64)
         began = perf_counter()
         logits, cache = _next_logits(model, column, cache)
         if events.listening():
-            events.emit(Decoded(len(prompts), perf_counter() - began))
+            events.emit(Decoded(len(batch), perf_counter() - began))
 
 
 def _next_logits(
@@ -187,7 +216,7 @@ def _next_logits(
     return logits[:, 0], cache
 
 
-def _left_padded(prompts: list[NDArray[np.int64]]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+def _left_padded(prompts: list[list[int]]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """The prompts in one array [batch, longest], each at the right end, and where each begins."""
     longest = max(map(len, prompts))
     tokens = np.zeros((len(prompts), longest), np.int64)
@@ -220,11 +249,11 @@ def _checked(prompt: Sequence[int], name: str, model: CausalModel) -> NDArray[np
     return ids.astype(np.int64)
 
 
-def _count_new(longest: int, options: GenerationOptions, context: int) -> int:
+def _check_room(longest: int, options: GenerationOptions, context: int) -> None:
     room = context - longest
     wanted = room if options.max_tokens is None else options.max_tokens
     if room >= 0 and wanted <= room:
-        return wanted
+        return
     fixes = [f"ask for max_tokens={room} or less"] if room > 0 else []
     if (shorter := context - max(wanted, 0)) > 0:
         fixes.append(f"shorten the prompt to {shorter} tokens or less")
