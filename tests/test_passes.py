@@ -289,7 +289,7 @@ def test_a_region_is_printed_read_verified_and_run(twice: Primitive[Any, Tensor]
     inner = record(lambda x: ptir.relu(x) * 2.0, "f32[?S]", name="inner")
     outer = record(lambda x: twice(x, body=inner) + twice(-x, body=inner), "f32[?S]")
     text = str(outer)
-    assert "    def region0(x0: 'f32[?S]'):\n        v0 = ptir.relu(x0)" in text
+    assert '    def region0(x0: "f32[?S]"):\n        v0 = ptir.relu(x0)' in text
     assert "ptir.apply_twice(x0, body=region0)" in text
     assert "body=region1" in text
     read = assert_round_trip(outer)

@@ -39,7 +39,7 @@ def test_a_whole_program() -> None:
         "\n"
         'S = ptir.dim("S")\n'
         "\n"
-        "def f(x0: 'f32[?S,4]', x1: 'f32[4,2]'):\n"
+        'def f(x0: "f32[?S,4]", x1: "f32[4,2]"):\n'
         "    v0 = ptir.matmul(x0, x1)  # f32[?S,2]\n"
         "    v1 = ptir.softmax(v0, axis=0)  # f32[?S,2]\n"
         "    return v1, x0\n"
@@ -52,7 +52,7 @@ def test_flags_of_parameters() -> None:
     recorder.input(Type.parse("f32[2]"), "wte.weight", role="parameter")
     recorder.input(Type.parse("f32[2]"), "cache", donated=True)
     program = recorder.finish([])
-    assert "wte_weight: 'f32[2] parameter', cache: 'f32[2] donated'" in str(program)
+    assert 'wte_weight: "f32[2] parameter", cache: "f32[2] donated"' in str(program)
     assert "return ()" in str(program)
     assert_round_trip(program)
 

@@ -19,6 +19,7 @@ from gptrs.ir.program import VERSION, Instruction, Operand, Param, Program, Valu
 from gptrs.ir.types import Array, DType, Type
 
 _INLINE_ELEMENTS = 64  # arrays up to this size are printed as numbers, larger ones as base64
+_LINE = 100  # a longer signature has a line for each parameter
 _USED = {"ptir", "float", "complex"}  # names that the text itself uses
 
 
@@ -64,14 +65,16 @@ def _function(program: Program, name: str, taken: set[str]) -> list[str]:
         names[param] = _free(made, {*taken, *names.values()})
     for instruction in program.body:
         names.update((result, next(values)) for result in instruction.results)
-    params = ", ".join(f"{names[p]}: {_annotation(p)!r}" for p in program.params)
-    lines = [f"def {name}({params}):"]
+    params = [f'{names[p]}: "{_annotation(p)}"' for p in program.params]
+    lines = [f"def {name}({', '.join(params)}):"]
+    if len(lines[0]) > _LINE:
+        lines = [f"def {name}(", *(f"    {param}," for param in params), "):"]
     for instruction in program.body:
         attrs: dict[str, str] = {}
         for key, value in instruction.attrs.items():
             if isinstance(value, Program):
                 attrs[key] = next(regions)
-                lines += [f"    {line}" for line in _function(value, attrs[key], taken)]
+                lines += [f"    {line}".rstrip() for line in _function(value, attrs[key], taken)]
             elif key_of(value) != key_of(_default(instruction, key)):
                 attrs[key] = _literal(value)
         operands = [_operand(o, names) for o in _without_absent_tail(instruction.operands)]
