@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import ml_dtypes
@@ -15,7 +16,7 @@ import torch
 
 from gptrs import ptir
 from gptrs.errors import ArgumentError, DTypeError
-from gptrs.ir.tensor import Tensor, as_array
+from gptrs.ir.tensor import Parameter, Tensor, as_array
 
 IDENTITY = ptir.jit(lambda x: x)
 DTYPES: dict[str, torch.dtype] = {
@@ -169,3 +170,14 @@ def test_inputs_are_never_changed() -> None:
     t.fill_(-1)
     for result, before in zip(results, kept, strict=True):
         np.testing.assert_array_equal(result.numpy(), before)
+
+
+def test_copies_are_tensors_of_their_own() -> None:
+    tensor = ptir.tensor(np.ones(3, np.float32))
+    weight = Parameter(np.ones(3, np.float32), "weight")
+    twin = copy.deepcopy(tensor)
+    tensor.donate("a test")
+    assert twin.tolist() == [1.0, 1.0, 1.0]
+    other = copy.deepcopy({"w": weight})["w"]
+    assert other is not weight
+    assert (other.name, other.id, other.tolist()) == (weight.name, weight.id, [1.0, 1.0, 1.0])

@@ -251,6 +251,13 @@ class Parameter(Tensor):
     def donate(self, to: str) -> None:
         raise DonatedError(f"parameter {self.name} cannot be donated to {to}: calls share it")
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Parameter:
+        """Another parameter with the same elements, which nobody changes."""
+        made = Parameter.__new__(Parameter)
+        made._set(self.type, array=self._array)
+        made._name_it(self.name, self._source)
+        return made
+
     def __repr__(self) -> str:
         return f"Parameter({self.name}: {self.type})"
 

@@ -209,7 +209,7 @@ ARGUMENTS = (
         lambda x: ptir.concat(x),
         "f32[3]",
         error=ArgumentError,
-        words="expected a tuple or list | in concat(xs: f32[3]",
+        words="xs is f32[3] | expected a tuple or list | in concat(xs: f32[3]",
     ),
     wrong(
         lambda x: ptir.concat(()), "f32[3]", error=ArgumentError, words="at least one | in concat("
@@ -220,6 +220,42 @@ ARGUMENTS = (
         "si64[3] 0..0",
         error=ArgumentError,
         words="reduce is 'mean', expected one of add, max, min, replace | in scatter_reduce(",
+    ),
+    wrong(
+        lambda x: ptir.softmax(3.0) + x,
+        "f32[3]",
+        error=ArgumentError,
+        words="x is 3.0, expected a Tensor | in softmax(x: 3.0) | fix: ptir.tensor(x)",
+    ),
+    wrong(
+        lambda x: ptir.matmul(x, 2.0),
+        "f32[3]",
+        error=ArgumentError,
+        words="y is 2.0, expected a Tensor | in matmul(x: f32[3] | y: 2.0",
+    ),
+    wrong(
+        lambda x: ptir.select(True, x, x),
+        "f32[3]",
+        error=ArgumentError,
+        words="pred is True, expected a Tensor | in select(pred: True",
+    ),
+    wrong(
+        lambda x: ptir.clamp(1.0, x, x),
+        "f32[3]",
+        error=ArgumentError,
+        words="x is 1.0, expected a Tensor | in clamp(x: 1.0",
+    ),
+    wrong(
+        lambda x: ptir.layer_norm(x, 1.0),
+        "f32[2,3]",
+        error=ArgumentError,
+        words="weight is 1.0, expected a Tensor | in layer_norm(",
+    ),
+    wrong(
+        lambda x: ptir.transpose(None, perm=()) + x,
+        "f32[3]",
+        error=ArgumentError,
+        words="x is None, expected a Tensor | in transpose(x: None",
     ),
     wrong(
         lambda q: ptir.attention(q, q, q, window=0),
