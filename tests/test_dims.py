@@ -95,6 +95,25 @@ def test_a_normal_form_has_the_value_of_the_expression(tree: Tree, at: dict[str,
         assert size_at(made, at) == expected
 
 
+forms = st.tuples(*[st.integers(-9, 9)] * 5)
+
+
+@many
+@given(forms, forms, sizes)
+@example((0, 0, 4, 0, 3), (0, 0, 0, 0, 2), {"A": 1, "B": 1, "S": 1})
+def test_polynomials_divide_as_integers_do(
+    left: tuple[int, ...], right: tuple[int, ...], at: dict[str, int]
+) -> None:
+    def form(factors: tuple[int, ...], a: Any, b: Any, s: Any) -> Any:
+        return sum(f * x for f, x in zip(factors, (a * b, a * a, s, b, 1), strict=True))
+
+    x, y = (form(factors, at["A"], at["B"], at["S"]) for factors in (left, right))
+    over, under = (form(factors, A, B, S) for factors in (left, right))
+    if y != 0 and not same(under, 0):
+        assert size_at(over // under, at) == x // y
+        assert size_at(over % under, at) == x % y
+
+
 @many
 @given(trees, trees, st.sampled_from(["==", "!=", "<", "<=", ">", ">="]), sizes)
 @example(("//", ("-", "S", 5), 2), 0, "<", {"A": 1, "B": 1, "S": 1})
