@@ -1,7 +1,7 @@
 """The vocabulary: ``from gptrs import ptir``.
 
 ``ptir.jit`` compiles functions; every op of the table is here by its name (``ptir.softmax``,
-``ptir.take``, ``ptir.slice``, ...).
+``ptir.take``, ``ptir.slice``, ...), and every dtype (``ptir.f32``).
 """
 
 from __future__ import annotations
@@ -15,7 +15,29 @@ from gptrs.ir.parsing import parse
 from gptrs.ir.printing import array
 from gptrs.ir.program import Program
 from gptrs.ir.tensor import Parameter, Tensor
-from gptrs.ir.types import DType, Type
+from gptrs.ir.types import (
+    DType,
+    Type,
+    bf16,
+    cf32,
+    cf64,
+    f16,
+    f32,
+    f64,
+    fp8_e4m3,
+    fp8_e5m2,
+    i1,
+    si4,
+    si8,
+    si16,
+    si32,
+    si64,
+    ui4,
+    ui8,
+    ui16,
+    ui32,
+    ui64,
+)
 from gptrs.jit.function import JitFunction, jit
 from gptrs.jit.modes import backend, eager
 
@@ -38,12 +60,31 @@ __all__ = [
     "Type",
     "array",
     "backend",
+    "bf16",
+    "cf32",
+    "cf64",
     "dim",
     "eager",
+    "f16",
+    "f32",
+    "f64",
+    "fp8_e4m3",
+    "fp8_e5m2",
+    "i1",
     "jit",
     "parse",
+    "si4",
+    "si8",
+    "si16",
+    "si32",
+    "si64",
     "stack",
     "tensor",
+    "ui4",
+    "ui8",
+    "ui16",
+    "ui32",
+    "ui64",
 ]
 
 

@@ -183,3 +183,11 @@ def test_narrow_floats_are_rounded_once() -> None:
     assert ptir.reduce_sum(terms).item() == 1 + 2.0**-6  # but not the steps of a reduction
     biased = ptir.linear(terms, ptir.broadcast_to(one, shape=(1, 9)), tiny)
     assert biased.item() == 1 + 2.0**-6
+
+
+def test_f64_is_rounded_once_to_bf16() -> None:
+    tie = 1 + 2**-8  # half way between 1 and the next bf16, and even is 1
+    values = np.array([tie, tie + 2**-40, -tie - 2**-40, tie - 2**-40, np.inf, np.nan, 1e300])
+    rounded = ptir.cast(ptir.tensor(values), dtype="bf16").numpy().astype(np.float64)
+    above = 1 + 2**-7
+    np.testing.assert_array_equal(rounded, [1, above, -above, 1, np.inf, np.nan, np.inf])

@@ -56,8 +56,10 @@ def _check_literal(value: object, dtype: DType) -> None:
         fits = dtype.is_integer or dtype.is_float
     elif isinstance(value, int):
         fits = not dtype.is_bool
-        if dtype.is_integer and not dtype.limits[0] <= value <= dtype.limits[1]:
-            raise DTypeError(f"the number {value} does not fit {dtype}")
+        low, high = dtype.limits if dtype.is_integer else (-(2**1023), 2**1023)
+        if not low <= value <= high:
+            shown = str(value) if value.bit_length() <= 64 else f"of {value.bit_length()} bits"
+            raise DTypeError(f"the number {shown} does not fit {dtype}")
     elif isinstance(value, float):
         fits = dtype.is_float or dtype.is_complex
     else:
@@ -68,3 +70,18 @@ def _check_literal(value: object, dtype: DType) -> None:
             f"the {type(value).__name__} {value} does not fit a tensor of dtype {dtype}",
             fix=f"ptir.cast(x, dtype='{target}')",
         )
+
+
+def sum_dtype(x: Tensor, accum_dtype: DType | None, out_dtype: DType | None) -> DType:
+    """The dtype of a sum over ``x``: its own unless told otherwise, and of the same kind."""
+    require(x, "int", "uint", "float", "complex")
+    for name, dtype in (("accum_dtype", accum_dtype), ("out_dtype", out_dtype)):
+        if dtype is not None and (dtype.is_integer, dtype.kind in ("float", "complex")) != (
+            x.dtype.is_integer,
+            x.dtype.kind in ("float", "complex"),
+        ):
+            raise DTypeError(
+                f"{name} is {dtype} and the operand {x.dtype}: expected the same kind",
+                fix=f"ptir.cast(x, dtype='{dtype}')",
+            )
+    return out_dtype or accum_dtype or x.dtype

@@ -9,13 +9,24 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, ParamSpec, TypeVar, cast, get_args, get_origin, get_type_hints
+from types import UnionType
+from typing import (
+    Any,
+    Generic,
+    Literal,
+    ParamSpec,
+    TypeVar,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import numpy as np
 
 from gptrs import settings
 from gptrs.errors import ArgumentError, PtirError, user_location, user_traceback
-from gptrs.ir.dims import same_shape
+from gptrs.ir.dims import Dim, same_shape
 from gptrs.ir.dispatch import OPS, current, interpreter
 from gptrs.ir.interpreters import EAGER, Recorder
 from gptrs.ir.operands import (
@@ -31,7 +42,7 @@ from gptrs.ir.operands import (
 )
 from gptrs.ir.program import Attrs, Operation, Program, Value, attrs_key
 from gptrs.ir.tensor import Tensor
-from gptrs.ir.types import Array, Kind, Type, as_dtype, broadcast_shapes
+from gptrs.ir.types import Array, DType, Kind, Type, as_dtype, broadcast_shapes
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -54,9 +65,10 @@ class Op(Operation, Generic[P, R]):
         keyword = inspect.Parameter.KEYWORD_ONLY
         self.operand_names = tuple(p.name for p in parameters if p.kind is not keyword)
         hints = get_type_hints(fn)
-        self._operand_classes = tuple(_classes(hints[name]) for name in self.operand_names)
+        self._operand_classes = {name: _classes(hints[name]) for name in self.operand_names}
         self._operand_defaults = {p.name: p.default for p in parameters if p.kind is not keyword}
         self.attr_defaults = {p.name: p.default for p in parameters if p.kind is keyword}
+        self._attr_classes = {name: _classes(hints[name]) for name in self.attr_defaults}
         self._canonical: Callable[..., Attrs] | None = None
         self._memo: dict[object, Any] = {}
 
@@ -89,15 +101,18 @@ class Op(Operation, Generic[P, R]):
         return operands, {n: given[n] for n in self.attr_defaults if n in given}
 
     def prepare(self, operands: Sequence[Any], attrs: Attrs) -> tuple[tuple[Any, ...], Attrs]:
-        for name, operand, classes in zip(
-            self.operand_names, operands, self._operand_classes, strict=True
-        ):
+        for (name, classes), operand in zip(self._operand_classes.items(), operands, strict=True):
             if not isinstance(operand, classes):
                 raise ArgumentError(
                     f"{name} is {describe(operand)}, expected {_expected(classes)}",
                     fix="ptir.tensor(x) makes a Tensor of numbers",
                 )
         full = {n: _attribute(n, attrs.get(n, d)) for n, d in self.attr_defaults.items()}
+        for name, classes in self._attr_classes.items():
+            if not isinstance(full[name], classes):
+                raise ArgumentError(
+                    f"{name} is {describe(full[name])}, expected {_expected(classes)}"
+                )
         if self._canonical is not None:
             full = {**full, **self._canonical(*operands, **full)}
         return tuple(operands), full
@@ -222,17 +237,36 @@ class Composite(Op[P, R]):
 
 
 def _classes(hint: Any) -> tuple[type, ...]:
-    """The classes that an annotated operand may be of: a union opened, tuples as tuples."""
-    if get_origin(hint) is tuple:
-        return (tuple,)
-    if parts := get_args(hint):
-        return tuple(found for part in parts for found in _classes(part))
-    return (hint,)
+    """The classes that an annotated operand or attribute may be of: a union opened, tuples as
+    tuples, a float also given as an integer."""
+    origin = get_origin(hint)
+    if origin is Literal:
+        return tuple(type(cast("object", choice)) for choice in get_args(hint))
+    if isinstance(origin, type) and origin is not UnionType:
+        return (origin,)
+    if origin is not None:
+        return tuple(found for part in get_args(hint) for found in _classes(part))
+    return (int, float) if hint is float else (hint,)
 
 
 def _expected(classes: tuple[type, ...]) -> str:
-    words = {Tensor: "a Tensor", tuple: "a tuple or list", type(None): "None"}
-    return " or ".join(dict.fromkeys(words.get(kind, "a number") for kind in classes))
+    """``classes`` in the user's words."""
+    words: dict[type, str] = {
+        Tensor: "a Tensor",
+        tuple: "a tuple or list",
+        type(None): "None",
+        str: "a string",
+        bool: "True or False",
+        int: "an integer",
+        np.ndarray: "an array",
+        DType: "a dtype",
+        Dim: "a dimension",
+        float: "a number",
+        complex: "a number",
+    }
+    if float in classes:
+        classes = tuple(kind for kind in classes if kind not in (bool, int, Dim))
+    return " or ".join(dict.fromkeys(words[kind] for kind in classes))
 
 
 def _several(results: Any) -> tuple[Any, ...]:

@@ -214,7 +214,7 @@ def verify(program: Program) -> None:
                 raise VerifyError(f"{label} reads a value that is not defined before it: {value}")
         try:
             expected = instruction.op.infer(instruction.operands, instruction.attrs)
-        except PtirError as error:
+        except (PtirError, IndexError, KeyError, TypeError, ValueError) as error:
             raise VerifyError(f"{label}: its operands do not fit: {error}") from error
         found = tuple(result.type for result in instruction.results)
         if found != expected:

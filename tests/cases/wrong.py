@@ -265,4 +265,34 @@ ARGUMENTS = (
     ),
     wrong(lambda x: x[x > 0], "f32[3]", error=ArgumentError, words="x[mask] | fix: ptir.select"),
     wrong(lambda x: x[::-1], "f32[3]", error=ArgumentError, words="step -1, expected at least 1"),
+    wrong(
+        lambda x: ptir.transpose(x, perm=1),
+        "f32[3]",
+        error=ArgumentError,
+        words="perm is 1, expected a tuple or list | in transpose(",
+    ),
+    wrong(
+        lambda x: ptir.softmax(x, axis="0"),
+        "f32[3]",
+        error=ArgumentError,
+        words="axis is '0', expected an integer | in softmax(",
+    ),
+    wrong(
+        lambda x: ptir.reduce_sum(x, axes="a"),
+        "f32[3]",
+        error=ArgumentError,
+        words="axes is 'a', expected an integer or a tuple or list or None | in reduce_sum(",
+    ),
+    wrong(
+        lambda x: ptir.reduce_sum(x, out_dtype="si32"),
+        "f32[3]",
+        error=DTypeError,
+        words="out_dtype is si32 and the operand f32 | fix: ptir.cast",
+    ),
+    wrong(
+        lambda x: x + 10**400,
+        "f32[3]",
+        error=DTypeError,
+        words="the number of 1329 bits does not fit f32 | in add(",
+    ),
 )

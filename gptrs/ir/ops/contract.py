@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from gptrs.errors import ShapeError
-from gptrs.ir.checks import one_dtype, require
+from gptrs.ir.checks import one_dtype, sum_dtype
 from gptrs.ir.dims import same
 from gptrs.ir.op import arithmetic
 from gptrs.ir.program import Attrs
@@ -34,9 +34,8 @@ def dot_general(
     The result has the batch axes, the remaining axes of ``lhs``, then those of ``rhs``. Narrow
     floats are accumulated in f32; the result has the operands' dtype unless told otherwise.
     """
-    require(lhs, "int", "uint", "float", "complex")
-    dtype = out_dtype or accum_dtype or one_dtype(lhs, rhs)
     one_dtype(lhs, rhs)
+    dtype = sum_dtype(lhs, accum_dtype, out_dtype)
     for what, left, right in (
         ("batch", batch_lhs, batch_rhs),
         ("contracted", contract_lhs, contract_rhs),

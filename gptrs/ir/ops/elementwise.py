@@ -225,7 +225,20 @@ def _(x: Array, *, dtype: DType) -> Array:
         return _truncate(x, dtype)
     if dtype.bits == 4:
         return x.astype(np.int64)  # wrapped to 4 bits where results are rounded
+    if x.dtype == np.float64 and dtype.is_float and dtype.bits <= 16 and dtype.name != "f16":
+        x = _to_odd(x)
     return x.astype(dtype.numpy)
+
+
+def _to_odd(x: Array) -> Array:
+    """f64 as f32, inexact values to the neighbour with an odd last bit.
+
+    Rounding that once more gives what rounding ``x`` once gives. Source: Boldo and Melquiond,
+    "When double rounding is odd".
+    """
+    near = x.astype(np.float32)
+    toward_zero = np.where(np.abs(near) > np.abs(x), np.nextafter(near, np.float32(0)), near)
+    return (toward_zero.view(np.int32) | (toward_zero != x)).view(np.float32)
 
 
 def _truncate(x: Array, dtype: DType) -> Array:

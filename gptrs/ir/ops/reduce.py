@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gptrs.errors import ShapeError
-from gptrs.ir.checks import require
+from gptrs.ir.checks import require, sum_dtype
 from gptrs.ir.dims import same
 from gptrs.ir.op import Primitive, arithmetic
 from gptrs.ir.program import Attrs
@@ -28,12 +28,6 @@ def _canonical_axes(x: Tensor, *, axes: Axes, **_: object) -> Attrs:
     return {"axes": normal_axes(axes, x.ndim)}
 
 
-def _sums(x: Tensor, accum_dtype: DType | None, out_dtype: DType | None) -> DType:
-    """The result's dtype: the operand's, unless told otherwise."""
-    require(x, "int", "uint", "float", "complex")
-    return out_dtype or accum_dtype or x.dtype
-
-
 @arithmetic
 def reduce_sum(
     x: Tensor,
@@ -44,7 +38,7 @@ def reduce_sum(
     out_dtype: DType | None = None,
 ) -> Type:
     """The sum over ``axes``; 0 over nothing. Narrow floats are accumulated in f32."""
-    return _reduced(x, _tuple(axes), keepdims).with_dtype(_sums(x, accum_dtype, out_dtype))
+    return _reduced(x, _tuple(axes), keepdims).with_dtype(sum_dtype(x, accum_dtype, out_dtype))
 
 
 @arithmetic
@@ -57,7 +51,7 @@ def reduce_prod(
     out_dtype: DType | None = None,
 ) -> Type:
     """The product over ``axes``; 1 over nothing. Narrow floats are accumulated in f32."""
-    return _reduced(x, _tuple(axes), keepdims).with_dtype(_sums(x, accum_dtype, out_dtype))
+    return _reduced(x, _tuple(axes), keepdims).with_dtype(sum_dtype(x, accum_dtype, out_dtype))
 
 
 def _accumulate(total: Callable[..., Any]) -> Callable[..., Array]:

@@ -29,8 +29,6 @@ def reshape(x: Tensor, *, shape: Shape) -> Type:
 
 @reshape.canonical
 def _(x: Tensor, *, shape: Shape) -> Attrs:
-    if not isinstance(shape, tuple):
-        shape = (shape,)
     inferred = [i for i, n in enumerate(shape) if isinstance(n, int) and n == -1]
     if not inferred:
         return {"shape": shape}
