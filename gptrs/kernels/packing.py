@@ -1,0 +1,113 @@
+"""Packing for the matrix product (`gptrs.kernels.matmul`): panels of weights, tiles of rows."""
+
+# llvmlite has no types: its values are Any here and stay in this file.
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+from llvmlite import ir
+
+from gptrs.kernels.emit import F32, I16, Function, KernelText, i64
+from gptrs.kernels.isa import Isa
+
+WeightType = Literal["f32", "f16", "bf16"]
+
+
+def element_type(weights: WeightType) -> Any:
+    """The LLVM type that weights are stored in: 16-bit ones as their bits."""
+    return F32 if weights == "f32" else I16
+
+
+def panel_count(isa: Isa, columns: int) -> int:
+    """How many panels hold ``columns`` columns of B: the extent of packing and of `row_kernel`."""
+    return -(-columns // isa.tile_columns)
+
+
+def pack_rows_kernel(isa: Isa, tile: int, weights: WeightType = "f32") -> KernelText:
+    """Packs [rows, depth] with a leading dimension into tiles [⌈rows/tile⌉, depth, tile].
+
+    With ``tile = isa.tile_rows`` it packs A, with ``tile = isa.tile_columns`` a weight [N, K].
+    Words: pointers source and destination, sizes rows, depth, ld; extent: tiles. Elements are
+    copied as they are; rows that are missing in the last tile are zero.
+    """
+    name = f"pack_rows{tile}_{weights}"
+    module = ir.Module(f"{name} {isa.name}")
+    element, lanes = element_type(weights), isa.lanes
+    f = Function.kernel(module, isa, name)
+    address, first, last = f.arguments
+    w = f.words(address, ("source", "destination"), ("rows", "depth", "ld"))
+    final = f.sub(w["rows"], i64(1))
+    # A store of a vector across the tile's end is mended by the next one; the last has none.
+    usable = w["depth"] if tile % lanes == 0 else f.sub(w["depth"], i64(1))
+    full = f.sub(usable, f.srem(usable, i64(lanes)))
+    with f.loop(first, last) as index:
+        top = f.mul(index.index, i64(tile))
+        rows = [
+            f.at(w["source"], f.mul(f.least(f.add(top, i64(row)), final), w["ld"]), element)
+            for row in range(tile)
+        ]
+        out = f.at(w["destination"], f.mul(top, w["depth"]), element)
+        kind = ir.VectorType(element, lanes)
+        with f.loop(i64(0), full, i64(lanes)) as k:
+            # Last rows first: what they leave too much is overwritten by the first ones.
+            for group in reversed(range(0, tile, lanes)):
+                block = [f.read(f.at(row, k.index, element), kind) for row in rows[group:][:lanes]]
+                block += [ir.Constant(kind, ir.Undefined)] * (lanes - len(block))
+                for i, column in enumerate(f.transposed(block)):
+                    at = f.add(f.mul(f.add(k.index, i64(i)), i64(tile)), i64(group))
+                    f.write(column, f.at(out, at, element))
+        with f.loop(full, w["depth"]) as k:
+            for i, row in enumerate(rows):
+                at = f.add(f.mul(k.index, i64(tile)), i64(i))
+                f.write(f.read(f.at(row, k.index, element), element), f.at(out, at, element))
+        missing = f.sub(w["rows"], top)
+        cut = f.icmp_signed("<", missing, i64(tile))
+        with f.if_then(cut), f.loop(i64(0), w["depth"]) as k, f.loop(missing, i64(tile)) as i:
+            at = f.add(f.mul(k.index, i64(tile)), i.index)
+            f.write(ir.Constant(element, 0), f.at(out, at, element))
+    f.ret_void()
+    return KernelText(str(module), name)
+
+
+_PANELS_AT_ONCE = 8
+
+
+def pack_columns_kernel(isa: Isa, weights: WeightType = "f32") -> KernelText:
+    """Packs a weight [K, N] with a leading dimension into panels.
+
+    Words: pointers source and destination, sizes depth, columns, ld; extent: panels. Elements are
+    copied as they are; columns that are missing in the last panel are zero.
+    """
+    name = f"pack_columns_{weights}"
+    module = ir.Module(f"{name} {isa.name}")
+    element, lanes, width = element_type(weights), isa.lanes, isa.tile_columns
+    f = Function.kernel(module, isa, name)
+    address, first, last = f.arguments
+    w = f.words(address, ("source", "destination"), ("depth", "columns", "ld"))
+    kind = ir.VectorType(element, lanes)
+
+    def row_of_panel(k: Any, panel: Any, read: Callable[[Any, Any], Any]) -> None:
+        out = f.mul(f.add(f.mul(panel, w["depth"]), k), i64(width))
+        for i in range(0, width, lanes):
+            column = f.add(f.mul(panel, i64(width)), i64(i))
+            source = f.at(w["source"], f.add(f.mul(k, w["ld"]), column), element)
+            f.write(read(source, column), f.at(w["destination"], f.add(out, i64(i)), element))
+
+    def masked(source: Any, column: Any) -> Any:
+        return f.read(source, kind, f.mask(f.sub(w["columns"], column)))
+
+    whole = f.least(f.sdiv(w["columns"], i64(width)), last)
+    # Several panels side by side, so that a row of the source is read in longer pieces.
+    with f.loop(first, whole, i64(_PANELS_AT_ONCE)) as group:
+        end = f.least(f.add(group.index, i64(_PANELS_AT_ONCE)), whole)
+        with f.loop(i64(0), w["depth"]) as k, f.loop(group.index, end) as panel:
+            row_of_panel(k.index, panel.index, lambda source, column: f.read(source, kind))
+    start = f.select(f.icmp_signed(">", first, whole), first, whole)
+    with f.loop(start, last) as panel, f.loop(i64(0), w["depth"]) as k:
+        row_of_panel(k.index, panel.index, masked)
+    f.ret_void()
+    return KernelText(str(module), name)

@@ -1,0 +1,328 @@
+"""The matrix product's kernels: bits, edges, splits and layouts, at every vector level."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import pairwise
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from gptrs.kernels import isa, matmul, packing
+from gptrs.kernels.compile import Kernel, compile_ir
+from gptrs.kernels.emit import KernelText
+from gptrs.kernels.math import ACTIVATIONS, elementwise_kernel
+from gptrs.kernels.matmul import Product
+from gptrs.kernels.packing import WeightType
+
+Array = NDArray[Any]
+
+# A level's own instructions where this CPU has them; else its code on the best of this CPU's.
+HERE = [level.name for level in isa.host_levels()]
+LEVELS = [(name if name in HERE else HERE[0], name) for name in isa.ISAS]
+GUARD = np.float32(-7.25)
+
+
+@pytest.fixture(params=LEVELS, ids=lambda level: f"{level[1]}-on-{level[0]}")
+def level(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> isa.Isa:
+    target, shape = request.param
+    monkeypatch.setenv("GPTRS_ISA", target)
+    monkeypatch.setenv("GPTRS_CACHE_BYTES", "0")
+    return isa.ISAS[shape]
+
+
+_texts: dict[tuple[object, ...], KernelText] = {}
+
+
+def kernel(build: Callable[..., KernelText], *arguments: object) -> Kernel:
+    key = (build, *arguments)
+    if key not in _texts:
+        _texts[key] = build(*arguments)
+    return compile_ir(*_texts[key])
+
+
+def call(function: Kernel, words: Iterable[Array | int], *ranges: tuple[int, int]) -> None:
+    block = np.array([w if isinstance(w, int) else w.ctypes.data for w in words], np.int64)
+    for first, last in ranges:
+        function(block.ctypes.data, first, last)
+
+
+def even(extent: int, parts: int) -> list[tuple[int, int]]:
+    edges = [extent * i // parts for i in range(parts + 1)]
+    return list(pairwise(edges))
+
+
+def matrix(rows: int, columns: int, seed: int = 0, *, pad: int = 0) -> Array:
+    """Normal numbers, with ``pad`` more columns (of NaN) in memory, at an odd address."""
+    held = np.full(rows * (columns + pad) + 1, np.nan, np.float32)[1:]
+    view = held.reshape(rows, columns + pad)[:, :columns]
+    view[:] = np.random.default_rng(seed).standard_normal((rows, columns))
+    return view
+
+
+def ld(a: Array) -> int:
+    return a.strides[0] // a.itemsize
+
+
+def bits(a: Array) -> Array:
+    return np.ascontiguousarray(a).view(np.int32)
+
+
+def pack(level: isa.Isa, b: Array, weights: WeightType = "f32") -> Array:
+    panels = packing.panel_count(level, b.shape[1])
+    out = np.full((panels, b.shape[0], level.tile_columns), 9, b.dtype)
+    packer = kernel(packing.pack_columns_kernel, level, weights)
+    call(packer, (b, out, *b.shape, ld(b)), (0, panels))
+    return out
+
+
+def pack_rows(level: isa.Isa, a: Array, tile: int, weights: WeightType = "f32") -> Array:
+    tiles = -(-a.shape[0] // tile)
+    out = np.full((tiles, a.shape[1], tile), 9, a.dtype)
+    packer = kernel(packing.pack_rows_kernel, level, tile, weights)
+    call(packer, (a, out, *a.shape, ld(a)), (0, tiles))
+    return out
+
+
+class Result:
+    """A guarded C, and what is needed to compute it by either kernel."""
+
+    def __init__(self, level: isa.Isa, a: Array, panels: Array, columns: int, **more: Any) -> None:
+        self.level, self.a, self.panels, self.columns = level, a, panels, columns
+        self.product: Product = more.get("product", Product())
+        self.bias: Array = more.get("bias", np.zeros(0, np.float32))
+        self.residual: Array = more.get("residual", np.zeros((1, 0), np.float32))
+
+    def _run(self, build: Any, a: Array, extent: int, blocks: tuple[int, int], parts: int) -> Array:
+        (rows, depth), columns, margin = self.a.shape, self.columns, 3
+        held = np.full((rows + 2, columns + 2 * margin), GUARD)
+        c = held[1:-1, margin : margin + columns]
+        words = [a, self.panels, c, self.bias, self.residual, rows, depth, columns]
+        words += [ld(self.a), ld(c), ld(self.residual), *blocks]
+        function = kernel(build, self.level, self.product)
+        call(function, words, *reversed(even(extent, parts)))
+        inside = c.copy()
+        c[:] = GUARD
+        assert (held == GUARD).all(), "written outside C"
+        return inside
+
+    def tiles(self, blocks: tuple[int, int] | None = None, parts: int = 1) -> Array:
+        rows, depth = self.a.shape
+        blocks = blocks or matmul.blocking(self.level, rows, depth)
+        packed = pack_rows(self.level, self.a, self.level.tile_rows)
+        extent = matmul.tile_extent(self.level, rows, self.columns, blocks[1])
+        return self._run(matmul.tile_kernel, packed, extent, blocks, parts)
+
+    def rows(self, parts: int = 1) -> Array:
+        extent = packing.panel_count(self.level, self.columns)
+        return self._run(matmul.row_kernel, self.a, extent, (0, 0), parts)
+
+
+def chain(a: Array, b: Array) -> Array:
+    """The order rule, for numbers whose products are exact in f32 and whose sums are in f64."""
+    total = np.zeros((a.shape[0], b.shape[1]), np.float32)
+    for k in range(a.shape[1]):
+        term = a[:, k : k + 1].astype(np.float64) * b[k].astype(np.float64)
+        total = (total + term).astype(np.float32)
+    return total
+
+
+def short(shape: tuple[int, int], seed: int) -> Array:
+    """Multiples of 2⁻¹² up to 1: products have 24 bits, and a sum of 300 of them 33."""
+    numbers = np.random.default_rng(seed).integers(-4096, 4097, shape)
+    return (numbers / 4096).astype(np.float32)
+
+
+@pytest.mark.parametrize(("depth", "columns"), [(1, 1), (7, 33), (131, 67), (300, 129)])
+def test_both_kernels_keep_the_order(level: isa.Isa, depth: int, columns: int) -> None:
+    b = short((depth, columns), 1)
+    panels = pack(level, b)
+    for rows in (1, 2, 3, 4, 5, 13, 29):
+        a = short((rows, depth), rows)
+        expected, result = bits(chain(a, b)), Result(level, a, panels, columns)
+        np.testing.assert_array_equal(bits(result.rows()), expected)
+        np.testing.assert_array_equal(bits(result.tiles()), expected)
+
+
+def test_bits_are_the_same_for_every_number_of_rows(level: isa.Isa) -> None:
+    depth, columns = 77, 2 * level.tile_columns + 5
+    panels = pack(level, matrix(depth, columns, 1))
+    a = matrix(40, depth, 2, pad=3)
+    expected = bits(Result(level, a, panels, columns).rows())
+    for rows in range(1, 41):
+        result = Result(level, a[:rows], panels, columns)
+        np.testing.assert_array_equal(bits(result.tiles()), expected[:rows])
+        np.testing.assert_array_equal(bits(result.rows()), expected[:rows])
+
+
+def test_bits_do_not_depend_on_blocks_and_splits(level: isa.Isa) -> None:
+    rows, depth, columns = 3 * level.tile_rows + 1, 83, 5 * level.tile_columns - 3
+    panels = pack(level, matrix(depth, columns, 1))
+    result = Result(level, matrix(rows, depth, 2), panels, columns)
+    expected = bits(result.tiles((depth, 4 * level.tile_rows)))
+    for depth_block in (1, 3, 64, 83, 1000):
+        for row_block in (level.tile_rows, 2 * level.tile_rows):
+            for parts in (1, 2, 3, 7, 20):
+                found = result.tiles((depth_block, row_block), parts)
+                np.testing.assert_array_equal(bits(found), expected)
+    for parts in (1, 2, 3, 5):
+        np.testing.assert_array_equal(bits(result.rows(parts)), expected)
+
+
+@pytest.mark.parametrize("depth", [0, 1, 2, 260])
+@pytest.mark.parametrize("rows", [1, 4, 17])
+def test_edges(level: isa.Isa, rows: int, depth: int) -> None:
+    w = level.tile_columns
+    for columns in (1, level.lanes - 1, w - 1, w, w + 1, 9 * w + level.lanes):
+        a, b = matrix(rows, depth, 1, pad=2), matrix(depth, columns, 2, pad=5)
+        result = Result(level, a, pack(level, b), columns)
+        exact = a.astype(np.float64) @ b.astype(np.float64)
+        # Higham, Accuracy and Stability of Numerical Algorithms, (3.5): γₖ·|A|·|B|
+        bound = (depth + 1) * 2.0**-24 * (np.abs(a) @ np.abs(b)) * 1.01
+        for found in (result.rows(), result.tiles((100, 2 * level.tile_rows))):
+            assert (np.abs(found - exact) <= bound).all()
+
+
+def test_nothing_to_do(level: isa.Isa) -> None:
+    for rows, columns in ((0, 5), (3, 0), (0, 0)):
+        a, b = matrix(rows, 4), matrix(4, columns)
+        result = Result(level, a, pack(level, b), columns)
+        assert result.rows().shape == result.tiles().shape == (rows, columns)
+
+
+def elementwise(level: isa.Isa, function: str, x: Array) -> Array:
+    y = np.empty_like(x)
+    call(kernel(elementwise_kernel, level, function), (x, y), (0, x.size))
+    return y
+
+
+EPILOGUES = [
+    Product(bias=True),
+    Product(residual=True),
+    Product(bias=True, activation="gelu_tanh", residual=True),
+]
+
+
+@pytest.mark.parametrize("product", EPILOGUES, ids=lambda product: product.label)
+def test_what_follows_the_product(level: isa.Isa, product: Product) -> None:
+    depth, columns = 45, level.tile_columns + level.lanes + 1
+    panels = pack(level, matrix(depth, columns, 1))
+    bias, residual = matrix(1, columns, 3)[0], matrix(30, columns, 4, pad=2)
+    for rows in (1, 3, 30):
+        a = matrix(rows, depth, rows)
+        expected = Result(level, a, panels, columns).rows()
+        expected = expected + bias if product.bias else expected
+        if product.activation is not None:
+            expected = elementwise(level, product.activation, expected)
+        expected = expected + residual[:rows] if product.residual else expected
+        more = {"product": product, "bias": bias, "residual": residual}
+        result = Result(level, a, panels, columns, **more)
+        np.testing.assert_array_equal(bits(result.rows(2)), bits(expected))
+        np.testing.assert_array_equal(bits(result.tiles((20, level.tile_rows), 3)), bits(expected))
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_activations(monkeypatch: pytest.MonkeyPatch, activation: str) -> None:
+    monkeypatch.setenv("GPTRS_CACHE_BYTES", "0")
+    level = isa.current()
+    a, b = matrix(5, 20, 1), matrix(20, 50, 2)
+    panels = pack(level, b)
+    expected = elementwise(level, activation, Result(level, a, panels, 50).rows())
+    result = Result(level, a, panels, 50, product=Product(activation=activation))
+    np.testing.assert_array_equal(bits(result.tiles()), bits(expected))
+    np.testing.assert_array_equal(bits(result.rows()), bits(expected))
+
+
+@pytest.mark.parametrize("weights", ["f16", "bf16"])
+def test_narrow_weights(level: isa.Isa, weights: WeightType) -> None:
+    """The bits of the f32 product with weights made wide before."""
+    kind: Any = np.float16 if weights == "f16" else ml_dtypes.bfloat16
+    depth, columns = 40, 3 * level.tile_columns - 1
+    b = matrix(depth, columns, 1).astype(kind)
+    # The ends of the format: subnormal and large numbers, and infinity
+    b[0, :6] = np.array([6e-8, -5e-7, 6.1e-5, 65504, -np.inf, -0.0]).astype(kind)
+    narrow = pack(level, b.view(np.uint16), weights)
+    wide = pack(level, b.astype(np.float32))
+    for rows in (1, 5, 33):
+        a = matrix(rows, depth, 2)
+        expected = bits(Result(level, a, wide, columns).rows())
+        result = Result(level, a, narrow, columns, product=Product(weights))
+        np.testing.assert_array_equal(bits(result.rows()), expected)
+        np.testing.assert_array_equal(bits(result.tiles()), expected)
+
+
+def test_every_float16(level: isa.Isa) -> None:
+    halves = np.arange(2**16, dtype=np.uint16).reshape(1, -1)
+    one = np.ones((1, 1), np.float32)
+    panels = pack(level, halves, "f16")
+    found = Result(level, one, panels, 2**16, product=Product("f16")).rows()
+    expected = halves.view(np.float16).astype(np.float32)
+    expected[expected == 0] = 0  # as 0 + 1·(−0) is
+    number = ~np.isnan(expected)
+    np.testing.assert_array_equal(bits(found[number]), bits(expected[number]))
+    assert np.isnan(found[~number]).all()
+
+
+def test_nan_and_infinity_pass(level: isa.Isa) -> None:
+    a, b = np.ones((9, 30), np.float32), np.ones((30, 40), np.float32)
+    a[2, 7], b[3, 5], b[4, 39] = np.nan, np.inf, -np.inf
+    result = Result(level, a, pack(level, b), 40)
+    expected = np.full((9, 40), np.float32(30))
+    expected[:, 5], expected[:, 39], expected[2] = np.inf, -np.inf, np.nan
+    np.testing.assert_array_equal(result.rows(), expected)
+    np.testing.assert_array_equal(result.tiles(), expected)
+
+
+def packed(a: Array, tile: int) -> Array:
+    """[rows, depth] as tiles [⌈rows/tile⌉, depth, tile], with zeros for missing rows."""
+    (rows, depth), tiles = a.shape, -(-a.shape[0] // tile)
+    full = np.zeros((tiles * tile, depth), a.dtype)
+    full[:rows] = a
+    return np.ascontiguousarray(full.reshape(tiles, tile, depth).transpose(0, 2, 1))
+
+
+@pytest.mark.parametrize("weights", ["f32", "bf16"])
+def test_layouts(level: isa.Isa, weights: WeightType) -> None:
+    w, kind = level.tile_columns, np.int32 if weights == "f32" else np.uint16
+    for rows in (1, w - 1, w, 2 * w + 3):
+        for depth in (0, 1, level.lanes - 1, level.lanes, 2 * level.lanes, 41):
+            a = np.arange(1, rows * (depth + 1) + 1).astype(kind).reshape(rows, depth + 1)[:, 1:]
+            for tile in (level.tile_rows, w):
+                found = pack_rows(level, a, tile, weights)
+                np.testing.assert_array_equal(found, packed(a, tile))
+            found = pack(level, np.ascontiguousarray(a.T), weights)
+            np.testing.assert_array_equal(found, packed(a, w))
+
+
+@pytest.mark.parametrize("by_rows", [True, False])
+def test_packing_in_parts(level: isa.Isa, by_rows: bool) -> None:
+    """Parts in any order give the same, and nothing is written behind the last tile."""
+    tile = level.tile_rows if by_rows else level.tile_columns
+    a = matrix(19 * level.tile_columns + 1, 37, 1)
+    source = a if by_rows else np.ascontiguousarray(a.T)
+    if by_rows:
+        packer = kernel(packing.pack_rows_kernel, level, tile)
+    else:
+        packer = kernel(packing.pack_columns_kernel, level)
+    expected = packed(a, tile)
+    for parts in (1, 3, 8):
+        out = np.full(expected.size + 64, GUARD)
+        words = (source, out, *source.shape, ld(source))
+        call(packer, words, *reversed(even(len(expected), parts)))
+        np.testing.assert_array_equal(out[: expected.size], expected.reshape(-1))
+        assert (out[expected.size :] == GUARD).all()
+
+
+def test_blocking() -> None:
+    for level in isa.ISAS.values():
+        for rows in (1, 100, 3000):
+            for depth in (0, 1, 768, 50257):
+                depth_block, row_block = matmul.blocking(level, rows, depth)
+                assert depth_block >= 1
+                assert row_block >= level.tile_rows
+                assert row_block % level.tile_rows == 0
+        assert matmul.blocking(level, 512, 768, most_rows=30).row_block <= 30
+        assert 1 <= matmul.row_kernel_limit(level) <= level.tile_rows
