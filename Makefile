@@ -6,7 +6,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
-SPEAKS := $(shell $(BIN)/python -c "import gptrs" 2>/dev/null && echo yes)
+SPEAKS := $(shell $(BIN)/gptrs --version >/dev/null 2>&1 && echo yes)
 
 # An environment that was moved, or whose Python is gone, is made anew.
 ifneq ($(SPEAKS),yes)

@@ -76,8 +76,12 @@ def _field_names(kind: Any) -> tuple[str, ...]:
 
 def _split_fields(value: object) -> tuple[Labels, Sequence[object]]:
     """The fields that are set, and whatever else was kept in the instance."""
-    names = dict.fromkeys(_field_names(type(value)))
-    names.update(dict.fromkeys(getattr(value, "__dict__", ())))
+    declared = _field_names(type(value))
+    values: dict[str, object] = getattr(value, "__dict__", {})
+    if tuple(values) == declared:  # as nearly all are
+        return declared, tuple(values.values())
+    names = dict.fromkeys(declared)
+    names.update(dict.fromkeys(values))
     found = [(n, child) for n in names if (child := getattr(value, n, _UNSET)) is not _UNSET]
     return tuple([name for name, _ in found]), [child for _, child in found]
 

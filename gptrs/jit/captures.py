@@ -206,7 +206,9 @@ class Captures:
         kind = self._class(cast("type[object]", type(value)))
         if (container := tree.container_of(kind)) is not None:
             labels, children = container.split(value)
-            return kind, key_of(labels), self._all(children, label)
+            # Only a dict's keys can mix up 1 and True.
+            named = key_of(labels) if isinstance(value, dict) else labels
+            return kind, named, self._all(children, label)
         if (parts := _parts(value)) is not None:
             return kind, self._all(parts, label)
         if not is_library(kind.__module__) or not hasattr(value, "__array__"):
