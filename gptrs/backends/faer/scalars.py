@@ -1,0 +1,309 @@
+"""How each elementwise op is written for one element of a dtype, in the source of a kernel.
+
+Narrow floats are f32 here. Integer arithmetic has 64 bits and is wrapped by a conversion.
+
+Integers, truth values, comparisons and choices are exact, and so is each + − × and root of floats
+on its own. What kernels are compiled with allows a product and a sum to be rounded once, a division
+to be a product with the reciprocal (2 units in the last place), and the sign of a zero to be lost.
+exp, log, tanh, erf, sin, cos and pow are those of the C library, within 8 units of NumPy's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from gptrs.ir.types import DType
+
+POINTERS = {
+    "i1": "uint8s",
+    "si8": "int8s",
+    "si16": "int16s",
+    "si32": "int32s",
+    "si64": "words",
+    "ui8": "uint8s",
+    "ui16": "uint16s",
+    "ui32": "uint32s",
+    "ui64": "uint64s",
+    "bf16": "uint16s",
+    "f16": "uint16s",
+    "f32": "floats",
+    "f64": "doubles",
+}
+"""The pointer type of each dtype in memory; truth values are bytes, narrow floats their bits."""
+
+
+def convert(dtype: DType, text: str) -> str:
+    """A number as the type that arithmetic on ``dtype`` has."""
+    if dtype.is_bool:
+        return f"{text} != 0"
+    return f"{dtype.compute.numpy.name}({text})"
+
+
+def literal(dtype: DType, value: bool | int | float) -> str:
+    """A constant of ``dtype``."""
+    if dtype.is_bool:
+        return repr(bool(value))
+    if not dtype.is_float:
+        return convert(dtype, repr(int(value)))
+    number = float(value)
+    if math.isfinite(number):
+        return convert(dtype, repr(number))
+    name = "math.nan" if number != number else "math.inf" if number > 0 else "-math.inf"
+    return convert(dtype, name)
+
+
+def loaded(dtype: DType, text: str) -> str:
+    """What is read from memory as arithmetic wants it."""
+    match dtype.name:
+        case "i1":
+            return f"{text} != 0"
+        case "bf16":
+            return f"bits_float(int32(uint32({text}) << 16))"
+        case "f16":
+            return f"half_float({text})"
+        case _:
+            return text
+
+
+def stored(dtype: DType, x: str) -> str:
+    """A value as memory holds it; ``x`` is a name. Narrow floats round to nearest even."""
+    match dtype.name:
+        case "i1":
+            return f"uint8({x})"
+        case "bf16":
+            bits = f"float_bits({x})"
+            rounded = f"uint16(({bits} + 32767 + (({bits} >> 16) & 1)) >> 16)"
+            return f"{rounded} if {x} == {x} else uint16(32704)"
+        case "f16":
+            return f"float_half({x})"
+        case _:
+            return x
+
+
+@dataclass(frozen=True)
+class Scalars:
+    """What a rule sees: the operands' text (names and constants), their dtype, the result's."""
+
+    operands: tuple[str, ...]
+    dtype: DType
+    result: DType
+    number: object = None
+    """The second operand when it is a constant."""
+
+    def wrapped(self, text: str) -> str:
+        """Integers in their own width."""
+        return convert(self.dtype, text) if self.dtype.is_integer else text
+
+
+Rule = Callable[[Scalars], str]
+
+
+def _infix(symbol: str) -> Rule:
+    return lambda s: s.wrapped(f"{s.operands[0]} {symbol} {s.operands[1]}")
+
+
+def _compare(symbol: str) -> Rule:
+    return lambda s: f"{s.operands[0]} {symbol} {s.operands[1]}"
+
+
+def _math(name: str) -> Rule:
+    return lambda s: f"math.{name}({s.operands[0]})"
+
+
+def _absolute(s: Scalars) -> str:
+    return s.operands[0] if s.dtype.kind == "uint" else s.wrapped(f"abs({s.operands[0]})")
+
+
+def _one_over(s: Scalars, divisor: str) -> str:
+    return f"{literal(s.dtype, 1)} / {divisor}"
+
+
+def _sqrt(s: Scalars) -> str:
+    """f32 by way of f64: x / √y of f32 is compiled to an estimate, which is NaN for y = 0 or ∞.
+
+    The least f64 changes no result, but keeps the optimiser from going back to f32.
+    """
+    if s.dtype.bits == 64:
+        return f"math.sqrt({s.operands[0]})"
+    return f"float32(math.sqrt(float64({s.operands[0]}) + 5e-324))"
+
+
+def _rsqrt(s: Scalars) -> str:
+    return convert(s.dtype, f"1.0 / math.sqrt(float64({s.operands[0]}))")
+
+
+def _to_whole(s: Scalars) -> tuple[str, str]:
+    """|x| that may have a fraction, and x rounded to the nearest whole number then.
+
+    Adding and taking away a number with no room for a fraction rounds, halves to even.
+    """
+    x, big = s.operands[0], literal(s.dtype, 2.0 ** (52 if s.dtype.bits == 64 else 23))
+    return f"abs({x}) < {big}", f"math.copysign((abs({x}) + {big}) - {big}, {x})"
+
+
+def _round(s: Scalars) -> str:
+    small, whole = _to_whole(s)
+    return f"{whole} if {small} else {s.operands[0]}"
+
+
+def _floor(s: Scalars) -> str:
+    x, (small, whole) = s.operands[0], _to_whole(s)
+    less = f"{whole} - {literal(s.dtype, 1)} if {whole} > {x} else {whole}"
+    return f"({less}) if {small} else {x}"
+
+
+def _ceil(s: Scalars) -> str:
+    x, (small, whole) = s.operands[0], _to_whole(s)
+    more = f"math.copysign({whole} + {literal(s.dtype, 1)}, {x}) if {whole} < {x} else {whole}"
+    return f"({more}) if {small} else {x}"
+
+
+def _sign(s: Scalars) -> str:
+    x, zero = s.operands[0], literal(s.dtype, 0)
+    sign = convert(s.dtype, f"int64({x} > {zero}) - int64({x} < {zero})")
+    return f"{sign} if {x} == {x} else {x}" if s.dtype.is_float else sign
+
+
+def _extreme(symbol: str) -> Rule:
+    def rule(s: Scalars) -> str:
+        x, y = s.operands
+        nan = f" or {x} != {x}" if s.dtype.is_float else ""
+        return f"{x} if {x} {symbol} {y}{nan} else {y}"
+
+    return rule
+
+
+def _clamp(s: Scalars) -> str:
+    x, low, high = s.operands
+    above = f"({_extreme('>')(Scalars((x, low), s.dtype, s.result))})"
+    if not s.dtype.is_float:
+        return f"min({above}, {high})"
+    return f"{above} if {above} < {high} or {above} != {above} else {high}"
+
+
+def _divide(s: Scalars) -> str:
+    return _infix("/" if s.dtype.is_float else "//")(s)
+
+
+def _shift(s: Scalars) -> str:
+    assert isinstance(s.number, int)
+    bits = s.dtype.bits
+    if s.result.kind == "int":
+        return s.wrapped(f"{s.operands[0]} >> int64({min(s.number, bits - 1)})")
+    return _shifted(s, ">>")
+
+
+def _shifted(s: Scalars, symbol: str) -> str:
+    assert isinstance(s.number, int)
+    if s.number >= s.dtype.bits:
+        return literal(s.dtype, 0)
+    wide = "uint64" if s.dtype.kind == "uint" else "int64"
+    return s.wrapped(f"{s.operands[0]} {symbol} {wide}({s.number})")
+
+
+def _cast(s: Scalars) -> str:
+    x, source, target = s.operands[0], s.dtype, s.result
+    if target.is_bool:
+        return x if source.is_bool else f"{x} != {literal(source, 0)}"
+    if target.is_integer and source.is_float:
+        return _truncate(x, source, target)
+    if source.compute is target:
+        return x
+    wide = convert(target, x)
+    if target.compute is target:
+        return wide
+    return wide if target.name == source.name else rounded(target, wide)
+
+
+def rounded(dtype: DType, x: str) -> str:
+    """f32 rounded to a narrow dtype."""
+    bits = stored(dtype, x)
+    return loaded(dtype, f"({bits})" if dtype.name == "bf16" else bits)
+
+
+def _truncate(x: str, source: DType, target: DType) -> str:
+    """Toward zero; what is beyond the limits becomes the limit, NaN becomes 0."""
+    low, high = target.limits
+    below, above = literal(source, float(low)), literal(source, float(high) + 1)
+    inside = convert(target, f"int64({x})" if target.name != "ui64" else x)
+    small = f"{literal(target, low)} if {x} <= {below} else {literal(target, 0)}"
+    return (
+        f"{inside} if {x} > {below} and {x} < {above} else"
+        f" ({literal(target, high)} if {x} >= {above} else ({small}))"
+    )
+
+
+RULES: dict[str, Rule] = {
+    "neg": lambda s: s.wrapped(f"-{s.operands[0]}"),
+    "abs": _absolute,
+    "exp": _math("exp"),
+    "log": _math("log"),
+    "tanh": _math("tanh"),
+    "erf": _math("erf"),
+    "sqrt": _sqrt,
+    "sin": _math("sin"),
+    "cos": _math("cos"),
+    "rsqrt": _rsqrt,
+    "reciprocal": lambda s: _one_over(s, s.operands[0]),
+    "floor": _floor,
+    "ceil": _ceil,
+    "round": _round,
+    "sign": _sign,
+    "is_finite": lambda s: f"{s.operands[0]} - {s.operands[0]} == {literal(s.dtype, 0)}",
+    "logical_not": lambda s: f"not {s.operands[0]}",
+    "bit_not": lambda s: s.wrapped(f"~{s.operands[0]}"),
+    "stop_gradient": lambda s: s.operands[0],
+    "cast": _cast,
+    "add": _infix("+"),
+    "sub": _infix("-"),
+    "mul": _infix("*"),
+    "div": _divide,
+    "maximum": _extreme(">"),
+    "minimum": _extreme("<"),
+    "pow": lambda s: f"math.pow({s.operands[0]}, {s.operands[1]})",
+    "remainder": _infix("%"),
+    "logical_and": lambda s: f"{s.operands[0]} and {s.operands[1]}",
+    "logical_or": lambda s: f"{s.operands[0]} or {s.operands[1]}",
+    "bit_and": _infix("&"),
+    "bit_or": _infix("|"),
+    "bit_xor": _infix("^"),
+    "shift_left": lambda s: _shifted(s, "<<"),
+    "shift_right": _shift,
+    "less": _compare("<"),
+    "less_equal": _compare("<="),
+    "equal": _compare("=="),
+    "not_equal": _compare("!="),
+    "greater": _compare(">"),
+    "greater_equal": _compare(">="),
+    "select": lambda s: f"{s.operands[1]} if {s.operands[0]} else {s.operands[2]}",
+    "clamp": _clamp,
+}
+"""By op: its text for one element."""
+
+REDUCTIONS: dict[str, tuple[float | None, str]] = {
+    "reduce_sum": (0, "{total} + {x}"),
+    "reduce_prod": (1, "{total} * {x}"),
+    "reduce_max": (-math.inf, "{x} if {x} > {total}{nan} else {total}"),
+    "reduce_min": (math.inf, "{x} if {x} < {total}{nan} else {total}"),
+    "reduce_any": (0, "{total} or {x}"),
+    "reduce_all": (1, "{total} and {x}"),
+}
+"""By op: the start of its accumulator, and how an element joins it."""
+
+
+def start(op: str, dtype: DType) -> str:
+    """The accumulator over nothing; integers begin with their limits."""
+    neutral = REDUCTIONS[op][0]
+    assert neutral is not None
+    if dtype.is_integer and math.isinf(neutral):
+        return literal(dtype, dtype.limits[0 if neutral < 0 else 1])
+    return literal(dtype, neutral)
+
+
+def joined(op: str, dtype: DType, total: str, x: str) -> str:
+    """The accumulator with one element more."""
+    nan = f" or {x} != {x}" if dtype.is_float else ""
+    text = REDUCTIONS[op][1].format(total=total, x=x, nan=nan)
+    return convert(dtype, text) if dtype.is_integer and " if " not in text else text

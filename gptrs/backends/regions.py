@@ -1,0 +1,167 @@
+"""A region: one fused loop nest that computes one stored value.
+
+The loops run over rows, which are independent of each other, and inside a row over ``inner`` axes
+and over the axes of each reduction. Views have one stride for each row axis, then one for each axis
+of the loop that they are in. Extents and strides may be symbolic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from gptrs.backends.views import (
+    Apply,
+    Expression,
+    Iota,
+    Literal,
+    Load,
+    Reduce,
+    View,
+    dependence,
+    evenly_spaced,
+    is_copy,
+    walk,
+)
+from gptrs.ir.dims import DimLike, Shape, product, same
+from gptrs.ir.program import Instruction, Value
+
+
+@dataclass(frozen=True, eq=False)
+class Region:
+    """``result`` at each index of ``rows`` and ``inner`` is ``expression``.
+
+    No expression in the bodies of reductions depends on an inner index, so that a reduction is
+    computed once a row.
+    """
+
+    result: Value
+    expression: Expression
+    output: View
+    rows: Shape
+    inner: Shape
+    members: frozenset[Instruction]
+    """The instructions that it stands for; other regions may compute some of them too."""
+    copies: Value | None = None
+    """The value whose elements, in the same order, are the result, if there is one."""
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether there is one loop in all: its elements are then the parallel extent."""
+        return not self.rows and len(self.inner) == 1
+
+    @property
+    def extent(self) -> DimLike:
+        """The parallel extent: rows, or elements of a flat region."""
+        return self.inner[0] if self.is_flat else product(self.rows)
+
+    @property
+    def inputs(self) -> tuple[Value, ...]:
+        """The values that it reads, in the order in which it first does."""
+        loads = (part for part in walk(self.expression) if isinstance(part, Load))
+        return tuple(dict.fromkeys(load.value for load in loads))
+
+
+def region_of(result: Value, expression: Expression, members: frozenset[Instruction]) -> Region:
+    """The loops for an expression over the axes of ``result``."""
+    shape = result.type.shape
+    axes = [a for a, n in enumerate(shape) if not same(n, 1)]
+    reductions = [part for part in walk(expression) if isinstance(part, Reduce)]
+    depends = frozenset[int]().union(*(dependence(r, len(shape)) for r in reductions))
+    rows = [a for a in axes if a in depends]
+    inner = [a for a in axes if a not in depends]
+    output = _select(View.contiguous(shape), rows + inner)
+    arranged = _arrange(expression, len(shape), rows, inner)
+    views = [p.view for p in walk(arranged) if isinstance(p, Load | Iota)]
+    row_groups = _groups([output, *views], 0, len(rows))
+    inner_groups = _groups([output, *_views_here(arranged)], len(rows), len(axes))
+    if not reductions:
+        row_groups, inner_groups = inner_groups[:-1], inner_groups[-1:]
+    output = _merge(output, row_groups + inner_groups)
+    count = len(row_groups)
+    return Region(
+        result,
+        _merge_loops(arranged, row_groups, inner_groups, len(rows)),
+        output,
+        output.shape[:count],
+        output.shape[count:],
+        members,
+        expression.value if isinstance(expression, Load) and is_copy(expression) else None,
+    )
+
+
+Groups = list[list[int]]
+"""Axes that are walked as one, each time from the outermost to the innermost."""
+
+
+def _select(view: View, axes: Sequence[int]) -> View:
+    shape = tuple(view.shape[a] for a in axes)
+    return View(shape, tuple(view.strides[a] for a in axes), view.offset)
+
+
+def _merge(view: View, groups: Groups) -> View:
+    shape = tuple(product(tuple(view.shape[a] for a in group)) for group in groups)
+    return View(shape, tuple(view.strides[group[-1]] for group in groups), view.offset)
+
+
+def _groups(views: Sequence[View], first: int, last: int) -> Groups:
+    """The axes from ``first`` to ``last`` in groups that are evenly spaced in every view."""
+    groups: Groups = [[first]] if first < last else []
+    for outer, inner in pairwise(range(first, last)):
+        pairs = ([(v.shape[a], v.strides[a]) for a in (outer, inner)] for v in views)
+        if all(map(evenly_spaced, pairs)):
+            groups[-1].append(inner)
+        else:
+            groups.append([inner])
+    return groups
+
+
+def _views_here(expression: Expression) -> list[View]:
+    """The views in an expression that are not inside of a reduction."""
+    parts = walk(expression, into=False)
+    return [part.view for part in parts if isinstance(part, Load | Iota)]
+
+
+def _arrange(
+    expression: Expression, rank: int, rows: Sequence[int], tail: Sequence[int]
+) -> Expression:
+    """Each view over the rows, then the axes of the loop it is in, without those of extent 1."""
+
+    def reduction(part: Reduce) -> Reduce:
+        axes = [a for a, n in enumerate(part.extents, rank) if not same(n, 1)]
+        body = _arrange(part.body, rank + len(part.extents), rows, axes)
+        return replace(part, body=body, extents=tuple(part.extents[a - rank] for a in axes))
+
+    return _rebuild(expression, lambda view: _select(view, [*rows, *tail]), reduction)
+
+
+def _merge_loops(
+    expression: Expression, row_groups: Groups, tail: Groups, row_count: int
+) -> Expression:
+    def reduction(part: Reduce) -> Reduce:
+        end = row_count + len(part.extents)
+        groups = _groups(_views_here(part.body), row_count, end)
+        body = _merge_loops(part.body, row_groups, groups, row_count)
+        merged = ([part.extents[a - row_count] for a in group] for group in groups)
+        return replace(part, body=body, extents=tuple(product(tuple(g)) for g in merged))
+
+    return _rebuild(expression, lambda view: _merge(view, row_groups + tail), reduction)
+
+
+def _rebuild(
+    expression: Expression, change: Callable[[View], View], reduction: Callable[[Reduce], Reduce]
+) -> Expression:
+    """The expression with the views of this loop changed, and its reductions."""
+    made: dict[Expression, Expression] = {}
+    for part in walk(expression, into=False):
+        match part:
+            case Literal():
+                made[part] = part
+            case Apply():
+                made[part] = replace(part, operands=tuple(made[o] for o in part.operands))
+            case Reduce():
+                made[part] = reduction(part)
+            case Load() | Iota():
+                made[part] = replace(part, view=change(part.view))
+    return made[expression]

@@ -1,0 +1,249 @@
+"""What an element of a fused loop is made of: expressions whose leaves say where they read.
+
+A leaf reads the element at ``offset + Σ strides[axis] · index[axis]`` of its array. An op that only
+moves elements is pushed down to the leaves, where it changes these numbers and costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any, TypeAlias
+
+from gptrs.ir.dims import DimLike, Shape, product, same, same_shape
+from gptrs.ir.program import Instruction, Scalar, Value
+from gptrs.ir.types import DType
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class View:
+    """Where the elements of an array of ``shape`` are, counted in elements."""
+
+    shape: Shape
+    strides: Shape
+    offset: DimLike = 0
+
+    @classmethod
+    def contiguous(cls, shape: Shape) -> View:
+        """Row-major without gaps; an axis of extent 1 has stride 0."""
+        return cls(shape, _row_major(shape))
+
+    def depends(self, axis: int) -> bool:
+        """Whether another index along ``axis`` is another element."""
+        return not same(self.strides[axis], 0)
+
+    def moved(self, instruction: Instruction, kept: int) -> View | None:
+        """The view of the op's result; its last ``kept`` axes stay. None where there is none."""
+        count = len(self.shape) - kept
+        outer = View(self.shape[:count], self.strides[:count], self.offset)
+        moved = outer.moved_by(instruction.op.name, instruction.attrs)
+        if moved is None:
+            return None
+        rest = self.shape[count:], self.strides[count:]
+        return View(moved.shape + rest[0], moved.strides + rest[1], moved.offset)
+
+    def moved_by(self, op: str, attrs: Mapping[str, Any]) -> View | None:
+        """The view of the result of an op in `MOVING`."""
+        if op == "transpose":
+            return self.permuted(attrs["perm"])
+        if op == "broadcast_to":
+            return self._broadcast(attrs["shape"])
+        if op == "slice":
+            return self._sliced(attrs["starts"], attrs["sizes"], attrs["strides"])
+        return self._reshaped(attrs["shape"])
+
+    def permuted(self, perm: Sequence[int]) -> View:
+        """The axes in another order."""
+        shape = tuple(self.shape[p] for p in perm)
+        return View(shape, tuple(self.strides[p] for p in perm), self.offset)
+
+    def _broadcast(self, shape: Shape) -> View:
+        new = len(shape) - len(self.shape)
+        strides = (0,) * new + tuple(
+            stride if same(old, extent) else 0
+            for stride, old, extent in zip(self.strides, self.shape, shape[new:], strict=True)
+        )
+        return View(shape, strides, self.offset)
+
+    def _sliced(self, starts: Shape, sizes: Shape, steps: Shape) -> View:
+        offset, strides = self.offset, list[DimLike]()
+        for stride, start, size, step in zip(self.strides, starts, sizes, steps, strict=True):
+            offset = offset + start * stride
+            strides.append(0 if same(size, 1) else stride * step)
+        return View(sizes, tuple(strides), offset)
+
+    def _reshaped(self, shape: Shape) -> View | None:
+        """Groups of axes of equal size, old and new; an old group must be evenly spaced."""
+        if all(not self.depends(axis) for axis in range(len(self.shape))):
+            return View(shape, (0,) * len(shape), self.offset)
+        if same(product(shape), 0):
+            return View.contiguous(shape)
+        old = [(n, s) for n, s in zip(self.shape, self.strides, strict=True) if not same(n, 1)]
+        new = [n for n in shape if not same(n, 1)]
+        spaced: list[DimLike] = []
+        while old and new:
+            left, right = [old.pop(0)], [new.pop(0)]
+            while not same(size := product(tuple(n for n, _ in left)), product(tuple(right))):
+                # The longer side is not known where extents are symbolic: both are tried.
+                if new and _divides(product((*right, new[0])), size):
+                    right.append(new.pop(0))
+                elif old:
+                    left.append(old.pop(0))
+                elif new:
+                    right.append(new.pop(0))
+                else:
+                    return None
+            if not evenly_spaced(left):
+                return None
+            spaced += [stride * left[-1][1] for stride in _row_major(tuple(right), ones=False)]
+        if old or new:
+            return None
+        rest = iter(spaced)
+        strides = tuple(0 if same(n, 1) else next(rest) for n in shape)
+        return View(shape, strides, self.offset)
+
+
+MOVING = frozenset(["broadcast_to", "reshape", "slice", "transpose"])
+"""The ops that views can take in."""
+
+
+def evenly_spaced(axes: Sequence[tuple[DimLike, DimLike]]) -> bool:
+    """Whether axes (extent, stride) can be walked as one with the stride of the last."""
+    return all(same(stride, n * inner) for (_, stride), (n, inner) in pairwise(axes))
+
+
+def _divides(part: DimLike, whole: DimLike) -> bool:
+    return not same(part, 0) and same(whole // part * part, whole)
+
+
+def _row_major(shape: Shape, *, ones: bool = True) -> Shape:
+    strides: list[DimLike] = []
+    total: DimLike = 1
+    for extent in reversed(shape):
+        strides.append(0 if ones and same(extent, 1) else total)
+        total = total * extent
+    return tuple(reversed(strides))
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Load:
+    """An element of a stored value."""
+
+    value: Value
+    view: View
+
+    @property
+    def dtype(self) -> DType:
+        return self.value.type.dtype
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Iota:
+    """A position: the place itself that the view gives."""
+
+    dtype: DType
+    view: View
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Literal:
+    """A number, perhaps one that is known when the sizes are."""
+
+    dtype: DType
+    value: Scalar
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Apply:
+    """An elementwise op."""
+
+    op: str
+    dtype: DType
+    operands: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Reduce:
+    """The body's elements along its last axes, of these extents, combined in ascending order."""
+
+    op: str
+    dtype: DType
+    accumulator: DType
+    body: Expression
+    extents: Shape
+
+
+Leaf: TypeAlias = Load | Iota
+Expression: TypeAlias = Load | Iota | Literal | Apply | Reduce
+
+
+def children(expression: Expression) -> tuple[Expression, ...]:
+    """What an expression is made of."""
+    if isinstance(expression, Apply):
+        return expression.operands
+    return (expression.body,) if isinstance(expression, Reduce) else ()
+
+
+def walk(expression: Expression, *, into: bool = True) -> Iterator[Expression]:
+    """All parts, each once, what is needed first first; the bodies of reductions if ``into``."""
+    seen: set[Expression] = set()
+
+    def visit(part: Expression) -> Iterator[Expression]:
+        if part in seen:
+            return
+        seen.add(part)
+        if into or not isinstance(part, Reduce):
+            for child in children(part):
+                yield from visit(child)
+        yield part
+
+    return visit(expression)
+
+
+def map_views(
+    expression: Expression, change: Callable[[View, int], View | None], kept: int = 0
+) -> Expression | None:
+    """The expression with each view changed, or None where one cannot be.
+
+    ``change(view, kept)`` leaves the last ``kept`` axes as they are: those that a reduction
+    around it runs over.
+    """
+    made: dict[tuple[Expression, int], Expression | None] = {}
+
+    def visit(part: Expression, kept: int) -> Expression | None:
+        key = part, kept
+        if key not in made:
+            made[key] = again(part, kept)
+        return made[key]
+
+    def again(part: Expression, kept: int) -> Expression | None:
+        if isinstance(part, Literal):
+            return part
+        if isinstance(part, Reduce):
+            body = visit(part.body, kept + len(part.extents))
+            return None if body is None else replace(part, body=body)
+        if isinstance(part, Apply):
+            operands = [visit(operand, kept) for operand in part.operands]
+            whole = tuple(o for o in operands if o is not None)
+            return replace(part, operands=whole) if len(whole) == len(operands) else None
+        view = change(part.view, kept)
+        return None if view is None else replace(part, view=view)
+
+    return visit(expression, kept)
+
+
+def dependence(expression: Expression, rank: int) -> frozenset[int]:
+    """Those of the first ``rank`` axes on whose index the expression depends."""
+    leaves = [part for part in walk(expression) if isinstance(part, Load | Iota)]
+    return frozenset(a for a in range(rank) if any(leaf.view.depends(a) for leaf in leaves))
+
+
+def is_copy(expression: Expression) -> bool:
+    """Whether it is a stored value as it is, in another shape at most."""
+    return (
+        isinstance(expression, Load)
+        and same(expression.view.offset, 0)
+        and same_shape(expression.view.strides, _row_major(expression.view.shape))
+        and same(product(expression.view.shape), expression.value.type.size)
+    )

@@ -1,0 +1,216 @@
+"""Which instructions share loops, and what the loops look like, without compiling any."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gptrs import ptir
+from gptrs.backends.faer.render import render
+from gptrs.backends.grouping import MOST_MEMBERS, Grouping, group
+from gptrs.backends.regions import Region
+from gptrs.backends.views import View
+from gptrs.ir.dims import Shape
+from gptrs.ir.parsing import parse
+
+S, T = ptir.dim("S"), ptir.dim("T")
+
+
+def grouped(params: str, body: str, results: str) -> Grouping:
+    """The regions of a program written as it is printed; S and T are its symbols."""
+    lines = "\n".join(f"    {line.strip()}" for line in body.strip().splitlines())
+    return group(
+        parse(
+            "# ptir.v0.4\nfrom gptrs import ptir\n"
+            f'S = ptir.dim("S")\nT = ptir.dim("T")\n'
+            f"def f({params}):\n{lines}\n    return {results}\n"
+        )
+    )
+
+
+def only(grouping: Grouping) -> Region:
+    assert not grouping.outside
+    (region,) = grouping.regions
+    return region
+
+
+def test_a_chain_is_one_flat_loop() -> None:
+    region = only(
+        grouped(
+            'x: "f32[?S,3,?T]"',
+            """
+            a = ptir.add(x, x)
+            b = ptir.reshape(a, shape=(S * 3, T))
+            c = ptir.exp(b)
+            """,
+            "c",
+        )
+    )
+    assert (region.is_flat, str(region.extent)) == (True, "3*S*T")
+    assert len(region.members) == 3
+
+
+def test_broadcast_rows_keep_two_loops() -> None:
+    region = only(
+        grouped(
+            'x: "f32[2,?S,8]", y: "f32[8]"',
+            """
+            b = ptir.broadcast_to(y, shape=(2, S, 8))
+            c = ptir.add(x, b)
+            """,
+            "c",
+        )
+    )
+    assert (tuple(map(str, region.rows)), region.inner) == (("2*S",), (8,))
+    assert [v.type.rank for v in region.inputs] == [3, 1]
+
+
+def test_a_value_for_two_readers_is_stored_once() -> None:
+    body = """
+    a = ptir.exp(x)
+    b = ptir.neg(a)
+    c = ptir.abs(a)
+    """
+    regions = grouped('x: "f32[?S]"', body, "b, c").regions
+    assert [len(region.members) for region in regions] == [1, 1, 1]
+    assert regions[1].inputs == regions[2].inputs == (regions[0].result,)
+
+
+def test_what_is_cheap_is_computed_by_each_reader() -> None:
+    body = """
+    i = ptir.iota(shape=(S,), axis=0)
+    p = ptir.less(i, 3)
+    b = ptir.select(p, x, 0.0)
+    c = ptir.select(p, 1.0, x)
+    """
+    regions = grouped('x: "f32[?S]"', body, "b, c").regions
+    assert [len(region.members) for region in regions] == [3, 3]
+
+
+def test_a_reshape_across_a_transpose_is_stored_before() -> None:
+    body = """
+    a = ptir.transpose(x, perm=(1, 0))
+    b = ptir.reshape(a, shape=(S * 4,))
+    c = ptir.neg(b)
+    """
+    first, second = grouped('x: "f32[?S,4]"', body, "c").regions
+    assert (first.rows, str(first.inner)) == ((4,), "(S,)")
+    assert second.is_flat
+
+
+def test_reductions_of_other_rows_are_stored() -> None:
+    body = """
+    r = ptir.reduce_sum(x, axes=(1,), keepdims=True)
+    c = ptir.reduce_sum(x, axes=(0,), keepdims=True)
+    a = ptir.broadcast_to(r, shape=(S, 4))
+    b = ptir.broadcast_to(c, shape=(S, 4))
+    d = ptir.mul(a, b)
+    """
+    regions = grouped('x: "f32[?S,4]"', body, "d").regions
+    assert len(regions) == 2
+
+
+def test_a_reduction_over_another_one_is_a_region_of_its_own() -> None:
+    body = """
+    r = ptir.reduce_max(x, axes=(1,))
+    s = ptir.reduce_sum(r, axes=(0,))
+    """
+    first, second = grouped('x: "f32[?S,4]"', body, "s").regions
+    assert second.inputs == (first.result,)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "b = ptir.div(x, y)",
+        "b = ptir.pow(x, 2)",
+        "b = ptir.shift_left(x, y)",
+        "b = ptir.reduce_max(z, axes=(0,))",
+        "b = ptir.cumsum(x, axis=0)",
+        "b = ptir.slice(x, starts=(2,), sizes=(S - 2,), strides=(1,))",
+        "b = ptir.div(x, T - 1)",
+    ],
+)
+def test_what_may_fail_stays_outside(line: str) -> None:
+    params = 'x: "si32[?S]", y: "si32[?S]", z: "si32[?S-1]", t: "f32[?T]"'
+    assert len(grouped(params, line, "b").outside) == 1
+
+
+def test_dtypes_without_a_form_stay_outside() -> None:
+    assert grouped('x: "fp8_e5m2[3]"', "b = ptir.neg(x)", "b").outside
+    assert grouped('x: "f64[3]"', "b = ptir.cast(x, dtype='bf16')", "b").outside
+
+
+def test_a_long_chain_is_cut() -> None:
+    body = "\n".join(f"v{i + 1} = ptir.neg(v{i})" for i in range(3 * MOST_MEMBERS))
+    regions = grouped('v0: "f32[?S]"', body, f"v{3 * MOST_MEMBERS}").regions
+    assert len(regions) >= 3
+    assert max(len(region.members) for region in regions) <= MOST_MEMBERS
+
+
+def test_a_copy_names_what_it_copies() -> None:
+    grouping = grouped('x: "f32[?S,4]"', "b = ptir.reshape(x, shape=(S * 4,))", "b")
+    assert only(grouping).copies is grouping.program.params[0]
+    part = "b = ptir.slice(x, starts=(0, 0), sizes=(S, 2), strides=(1, 1))"
+    assert only(grouped('x: "f32[?S,4]"', part, "b")).copies is None
+
+
+def texts(size: int, first: str, second: str) -> list[str]:
+    grouping = grouped(
+        f'{first}: "f32[?S,{size}]", {second}: "f32[{size}]"',
+        f"""
+        wide = ptir.broadcast_to(b, shape=(S, {size}))
+        c = ptir.sub(a, wide)
+        m = ptir.reduce_sum(c, axes=(1,))
+        """,
+        "m",
+    )
+    return [render(region).source for region in grouping.regions]
+
+
+def test_names_and_sizes_do_not_change_the_text() -> None:
+    assert texts(8, "a", "b") == texts(768, "a", "b")
+    other = grouped(
+        'q: "f32[5]", p: "f32[3,5]"',
+        """
+        z = ptir.broadcast_to(q, shape=(3, 5))
+        y = ptir.sub(p, z)
+        x = ptir.reduce_sum(y, axes=(1,))
+        """,
+        "x",
+    )
+    assert [render(region).source for region in other.regions] == texts(8, "a", "b")
+
+
+VIEWS: dict[str, tuple[View, str, dict[str, Any], Shape | None, Any]] = {
+    "split": (View.contiguous((S, 6)), "reshape", {"shape": (S, 2, 3)}, (6, 3, 1), 0),
+    "merge": (View.contiguous((S, 2, T)), "reshape", {"shape": (S * 2, T)}, (T, 1), 0),
+    "regroup": (View.contiguous((4, 6)), "reshape", {"shape": (3, 8)}, (8, 1), 0),
+    "ones": (View.contiguous((S, 1, 4)), "reshape", {"shape": (1, S * 4)}, (0, 1), 0),
+    "empty": (View.contiguous((0, 3)), "reshape", {"shape": (3, 0, 7)}, None, 0),
+    "transpose": (View.contiguous((S, 4)), "transpose", {"perm": (1, 0)}, (1, 4), 0),
+    "across": (View((4, S), (1, 4)), "reshape", {"shape": (4 * S,)}, None, None),
+    "within": (View((4, S), (1, 4)), "reshape", {"shape": (2, 2, S)}, (2, 1, 4), 0),
+    "spread": (View.contiguous((S, 1)), "broadcast_to", {"shape": (2, S, 5)}, (0, 1, 0), 0),
+    "slice": (
+        View.contiguous((S, 8)),
+        "slice",
+        {"starts": (S - 1, 2), "sizes": (1, 3), "strides": (1, 2)},
+        (0, 2),
+        S * 8 - 6,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_views_move(name: str) -> None:
+    view, op, attrs, strides, offset = VIEWS[name]
+    moved = view.moved_by(op, attrs)
+    if offset is None:
+        assert moved is None
+        return
+    assert moved is not None
+    assert str(moved.offset) == str(offset)
+    if strides is not None:
+        assert str(moved.strides) == str(strides)
