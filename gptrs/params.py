@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -23,13 +22,3 @@ class ParamSource(Protocol):
     def load(self, param_id: int) -> Array:
         """The elements of one parameter. Raises `LoadError` when they cannot be read."""
         ...
-
-
-class ArraySource:
-    """A `ParamSource` over arrays in memory, by name."""
-
-    def __init__(self, arrays: Mapping[str, Array]) -> None:
-        self._arrays = {base_param_id(name): array for name, array in arrays.items()}
-
-    def load(self, param_id: int) -> Array:
-        return self._arrays[param_id]

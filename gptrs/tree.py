@@ -1,6 +1,6 @@
 """Containers as trees: nested tuples, lists, dicts and dataclasses as a flat list of leaves.
 
-A type of container that is not known here registers itself (`nn.Module` does).
+Another type of container is made known with `register`; modules are dataclasses already.
 """
 
 from __future__ import annotations

@@ -134,14 +134,6 @@ class Program:
         dims = (d for p in self.params for d in p.type.shape if isinstance(d, Dim))
         return {name for d in dims for name in d.symbols()}
 
-    def users(self) -> dict[Value, list[Instruction]]:
-        """The instructions that read each value."""
-        users: dict[Value, list[Instruction]] = {}
-        for instruction in self.body:
-            for value in instruction.values():
-                users.setdefault(value, []).append(instruction)
-        return users
-
     def __str__(self) -> str:
         from gptrs.ir.printing import to_text  # it stands on this file
 
