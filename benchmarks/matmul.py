@@ -23,10 +23,13 @@ import torch
 from llvmlite import ir
 from numpy.typing import NDArray
 
-from gptrs.kernels import isa, matmul, packing
+from gptrs.kernels import isa, packing
 from gptrs.kernels.compile import compile_ir
 from gptrs.kernels.driver import Status, Step, StepTable, current_driver
 from gptrs.kernels.emit import F32, Function, KernelText, i64
+from gptrs.kernels.matmul import Product
+from gptrs.kernels.matmul_rows import row_kernel, row_kernel_limit
+from gptrs.kernels.matmul_tiles import blocking, tile_extent, tile_kernel
 
 Array = NDArray[Any]
 
@@ -97,17 +100,17 @@ def peak(level: isa.Isa) -> float:
 class Ours:
     """Calls of our product as a plan has them: a table of steps for each of the weights."""
 
-    def __init__(self, a: Array, weights: list[Array], product: matmul.Product, bias: Array):
+    def __init__(self, a: Array, weights: list[Array], product: Product, bias: Array | int):
         level, (m, k), n = isa.current(), a.shape, weights[0].shape[1]
         self.result = np.empty((m, n), np.float32)
         panels = packing.panel_count(level, n)
-        few = m <= matmul.row_kernel_limit(level)
-        build = matmul.row_kernel if few else matmul.tile_kernel
+        few = m <= row_kernel_limit(level)
+        build = row_kernel if few else tile_kernel
         kernel = compile_ir(*build(level, product))
         pack_a = compile_ir(*packing.pack_rows_kernel(level, level.tile_rows))
         pack_b = compile_ir(*packing.pack_columns_kernel(level))
-        blocks = matmul.blocking(level, m, k)
-        extent = panels if few else matmul.tile_extent(level, m, n, blocks.row_block)
+        blocks = blocking(level, m, k)
+        extent = panels if few else tile_extent(level, m, n, blocks.row_block)
         tiles = -(-m // level.tile_rows)
         packed_a = aligned(tiles * k * level.tile_rows)
         self.keep: list[Any] = [a, packed_a, bias, pack_a, kernel]
@@ -158,8 +161,8 @@ def measure(
     copies = min(24, -(-FROM_MEMORY // (4 * k * n))) if rotate else 1
     a, bias = rng.standard_normal((m, k), np.float32), rng.standard_normal(n, np.float32)
     weights = [rng.standard_normal((k, n), np.float32) for _ in range(copies)]
-    product = matmul.Product(bias=gelu, activation="gelu_tanh" if gelu else None)
-    ours = Ours(a, weights, product, bias)
+    product = Product(activation="gelu_tanh" if gelu else None)
+    ours = Ours(a, weights, product, bias if gelu else 0)
     ways: list[list[Any]] = [ours.calls(threads), *torch_calls(a, weights, bias, gelu)]
     clock = time.thread_time if threads == 1 else time.perf_counter
     times: list[list[float]] = [[] for _ in ways]

@@ -96,11 +96,18 @@ def names(arguments, first, last):
     words(block[0])[7] = max(first, last) // (first - 2) + min(first, abs(-5))
     doubles(block[0])[9] = -1.0 / float64(first - 2)
     doubles(block[0])[8] = math.hypot(3.0, 4.0) + round(math.pow(2.0, float64(last)))
+    floats(block[0])[20] = log32(exp32(float32(2))) + tanh32(float32(0)) + erf32(float32(9))
+    scratch = scratch_doubles()
+    scratch[0], scratch[1] = 5.0, 8.0
+    floats(block[0])[21] = float32(sum_of(scratch, 2) + product_of(scratch, 2))
+    scratch32 = scratch_floats()
+    scratch32[0], scratch32[1] = float32(5), float32(8)
+    floats(block[0])[22] = maximum_of(scratch32, 2) - minimum_of(scratch32, 2)
 """
 
 
 def test_all_names_that_source_may_use() -> None:
-    out = np.zeros(10, np.int64)
+    out = np.zeros(12, np.int64)
     run(compile_source(NAMES, "names"), out, extent=(2, 4))
     assert out.view(np.float64)[0] == np.float32(0.1)
     assert (out.view(np.int8)[8], out.view(np.int16)[5]) == (-1, -2)
@@ -108,7 +115,8 @@ def test_all_names_that_source_may_use() -> None:
     assert out.view(np.float32)[4] == 256.5
     assert (out.view(np.uint16)[10], out.view(np.uint32)[6]) == (65535, 65536)
     assert out[4:8].tolist() == [8, 7, 8, 2]
-    assert out.view(np.float64)[8:].tolist() == [21.0, -np.inf]
+    assert out.view(np.float64)[8:10].tolist() == [21.0, -np.inf]
+    assert out.view(np.float32)[20:23].tolist() == [3.0, 53.0, 3.0]
 
 
 @pytest.mark.skipif(LEVELS == ["generic"], reason="half precision needs instructions of its own")
@@ -145,7 +153,7 @@ def special(arguments, first, last):
 
     text = str(lowering.lower(source, "special")[0])
     assert "contract" in text
-    assert not {"fast", "reassoc", "nnan", "ninf"} & set(text.split())
+    assert not {"fast", "reassoc", "nnan", "ninf", "nsz", "arcp", "afn"} & set(text.split())
 
 
 REFUSED = {
@@ -338,8 +346,20 @@ def test_the_key_holds_what_code_depends_on(monkeypatch: pytest.MonkeyPatch) -> 
     assert compiling.numba_version() == numba.__version__
     monkeypatch.setattr(numba, "__version__", "0.0")
     keys.append(cache_key(Code("python", SCALE, ("scale",)), target))
+    monkeypatch.undo()
+    text: Callable[[Path], str] = compiling._text  # pyright: ignore[reportPrivateUsage]
+    digest_of = compiling._digest_of  # pyright: ignore[reportPrivateUsage]
+    for changed in ("source.py", "native.py", "math.py", "reduce.py", "emit.py"):
+
+        def edited(path: Path, changed: str = changed) -> str:
+            return text(path) + changed * (path.name == changed)
+
+        digest_of.cache_clear()
+        monkeypatch.setattr(compiling, "_text", edited)
+        keys.append(cache_key(Code("python", SCALE, ("scale",)), target))
     assert len(set(keys)) == len(keys)
     monkeypatch.undo()
+    digest_of.cache_clear()
     assert cache_key(Code("python", SCALE, ("scale",)), target) == keys[0]
 
 

@@ -1,4 +1,4 @@
-"""Vectorised functions against float64, at every vector level and lane count."""
+"""exp, log and the like, on vectors and scalars, against float64, at every vector level."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from gptrs.errors import ArgumentError
 from gptrs.kernels import isa
-from gptrs.kernels.compile import Kernel, compile_ir
+from gptrs.kernels.compile import Kernel, compile_ir, compile_source
 from gptrs.kernels.math import ACTIVATIONS, FUNCTIONS, elementwise_kernel
 
 Floats = NDArray[np.float32]
@@ -104,6 +104,47 @@ def test_ulps(level: isa.Isa, function: str) -> None:
     _, found, exact = both(level, function)
     bound = 1.1 if function == "exp" and not level.fma else BOUNDS[function]
     assert ulps(found, exact).max() <= bound
+
+
+SCALARS = """
+def {0}_of_scalars(arguments, first, last):
+    block = words(arguments)
+    x, out = floats(block[0]), floats(block[1])
+    for i in range(first, last):
+        out[i] = {0}32(x[i])
+"""
+
+
+@pytest.mark.parametrize("function", BOUNDS)
+@pytest.mark.parametrize("name", HERE)
+def test_scalars(name: str, function: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As exact as vectors, and by loops as fast: LLVM makes vectors of them."""
+    monkeypatch.setenv("GPTRS_ISA", name)
+    monkeypatch.setenv("GPTRS_CACHE_BYTES", "0")
+    level, x86 = isa.ISAS[name], isa.host()[0].startswith("x86_64")
+    x, vectors, exact = both(level, function)
+    kernel = compile_source(SCALARS.format(function), f"{function}_of_scalars")
+    found = run(kernel, x)
+    bound = 1.1 if function == "exp" and not level.fma else BOUNDS[function]
+    assert ulps(found, exact).max() <= bound
+    # One by one, no element shares a vector with another.
+    few = np.concatenate([x[:: x.size // 999], x[-10:]])
+    alone = np.concatenate([run(kernel, few, i, i + 1)[i : i + 1] for i in range(few.size)])
+    same(alone, run(kernel, few))
+    if level.fma or x86:  # a CPU may fuse what the level generic does not ask it to
+        same(found, vectors)
+    if x86:
+        lines = kernel.assembly().split("\n")
+        vector = {"avx512": "%zmm", "avx2": "%ymm", "generic": "%xmm"}[name]
+        multiplies = "vf" if level.fma else "mulps"
+        assert any(line.strip().startswith(multiplies) and vector in line for line in lines)
+        assert not any(f"{function}f" in line for line in lines)
+
+
+def same(a: Floats, b: Floats) -> None:
+    """Bits, but for those of NaN."""
+    np.testing.assert_array_equal(a, b)
+    np.testing.assert_array_equal(np.signbit(a[a == 0]), np.signbit(b[b == 0]))
 
 
 def test_sigmoid_ulps(level: isa.Isa) -> None:

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from gptrs.kernels import isa, matmul, packing
+from gptrs.kernels import isa, matmul_rows, matmul_tiles, packing
 from gptrs.kernels.compile import Kernel, compile_ir
 from gptrs.kernels.emit import KernelText
 from gptrs.kernels.math import ACTIVATIONS, elementwise_kernel
 from gptrs.kernels.matmul import Product
-from gptrs.kernels.packing import WeightType
+from gptrs.kernels.matmul_weights import WeightType
 
 Array = NDArray[Any]
 
@@ -93,15 +93,16 @@ class Result:
     def __init__(self, level: isa.Isa, a: Array, panels: Array, columns: int, **more: Any) -> None:
         self.level, self.a, self.panels, self.columns = level, a, panels, columns
         self.product: Product = more.get("product", Product())
-        self.bias: Array = more.get("bias", np.zeros(0, np.float32))
-        self.residual: Array = more.get("residual", np.zeros((1, 0), np.float32))
+        self.bias: Array | int = more.get("bias", 0)
+        self.residual: Array | int = more.get("residual", 0)
 
     def _run(self, build: Any, a: Array, extent: int, blocks: tuple[int, int], parts: int) -> Array:
         (rows, depth), columns, margin = self.a.shape, self.columns, 3
         held = np.full((rows + 2, columns + 2 * margin), GUARD)
         c = held[1:-1, margin : margin + columns]
         words = [a, self.panels, c, self.bias, self.residual, rows, depth, columns]
-        words += [ld(self.a), ld(c), ld(self.residual), *blocks]
+        ldr = 0 if isinstance(self.residual, int) else ld(self.residual)
+        words += [ld(self.a), ld(c), ldr, *blocks]
         function = kernel(build, self.level, self.product)
         call(function, words, *reversed(even(extent, parts)))
         inside = c.copy()
@@ -111,14 +112,14 @@ class Result:
 
     def tiles(self, blocks: tuple[int, int] | None = None, parts: int = 1) -> Array:
         rows, depth = self.a.shape
-        blocks = blocks or matmul.blocking(self.level, rows, depth)
+        blocks = blocks or matmul_tiles.blocking(self.level, rows, depth)
         packed = pack_rows(self.level, self.a, self.level.tile_rows)
-        extent = matmul.tile_extent(self.level, rows, self.columns, blocks[1])
-        return self._run(matmul.tile_kernel, packed, extent, blocks, parts)
+        extent = matmul_tiles.tile_extent(self.level, rows, self.columns, blocks[1])
+        return self._run(matmul_tiles.tile_kernel, packed, extent, blocks, parts)
 
     def rows(self, parts: int = 1) -> Array:
         extent = packing.panel_count(self.level, self.columns)
-        return self._run(matmul.row_kernel, self.a, extent, (0, 0), parts)
+        return self._run(matmul_rows.row_kernel, self.a, extent, (0, 0), parts)
 
 
 def chain(a: Array, b: Array) -> Array:
@@ -199,29 +200,27 @@ def elementwise(level: isa.Isa, function: str, x: Array) -> Array:
     return y
 
 
-EPILOGUES = [
-    Product(bias=True),
-    Product(residual=True),
-    Product(bias=True, activation="gelu_tanh", residual=True),
-]
-
-
-@pytest.mark.parametrize("product", EPILOGUES, ids=lambda product: product.label)
-def test_what_follows_the_product(level: isa.Isa, product: Product) -> None:
-    depth, columns = 45, level.tile_columns + level.lanes + 1
+@pytest.mark.parametrize("activation", [None, "gelu_tanh"])
+@pytest.mark.parametrize("depth", [0, 45])
+def test_what_follows_the_product(level: isa.Isa, activation: str | None, depth: int) -> None:
+    columns = 2 * level.tile_columns + level.lanes + 1
     panels = pack(level, matrix(depth, columns, 1))
     bias, residual = matrix(1, columns, 3)[0], matrix(30, columns, 4, pad=2)
+    product = Product(activation=activation)
     for rows in (1, 3, 30):
         a = matrix(rows, depth, rows)
-        expected = Result(level, a, panels, columns).rows()
-        expected = expected + bias if product.bias else expected
-        if product.activation is not None:
-            expected = elementwise(level, product.activation, expected)
-        expected = expected + residual[:rows] if product.residual else expected
-        more = {"product": product, "bias": bias, "residual": residual}
-        result = Result(level, a, panels, columns, **more)
-        np.testing.assert_array_equal(bits(result.rows(2)), bits(expected))
-        np.testing.assert_array_equal(bits(result.tiles((20, level.tile_rows), 3)), bits(expected))
+        plain = Result(level, a, panels, columns).rows()
+        for given in ((), ("bias",), ("residual",), ("bias", "residual")):
+            expected = plain + bias if "bias" in given else plain
+            if activation is not None:
+                expected = elementwise(level, activation, expected)
+            expected = expected + residual[:rows] if "residual" in given else expected
+            operands = {"bias": bias, "residual": residual}
+            more = {name: operands[name] for name in given}
+            result = Result(level, a, panels, columns, product=product, **more)
+            found = result.tiles((20, level.tile_rows), 3)
+            np.testing.assert_array_equal(bits(result.rows(2)), bits(expected))
+            np.testing.assert_array_equal(bits(found), bits(expected))
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
@@ -316,13 +315,34 @@ def test_packing_in_parts(level: isa.Isa, by_rows: bool) -> None:
         assert (out[expected.size :] == GUARD).all()
 
 
+def test_packing_nothing(level: isa.Isa) -> None:
+    """Nothing is read or written: both pointers are 0."""
+    for tile in (level.tile_rows, level.tile_columns):
+        packer = kernel(packing.pack_rows_kernel, level, tile)
+        call(packer, (0, 0, 0, 7, 7), (0, 0))
+        call(packer, (0, 0, 2 * tile + 1, 0, 7), (0, 3))
+    packer = kernel(packing.pack_columns_kernel, level)
+    call(packer, (0, 0, 7, 0, 7), (0, 0))
+    call(packer, (0, 0, 0, 2 * level.tile_columns + 1, 7), (0, 3))
+
+
+@pytest.mark.parametrize("step", [0, -1, 3])
+def test_packing_any_leading_dimension(level: isa.Isa, step: int) -> None:
+    """Rows in reverse, far apart, or one row for all."""
+    a = np.random.default_rng(0).standard_normal((70, 21), np.float32)
+    rows = np.broadcast_to(a[0], (70, 21)) if step == 0 else a[::step]
+    found = pack_rows(level, rows, level.tile_columns)
+    np.testing.assert_array_equal(found, packed(rows, level.tile_columns))
+    np.testing.assert_array_equal(pack(level, rows), packed(rows.T, level.tile_columns))
+
+
 def test_blocking() -> None:
     for level in isa.ISAS.values():
         for rows in (1, 100, 3000):
             for depth in (0, 1, 768, 50257):
-                depth_block, row_block = matmul.blocking(level, rows, depth)
+                depth_block, row_block = matmul_tiles.blocking(level, rows, depth)
                 assert depth_block >= 1
                 assert row_block >= level.tile_rows
                 assert row_block % level.tile_rows == 0
-        assert matmul.blocking(level, 512, 768, most_rows=30).row_block <= 30
-        assert 1 <= matmul.row_kernel_limit(level) <= level.tile_rows
+        assert matmul_tiles.blocking(level, 512, 768, most_rows=30).row_block <= 30
+        assert 1 <= matmul_rows.row_kernel_limit(level) <= level.tile_rows

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal, get_args
 
+import ml_dtypes
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -14,6 +15,7 @@ from gptrs.kernels import isa, packing, rows
 from gptrs.kernels.compile import compile_ir
 from gptrs.kernels.driver import Status
 from gptrs.kernels.emit import KernelText
+from gptrs.kernels.matmul_weights import WeightType
 
 Array = NDArray[Any]
 
@@ -22,6 +24,8 @@ HERE = [level.name for level in isa.host_levels()]
 LEVELS = [(name if name in HERE else HERE[0], name) for name in isa.ISAS]
 GUARD = np.float32(-7.25)
 CODE = 77
+INDICES = [np.int32, np.int64]
+KINDS: dict[WeightType, Any] = {"f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16}
 
 
 @pytest.fixture(params=LEVELS, ids=lambda level: f"{level[1]}-on-{level[0]}")
@@ -43,12 +47,12 @@ def call(text: KernelText, words: Sequence[Array | int], *ranges: tuple[int, int
         compile_ir(*text)(block.ctypes.data, first, last)
 
 
-def pack(level: isa.Isa, table: Array) -> Array:
+def pack(level: isa.Isa, table: Array, weights: WeightType = "f32") -> Array:
     """``table`` [V, D] as the panels [⌈V/w⌉, D, w] of a product's weight."""
     count, width = table.shape
     tile = level.tile_columns
-    panels = np.full((packing.panel_count(level, count), width, tile), 9, np.float32)
-    text = packing.pack_rows_kernel(level, tile)
+    panels = np.full((packing.panel_count(level, count), width, tile), 9, table.dtype)
+    text = packing.pack_rows_kernel(level, tile, weights)
     call(text, (table, panels, count, width, width), (0, len(panels)))
     return panels
 
@@ -66,7 +70,7 @@ def take(
     status = Status()
     held = np.full((len(ids) + 2, shape[1] + 5), GUARD)
     result = held[1:-1, : shape[1]]
-    words = [source, ids, result, status.address, CODE, *shape, ld, shape[1] + 5]
+    words = [source, ids, result, status.address, CODE, *shape, ld, shape[1] + 5, ids.itemsize]
     call(text, words, *(ranges or [(0, len(ids))]))
     found = result.copy()
     result[:] = GUARD
@@ -74,41 +78,51 @@ def take(
     return found, status
 
 
-@pytest.mark.parametrize("index", ["i32", "i64"])
-@pytest.mark.parametrize("shape", [(1, 1), (50, 7), (131, 64), (33, 100)])
-def test_take(level: isa.Isa, index: rows.Index, shape: tuple[int, int]) -> None:
-    table = sample(*shape)
-    kind = np.int32 if index == "i32" else np.int64
-    ids = np.random.default_rng(2).integers(0, shape[0], 19).astype(kind)
-    ids[:2] = 0, shape[0] - 1
-    wanted = ptir.embedding(ptir.tensor(table), ptir.tensor(ids)).numpy()
-    found, status = take(rows.take_kernel(level, index), table, shape, ids, ld=shape[1])
-    np.testing.assert_array_equal(found, wanted)
-    assert status.failure() is None
-    wide = np.full((shape[0], shape[1] + 2), np.nan, np.float32)
-    wide[:, : shape[1]] = table
+def check_take(level: isa.Isa, table: Array, ids: Array, weights: WeightType) -> None:
+    """Both kernels against ``table``, in parts and in any order."""
+    (count, width), wanted = table.shape, table[ids].astype(np.float32)
     parts = [(7, 19), (0, 3), (3, 3), (3, 7)]
-    text = rows.take_kernel(level, index)
-    found, _ = take(text, wide, shape, ids, ld=shape[1] + 2, ranges=parts)
-    np.testing.assert_array_equal(found, wanted)
-    text = rows.take_panels_kernel(level, index)
-    found, status = take(text, pack(level, table), shape, ids, ranges=parts)
-    np.testing.assert_array_equal(found, wanted)
-    assert status.failure() is None
+    wide = np.full((count, width + 2), np.nan, table.dtype)
+    wide[:, :width] = table
+    plain, packed = rows.take_kernel(level, weights), rows.take_panels_kernel(level, weights)
+    for found, status in (
+        take(plain, table, table.shape, ids, ld=width),
+        take(plain, wide, table.shape, ids, ld=width + 2, ranges=parts),
+        take(packed, pack(level, table, weights), table.shape, ids, ranges=parts),
+    ):
+        np.testing.assert_array_equal(found.view(np.int32), wanted.view(np.int32))
+        assert status.failure() is None
 
 
-@pytest.mark.parametrize("index", ["i32", "i64"])
+@pytest.mark.parametrize("weights", get_args(WeightType))
+@pytest.mark.parametrize("shape", [(1, 1), (50, 7), (131, 64), (33, 100)])
+def test_take(level: isa.Isa, weights: WeightType, shape: tuple[int, int]) -> None:
+    table = sample(*shape).astype(KINDS[weights])
+    for index in INDICES:
+        ids = np.random.default_rng(2).integers(0, shape[0], 19).astype(index)
+        ids[:2] = 0, shape[0] - 1
+        check_take(level, table, ids, weights)
+
+
+@pytest.mark.parametrize("weights", ["f16", "bf16"])
+def test_take_the_ends_of_a_format(level: isa.Isa, weights: WeightType) -> None:
+    """Zeros, subnormal and large numbers and infinities, in whole vectors and after them."""
+    ends = [0.0, -0.0, 6e-8, -5e-7, 6.1e-5, 65504, np.inf, -np.inf, 1, -3.5, 1e-7]
+    table = np.resize(np.array(ends, np.float32), (5, 23)).astype(KINDS[weights])
+    check_take(level, table, np.arange(19) % 5, weights)
+
+
+@pytest.mark.parametrize("index", INDICES)
 @pytest.mark.parametrize("packed", [False, True])
-def test_an_index_out_of_range(level: isa.Isa, index: rows.Index, packed: bool) -> None:
+def test_an_index_out_of_range(level: isa.Isa, index: type[np.signedinteger], packed: bool) -> None:
     shape = (20, 9)
     table = sample(*shape)
     build = rows.take_panels_kernel if packed else rows.take_kernel
     source = pack(level, table) if packed else table
-    kind = np.int32 if index == "i32" else np.int64
-    limits = np.iinfo(kind)
+    limits = np.iinfo(index)
     for wrong in (-1, 20, 31, limits.min, limits.max, limits.max - 19):
-        ids = np.array([3, 19, wrong, 0, wrong], kind)
-        found, status = take(build(level, index), source, shape, ids, ld=9)
+        ids = np.array([3, 19, wrong, 0, wrong], index)
+        found, status = take(build(level), source, shape, ids, ld=9)
         failure = status.failure()
         assert failure is not None
         assert (failure.code, failure.index) == (CODE, 2), "the first of this range"
@@ -138,37 +152,56 @@ def update(
     source: Array,
     destination: Array,
     start: Sequence[int],
-    dynamic: Sequence[int],
-    index: rows.Index = "i32",
+    pointed: dict[int, Any] | None = None,
 ) -> None:
-    kind = np.int32 if index == "i32" else np.int64
-    held = np.array(start, kind)
-    starts = [
-        held.ctypes.data + axis * held.itemsize if axis in dynamic else at
-        for axis, at in enumerate(start)
-    ]
-    words: list[Array | int] = [source, destination, *starts, *source.shape, *destination.shape]
+    """Copy, with the start of the axes in ``pointed`` in memory, as an integer of that type."""
+    held = {axis: np.array(start[axis], kind) for axis, kind in (pointed or {}).items()}
+    starts = [held.get(axis, at) for axis, at in enumerate(start)]
+    sizes = [held[axis].itemsize if axis in held else 0 for axis in range(4)]
+    words = [source, destination, *starts, *sizes, *source.shape, *destination.shape]
     for a in (source, destination):
-        assert a.strides[3] == 4
-        words += [s // 4 for s in a.strides[:3]]
+        assert a.strides[3] == a.itemsize
+        words += [s // a.itemsize for s in a.strides[:3]]
     extent = rows.update_extent(source.shape)
     cut = extent // 3
-    call(rows.update_kernel(level, dynamic, index), words, (cut, extent), (0, cut), (cut, cut))
+    text = rows.update_kernel(level, WIDTHS[source.itemsize])
+    call(text, words, (cut, extent), (0, cut), (cut, cut))
+
+
+WIDTHS: dict[int, Literal[1, 2, 4, 8]] = {1: 1, 2: 2, 4: 4, 8: 8}
+POINTED: list[dict[int, Any]] = [
+    {},
+    {2: np.int32},
+    {2: np.int64},
+    {0: np.int64, 1: np.int32, 2: np.int32, 3: np.int64},
+]
 
 
 @pytest.mark.parametrize(("size", "extent"), BLOCKS)
-@pytest.mark.parametrize("dynamic", [(), (2,), (0, 1, 2, 3)], ids=str)
+@pytest.mark.parametrize("pointed", POINTED)
 def test_update(
-    level: isa.Isa, size: tuple[int, ...], extent: tuple[int, ...], dynamic: tuple[int, ...]
+    level: isa.Isa, size: tuple[int, ...], extent: tuple[int, ...], pointed: dict[int, Any]
 ) -> None:
     source, before = sample(*size), sample(*extent) + 10
     for start in [(0, 0, 0, 0), (1, 0, 2, 3), (-5, 99, 2**31 - 1, -(2**31)), (0, 3, 6, 6)]:
         given = ptir.tensor(before), ptir.tensor(source)
         wanted = ptir.dynamic_update_slice(*given, start).numpy()
-        for index in ("i32", "i64"):
-            found = before.copy()
-            update(level, source, found, start, dynamic, index)
-            np.testing.assert_array_equal(found, wanted)
+        found = before.copy()
+        update(level, source, found, start, pointed)
+        np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.uint16, np.uint32, np.uint64])
+def test_update_copies_bits(level: isa.Isa, kind: type[np.unsignedinteger]) -> None:
+    """Every pattern of bits of every width, and nothing around the block."""
+    rng, limit = np.random.default_rng(0), np.iinfo(kind).max
+    for length in (1, 15, 64, 147):
+        source = rng.integers(0, limit, (1, 2, 3, length), kind, endpoint=True)
+        found = np.full((2, 4, 5, length + 2), 77, kind)
+        wanted = found.copy()
+        wanted[1:, 1:3, 2:, 1:-1] = source
+        update(level, source, found, (1, 1, 2, 1), {2: np.int64})
+        np.testing.assert_array_equal(found, wanted)
 
 
 def test_update_with_strides(level: isa.Isa) -> None:
@@ -176,7 +209,7 @@ def test_update_with_strides(level: isa.Isa) -> None:
     tokens = sample(2, 4, 3, 5, 9)
     source = tokens[:, :, 1].transpose(0, 2, 1, 3)
     held = np.full((2, 5, 7, 12), GUARD)
-    update(level, source, held[..., 1:10], (0, 0, 2, 0), (2,))
+    update(level, source, held[..., 1:10], (0, 0, 2, 0), {2: np.int32})
     np.testing.assert_array_equal(held[:, :, 2:6, 1:10], source)
     held[:, :, 2:6, 1:10] = GUARD
     assert (held == GUARD).all()
@@ -186,5 +219,5 @@ def test_update_far_starts(level: isa.Isa) -> None:
     source, before = sample(1, 2, 3, 4), sample(1, 2, 8, 4)
     for at, place in [(2**63 - 1, 5), (-(2**63), 0)]:
         found = before.copy()
-        update(level, source, found, (0, 0, at, 0), (2,), "i64")
+        update(level, source, found, (0, 0, at, 0), {2: np.int64})
         np.testing.assert_array_equal(found[:, :, place : place + 3], source)

@@ -165,7 +165,8 @@ class Apply:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Reduce:
-    """The body's elements along its last axes, of these extents, combined in ascending order."""
+    """The body's elements along its last axes, of these extents, combined in an order that depends
+    on nothing but the extents."""
 
     op: str
     dtype: DType

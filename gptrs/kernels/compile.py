@@ -21,6 +21,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
+from gptrs import events
 from gptrs.errors import ArgumentError
 from gptrs.kernels import isa, native
 from gptrs.kernels.cache import open_cache
@@ -82,6 +83,19 @@ class Library:
     """Whether it came from disk."""
     seconds: float
     """How long it took to load or to compile."""
+
+
+@dataclass(frozen=True)
+class KernelReady:
+    """Event: functions were loaded from disk (``cached``) or compiled in ``seconds``.
+
+    ``kernel``: they are kernels, and no part of a driver.
+    """
+
+    names: tuple[str, ...]
+    cached: bool
+    seconds: float
+    kernel: bool
 
 
 @dataclass(frozen=True)
@@ -180,7 +194,9 @@ def _obtain(code: Code, target: isa.Target, key: str) -> Library:
         if store is not None:
             # Numba is imported by now: kept for those who will find the version that was used.
             store.store(cache_key(code, target), data)
-    return Library(code, target, key, addresses, cached, time.perf_counter() - start)
+    library = Library(code, target, key, addresses, cached, time.perf_counter() - start)
+    events.emit(KernelReady(code.names, cached, library.seconds, code.kernel))
+    return library
 
 
 def _load(code: Code, data: bytes) -> dict[str, int]:
@@ -204,7 +220,7 @@ def _digest_of(target: isa.Target, calls: frozenset[str]) -> hashlib.blake2b:
     _add(digest, target.triple, target.cpu, target.features, native.version())
     _add(digest, str(native.OPTIMISATION), *native.FAST_MATH, *sorted(calls))
     # How kernels are compiled is code too: no version number to forget.
-    for file in ("compile.py", "native.py", "source.py"):
+    for file in ("compile.py", "native.py", "source.py", "math.py", "reduce.py", "emit.py"):
         _add(digest, _text(Path(__file__).with_name(file)))
     return digest
 

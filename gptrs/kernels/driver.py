@@ -69,7 +69,8 @@ class StepTable:
                     f"step {i}: expected a kernel, an extent of at least 0 and 1 to {MAX_CHUNKS}"
                     f" chunks, got {step}"
                 )
-        self.words: NDArray[np.int64] = np.array(rows, np.int64).reshape(len(rows), 4)
+        flat = [word for step in rows for word in step]  # nested, NumPy takes ten times as long
+        self.words: NDArray[np.int64] = np.array(flat, np.int64).reshape(len(rows), 4)
         self.address: int = self.words.ctypes.data
         self.count: int = len(rows)
 

@@ -43,9 +43,10 @@ def i32(value: int) -> Any:
     return ir.Constant(I32, value)
 
 
-def like(vector: Any, value: float) -> Any:
-    """The constant vector of the type of ``vector`` whose elements are all ``value``."""
-    return ir.Constant(vector.type, [value] * vector.type.count)
+def like(x: Any, value: float) -> Any:
+    """The constant of the type of ``x``; the elements of a vector are all ``value``."""
+    kind = x.type
+    return ir.Constant(kind, [value] * kind.count if isinstance(kind, ir.VectorType) else value)
 
 
 @dataclass
@@ -59,7 +60,55 @@ class Loop:
     values: list[Any]
 
 
-class Function(ir.IRBuilder):
+class Builder(ir.IRBuilder):
+    """A builder with words for loops and for arithmetic, on vectors and on scalars alike."""
+
+    def at(self, pointer: Any, index: Any, element: Any = F32) -> Any:
+        """The address of element ``index``."""
+        return self.gep(pointer, [index], source_etype=element)
+
+    @contextmanager
+    def loop(self, first: Any, last: Any, step: Any = None, carried: Any = ()) -> Generator[Loop]:
+        """``for index in range(first, last, step)``, what is ``carried`` in registers."""
+        before = self.block
+        head, body, end = (self.append_basic_block(name) for name in ("head", "body", "end"))
+        self.branch(head)
+        self.position_at_end(head)
+        index, *values = phis = [self.phi(value.type) for value in (first, *carried)]
+        for phi, value in zip(phis, (first, *carried), strict=True):
+            phi.add_incoming(value, before)
+        self.cbranch(self.icmp_signed("<", index, last), body, end)
+        self.position_at_end(body)
+        loop = Loop(index, list(values))
+        yield loop
+        following = self.add(index, i64(1) if step is None else step)
+        for phi, value in zip(phis, (following, *loop.values), strict=True):
+            phi.add_incoming(value, self.block)
+        self.branch(head)
+        self.position_at_end(end)
+        loop.values = list(values)
+
+    def multiply_add(self, a: Any, b: Any, c: Any) -> Any:
+        """a·b + c, rounded once where the CPU has such an instruction, else twice."""
+        return self._call_on("fmuladd", a, b, c)
+
+    def magnitude(self, x: Any) -> Any:
+        """|x|."""
+        return self._call_on("fabs", x)
+
+    def _call_on(self, name: str, *operands: Any) -> Any:
+        """LLVM's function of that name for operands of one type, which the result has too."""
+        kind = operands[0].type
+        function = self._intrinsic(f"{name}.{_suffix(kind)}", kind, *(x.type for x in operands))
+        return self.call(function, operands)
+
+    def _intrinsic(self, name: str, result: Any, *parameters: Any) -> Any:
+        name = f"llvm.{name}"
+        found = self.module.globals.get(name)
+        return found or ir.Function(self.module, ir.FunctionType(result, parameters), name)
+
+
+class Function(Builder):
     """A builder that writes a new function, for the vector level ``isa``.
 
     Indices and strides count elements; nothing is assumed of an address beyond an element's
@@ -93,10 +142,6 @@ class Function(ir.IRBuilder):
             kind = POINTER if i < len(pointers) else I64
             found[name] = self.load(self.at(block, i64(i), I64), align=8, typ=kind)
         return found
-
-    def at(self, pointer: Any, index: Any, element: Any = F32) -> Any:
-        """The address of element ``index``."""
-        return self.gep(pointer, [index], source_etype=element)
 
     def read(self, pointer: Any, kind: Any = None, mask: Any = None) -> Any:
         """The vector (of f32, unless ``kind`` says else) or scalar at ``pointer``.
@@ -142,14 +187,7 @@ class Function(ir.IRBuilder):
 
     def multiply_add(self, a: Any, b: Any, c: Any) -> Any:
         """a·b + c, rounded once where the level has such an instruction, else twice."""
-        if not self.isa.fma:
-            return self.fadd(self.fmul(a, b), c)
-        kind = a.type
-        return self.call(self._intrinsic(f"fma.{_suffix(kind)}", kind, kind, kind, kind), [a, b, c])
-
-    def magnitude(self, x: Any) -> Any:
-        """|x| of a float vector."""
-        return self.call(self._intrinsic(f"fabs.{_suffix(x.type)}", x.type, x.type), [x])
+        return self._call_on("fma", a, b, c) if self.isa.fma else self.fadd(self.fmul(a, b), c)
 
     def least(self, a: Any, b: Any) -> Any:
         """The lesser of two signed words."""
@@ -181,27 +219,6 @@ class Function(ir.IRBuilder):
             size *= 2
         return result
 
-    @contextmanager
-    def loop(self, first: Any, last: Any, step: Any = None, carried: Any = ()) -> Generator[Loop]:
-        """``for index in range(first, last, step)``, what is ``carried`` in registers."""
-        before = self.block
-        head, body, end = (self.append_basic_block(name) for name in ("head", "body", "end"))
-        self.branch(head)
-        self.position_at_end(head)
-        index, *values = phis = [self.phi(value.type) for value in (first, *carried)]
-        for phi, value in zip(phis, (first, *carried), strict=True):
-            phi.add_incoming(value, before)
-        self.cbranch(self.icmp_signed("<", index, last), body, end)
-        self.position_at_end(body)
-        loop = Loop(index, list(values))
-        yield loop
-        following = self.add(index, i64(1) if step is None else step)
-        for phi, value in zip(phis, (following, *loop.values), strict=True):
-            phi.add_incoming(value, self.block)
-        self.branch(head)
-        self.position_at_end(end)
-        loop.values = list(values)
-
     def pieces(self, rows: Any, columns: Any) -> Iterator[tuple[Any, Any, Any]]:
         """A walk over ``rows`` x ``columns`` in vectors: ``for row, column, mask in pieces(...)``.
 
@@ -228,11 +245,6 @@ class Function(ir.IRBuilder):
             self.branch(end)
         self.position_at_end(end)
 
-    def _intrinsic(self, name: str, result: Any, *parameters: Any) -> Any:
-        name = f"llvm.{name}"
-        found = self.module.globals.get(name)
-        return found or ir.Function(self.module, ir.FunctionType(result, parameters), name)
-
 
 def _element_bytes(kind: Any) -> int:
     return _BYTES[str(kind.element if isinstance(kind, ir.VectorType) else kind)]
@@ -242,5 +254,7 @@ _BYTES = {"float": 4, "half": 2, "i16": 2, "i32": 4, "i64": 8, "ptr": 8}
 
 
 def _suffix(kind: Any) -> str:
-    """How LLVM writes a vector type in the name of an intrinsic."""
-    return f"v{kind.count}{ {'float': 'f32', 'half': 'f16'}.get(str(kind.element), kind.element) }"
+    """How LLVM writes a type in the name of an intrinsic."""
+    if isinstance(kind, ir.VectorType):
+        return f"v{kind.count}{_suffix(kind.element)}"
+    return {"float": "f32", "half": "f16"}.get(str(kind), str(kind))

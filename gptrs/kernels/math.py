@@ -1,7 +1,8 @@
-"""exp, log, tanh, erf and the activations made of them, on vectors of f32.
+"""exp, log, tanh, erf and the activations made of them, on vectors of f32 and on scalars.
 
-Every function takes the builder and a vector and gives the vector of results. All are free of
-branches and of tables, and pass NaN on. The bounds are those that tests check, in units in the last
+Every function takes the builder and a vector and gives the vector of results; or a scalar and its
+result, by the same operations. All are free of branches and of tables, so that LLVM can vectorise a
+loop over scalars, and pass NaN on. The bounds are those that tests check, in units in the last
 place (ulp) against float64, on levels with a fused multiply-add and on those without:
 
 | function | bound |
@@ -31,7 +32,7 @@ from typing import Any
 from llvmlite import ir
 
 from gptrs.errors import ArgumentError
-from gptrs.kernels.emit import I32, Function, KernelText, like
+from gptrs.kernels.emit import F32, I32, Builder, Function, KernelText, like
 from gptrs.kernels.isa import Isa
 
 # ln 2 in two parts: the first has 16 bits, so that its product with an exponent is exact.
@@ -62,7 +63,7 @@ _LOG_ERFC = (
 _SIGN, _ONE_EXPONENT = -(1 << 31), 127
 
 
-def _polynomial(f: Function, x: Any, coefficients: Sequence[float]) -> Any:
+def _polynomial(f: Builder, x: Any, coefficients: Sequence[float]) -> Any:
     """Σ cᵢ·xⁱ by Horner's scheme."""
     result = like(x, coefficients[-1])
     for coefficient in reversed(coefficients[:-1]):
@@ -70,24 +71,25 @@ def _polynomial(f: Function, x: Any, coefficients: Sequence[float]) -> Any:
     return result
 
 
-def _bits(f: Function, x: Any) -> Any:
-    return f.bitcast(x, ir.VectorType(I32, x.type.count))
+def _bits(f: Builder, x: Any) -> Any:
+    vector = isinstance(x.type, ir.VectorType)
+    return f.bitcast(x, ir.VectorType(I32, x.type.count) if vector else I32)
 
 
-def _power_of_two(f: Function, n: Any, kind: Any) -> Any:
+def _power_of_two(f: Builder, n: Any, kind: Any) -> Any:
     """2ⁿ for integers −126 ≤ n ≤ 127."""
     biased = f.add(n, like(n, _ONE_EXPONENT))
     return f.bitcast(f.shl(biased, like(n, 23)), kind)
 
 
-def _with_sign_of(f: Function, value: Any, x: Any) -> Any:
+def _with_sign_of(f: Builder, value: Any, x: Any) -> Any:
     """``value``, which is not negative, with the sign of x (of −0 too)."""
     bits = _bits(f, x)
     sign = f.and_(bits, like(bits, _SIGN))
     return f.bitcast(f.or_(_bits(f, value), sign), x.type)
 
 
-def exp(f: Function, x: Any) -> Any:
+def exp(f: Builder, x: Any) -> Any:
     """eˣ = 2ⁿ·eʳ with n = ⌊x / ln 2⌉ and r = x − n·ln 2."""
     # Beyond, the result is inf or 0. NaN compares false and stays.
     high, low = like(x, 89.0), like(x, -104.0)
@@ -107,7 +109,7 @@ def exp(f: Function, x: Any) -> Any:
     return f.fmul(result, _power_of_two(f, f.sub(n, half), x.type))
 
 
-def log(f: Function, x: Any) -> Any:
+def log(f: Builder, x: Any) -> Any:
     """log x = e·ln 2 + log m with x = 2ᵉ·m and √½ ≤ m < √2; −inf at 0, NaN below."""
     tiny = f.fcmp_ordered("<", x, like(x, 2.0**-126))
     bits = _bits(f, f.select(tiny, f.fmul(x, like(x, 2.0**23)), x))
@@ -127,7 +129,7 @@ def log(f: Function, x: Any) -> Any:
     return f.select(f.fcmp_unordered("<", x, like(x, 0.0)), like(x, math.nan), result)
 
 
-def tanh(f: Function, x: Any) -> Any:
+def tanh(f: Builder, x: Any) -> Any:
     """tanh x: a polynomial up to |x| = 0.625, then 1 − 2 / (exp 2|x| + 1)."""
     size = f.magnitude(x)
     square = f.fmul(x, x)
@@ -138,7 +140,7 @@ def tanh(f: Function, x: Any) -> Any:
     return _with_sign_of(f, f.select(f.fcmp_ordered("<", size, like(x, 0.625)), near, far), x)
 
 
-def erf(f: Function, x: Any) -> Any:
+def erf(f: Builder, x: Any) -> Any:
     """erf x: a polynomial up to |x| = 1, then 1 − exp(log erfc |x|)."""
     size = f.magnitude(x)
     near = f.multiply_add(size, _polynomial(f, f.fmul(x, x), _ERF), size)
@@ -150,45 +152,45 @@ def erf(f: Function, x: Any) -> Any:
     return _with_sign_of(f, f.select(f.fcmp_ordered("<", size, like(x, 1.0)), near, far), x)
 
 
-def _over_one_plus_exp(f: Function, x: Any, exponent: Any) -> Any:
+def _over_one_plus_exp(f: Builder, x: Any, exponent: Any) -> Any:
     return f.fdiv(x, f.fadd(exp(f, exponent), like(x, 1.0)))
 
 
-def sigmoid(f: Function, x: Any) -> Any:
+def sigmoid(f: Builder, x: Any) -> Any:
     """1 / (1 + exp(−x))."""
     return _over_one_plus_exp(f, like(x, 1.0), f.fneg(x))
 
 
-def silu(f: Function, x: Any) -> Any:
+def silu(f: Builder, x: Any) -> Any:
     """x·sigmoid(x)."""
     return _over_one_plus_exp(f, x, f.fneg(x))
 
 
-def gelu(f: Function, x: Any) -> Any:
+def gelu(f: Builder, x: Any) -> Any:
     """½·x·(1 + erf(x / √2)) (Hendrycks and Gimpel 2016)."""
     half = f.fmul(x, like(x, 0.5))
     return f.multiply_add(half, erf(f, f.fmul(x, like(x, math.sqrt(0.5)))), half)
 
 
-def gelu_tanh(f: Function, x: Any) -> Any:
+def gelu_tanh(f: Builder, x: Any) -> Any:
     """½·x·(1 + tanh u) = x·sigmoid(2u) with u = √(2/π)·(x + 0.044715·x³)."""
     scale = -2.0 * math.sqrt(2.0 / math.pi)
     inner = f.multiply_add(f.fmul(x, x), like(x, 0.044715 * scale), like(x, scale))
     return _over_one_plus_exp(f, x, f.fmul(x, inner))
 
 
-def gelu_quick(f: Function, x: Any) -> Any:
+def gelu_quick(f: Builder, x: Any) -> Any:
     """x·sigmoid(1.702·x)."""
     return _over_one_plus_exp(f, x, f.fmul(x, like(x, -1.702)))
 
 
-def relu(f: Function, x: Any) -> Any:
+def relu(f: Builder, x: Any) -> Any:
     """max(x, 0)."""
     zero = like(x, 0.0)
     return f.select(f.fcmp_ordered("<", x, zero), zero, x)
 
 
-ACTIVATIONS: dict[str, Callable[[Function, Any], Any]] = {
+ACTIVATIONS: dict[str, Callable[[Builder, Any], Any]] = {
     "sigmoid": sigmoid,
     "silu": silu,
     "gelu": gelu,
@@ -199,12 +201,28 @@ ACTIVATIONS: dict[str, Callable[[Function, Any], Any]] = {
 }
 """What a matrix product can apply to its result."""
 
-FUNCTIONS: dict[str, Callable[[Function, Any], Any]] = {
+FUNCTIONS: dict[str, Callable[[Builder, Any], Any]] = {
     **ACTIVATIONS,
     "exp": exp,
     "log": log,
     "erf": erf,
 }
+
+
+def scalar_function(module: Any, function: str) -> Any:
+    """One of `FUNCTIONS` as an LLVM function from f32 to f32, in ``module``; always inlined.
+
+    It is written at the first request. Its text is the same for all vector levels.
+    """
+    name = f"scalar.{function}"  # no kernel is called so
+    if (found := module.globals.get(name)) is not None:
+        return found
+    made = ir.Function(module, ir.FunctionType(F32, [F32]), name)
+    made.linkage = "internal"
+    made.attributes.add("alwaysinline")
+    f = Builder(made.append_basic_block("entry"))
+    f.ret(FUNCTIONS[function](f, made.args[0]))
+    return made
 
 
 def elementwise_kernel(isa: Isa, function: str) -> KernelText:

@@ -7,19 +7,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any
 
 from llvmlite import ir
 
-from gptrs.kernels.emit import F32, I16, Function, KernelText, i64
+from gptrs.kernels.emit import Function, KernelText, i64
 from gptrs.kernels.isa import Isa
-
-WeightType = Literal["f32", "f16", "bf16"]
-
-
-def element_type(weights: WeightType) -> Any:
-    """The LLVM type that weights are stored in: 16-bit ones as their bits."""
-    return F32 if weights == "f32" else I16
+from gptrs.kernels.matmul_weights import WeightType, element_type
 
 
 def panel_count(isa: Isa, columns: int) -> int:

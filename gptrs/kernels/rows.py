@@ -8,31 +8,33 @@ put into a larger array at a place that is known at run time.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, Literal
 
 from llvmlite import ir
 
 from gptrs.kernels.driver import emit_failure
-from gptrs.kernels.emit import F32, I32, I64, Function, KernelText, i64
+from gptrs.kernels.emit import I8, I32, I64, POINTER, Function, KernelText, i64
 from gptrs.kernels.isa import Isa
+from gptrs.kernels.matmul_weights import WeightType, element_type, read_weights
 
-Index = Literal["i32", "i64"]
-
-TAKE_WORDS = ("table", "indices", "result", "status", "code", "rows", "width", "ld", "result_row")
+_TAKE_POINTERS = ("table", "indices", "result")
+_TAKE_SIZES = ("status", "code", "rows", "width", "ld", "result_row", "index_bytes")
+TAKE_WORDS = _TAKE_POINTERS + _TAKE_SIZES
 """The argument words of `take_kernel` and `take_panels_kernel`, in order.
 
 ``table`` is [rows, width] with distance ``ld`` of rows, or the panels [⌈rows/w⌉, width, w] of a
-weight [rows, width] (``ld`` is not read); ``indices`` are integers without gaps; rows of the result
-have the distance ``result_row``. ``status`` is the address of a `gptrs.kernels.driver.Status`: for
-an index that is not from 0 to rows − 1, ``code`` and the place of the index are stored, nothing is
-read and the row stays as it is. All distances count elements. The result overlaps no operand.
+weight [rows, width] (``ld`` is not read); ``indices`` are signed integers of ``index_bytes``, 4 or
+8, without gaps; rows of the result have the distance ``result_row``. ``status`` is the address of a
+`gptrs.kernels.driver.Status`: for an index that is not from 0 to rows − 1, ``code`` and the place
+of the index are stored, nothing is read and the row stays as it is. All distances count elements.
+The result overlaps no operand.
 """
 
 _AXES = 4
 UPDATE_WORDS = (
     *("source", "destination"),
     *(f"start{axis}" for axis in range(_AXES)),
+    *(f"start_bytes{axis}" for axis in range(_AXES)),
     *(f"size{axis}" for axis in range(_AXES)),
     *(f"extent{axis}" for axis in range(_AXES)),
     *(f"source_stride{axis}" for axis in range(_AXES - 1)),
@@ -40,68 +42,82 @@ UPDATE_WORDS = (
 )
 """The argument words of `update_kernel`, in order.
 
-``start`` has a word for each axis: the address of an integer for the axes in ``dynamic``, for
-others the integer itself. ``size`` is the shape of the source, ``extent`` that of the destination,
-at least as large along each axis. Strides count elements; the last axis has none, its elements are
+``start`` is an integer if ``start_bytes`` of its axis is 0, else the address of a signed integer of
+so many bytes, 4 or 8. ``size`` is the shape of the source, ``extent`` that of the destination, at
+least as large along each axis. Strides count elements; the last axis has none, its elements are
 contiguous. Source and destination do not overlap.
 """
 
 
-def _integer(f: Function, index: Index, pointer: Any, place: Any) -> Any:
-    kind = I32 if index == "i32" else I64
-    value = f.read(f.at(pointer, place, kind), kind)
-    return value if kind is I64 else f.sext(value, I64)
+def _integer(f: Function, place: Any, size: Any) -> Any:
+    """The signed integer of ``size`` bytes, 4 or 8, at ``place``."""
+    with f.if_else(f.icmp_signed("==", size, i64(4))) as (narrow, wide):
+        with narrow:
+            extended, after_narrow = f.sext(f.read(place, I32), I64), f.block
+        with wide:
+            whole, after_wide = f.read(place, I64), f.block
+    result = f.phi(I64)
+    result.add_incoming(extended, after_narrow)
+    result.add_incoming(whole, after_wide)
+    return result
 
 
-def _copy(f: Function, source: Any, target: Any, count: Any) -> None:
-    """Copy ``count`` f32."""
+def _copy(f: Function, weights: WeightType, source: Any, target: Any, count: Any) -> None:
+    """Copy ``count`` numbers, widened to f32."""
     lanes = i64(f.isa.lanes)
     full = f.sub(count, f.urem(count, lanes))
-    with f.loop(i64(0), full, lanes) as loop:
-        f.write(f.read(f.at(source, loop.index)), f.at(target, loop.index))
-    with f.loop(full, count) as loop:
-        f.write(f.read(f.at(source, loop.index), F32), f.at(target, loop.index))
+    with f.loop(i64(0), full, lanes) as k:
+        f.write(read_weights(f, weights, source, k.index), f.at(target, k.index))
+    with f.loop(full, count) as k:
+        f.write(read_weights(f, weights, source, k.index, 1), f.at(target, k.index))
 
 
-def _take_kernel(isa: Isa, name: str, index: Index, panels: bool) -> KernelText:
+def _copy_column(
+    f: Function, weights: WeightType, panels: Any, row: Any, target: Any, width: Any
+) -> None:
+    """A row of the weight, which is a column of a panel: one element of every ``tile_columns``."""
+    columns = i64(f.isa.tile_columns)
+    inside = f.urem(row, columns)
+    source = f.add(f.mul(f.sub(row, inside), width), inside)
+    with f.loop(i64(0), width) as k:
+        place = f.add(source, f.mul(k.index, columns))
+        f.write(read_weights(f, weights, panels, place, 1), f.at(target, k.index))
+
+
+def _take_kernel(isa: Isa, name: str, weights: WeightType, panels: bool) -> KernelText:
     module = ir.Module(f"{name} {isa.name}")
     f = Function.kernel(module, isa, name)
     address, first, last = f.arguments
-    w = f.words(address, TAKE_WORDS[:3], TAKE_WORDS[3:])
+    w = f.words(address, _TAKE_POINTERS, _TAKE_SIZES)
     with f.loop(first, last) as loop:
-        row = _integer(f, index, w["indices"], loop.index)
+        place = f.at(w["indices"], f.mul(loop.index, w["index_bytes"]), I8)
+        row = _integer(f, place, w["index_bytes"])
         target = f.at(w["result"], f.mul(loop.index, w["result_row"]))
         # One unsigned comparison: a negative index is a huge one.
         with f.if_else(f.icmp_unsigned("<", row, w["rows"]), likely=True) as (inside, outside):
             with inside:
                 if panels:
-                    _copy_column(f, w["table"], row, w["width"], target)
+                    _copy_column(f, weights, w["table"], row, target, w["width"])
                 else:
-                    _copy(f, f.at(w["table"], f.mul(row, w["ld"])), target, w["width"])
+                    source = f.at(w["table"], f.mul(row, w["ld"]), element_type(weights))
+                    _copy(f, weights, source, target, w["width"])
             with outside:
                 emit_failure(f, w["status"], w["code"], loop.index)
     f.ret_void()
     return KernelText(str(module), name)
 
 
-def _copy_column(f: Function, panels: Any, row: Any, width: Any, target: Any) -> None:
-    """A row of the weight, which is a column of a panel: one element of every ``tile_columns``."""
-    columns = i64(f.isa.tile_columns)
-    inside = f.urem(row, columns)
-    source = f.at(panels, f.add(f.mul(f.sub(row, inside), width), inside))
-    with f.loop(i64(0), width) as k:
-        value = f.read(f.at(source, f.mul(k.index, columns)), F32)
-        f.write(value, f.at(target, k.index))
+def take_kernel(isa: Isa, weights: WeightType = "f32") -> KernelText:
+    """result[i] = table[indices[i]], from a table of ``weights`` to f32.
+
+    Words: `TAKE_WORDS`; extent: the number of indices.
+    """
+    return _take_kernel(isa, f"take_{weights}", weights, panels=False)
 
 
-def take_kernel(isa: Isa, index: Index = "i32") -> KernelText:
-    """result[i] = table[indices[i]] in f32. Words: `TAKE_WORDS`; extent: the number of indices."""
-    return _take_kernel(isa, f"take_{index}", index, panels=False)
-
-
-def take_panels_kernel(isa: Isa, index: Index = "i32") -> KernelText:
+def take_panels_kernel(isa: Isa, weights: WeightType = "f32") -> KernelText:
     """`take_kernel` of a weight that is packed for the product (`gptrs.kernels.matmul`)."""
-    return _take_kernel(isa, f"take_panels_{index}", index, panels=True)
+    return _take_kernel(isa, f"take_panels_{weights}", weights, panels=True)
 
 
 def update_extent(size: tuple[int, int, int, int]) -> int:
@@ -109,24 +125,18 @@ def update_extent(size: tuple[int, int, int, int]) -> int:
     return size[0] * size[1] * size[2]
 
 
-def update_kernel(isa: Isa, dynamic: Iterable[int] = (), index: Index = "i32") -> KernelText:
-    """destination[start:start + size] = source, in 4 axes of f32. Words: `UPDATE_WORDS`.
+def update_kernel(isa: Isa, size: Literal[1, 2, 4, 8] = 4) -> KernelText:
+    """destination[start:start + size] = source, in 4 axes of elements of ``size`` bytes.
 
-    The start is moved so that the source lies in the destination; the extent is `update_extent`.
+    The start is moved so that the source lies in the destination. Words: `UPDATE_WORDS`; extent:
+    `update_extent`.
     """
-    pointed = sorted(set(dynamic))
-    name = "_".join(["update", index, *map(str, pointed)])
+    name = f"update{size}"
     module = ir.Module(f"{name} {isa.name}")
     f = Function.kernel(module, isa, name)
     address, first, last = f.arguments
     w = f.words(address, UPDATE_WORDS[:2], UPDATE_WORDS[2:])
-    starts: list[Any] = []
-    for axis in range(_AXES):
-        start = w[f"start{axis}"]
-        if axis in pointed:
-            start = _integer(f, index, f.inttoptr(start, w["source"].type), i64(0))
-        start = f.least(start, f.sub(w[f"extent{axis}"], w[f"size{axis}"]))
-        starts.append(f.select(f.icmp_signed(">", start, i64(0)), start, i64(0)))
+    starts = [_start(f, w, axis) for axis in range(_AXES)]
     with f.loop(first, last) as row:
         places, rest = [], row.index
         for axis in reversed(range(_AXES - 1)):
@@ -137,6 +147,33 @@ def update_kernel(isa: Isa, dynamic: Iterable[int] = (), index: Index = "i32") -
             source = f.add(source, f.mul(place, w[f"source_stride{axis}"]))
             place = f.add(place, starts[axis])
             target = f.add(target, f.mul(place, w[f"destination_stride{axis}"]))
-        _copy(f, f.at(w["source"], source), f.at(w["destination"], target), w["size3"])
+        element = ir.IntType(8 * size)
+        source = f.at(w["source"], source, element)
+        target = f.at(w["destination"], target, element)
+        _copy_bits(f, element, source, target, w["size3"])
     f.ret_void()
     return KernelText(str(module), name)
+
+
+def _start(f: Function, w: dict[str, Any], axis: int) -> Any:
+    """Where the source begins along ``axis``, moved into the destination."""
+    given, size, before = w[f"start{axis}"], w[f"start_bytes{axis}"], f.block
+    with f.if_then(f.icmp_signed("!=", size, i64(0))):
+        held, after = _integer(f, f.inttoptr(given, POINTER), size), f.block
+    start = f.phi(I64)
+    start.add_incoming(given, before)
+    start.add_incoming(held, after)
+    start = f.least(start, f.sub(w[f"extent{axis}"], w[f"size{axis}"]))
+    return f.select(f.icmp_signed(">", start, i64(0)), start, i64(0))
+
+
+def _copy_bits(f: Function, element: Any, source: Any, target: Any, count: Any) -> None:
+    """Copy ``count`` elements as they are."""
+    size = element.width // 8
+    vector = ir.VectorType(element, f.isa.vector_bits // element.width)
+    lanes = i64(vector.count)
+    full = f.sub(count, f.urem(count, lanes))
+    for kind, first, last, step in ((vector, i64(0), full, lanes), (element, full, count, i64(1))):
+        with f.loop(first, last, step) as k:
+            value = f.load(f.at(source, k.index, element), align=size, typ=kind)
+            f.store(value, f.at(target, k.index, element), align=size)

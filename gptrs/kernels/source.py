@@ -12,6 +12,9 @@ A kernel's source is one function of three integers. It may use Python's arithme
 | ``int8s int16s int32s uint8s uint16s uint32s uint64s`` | a pointer to integers of that width |
 | ``float_bits(x)`` ``bits_float(i)`` | a float32 as int32 of the same bits, and back |
 | ``half_float(i)`` ``float_half(x)`` | float16, as uint16 of its bits, to float32 and back |
+| ``exp32 log32 tanh32 erf32`` | on float32, without a call: loops over them are vectorised |
+| ``scratch_floats()`` ``scratch_doubles()`` | a pointer to 512 elements on the stack |
+| ``sum_of product_of maximum_of minimum_of`` | of ``(scratch, count)``; clobbers the rest of it |
 | ``compare_exchange(address, expected, new)`` | atomic, on int64; what was there before |
 
 A pointer is indexed with elements: ``floats(a)[i]``. Integer arithmetic gives 64 bits, whatever it
@@ -43,6 +46,8 @@ from numba.core.ccallback import CFunc
 from numba.core.compiler_lock import global_compiler_lock
 from numba.extending import intrinsic
 
+from gptrs.kernels import reduce
+from gptrs.kernels.math import scalar_function
 from gptrs.kernels.native import FAST_MATH, KernelError
 
 _I16, _I32, _F16, _F32 = ir.IntType(16), ir.IntType(32), ir.HalfType(), ir.FloatType()
@@ -85,6 +90,53 @@ def float_half(typing_context, x):
     return types.uint16(types.float32), code
 
 
+def _function_of_math(name: str) -> Any:
+    def of(typing_context, x):
+        def code(context, builder, signature, arguments):
+            return builder.call(scalar_function(builder.module, name), arguments)
+
+        return types.float32(types.float32), code
+
+    return intrinsic(of)
+
+
+exp32 = _function_of_math("exp")
+log32 = _function_of_math("log")
+tanh32 = _function_of_math("tanh")
+erf32 = _function_of_math("erf")
+
+
+def _scratch_of(element: Any) -> Any:
+    def on_stack(typing_context):
+        def code(context, builder, signature, arguments):
+            kind = context.get_data_type(element)
+            with builder.goto_entry_block():  # so that a loop takes no more at each turn
+                made = builder.alloca(reduce.scratch(kind))
+            return builder.bitcast(made, kind.as_pointer())
+
+        return types.CPointer(element)(), code
+
+    return intrinsic(on_stack)
+
+
+def _reduction(name: str) -> Any:
+    def of(typing_context, scratch, count):
+        element = scratch.dtype
+
+        def code(context, builder, signature, arguments):
+            kind = context.get_data_type(element)
+            return builder.call(reduce.reduction(builder.module, name, kind), arguments)
+
+        return element(scratch, types.int64), code
+
+    return intrinsic(of)
+
+
+scratch_floats, scratch_doubles = _scratch_of(types.float32), _scratch_of(types.float64)
+sum_of, product_of = _reduction("sum"), _reduction("product")
+maximum_of, minimum_of = _reduction("maximum"), _reduction("minimum")
+
+
 @intrinsic
 def compare_exchange(typing_context, address, expected, new):
     def code(context, builder, signature, arguments):
@@ -109,6 +161,16 @@ NAMES: dict[str, Any] = {
     "bits_float": bits_float,
     "half_float": half_float,
     "float_half": float_half,
+    "exp32": exp32,
+    "log32": log32,
+    "tanh32": tanh32,
+    "erf32": erf32,
+    "scratch_floats": scratch_floats,
+    "scratch_doubles": scratch_doubles,
+    "sum_of": sum_of,
+    "product_of": product_of,
+    "maximum_of": maximum_of,
+    "minimum_of": minimum_of,
     "compare_exchange": compare_exchange,
 }
 

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
+from time import monotonic
 
 from gptrs import settings
 
@@ -16,14 +20,41 @@ MAX_THREADS = 1024
 def thread_count() -> int:
     """Threads that a plan should run on, at least 1.
 
-    ``GPTRS_NUM_THREADS`` as it is, if set and not 0; else the available cores, or
-    ``OMP_NUM_THREADS`` if that is less. Read anew each time, but for the quota.
+    What `limit_threads` says in this context, else ``GPTRS_NUM_THREADS``, if it is not 0; else the
+    available cores, or ``OMP_NUM_THREADS`` if that is less. The variables are read each time.
     """
-    if asked := settings.num_threads():
+    if asked := _limit.get() or settings.num_threads():
         return min(asked, MAX_THREADS)
     first = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()  # a list, one per level
     limit = int(first) if first.isdecimal() and int(first) > 0 else MAX_THREADS
-    return min(available_cores(), limit)
+    return min(_recent_cores(), limit)
+
+
+_limit: ContextVar[int] = ContextVar("gptrs_threads", default=0)
+
+
+@contextmanager
+def limit_threads(count: int) -> Generator[None]:
+    """Inside the block plans run on ``count`` threads; 0 changes nothing."""
+    token = _limit.set(count or _limit.get())
+    try:
+        yield
+    finally:
+        _limit.reset(token)
+
+
+_RECENT = 0.1  # seconds; asking the system takes several microseconds, as long as a small call
+_recent = (0.0, 1)  # until when, and how many cores
+
+
+def _recent_cores() -> int:
+    """`available_cores`, asked anew only from time to time."""
+    global _recent
+    until, cores = _recent
+    if (now := monotonic()) >= until:
+        cores = available_cores()
+        _recent = now + _RECENT, cores
+    return cores
 
 
 def available_cores() -> int:

@@ -17,6 +17,8 @@ from gptrs.backends.regions import Region
 from gptrs.backends.views import Apply, Expression, Iota, Literal, Load, Reduce, View
 from gptrs.ir.dims import Dim, DimLike, Shape, same
 from gptrs.ir.program import Value
+from gptrs.ir.types import DType
+from gptrs.kernels.reduce import PART
 
 
 @dataclass(frozen=True)
@@ -57,8 +59,12 @@ def render(region: Region) -> Rendered:
         body.format(loop=f"    for {counter} in range(first, last):"),
     ]
     notes = [f"    # {n}: {note}" for n, note in zip(names, writer.notes, strict=True)]
+    used = [name for name in _FROM_KERNELS if f"{name}(" in body]
     alone = [
         *_IMPORTS,
+        *([f"from gptrs.kernels.source import {', '.join(used)}"] if used else []),
+        "",
+        "",
         "@njit(parallel=True, error_model='numpy')",
         f"def {name}({', '.join([*names, *writer.names, 'extent'])}):",
         *notes,
@@ -79,9 +85,12 @@ _IMPORTS = (
     "import math",
     "from numba import njit, prange",
     "from numpy import float32, float64, int8, int16, int32, int64, uint8, uint16, uint32, uint64",
-    "from gptrs.kernels.source import bits_float, float_bits, float_half, half_float",
-    "",
-    "",
+)
+# What a loop may use that is neither Python's nor NumPy's.
+_FROM_KERNELS = (
+    *("bits_float", "float_bits", "float_half", "half_float"),
+    *("erf32", "exp32", "log32", "tanh32"),
+    *("maximum_of", "minimum_of", "product_of", "sum_of", "scratch_doubles", "scratch_floats"),
 )
 
 
@@ -115,6 +124,7 @@ class _Writer:
         self._counts: dict[str, int] = {}
         self._bases: dict[object, str] = {}
         self._axes: dict[Value, str] = {}
+        self._scratches: set[str] = set()
         self._row_count = len(region.rows)
         self._row = _Scope(tuple(f"i{k}" for k in range(self._row_count)), 2)
 
@@ -210,15 +220,46 @@ class _Writer:
     def _reduce(self, part: Reduce) -> str:
         accumulator = part.accumulator
         total = self._fresh(part.op.removeprefix("reduce_"))
-        self._row.add(f"{total} = {scalars.start(part.op, accumulator)}")
-        with self._loop(part.extents, "k") as scope:
-            x = self._emit(part.body, scope)
-            if part.body.dtype.compute is not accumulator:
-                x = self._name(scope, "wide", scalars.convert(accumulator, x))
-            scope.add(f"{total} = {scalars.joined(part.op, accumulator, total, x)}")
+        if len(part.extents) == 1 and part.op in scalars.PARTS and accumulator.is_float:
+            self._reduce_in_parts(part, total)
+        else:
+            self._row.add(f"{total} = {scalars.start(part.op, accumulator)}")
+            with self._loop(part.extents, "k") as scope:
+                x = self._body(part, scope)
+                scope.add(f"{total} = {scalars.joined(part.op, accumulator, total, x)}")
         if part.dtype.compute is accumulator:
             return total
         return self._name(self._row, "total", scalars.convert(part.dtype.compute, total))
+
+    def _reduce_in_parts(self, part: Reduce, total: str) -> None:
+        """Parts of the row into memory, by loops without an order; each then joins the total."""
+        accumulator, row = part.accumulator, self._row
+        scratch, extent = self._scratch(accumulator), self._word(part.extents[0], "n")
+        outer, inner = _Scope((), row.depth + 1), _Scope(("k",), row.depth + 2)
+        inner.add(f"{scratch}[k - begin] = {self._body(part, inner)}")
+        outer.add(f"end = min(begin + {PART}, {extent})")
+        outer.add("for k in range(begin, end):")
+        outer.lines += inner.lines
+        x = self._name(outer, "part", f"{scalars.PARTS[part.op]}({scratch}, end - begin)")
+        outer.add(f"{total} = {scalars.joined(part.op, accumulator, total, x)}")
+        row.add(f"{total} = {scalars.start(part.op, accumulator)}")
+        row.add(f"for begin in range(0, {extent}, {PART}):")
+        row.lines += outer.lines
+
+    def _body(self, part: Reduce, scope: _Scope) -> str:
+        """An element of a reduction, as the accumulator's dtype."""
+        x = self._emit(part.body, scope)
+        if part.body.dtype.compute is part.accumulator:
+            return x
+        return self._name(scope, "wide", scalars.convert(part.accumulator, x))
+
+    def _scratch(self, dtype: DType) -> str:
+        """Memory for a part of a row; asked for in the row, so that each thread has its own."""
+        name, line = f"scratch{dtype.bits}", f"scratch_{scalars.POINTERS[dtype.name]}()"
+        if name not in self._scratches:
+            self._scratches.add(name)
+            self._row.add(f"{name} = {line}")
+        return name
 
     def _varies(self, part: Expression) -> bool:
         """Whether it depends on an index inside of the row."""

@@ -2,10 +2,10 @@
 
 Narrow floats are f32 here. Integer arithmetic has 64 bits and is wrapped by a conversion.
 
-Integers, truth values, comparisons and choices are exact, and so is each + − × and root of floats
-on its own. What kernels are compiled with allows a product and a sum to be rounded once, a division
-to be a product with the reciprocal (2 units in the last place), and the sign of a zero to be lost.
-exp, log, tanh, erf, sin, cos and pow are those of the C library, within 8 units of NumPy's.
+Integers, truth values, comparisons and choices are exact, and so is each + − × ÷ and root of floats
+on its own; what kernels are compiled with allows a product and a sum to be rounded once.
+On f32, exp, log, tanh and erf are those of `gptrs.kernels.math`; sin, cos, pow, and all on f64, are
+those of the C library, within 8 units in the last place of NumPy's.
 """
 
 from __future__ import annotations
@@ -112,6 +112,11 @@ def _math(name: str) -> Rule:
     return lambda s: f"math.{name}({s.operands[0]})"
 
 
+def _of_math(name: str) -> Rule:
+    """A function that kernels have for f32; for f64 the C library's."""
+    return lambda s: f"{name}32({s.operands[0]})" if s.dtype.bits < 64 else _math(name)(s)
+
+
 def _absolute(s: Scalars) -> str:
     return s.operands[0] if s.dtype.kind == "uint" else s.wrapped(f"abs({s.operands[0]})")
 
@@ -120,18 +125,8 @@ def _one_over(s: Scalars, divisor: str) -> str:
     return f"{literal(s.dtype, 1)} / {divisor}"
 
 
-def _sqrt(s: Scalars) -> str:
-    """f32 by way of f64: x / √y of f32 is compiled to an estimate, which is NaN for y = 0 or ∞.
-
-    The least f64 changes no result, but keeps the optimiser from going back to f32.
-    """
-    if s.dtype.bits == 64:
-        return f"math.sqrt({s.operands[0]})"
-    return f"float32(math.sqrt(float64({s.operands[0]}) + 5e-324))"
-
-
 def _rsqrt(s: Scalars) -> str:
-    return convert(s.dtype, f"1.0 / math.sqrt(float64({s.operands[0]}))")
+    return _one_over(s, f"math.sqrt({s.operands[0]})")
 
 
 def _to_whole(s: Scalars) -> tuple[str, str]:
@@ -176,11 +171,12 @@ def _extreme(symbol: str) -> Rule:
 
 
 def _clamp(s: Scalars) -> str:
+    """min(max(x, low), high); NaN where any of the three is."""
     x, low, high = s.operands
-    above = f"({_extreme('>')(Scalars((x, low), s.dtype, s.result))})"
     if not s.dtype.is_float:
-        return f"min({above}, {high})"
-    return f"{above} if {above} < {high} or {above} != {above} else {high}"
+        return f"{x} if {low} < {x} < {high} else ({low} if {x} <= {low} < {high} else {high})"
+    below = f"not {low} < {x} and ({low} < {high} or {low} != {low})"
+    return f"{x} if {low} < {x} < {high} or {x} != {x} else ({low} if {below} else {high})"
 
 
 def _divide(s: Scalars) -> str:
@@ -238,11 +234,11 @@ def _truncate(x: str, source: DType, target: DType) -> str:
 RULES: dict[str, Rule] = {
     "neg": lambda s: s.wrapped(f"-{s.operands[0]}"),
     "abs": _absolute,
-    "exp": _math("exp"),
-    "log": _math("log"),
-    "tanh": _math("tanh"),
-    "erf": _math("erf"),
-    "sqrt": _sqrt,
+    "exp": _of_math("exp"),
+    "log": _of_math("log"),
+    "tanh": _of_math("tanh"),
+    "erf": _of_math("erf"),
+    "sqrt": _math("sqrt"),
     "sin": _math("sin"),
     "cos": _math("cos"),
     "rsqrt": _rsqrt,
@@ -291,6 +287,14 @@ REDUCTIONS: dict[str, tuple[float | None, str]] = {
     "reduce_all": (1, "{total} and {x}"),
 }
 """By op: the start of its accumulator, and how an element joins it."""
+
+PARTS = {
+    "reduce_sum": "sum_of",
+    "reduce_prod": "product_of",
+    "reduce_max": "maximum_of",
+    "reduce_min": "minimum_of",
+}
+"""By op: what reduces a part of a row of floats. Integers need none: their order is free."""
 
 
 def start(op: str, dtype: DType) -> str:

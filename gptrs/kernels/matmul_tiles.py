@@ -1,0 +1,195 @@
+"""The matrix product for many rows: tiles of C in registers, over blocks that suit the caches."""
+
+# llvmlite has no types: its values are Any here.
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from llvmlite import ir
+
+from gptrs.kernels.emit import F32, I1, I8, I64, POINTER, Function, KernelText, i64
+from gptrs.kernels.isa import Isa
+from gptrs.kernels.matmul import Finish, Product, matmul_words
+from gptrs.kernels.matmul_weights import (
+    AHEAD_BYTES,
+    LINE_BYTES,
+    WeightType,
+    element_type,
+    read_ahead,
+    read_weights,
+)
+from gptrs.kernels.packing import panel_count
+
+
+class Blocking(NamedTuple):
+    """Sizes of the blocks that the tile kernel works on, in elements of the depth and rows."""
+
+    depth_block: int
+    row_block: int
+
+
+# A panel's slice stays in L1 (32 KB and more) as far as tiles of A let it, a row block of A in half
+# of L2. Longer slices pay for fewer visits to C.
+_L1_BYTES = 32 * 1024
+_L2_BYTES = 192 * 1024
+
+
+def blocking(isa: Isa, rows: int, depth: int, *, most_rows: int | None = None) -> Blocking:
+    """Blocks that suit the caches; row blocks of at most ``most_rows``, to have more of them."""
+    blocks = -(-4 * isa.tile_columns * depth // _L1_BYTES)
+    if rows <= 2 * isa.tile_rows:
+        blocks = 1  # memory is the bound, and reads a whole panel faster than pieces of many
+    depth_block = max(1, -(-depth // max(1, blocks)))
+    fitting = _L2_BYTES // (4 * depth_block)
+    fitting = fitting if most_rows is None else min(fitting, most_rows)
+    return Blocking(depth_block, max(1, fitting // isa.tile_rows) * isa.tile_rows)
+
+
+def tile_extent(isa: Isa, rows: int, columns: int, row_block: int) -> int:
+    """The extent of `tile_kernel`: panels times row blocks, all panels of a row block in turn."""
+    return -(-rows // row_block) * panel_count(isa, columns)
+
+
+_TILE = (POINTER, POINTER, POINTER, POINTER, I64, I64, I1)
+
+
+def _tile(module: Any, isa: Isa, weights: WeightType, rows: int) -> Any:
+    """tile(a, panel, ahead, c, ldc, depth, fresh): C[rows, w] = (0 if fresh else C) + A·B.
+
+    Meanwhile it asks for as much memory from ``ahead`` on as it reads of the panel.
+    """
+    f = Function.part(module, isa, f"tile{rows}", *_TILE)
+    a, panel, ahead, c, ldc, depth, fresh = f.arguments
+    lanes, vectors = isa.lanes, isa.tile_vectors
+    places = [
+        f.at(f.at(c, f.mul(ldc, i64(row))), i64(vector * lanes))
+        for row in range(rows)
+        for vector in range(vectors)
+    ]
+    for place in places[:: max(1, LINE_BYTES // (4 * lanes))]:
+        f.prefetch(place)
+    zero = ir.Constant(f.vector, [0.0] * lanes)
+    entry, resume, start = f.block, f.append_basic_block("resume"), f.append_basic_block("start")
+    f.cbranch(fresh, start, resume)
+    f.position_at_end(resume)
+    held = [f.read(place) for place in places]
+    f.branch(start)
+    f.position_at_end(start)
+    sums = [f.phi(f.vector) for _ in places]
+    for total, value in zip(sums, held, strict=True):
+        total.add_incoming(zero, entry)
+        total.add_incoming(value, resume)
+    with f.loop(i64(0), depth, carried=sums) as loop:
+        at = f.mul(loop.index, i64(isa.tile_columns))
+        right = [
+            read_weights(f, weights, panel, f.add(at, i64(vector * lanes)))
+            for vector in range(vectors)
+        ]
+        read_ahead(f, weights, ahead, at)
+        at = f.mul(loop.index, i64(isa.tile_rows))
+        for row in range(rows):
+            left = f.splat(f.read(f.at(a, f.add(at, i64(row))), F32))
+            for vector in range(vectors):
+                i = row * vectors + vector
+                loop.values[i] = f.multiply_add(left, right[vector], loop.values[i])
+    for total, place in zip(loop.values, places, strict=True):
+        f.write(total, place)
+    f.ret_void()
+    return f.made
+
+
+def _copy(module: Any, isa: Isa) -> Any:
+    """copy(source, lds, destination, ldd, rows, columns)."""
+    f = Function.part(module, isa, "copy", POINTER, I64, POINTER, I64, I64, I64)
+    source, lds, destination, ldd, rows, columns = f.arguments
+    for row, column, mask in f.pieces(rows, columns):
+        value = f.read(f.at(source, f.add(f.mul(row, lds), column)), mask=mask)
+        f.write(value, f.at(destination, f.add(f.mul(row, ldd), column)), mask)
+    f.ret_void()
+    return f.made
+
+
+def _edge(module: Any, isa: Isa, whole: Any) -> Any:
+    """edge(as tile, rows, columns): a tile that C does not cover, computed beside it."""
+    f = Function.part(module, isa, "edge", *_TILE, I64, I64)
+    a, panel, ahead, c, ldc, depth, fresh, rows, columns = f.arguments
+    copy, width = _copy(module, isa), i64(isa.tile_columns)
+    beside = f.alloca(ir.ArrayType(F32, isa.tile_rows * isa.tile_columns))
+    with f.if_then(f.not_(fresh)):
+        f.call(copy, [c, ldc, beside, width, rows, columns])
+    f.call(whole, [a, panel, ahead, beside, width, depth, fresh, rows])
+    f.call(copy, [beside, width, c, ldc, rows, columns])
+    f.ret_void()
+    return f.made
+
+
+def _whole(module: Any, isa: Isa, weights: WeightType) -> Any:
+    """whole(as tile, rows): the tile function for so many rows."""
+    tiles = [_tile(module, isa, weights, rows) for rows in range(1, isa.tile_rows + 1)]
+    f = Function.part(module, isa, "whole", *_TILE, I64)
+    *arguments, rows = f.arguments
+    f.choose(rows, [(i + 1, tile, arguments) for i, tile in enumerate(tiles)])
+    f.ret_void()
+    return f.made
+
+
+def tile_kernel(isa: Isa, product: Product) -> KernelText:
+    """The product of packed rows and panels.
+
+    Words: `gptrs.kernels.matmul.MATMUL_WORDS`; extent: `tile_extent`. ``row_block`` is a
+    multiple of the tile's rows, ``depth_block`` at least 1.
+    """
+    name = f"matmul_tiles_{product.label}"
+    module = ir.Module(f"{name} {isa.name}")
+    whole = _whole(module, isa, product.weights)
+    edge = _edge(module, isa, whole)
+    finish = Finish(module, isa, product)
+    f = Function.kernel(module, isa, name)
+    address, first, last = f.arguments
+    w = matmul_words(f, address)
+    width, height = i64(isa.tile_columns), i64(isa.tile_rows)
+    panels = f.ceiling(w["columns"], width)
+    panels = f.select(f.icmp_signed(">", panels, i64(0)), panels, i64(1))  # it divides
+
+    def tile(row_start: Any, row: Any, row_end: Any, panel: Any, k: Any, depth: Any) -> None:
+        rows = f.least(f.sub(row_end, row), height)
+        column = f.mul(panel, width)
+        columns = f.least(f.sub(w["columns"], column), width)
+        a = f.at(w["a"], f.add(f.mul(row, w["depth"]), f.mul(k, height)))
+        b = f.mul(f.add(f.mul(panel, w["depth"]), k), width)
+        b = f.at(w["panels"], b, element_type(product.weights))
+        c = f.at(w["c"], f.add(f.mul(row, w["ldc"]), column))
+        # Other tiles of the panel find it in a cache, and fetch the next one.
+        further = f.at(b, i64(AHEAD_BYTES), I8)
+        following = f.at(b, f.mul(w["depth"], width), element_type(product.weights))
+        ahead = f.select(f.icmp_signed("==", row, row_start), further, following)
+        given = [a, b, ahead, c, w["ldc"], depth, f.icmp_signed("==", k, i64(0)), rows]
+        with f.if_else(f.icmp_signed("==", columns, width), likely=True) as (covered, cut):
+            with covered:
+                f.call(whole, given)
+            with cut:
+                f.call(edge, [*given, columns])
+        with f.if_then(f.icmp_signed(">=", f.add(k, depth), w["depth"])):
+            finish.emit(f, w, (row, column), (rows, columns))
+
+    with f.loop(f.sdiv(first, panels), f.ceiling(last, panels)) as block:
+        before = f.mul(block.index, panels)
+        start = f.sub(first, before)
+        start = f.select(f.icmp_signed(">", start, i64(0)), start, i64(0))
+        stop = f.least(f.sub(last, before), panels)
+        top = f.mul(block.index, w["row_block"])
+        bottom = f.least(f.add(top, w["row_block"]), w["rows"])
+        # Without depth there is one block all the same, which sets C to zero.
+        depth = f.select(f.icmp_signed(">", w["depth"], i64(1)), w["depth"], i64(1))
+        with f.loop(i64(0), depth, w["depth_block"]) as k:
+            length = f.least(f.sub(w["depth"], k.index), w["depth_block"])
+            with (
+                f.loop(start, stop) as panel,
+                f.loop(top, bottom, height) as row,
+            ):
+                tile(top, row.index, bottom, panel.index, k.index, length)
+    f.ret_void()
+    return KernelText(str(module), name)
