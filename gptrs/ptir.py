@@ -44,6 +44,7 @@ from gptrs.jit.modes import backend, eager
 if TYPE_CHECKING:
     from gptrs.ir.ops.composite import *
     from gptrs.ir.ops.contract import *
+    from gptrs.ir.ops.custom import *
     from gptrs.ir.ops.dynamic import *
     from gptrs.ir.ops.elementwise import *
     from gptrs.ir.ops.index import *

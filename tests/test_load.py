@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import os
 import shutil
+import sys
+import weakref
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +23,7 @@ from gptrs.errors import ArgumentError, LoadError
 from gptrs.runtime.load import LanguageModel
 from gptrs.runtime.weights import WeightRead, WeightsOpened
 from tests.models import (
+    DTYPES,
     END_ID,
     VOCABULARY,
     byte_tokenizer,
@@ -114,6 +120,114 @@ class TestReadingWhenNeeded:
         for file in good.iterdir():  # as the cache of Hugging Face's hub stores a model
             (tmp_path / file.name).symlink_to(file)
         assert gptrs.load(tmp_path).forward(TOKENS).shape == (3, VOCABULARY)
+
+
+class TestReading:
+    @pytest.mark.parametrize("dtype", DTYPES)
+    def test_the_elements_are_those_of_the_file(self, tmp_path: Path, dtype: str) -> None:
+        model = gptrs.load(tiny_gpt2(tmp_path, dtype))
+        for name, expected in load_arrays(tmp_path / WEIGHTS).items():
+            parameter = model.module.parameters()[name.removeprefix("transformer.")]
+            assert parameter.dtype.name == dtype
+            assert parameter.numpy().dtype == expected.dtype
+            assert parameter.numpy().tobytes() == expected.tobytes()
+
+    def test_several_threads_read_at_the_same_time(self, good: Path) -> None:
+        expected = load_arrays(good / WEIGHTS)
+        with ThreadPoolExecutor(8) as pool:
+            for _ in range(20):
+                parameters = gptrs.load(good).module.parameters()
+                arrays = pool.map(gptrs.Parameter.numpy, [*parameters.values()] * 2)
+                for name, array in zip([*parameters] * 2, arrays, strict=True):
+                    np.testing.assert_array_equal(array, expected[f"transformer.{name}"])
+
+    @pytest.mark.skipif(sys.platform == "win32", reason="reads in another way there")
+    def test_a_system_that_reads_a_little_at_a_time(
+        self, good: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        read = os.preadv
+
+        def read_little(descriptor: int, parts: list[memoryview], offset: int) -> int:
+            return read(descriptor, [parts[0][:1001]], offset)
+
+        monkeypatch.setattr(os, "preadv", read_little)
+        weight = gptrs.load(good).module.wte.weight.numpy()
+        expected = load_arrays(good / WEIGHTS)["transformer.wte.weight"]
+        np.testing.assert_array_equal(weight, expected)
+
+    @pytest.mark.skipif(sys.platform == "win32", reason="reads in another way there")
+    def test_a_disk_that_fails(self, good: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        def fail(*_: object) -> int:
+            raise OSError("no such sector")
+
+        model = gptrs.load(good)
+        monkeypatch.setattr(os, "preadv", fail)
+        message = "safetensors: 'transformer.wte.weight' cannot be read: no such sector"
+        with pytest.raises(LoadError, match=message):
+            model.forward(TOKENS)
+
+    @pytest.mark.skipif(sys.platform == "win32", reason="open files stay where they are there")
+    def test_a_file_that_is_replaced_after_it_was_opened(self, directory: Path) -> None:
+        model = gptrs.load(directory)
+        expected = load_arrays(directory / WEIGHTS)["transformer.ln_f.bias"]
+        save_arrays({"other": np.zeros(3)}, directory / "new")
+        (directory / "new").replace(directory / WEIGHTS)
+        np.testing.assert_array_equal(model.module.ln_f.bias.numpy(), expected)
+
+    @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="needs /proc")
+    def test_nothing_of_the_file_is_mapped(self, good: Path) -> None:
+        model = gptrs.load(good)
+        model.forward(TOKENS)
+        assert WEIGHTS not in Path("/proc/self/maps").read_text()
+
+    @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs /proc")
+    def test_the_file_is_closed_with_its_model(self, directory: Path) -> None:
+        def is_open() -> bool:
+            links = [Path(f"/proc/self/fd/{name}") for name in os.listdir("/proc/self/fd")]
+            return directory / WEIGHTS in [link.readlink() for link in links if link.is_symlink()]
+
+        model = gptrs.load(directory)
+        assert is_open()
+        del model
+        gc.collect()
+        assert not is_open()
+        (directory / WEIGHTS).write_bytes(b"")
+        refusal(directory, "no complete safetensors file")
+        gc.collect()  # the error's traceback holds the file
+        assert not is_open()
+
+
+class TestRelease:
+    def test_the_elements_are_freed_and_come_again(self, good: Path) -> None:
+        weight = gptrs.load(good).module.wpe.weight
+        heard: list[object] = []
+        with events.listen(heard.append):
+            array = weight.numpy()
+            bits, freed = array.tobytes(), weakref.ref(array)
+            del array
+            assert freed() is not None
+            weight.release()
+            assert freed() is None
+            weight.release()
+            assert weight.numpy().tobytes() == bits
+        assert heard == [WeightRead("wpe.weight", len(bits))] * 2
+
+    def test_what_has_no_source_keeps_its_elements(self) -> None:
+        array = np.ones(3, np.float32)
+        parameter = gptrs.Parameter(array)
+        parameter.release()
+        assert parameter.numpy() is array
+
+    def test_while_others_read(self, good: Path) -> None:
+        weight = gptrs.load(good).module.ln_f.bias
+        expected = weight.numpy()
+
+        def read(_: int) -> bool:
+            weight.release()
+            return bool((weight.numpy() == expected).all())
+
+        with ThreadPoolExecutor(8) as pool:
+            assert all(pool.map(read, range(500)))
 
 
 class TestConfig:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 from gptrs.ir.program import Instruction, Program
 from gptrs.ir.tensor import Parameter
@@ -21,6 +22,51 @@ class DeviceInfo:
     memory: int
 
 
+StepKind: TypeAlias = Literal["call", "region", "reference", "view"]
+
+
+@dataclass(frozen=True)
+class StepReport:
+    """What a plan does for one value: by a claimed kernel, a fused loop, the reference, or nothing
+    (another shape of an array that is there)."""
+
+    kind: StepKind
+    name: str
+    """The target, the kernel of the loop, or the op."""
+    instructions: int
+    """How many instructions it stands for."""
+    result: str
+    """Its type."""
+    kernels: tuple[str, ...] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class PlanReport:
+    """What a plan does at given sizes, in order."""
+
+    program: str
+    steps: tuple[StepReport, ...]
+    native_steps: int = 0
+    arena_bytes: int = 0
+    parameter_bytes: int = 0
+    """Of weights in a form of the backend's own."""
+
+    @property
+    def kernels(self) -> tuple[str, ...]:
+        """The names of the kernels, each once."""
+        return tuple(dict.fromkeys(name for step in self.steps for name in step.kernels))
+
+    @property
+    def copies(self) -> tuple[StepReport, ...]:
+        """The steps that copy an array as a whole."""
+        return tuple(step for step in self.steps if "copies" in step.note)
+
+    def instructions(self, *kinds: StepKind) -> int:
+        """How many instructions are done by steps of these kinds; all of them without any."""
+        return sum(s.instructions for s in self.steps if not kinds or s.kind in kinds)
+
+
 class Plan(ABC):
     """A program made ready to run, at any size of its symbols, by any thread."""
 
@@ -30,9 +76,14 @@ class Plan(ABC):
     ) -> tuple[Array, ...]:
         """The results for ``arguments``, one per parameter of the program.
 
-        No result shares memory with an argument or another result. Raises `ElementError` with the
-        user's line for elements that have no result.
+        No result shares memory with an argument or another result, but that a donated argument may
+        come back as a result. Raises `ElementError` with the user's line for elements that have no
+        result.
         """
+
+    @abstractmethod
+    def report(self, sizes: Mapping[str, int]) -> PlanReport:
+        """What a run at these sizes does."""
 
 
 class Backend(ABC):

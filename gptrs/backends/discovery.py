@@ -9,6 +9,7 @@ from gptrs.backends.base import Backend
 from gptrs.errors import ArgumentError
 
 BACKENDS: dict[str, str] = {
+    "faer": "gptrs.backends.faer.backend:FaerBackend",
     "reference": "gptrs.backends.reference:ReferenceBackend",
 }
 """Where each backend's class is; it is imported when the backend is first used."""

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from gptrs.backends.base import Backend, DeviceInfo, Plan
-from gptrs.errors import PtirError
+from gptrs.backends.base import Backend, DeviceInfo, Plan, PlanReport, StepReport
 from gptrs.ir.dims import Dim, size_at
 from gptrs.ir.program import Attrs, Instruction, Program, Value
+from gptrs.ir.sizes import apply, filled, is_symbolic
 from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array
 
@@ -35,7 +35,7 @@ class ReferencePlan(Plan):
         for instruction in reversed(program.body):
             dying = tuple({*instruction.values(), *instruction.results} - kept)
             kept.update(dying)
-            symbolic = _is_symbolic((instruction.operands, tuple(instruction.attrs.values())))
+            symbolic = is_symbolic((instruction.operands, tuple(instruction.attrs.values())))
             steps.append(_Step(instruction, symbolic, dying))
         self._steps = steps[::-1]
 
@@ -58,6 +58,12 @@ class ReferencePlan(Plan):
                 del values[value]
         return tuple(_own(values[result], borrowed) for result in self.program.results)
 
+    def report(self, sizes: Mapping[str, int]) -> PlanReport:
+        steps = [
+            StepReport("reference", i.op.name, 1, str(i.results[0].type)) for i in self.program.body
+        ]
+        return PlanReport(self.program.name, tuple(steps))
+
 
 def _evaluate(
     step: _Step, values: Mapping[Value, Array], sizes: Mapping[str, int]
@@ -66,14 +72,8 @@ def _evaluate(
     operands = [_operand(o, values, sizes) for o in instruction.operands]
     attrs: Attrs = instruction.attrs
     if step.symbolic:
-        attrs = {name: _filled(value, sizes) for name, value in attrs.items()}
-    try:
-        types = tuple(result.type for result in instruction.results)
-        return instruction.op.evaluate(operands, attrs, types)
-    except PtirError as error:
-        error.context.append(instruction.op.name)
-        error.where = error.where or instruction.where
-        raise
+        attrs = {name: filled(value, sizes) for name, value in attrs.items()}
+    return apply(instruction, operands, attrs)
 
 
 def _operand(operand: Any, values: Mapping[Value, Array], sizes: Mapping[str, int]) -> Any:
@@ -84,18 +84,6 @@ def _operand(operand: Any, values: Mapping[Value, Array], sizes: Mapping[str, in
     if isinstance(operand, tuple):
         return tuple(_operand(o, values, sizes) for o in operand)  # pyright: ignore[reportUnknownVariableType]
     return operand
-
-
-def _filled(value: Any, sizes: Mapping[str, int]) -> Any:
-    if isinstance(value, tuple):
-        return tuple(_filled(v, sizes) for v in value)  # pyright: ignore[reportUnknownVariableType]
-    return size_at(value, sizes) if isinstance(value, Dim) else value
-
-
-def _is_symbolic(value: Any) -> bool:
-    if isinstance(value, tuple):
-        return any(map(_is_symbolic, value))  # pyright: ignore[reportUnknownArgumentType]
-    return isinstance(value, Dim)
 
 
 def _own(array: Array, borrowed: set[int]) -> Array:

@@ -140,6 +140,8 @@ class Times:
     load_seconds: float = 0.0
     compile_seconds: float = 0.0
     programs: int = 0
+    kernels: int = 0
+    kernels_compiled: int = 0  # the others came from the cache on disk
     prefill_tokens: int = 0
     prefill_seconds: float = 0.0
     decode_tokens: int = 0
@@ -148,12 +150,16 @@ class Times:
     def hear(self, event: object) -> None:
         """Add what ``event`` says."""
         from gptrs.jit.cache import Retrace
+        from gptrs.kernels.compile import KernelReady
         from gptrs.text.generation import Decoded, Prefilled
 
         compiled = self.compile_seconds
         if isinstance(event, Retrace):
             self.programs += 1
             self.compile_seconds = compiled + event.milliseconds / 1e3
+        elif isinstance(event, KernelReady):
+            self.kernels += event.kernel
+            self.kernels_compiled += event.kernel and not event.cached
         elif isinstance(event, Prefilled):
             self.prefill_tokens += event.tokens
             self.prefill_seconds += max(event.seconds - compiled, 0.0)
@@ -223,6 +229,8 @@ def _print_stats(times: Times) -> None:
     rates = times.report()
     table.add_row("load", f"{times.load_seconds:.3f}", "", "")
     table.add_row(f"compile ({times.programs} programs)", f"{times.compile_seconds:.3f}", "", "")
+    made = f"{times.kernels_compiled} compiled" if times.kernels_compiled else "all from the cache"
+    table.add_row(f"  {times.kernels} kernels, {made}", "", "", "")
     for step in ("prefill", "decode"):
         seconds, tokens, rate = (rates[f"{step}_{n}"] for n in ("seconds", "tokens", "rate"))
         table.add_row(step, f"{seconds:.3f}", f"{tokens:.0f}", f"{rate:.1f}")

@@ -6,10 +6,11 @@ import re
 from collections.abc import Callable, Sequence
 from itertools import chain, count
 from keyword import iskeyword
+from types import FunctionType
 from typing import Any, cast
 
 from gptrs.errors import Location, user_location
-from gptrs.ir.dispatch import OPS
+from gptrs.ir.dispatch import OPS, interpreter
 from gptrs.ir.operands import as_operand, elements, map_operand, tensors_in
 from gptrs.ir.program import (
     Attrs,
@@ -51,6 +52,20 @@ class Eager:
 
 
 EAGER = Eager()
+
+
+def program_of(function: FunctionType) -> Program:
+    """The program of a function whose arguments are annotated as in a program's text."""
+    recorder = Recorder(function.__name__)
+    inputs: list[Tensor] = []
+    for name, text in function.__annotations__.items():
+        type, *flags = str(text).split()
+        role: Role = "parameter" if "parameter" in flags else "input"
+        donated = "donated" in flags
+        inputs.append(recorder.input(Type.parse(type), name, role=role, donated=donated))
+    with interpreter(recorder):
+        results = function(*inputs)
+    return recorder.finish(cast("Any", results if isinstance(results, tuple) else (results,)))
 
 
 class Recorder:

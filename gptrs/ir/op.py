@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from types import UnionType
+from types import FunctionType, UnionType
 from typing import (
     Any,
     Generic,
@@ -28,7 +28,7 @@ from gptrs import settings
 from gptrs.errors import ArgumentError, PtirError, user_location, user_traceback
 from gptrs.ir.dims import Dim, same_shape
 from gptrs.ir.dispatch import OPS, current, interpreter
-from gptrs.ir.interpreters import EAGER, Recorder
+from gptrs.ir.interpreters import EAGER, Recorder, program_of
 from gptrs.ir.operands import (
     as_eager,
     as_rule_operand,
@@ -261,6 +261,7 @@ def _expected(classes: tuple[type, ...]) -> str:
         np.ndarray: "an array",
         DType: "a dtype",
         Dim: "a dimension",
+        Program: "a program",
         float: "a number",
         complex: "a number",
     }
@@ -326,6 +327,8 @@ def _attribute(name: str, value: Any) -> Any:
         )
     if value is None or isinstance(value, np.ndarray | Program):
         return cast("Any", value)
+    if isinstance(value, FunctionType):  # as a program's text has it
+        return program_of(value)
     if name.endswith("dtype"):
         return as_dtype(value)
     if isinstance(value, np.generic):

@@ -33,7 +33,7 @@ class Tensor(Operators):
     ``__array__`` without a copy, and nested lists of numbers.
     """
 
-    __slots__ = ("_array", "_donated_to", "_type", "recorder", "value", "weak")
+    __slots__ = ("__weakref__", "_array", "_donated_to", "_type", "recorder", "value", "weak")
 
     def __init__(self, data: object, dtype: object = None) -> None:
         array = as_array(data)
@@ -242,11 +242,19 @@ class Parameter(Tensor):
         return made
 
     def numpy(self) -> Array:
-        if self._array is None and self._source is not None:
-            with self._lock:
-                if self._array is None:
-                    self._array = self._source.load(self.id)
-        return super().numpy()
+        if (array := self._array) is not None:  # read once: release() may come at any time
+            return array
+        if self._source is None:
+            return super().numpy()
+        with self._lock:
+            if (array := self._array) is None:
+                array = self._array = self._source.load(self.id)
+            return array
+
+    def release(self) -> None:
+        """Forget the elements if a source can give them again: it does when they are needed."""
+        if self._source is not None:
+            self._array = None
 
     def donate(self, to: str) -> None:
         raise DonatedError(f"parameter {self.name} cannot be donated to {to}: calls share it")

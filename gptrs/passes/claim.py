@@ -15,15 +15,16 @@ def claim_or_inline(program: Program, target: Target) -> Program:
     renamed: dict[Value, Value] = {}
     body: list[Instruction] = []
     for instruction in program.body:
-        results = _lower(instruction.reading(renamed), instruction.where, target, body)
+        results = inline(instruction.reading(renamed), instruction.where, target, body)
         renamed.update(zip(instruction.results, results, strict=True))
     return program.with_body(body, [renamed.get(r, r) for r in program.results])
 
 
-def _lower(
+def inline(
     instruction: Instruction, where: Location | None, target: Target, body: list[Instruction]
 ) -> Sequence[Value]:
-    """Append what computes ``instruction`` to ``body``; the values that stand for its results."""
+    """Append what computes ``instruction`` to ``body``, composites opened unless ``target`` claims
+    them. Returns the values that stand for its results."""
     op = instruction.op
     if not isinstance(op, Composite) or target.claims(instruction):
         body.append(instruction)
@@ -38,5 +39,5 @@ def _lower(
             tuple(Value(r.type, r.origin) for r in inner.results),
             where,
         )
-        values.update(zip(inner.results, _lower(copied, where, target, body), strict=True))
+        values.update(zip(inner.results, inline(copied, where, target, body), strict=True))
     return [values[r] for r in definition.results]

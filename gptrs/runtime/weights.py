@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
+import sys
+import weakref
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
+from threading import Lock
 from typing import Any, cast
 
+import numpy as np
 from safetensors import SafetensorError, safe_open
 
 from gptrs import events
@@ -18,6 +24,9 @@ from gptrs.ir.types import Array, DType, Type, bf16, f16, f32, shape_text
 from gptrs.params import base_param_id
 from gptrs.runtime.files import read_json
 
+_LENGTH_BYTES = 8  # at the beginning of a file, little-endian: the header's length
+_COMPARED = 2**20  # bytes at a time
+_READ = 2**26  # bytes at a time; macOS takes less than 2**31
 _DTYPES: dict[str, DType] = {"F32": f32, "F16": f16, "BF16": bf16}
 _INDEX = "model.safetensors.index.json"
 _SINGLE = "model.safetensors"
@@ -42,11 +51,48 @@ class WeightRead:
     size: int
 
 
-@dataclass(frozen=True)
 class _File:
-    path: Path
-    size: int  # in bytes, when it was opened
-    handle: Any
+    """A safetensors file, checked and kept open, so that nothing that replaces it is read.
+
+    Its tensors are not mapped: mapped pages count as memory of this process, and touching one that
+    the file has lost ends it with a bus error.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+        weakref.finalize(self, os.close, self._descriptor).atexit = False
+        self._size = os.fstat(self._descriptor).st_size
+        with safe_open(path, framework="numpy"):
+            pass  # checks the header
+        length = np.empty(1, "<u8")
+        self._fill(length, 0)
+        header = np.empty(int(length[0]), np.uint8)
+        self._fill(header, _LENGTH_BYTES)
+        self._begin = _LENGTH_BYTES + header.size
+        self.tensors: dict[str, Any] = json.loads(header.tobytes())
+        self.tensors.pop("__metadata__", None)
+
+    def fill(self, out: Array, key: str, skip: int = 0) -> None:
+        """Read the bytes of tensor ``key`` that follow the first ``skip`` into ``out``.
+
+        Threads may do so at the same time. Raises `LoadError`.
+        """
+        try:
+            self._fill(out, self._begin + self.tensors[key]["data_offsets"][0] + skip)
+        except OSError as error:
+            raise LoadError(f"{self.path}: {key!r} cannot be read: {error}") from None
+
+    def _fill(self, out: Array, offset: int) -> None:
+        left = _as_bytes(out).data
+        while left and (count := _read_at(self._descriptor, left, offset)):
+            left, offset = left[count:], offset + count
+        found = os.fstat(self._descriptor).st_size
+        if left or found < self._size:
+            raise LoadError(
+                f"{self.path} has {found} bytes, it had {self._size} when it was opened",
+                fix="load the model again when the file is complete",
+            )
 
 
 @dataclass(frozen=True)
@@ -77,7 +123,7 @@ class Weights:
         self._copies: dict[str, _Stored] = {}
         for path, keys in _files(directory).items():
             file = _open(path)
-            listed = set(file.handle.keys())
+            listed = set(file.tensors)
             if keys is None:
                 self._place, keys = path, listed
             if missing := sorted(keys - listed):
@@ -147,8 +193,9 @@ class Weights:
 
     def load(self, param_id: int) -> Array:
         stored = self._stored[name := self._names[param_id]]
-        array = self._read(stored)
-        if (copy := self._copies.get(name)) is not None and not _equal(array, self._read(copy)):
+        array = np.empty(cast("tuple[int, ...]", stored.type.shape), stored.type.dtype.numpy)
+        stored.file.fill(array, stored.key)
+        if (copy := self._copies.get(name)) is not None and not _holds(copy, stored.type, array):
             raise LoadError(
                 f"{copy.file.path}: {copy.key!r} differs from {stored.key!r}, expected a copy"
                 " of it, because tie_word_embeddings is true",
@@ -158,23 +205,39 @@ class Weights:
             events.emit(WeightRead(name, array.nbytes))
         return array
 
-    def _read(self, stored: _Stored) -> Array:
-        file = stored.file
-        try:
-            # Reading what is gone from a mapped file would end the process with a bus error.
-            if (found := file.path.stat().st_size) < file.size:
-                raise LoadError(
-                    f"{file.path} has {found} bytes, it had {file.size} when it was opened",
-                    fix="load the model again when the file is complete",
-                )
-            return file.handle.get_tensor(stored.key)
-        except (SafetensorError, OSError) as error:
-            raise LoadError(f"{file.path}: {stored.key!r} cannot be read: {error}") from None
+
+def _holds(stored: _Stored, type: Type, array: Array) -> bool:
+    """Whether a stored tensor has this type and the bits of ``array`` (a NaN equals itself)."""
+    if stored.type != type:
+        return False
+    expected = _as_bytes(array)
+    part = np.empty(min(_COMPARED, array.nbytes), np.uint8)
+    for first in range(0, array.nbytes, _COMPARED):
+        wanted = expected[first : first + _COMPARED]
+        stored.file.fill(part[: wanted.size], stored.key, first)
+        if not np.array_equal(part[: wanted.size], wanted):
+            return False
+    return True
 
 
-def _equal(a: Array, b: Array) -> bool:
-    """Whether two arrays have the same bits (a NaN equals itself)."""
-    return (a.shape, a.dtype) == (b.shape, b.dtype) and a.tobytes() == b.tobytes()
+def _as_bytes(array: Array) -> Array:
+    """The memory of ``array``, whose elements lie in order."""
+    return array.reshape(-1).view(np.uint8)
+
+
+_seeking = Lock()
+
+
+def _read_at(descriptor: int, out: memoryview, offset: int) -> int:
+    """Fill the beginning of ``out``, at least 1 byte of it unless the file ends: how many."""
+    out = out[:_READ]
+    if sys.platform != "win32":
+        return os.preadv(descriptor, [out], offset)
+    with _seeking:  # where reads have no offset, the descriptor's own is shared
+        os.lseek(descriptor, offset, os.SEEK_SET)
+        read = os.read(descriptor, len(out))
+    out[: len(read)] = read
+    return len(read)
 
 
 def _bytes(type: Type) -> int:
@@ -214,7 +277,7 @@ def _files(directory: Path) -> dict[Path, set[str] | None]:
 
 def _open(path: Path) -> _File:
     try:
-        return _File(path, path.stat().st_size, safe_open(path, framework="numpy"))
+        return _File(path)
     except FileNotFoundError:
         raise LoadError(f"{path} does not exist", fix=_AGAIN) from None
     except OSError as error:
@@ -224,12 +287,12 @@ def _open(path: Path) -> _File:
 
 
 def _type(file: _File, key: str) -> Type:
-    view = file.handle.get_slice(key)
-    dtype = _DTYPES.get(view.get_dtype())
+    entry = file.tensors[key]
+    dtype = _DTYPES.get(entry["dtype"])
     if dtype is None:
         raise LoadError(
-            f"{file.path}: {key!r} has dtype {view.get_dtype()},"
+            f"{file.path}: {key!r} has dtype {entry['dtype']},"
             f" expected one of {', '.join(_DTYPES)}",
             fix="save the model with one of these dtypes",
         )
-    return Type(view.get_shape(), dtype)
+    return Type(entry["shape"], dtype)

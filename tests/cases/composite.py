@@ -12,6 +12,8 @@ from typing import Any
 import torch
 import torch.nn.functional as F  # noqa: N812 - its usual name
 
+from gptrs import ptir
+from tests.cases.programs import record
 from tests.cases.sample import FLOATS, LIBM, ORDER, Case, Sample, sample
 
 HALVES = ("f32", "f64", "f16", "bf16")
@@ -234,7 +236,28 @@ ATTENTION = Case(
     why=SCALE,
 )
 
+CALL = Case(
+    "custom_call",
+    (
+        sample(
+            ("T[2,3] any", "T[3] any"),
+            target="test.part",
+            definition=record(lambda x, y: ptir.relu(x) + y, "f32[2,3]", "f32[3]"),
+        ),
+        sample(
+            ("T[4]",),
+            target="test.doubled",
+            definition=record(lambda x: ptir.concat((x, x)) + 1.0, "f32[4]"),
+        ),
+    ),
+    lambda xs, *, target, definition: (
+        torch.relu(xs[0]) + xs[1] if target == "test.part" else torch.cat((xs[0], xs[0])) + 1
+    ),
+    fixed="the definition has types of its own",
+)
+
 COMPOSITE = (
+    CALL,
     *NORMS,
     *PRODUCTS,
     ATTENTION,

@@ -3,6 +3,7 @@
 from gptrs.ir.ops import (
     composite,
     contract,
+    custom,
     dynamic,
     elementwise,
     index,
@@ -14,6 +15,7 @@ from gptrs.ir.ops import (
 __all__ = [
     "composite",
     "contract",
+    "custom",
     "dynamic",
     "elementwise",
     "index",

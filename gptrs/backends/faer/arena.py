@@ -1,0 +1,85 @@
+"""Memory for intermediate values: places in one block, and the blocks of an instance."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+_LINE = 64  # bytes; every place begins a cache line
+Block = NDArray[np.uint8]
+
+
+class Places:
+    """Offsets of arrays that live for some of the steps, as they begin and end."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self._free: list[tuple[int, int]] = []  # (offset, size), ascending
+
+    def take(self, size: int) -> int:
+        """The offset of ``size`` bytes: the smallest gap that fits, or the end."""
+        size = -(-size // _LINE) * _LINE
+        fitting = [gap for gap in self._free if gap[1] >= size]
+        if not fitting:
+            offset = self._open_end()
+            self.size = max(self.size, offset + size)
+            return offset
+        offset, room = best = min(fitting, key=lambda gap: gap[1])
+        at = self._free.index(best)
+        self._free[at : at + 1] = [(offset + size, room - size)] if room > size else []
+        return offset
+
+    def _open_end(self) -> int:
+        """Where the end begins: a gap there grows."""
+        if self._free and sum(self._free[-1]) == self.size:
+            return self._free.pop()[0]
+        return self.size
+
+    def give(self, offset: int, size: int) -> None:
+        """Free what was taken."""
+        size = -(-size // _LINE) * _LINE
+        if not size:
+            return
+        merged: list[tuple[int, int]] = []
+        for gap in sorted([*self._free, (offset, size)]):
+            if merged and sum(merged[-1]) == gap[0]:
+                merged[-1] = (merged[-1][0], merged[-1][1] + gap[1])
+            else:
+                merged.append(gap)
+        self._free = merged
+
+
+class Arena:
+    """A block of memory that grows to what is asked of it. It serves one call at a time."""
+
+    def __init__(self) -> None:
+        self._held: Block = np.empty(0, np.uint8)
+        self.block: Block = self._held
+        self.address = 0
+
+    def reserve(self, size: int) -> None:
+        """Have at least ``size`` bytes; what was in it is lost if it has to grow."""
+        if size > len(self.block) or not self.address:
+            self._held = self.block = np.empty(0, np.uint8)  # frees before it allocates
+            self._held = np.empty(size + _LINE, np.uint8)
+            start = -self._held.ctypes.data % _LINE
+            self.block = self._held[start : start + size]
+            self.address = self._held.ctypes.data + start
+
+
+class Arenas:
+    """The arenas of a process: as many as there ever were calls at once."""
+
+    def __init__(self) -> None:
+        self._free: list[Arena] = []
+
+    def take(self) -> Arena:
+        """An arena that nobody uses, the last one used first."""
+        try:
+            return self._free.pop()
+        except IndexError:
+            return Arena()
+
+    def give(self, arena: Arena) -> None:
+        """Leave it to the next call."""
+        self._free.append(arena)

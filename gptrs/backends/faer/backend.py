@@ -1,0 +1,35 @@
+"""The fused CPU backend: a program becomes one plan of native kernels."""
+
+from __future__ import annotations
+
+import os
+
+from gptrs.backends.base import Backend, DeviceInfo
+from gptrs.backends.faer.arena import Arenas
+from gptrs.backends.faer.fuse import arrange_products, claims, make_calls
+from gptrs.backends.faer.parameters import PackedParameters
+from gptrs.backends.faer.plan import FaerPlan
+from gptrs.ir.program import Instruction, Program
+from gptrs.kernels.threads import thread_count
+from gptrs.passes.dead import eliminate_dead
+
+
+class FaerBackend(Backend):
+    """Matrix products, attention and norms by kernels of our own, the rest in fused loops."""
+
+    name = "faer"
+    passes = (arrange_products, make_calls, eliminate_dead)
+
+    def __init__(self) -> None:
+        self._parameters = PackedParameters()
+        self._arenas = Arenas()
+
+    def claims(self, instruction: Instruction) -> bool:
+        return claims(instruction)
+
+    def plan(self, program: Program) -> FaerPlan:
+        return FaerPlan(program, self._parameters, self._arenas)
+
+    def devices(self) -> tuple[DeviceInfo, ...]:
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        return (DeviceInfo("cpu", thread_count(), memory),)

@@ -1,0 +1,17 @@
+"""The kernels that custom calls name: one class each, listed in `CALLS`."""
+
+from __future__ import annotations
+
+from gptrs.backends.faer.calls.attending import Attention
+from gptrs.backends.faer.calls.base import Call
+from gptrs.backends.faer.calls.product import MatrixProduct
+from gptrs.backends.faer.calls.rows import Take, Update
+from gptrs.backends.faer.calls.rowwise import LayerNorm, Softmax
+
+CALLS: dict[str, type[Call]] = {
+    call.target: call for call in (MatrixProduct, Attention, LayerNorm, Softmax, Take, Update)
+}
+"""By target."""
+
+COMPOSITES = frozenset(["attention", "layer_norm", "softmax"])
+"""The composites that have a call."""

@@ -1,0 +1,111 @@
+"""What a kernel that a custom call names says of itself, and what it is told when it is bound."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, TypeAlias
+
+from gptrs.backends.faer.graph import Graph
+from gptrs.ir.dims import DimLike
+from gptrs.ir.program import Instruction, Param, Value
+from gptrs.kernels.compile import Kernel, compile_ir
+from gptrs.kernels.emit import KernelText
+from gptrs.kernels.isa import Isa
+from gptrs.kernels.matmul_weights import WeightType
+
+
+class Address(NamedTuple):
+    """A place in a buffer: the buffer's number (see `gptrs.backends.faer.storage`), and bytes."""
+
+    buffer: int
+    offset: int
+
+
+Word: TypeAlias = int | Address
+
+
+class Panels(NamedTuple):
+    """The packed form of a weight: how it lies before, and its elements (`kernels.packing`)."""
+
+    transposed: bool  # [depth, columns] rather than [columns, depth]
+    weights: WeightType
+    depth: int
+    columns: int
+
+
+class Binder(ABC):
+    """Takes the steps of a call at known sizes. Times are estimates in ns on one thread."""
+
+    isa: Isa
+    threads: int
+    status: int
+    """The address of the plan's `gptrs.kernels.driver.Status`."""
+
+    @abstractmethod
+    def size(self, value: DimLike) -> int:
+        """A dimension as an integer."""
+
+    @abstractmethod
+    def address(self, value: Value, offset: DimLike = 0) -> Address:
+        """Where a value's element number ``offset`` is."""
+
+    @abstractmethod
+    def panels(self, value: Value, form: Panels) -> Address | None:
+        """The packed form of a parameter or constant, if the plan keeps it in this form."""
+
+    @abstractmethod
+    def scratch(self, size: int) -> Address:
+        """Memory of ``size`` bytes until the call has ended."""
+
+    @abstractmethod
+    def step(self, kernel: Kernel, words: Sequence[Word], extent: int, time: float) -> None:
+        """Run ``kernel`` over ``extent`` with these argument words."""
+
+
+_KERNELS: dict[tuple[object, ...], Kernel] = {}
+
+
+def kernel(builder: Callable[..., KernelText], isa: Isa, *arguments: Any, **options: Any) -> Kernel:
+    """The kernel that ``builder(isa, *arguments, **options)`` writes, compiled once."""
+    key = (builder, isa, *arguments, *options.items())
+    found = _KERNELS.get(key)
+    if found is None:
+        found = _KERNELS[key] = compile_ir(*builder(isa, *arguments, **options))
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Call(ABC):
+    """A custom call: which instructions it stands for, and how it becomes steps."""
+
+    target: ClassVar[str]
+
+    result: Value
+    members: tuple[Instruction, ...]
+
+    @classmethod
+    @abstractmethod
+    def match(cls, core: Instruction, graph: Graph) -> Call | None:
+        """The call that can do ``core`` and what is around it, or None."""
+
+    @abstractmethod
+    def compile(self, isa: Isa) -> None:
+        """Compile every kernel that it may need at any size."""
+
+    @abstractmethod
+    def bind(self, b: Binder) -> bool:
+        """Give ``b`` its steps; False where its kernels cannot do these sizes."""
+
+    def packed(self) -> dict[Value, Panels]:
+        """The weights that it wants packed once."""
+        return {}
+
+
+def is_stable(value: Value, graph: Graph) -> bool:
+    """Whether a value is the same in call after call: a parameter's slot or a constant."""
+    if isinstance(value, Param):
+        return value.role == "parameter"
+    maker = graph.maker.get(value)
+    return maker is not None and maker.op.name == "constant"

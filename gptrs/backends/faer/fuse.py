@@ -1,0 +1,131 @@
+"""The passes of this backend: what kernels can do becomes `custom_call` instructions.
+
+A custom call keeps what it stands for as its definition, so that any backend can run it, and from
+the definition the plan finds out again what its kernel has to read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gptrs.backends.faer.calls import CALLS, COMPOSITES
+from gptrs.backends.faer.calls.base import Call, is_stable
+from gptrs.backends.faer.graph import Graph
+from gptrs.backends.views import MOVING
+from gptrs.ir.dispatch import OPS
+from gptrs.ir.interpreters import Recorder
+from gptrs.ir.program import Instruction, Param, Program, Value, map_values
+from gptrs.ir.tensor import Tensor
+from gptrs.ir.types import f32
+from gptrs.kernels.math import ACTIVATIONS
+from gptrs.passes.base import Target
+from gptrs.passes.claim import inline
+
+
+def claims(instruction: Instruction) -> bool:
+    """Whether a composite stays whole: it has a call, or a product may take it in."""
+    if instruction.op.name in ACTIVATIONS:
+        return instruction.result.type.dtype is f32
+    if instruction.op.name not in COMPOSITES:
+        return False
+    alone = Graph(Program("alone", (), (instruction,), instruction.results))
+    return find_call(instruction, alone) is not None
+
+
+def find_call(core: Instruction, graph: Graph) -> Call | None:
+    """The call that does ``core``."""
+    return next((c for kind in CALLS.values() if (c := kind.match(core, graph))), None)
+
+
+def call_of(instruction: Instruction) -> Call:
+    """What a `custom_call` of this backend stands for, in terms of its definition's parameters."""
+    definition: Program = instruction.attrs["definition"]
+    kind, graph = CALLS[instruction.attrs["target"]], Graph(definition)
+    return next(c for core in definition.body if (c := kind.match(core, graph)))
+
+
+def arrange_products(program: Program, target: Target) -> Program:
+    """Put a transpose before the products whose operands no kernel can read where they are."""
+    graph = Graph(program)
+    body: list[Instruction] = []
+    for instruction in program.body:
+        product = instruction.op.name == "dot_general" and instruction.result.type.dtype is f32
+        if product and find_call(instruction, graph) is None:
+            instruction = _arranged(instruction, body)
+        body.append(instruction)
+    return program.with_body(body, program.results)
+
+
+def _arranged(product: Instruction, body: list[Instruction]) -> Instruction:
+    """A product of operands with axes in the order batch, rest, contracted; they join ``body``."""
+    attrs = dict(product.attrs)
+    operands: list[Value] = []
+    for side, operand in zip(("lhs", "rhs"), product.values(), strict=True):
+        batch, contracted = attrs[f"batch_{side}"], attrs[f"contract_{side}"]
+        rank = operand.type.rank
+        rest = [axis for axis in range(rank) if axis not in (*batch, *contracted)]
+        recorder = Recorder("arrange", where=product.where)
+        recorder.params.append(operand)  # pyright: ignore[reportArgumentType]
+        moved = recorder.apply(
+            OPS["transpose"],
+            (Tensor.of_value(operand, recorder),),
+            {"perm": (*batch, *rest, *contracted)},
+        )
+        body.extend(recorder.body)
+        operands.append(moved.value)
+        attrs[f"batch_{side}"] = tuple(range(len(batch)))
+        attrs[f"contract_{side}"] = tuple(range(rank - len(contracted), rank))
+    return Instruction(product.op, tuple(operands), attrs, product.results, product.where)
+
+
+def make_calls(program: Program, target: Target) -> Program:
+    """Replace what kernels can do by custom calls, and open the composites that are left."""
+    graph = Graph(program)
+    place = {instruction: number for number, instruction in enumerate(program.body)}
+    calls: dict[Instruction, Call] = {}  # by the instruction that makes the result
+    for core in program.body:
+        if core not in graph.taken and (call := find_call(core, graph)) is not None:
+            calls[graph.maker[call.result]] = call
+            graph.taken.update(m for m in call.members if m.op.name not in MOVING or m is core)
+    body: list[Instruction] = []
+    renamed: dict[Value, Value] = {}
+    for instruction in program.body:
+        if (call := calls.get(instruction)) is not None:
+            made = _custom_call(call, graph, sorted(call.members, key=lambda m: place[m]))
+            body.append(made.reading(renamed))
+        elif instruction not in graph.taken:
+            results = inline(instruction.reading(renamed), instruction.where, _NOTHING, body)
+            renamed.update(zip(instruction.results, results, strict=True))
+    return program.with_body(body, [renamed.get(r, r) for r in program.results])
+
+
+class _Nothing:
+    """A target without kernels."""
+
+    def claims(self, instruction: Instruction) -> bool:
+        return False
+
+
+_NOTHING = _Nothing()
+
+
+def _custom_call(call: Call, graph: Graph, members: Sequence[Instruction]) -> Instruction:
+    made = {result for member in members for result in member.results}
+    outside = [v for member in members for v in member.values() if v not in made]
+    operands = tuple(dict.fromkeys(outside))
+    values: dict[Value, Value] = {}
+    for number, value in enumerate(operands):
+        name = value.name if isinstance(value, Param) else f"x{number}"
+        role = "parameter" if is_stable(value, graph) else "input"
+        values[value] = Param(value.type, name, role=role, origin=value.origin)
+    body: list[Instruction] = []
+    for member in members:
+        results = tuple(Value(r.type, r.origin) for r in member.results)
+        inner = map_values(member.operands, lambda v: values[v])
+        body.append(Instruction(member.op, inner, member.attrs, results, member.where))
+        values.update(zip(member.results, results, strict=True))
+    params = tuple(v for v in map(values.get, operands) if isinstance(v, Param))
+    definition = Program(call.target.split(".")[2], params, tuple(body), (values[call.result],))
+    attrs = {"target": call.target, "definition": definition}
+    where = next((m.where for m in members if m.where), None)
+    return Instruction(OPS["custom_call"], (operands,), attrs, (call.result,), where)

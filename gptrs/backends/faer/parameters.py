@@ -1,0 +1,60 @@
+"""Packed forms of weights, made once for each parameter and dropped with it."""
+
+from __future__ import annotations
+
+import weakref
+from threading import RLock
+
+import numpy as np
+
+from gptrs.backends.faer.calls.base import Panels
+from gptrs.backends.faer.calls.product import packing_kernel, panel_bytes
+from gptrs.ir.tensor import Parameter
+from gptrs.ir.types import Array
+from gptrs.kernels.driver import Status, Step, StepTable, current_driver
+from gptrs.kernels.isa import Isa
+from gptrs.kernels.packing import panel_count
+from gptrs.kernels.threads import thread_count
+
+_LINE = 64
+_CHUNKS = 4  # a thread
+
+
+def pack(array: Array, form: Panels, isa: Isa) -> Array:
+    """A weight as bytes in panels."""
+    shape = (form.depth, form.columns) if form.transposed else (form.columns, form.depth)
+    matrix = np.ascontiguousarray(array).reshape(shape)
+    size = panel_bytes(isa, form.weights, form.depth, form.columns)
+    held = np.empty(size + _LINE, np.uint8)
+    packed = held[-held.ctypes.data % _LINE :][:size]
+    words = np.array([matrix.ctypes.data, packed.ctypes.data, *shape, shape[1]], np.int64)
+    threads, extent = thread_count(), panel_count(isa, form.columns)
+    chunks = max(1, min(extent, threads * _CHUNKS if threads > 1 else 1))
+    kernel = packing_kernel(isa, form.transposed, form.weights)
+    step = Step(kernel.address, words.ctypes.data, extent, chunks)
+    current_driver().run(StepTable([step]), Status(), threads=threads)
+    return packed
+
+
+class PackedParameters:
+    """The panels of parameters by identity. Their sources are released once they are packed."""
+
+    def __init__(self) -> None:
+        self._lock = RLock()
+        self._packed: dict[tuple[int, Panels, str], tuple[weakref.ref[Parameter], Array]] = {}
+
+    def get(self, parameter: Parameter, form: Panels, isa: Isa) -> Array:
+        """The panels of ``parameter``, packed when they are first asked for."""
+        key = id(parameter), form, isa.name
+        with self._lock:
+            found = self._packed.get(key)
+            if found is not None and found[0]() is parameter:
+                return found[1]
+            packed = pack(parameter.numpy(), form, isa)
+            parameter.release()
+
+            def drop(_: object) -> None:
+                self._packed.pop(key, None)
+
+            self._packed[key] = weakref.ref(parameter, drop), packed
+            return packed

@@ -1,0 +1,109 @@
+"""A program as native steps: bound to sizes when they first occur, run without an op in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from gptrs.backends.base import Plan, PlanReport
+from gptrs.backends.faer.arena import Arenas
+from gptrs.backends.faer.binding import Bound, Buffer, bind
+from gptrs.backends.faer.calls.base import Panels
+from gptrs.backends.faer.parameters import PackedParameters, pack
+from gptrs.backends.faer.report import report
+from gptrs.backends.faer.run import Call
+from gptrs.backends.faer.storage import Storage
+from gptrs.backends.faer.work import CallStep, RegionStep, Work, work_of
+from gptrs.ir.program import Program, Value
+from gptrs.ir.tensor import Parameter
+from gptrs.ir.types import Array
+from gptrs.kernels import isa
+from gptrs.kernels.threads import thread_count
+
+_KEPT = 64  # bindings of a plan; they hold no arrays but parameters
+
+
+class FaerPlan(Plan):
+    """The steps of a program, and its bindings."""
+
+    def __init__(self, program: Program, parameters: PackedParameters, arenas: Arenas) -> None:
+        self.program = program
+        self.isa = isa.current()
+        self.work = work_of(program)
+        self.storage = Storage(program, self.work)
+        self.packed: dict[Value, set[Panels]] = {}
+        for placed in self.storage.steps:
+            if not placed.view:
+                self._prepare(placed.work)
+        self._parameters, self._arenas = parameters, arenas
+        self._symbols = sorted(program.symbols())
+        self._lock = Lock()
+        self._bound: dict[tuple[int, ...], list[Bound]] = {}
+        self._constants: dict[Buffer, Array] = {}
+
+    def _prepare(self, work: Work) -> None:
+        """Compile its kernels, and note the weights that it wants packed."""
+        if isinstance(work, RegionStep):
+            work.kernel  # noqa: B018 - compiled here, and not in the first call
+        elif isinstance(work, CallStep):
+            work.call.compile(self.isa)
+            for value, form in work.call.packed().items():
+                self.packed.setdefault(work.outer(value), set()).add(form)
+
+    def run(
+        self, arguments: Sequence[Array | Parameter], sizes: Mapping[str, int]
+    ) -> tuple[Array, ...]:
+        bound, arena = self._take(sizes), self._arenas.take()
+        try:
+            arena.reserve(bound.arena_bytes)
+            return Call(self, bound, arena, arguments).results()
+        finally:
+            self._arenas.give(arena)
+            self._give(bound)
+
+    def _take(self, sizes: Mapping[str, int]) -> Bound:
+        """A binding that nobody uses."""
+        key = (thread_count(), *[sizes[symbol] for symbol in self._symbols])
+        with self._lock:
+            free = self._bound.pop(key, None)
+            if free is not None:
+                self._bound[key] = free  # now the most recently used
+                if free:
+                    return free.pop()
+        return self.bind(sizes, key)
+
+    def bind(self, sizes: Mapping[str, int], key: tuple[int, ...]) -> Bound:
+        """A new binding to ``sizes``; the first number of its key is that of threads."""
+        bound = bind(self.storage, self.packed, self.isa, sizes, key)
+        for buffer, number in bound.buffers.items():
+            if buffer.kind == "constant":
+                bound.move(number, self._constant(buffer).ctypes.data)
+        return bound
+
+    def _give(self, bound: Bound) -> None:
+        with self._lock:
+            self._bound.setdefault(bound.key, []).append(bound)
+            while len(self._bound) > _KEPT:
+                del self._bound[next(iter(self._bound))]
+
+    def _constant(self, buffer: Buffer) -> Array:
+        found = self._constants.get(buffer)
+        if found is None:
+            found = np.ascontiguousarray(self.program.body[buffer.number].attrs["value"])
+            if buffer.form is not None:
+                found = pack(found, buffer.form, self.isa)
+            self._constants[buffer] = found
+        return found
+
+    def report(self, sizes: Mapping[str, int]) -> PlanReport:
+        key = (thread_count(), *[sizes[symbol] for symbol in self._symbols])
+        return report(self.storage, self.packed, self.bind(sizes, key))
+
+    def parameter(self, parameter: Any, form: Panels | None) -> Array:
+        """The elements of a parameter, in the form asked for."""
+        if form is None or not isinstance(parameter, Parameter):
+            return parameter.numpy() if isinstance(parameter, Parameter) else parameter
+        return self._parameters.get(parameter, form, self.isa)

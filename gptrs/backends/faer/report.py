@@ -1,0 +1,55 @@
+"""What a plan does, step by step, for `explain` and for tests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gptrs.backends.base import PlanReport, StepReport
+from gptrs.backends.faer.binding import Bound
+from gptrs.backends.faer.calls.base import Panels
+from gptrs.backends.faer.calls.rows import Update
+from gptrs.backends.faer.storage import Placed, Storage
+from gptrs.backends.faer.work import CallStep, RegionStep, Work
+from gptrs.ir.program import Value
+
+
+def report(storage: Storage, packed: Mapping[Value, set[Panels]], bound: Bound) -> PlanReport:
+    """What the steps of ``storage`` do at the sizes of ``bound``."""
+    kernels: dict[Work, dict[str, None]] = {}
+    for owner, name in zip(bound.owners, bound.names, strict=True):
+        kernels.setdefault(owner, {})[name] = None
+    refused = {segment.reference for segment in bound.segments if segment.reference}
+    steps = [
+        _report(placed, storage, tuple(kernels.get(placed.work, ())), placed.work in refused)
+        for placed in storage.steps
+    ]
+    sizes = (
+        form.depth * form.columns * (4 if form.weights == "f32" else 2)
+        for forms in packed.values()
+        for form in forms
+    )
+    return PlanReport(
+        storage.program.name, tuple(steps), bound.table.count, bound.arena_bytes, sum(sizes)
+    )
+
+
+def _report(
+    placed: Placed, storage: Storage, kernels: tuple[str, ...], refused: bool
+) -> StepReport:
+    work = placed.work
+    type = str(work.results[0].type)
+    if isinstance(work, RegionStep):
+        if placed.view:
+            return StepReport("view", "another shape", len(work.region.members), type)
+        note = "" if work.region.copies is None else "copies an argument, as results are new"
+        return StepReport(
+            "region", work.rendered.name, len(work.region.members), type, kernels, note
+        )
+    if not isinstance(work, CallStep) or refused:
+        return StepReport("reference", work.instruction.op.name, 1, type)
+    note = ""
+    if isinstance(work.call, Update):
+        done = work.instruction.result in storage.in_place
+        note = "in place" if done else "copies the old array, which is read later or not donated"
+    target: str = work.instruction.attrs["target"]
+    return StepReport("call", target, len(work.call.members), type, kernels, note)

@@ -1,0 +1,120 @@
+"""Where each value of a program lives.
+
+Values share memory where one is the other in another shape, and where an update may overwrite what
+nobody reads later. What is left of sharing is a *home*: an array from outside, a result, or a place
+in the arena. No result is memory of an argument, but for donated ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from gptrs.backends.faer.calls.rows import Update
+from gptrs.backends.faer.work import CallStep, RegionStep, Work
+from gptrs.ir.program import Program, Value
+
+
+@dataclass(eq=False)
+class Home:
+    """Memory of one or more values.
+
+    ``number`` says which parameter of the program, which instruction of it (a constant) or which
+    result; what is in the arena lives while the steps ``first`` to ``last`` run.
+    """
+
+    values: list[Value]
+    kind: Literal["arena", "argument", "parameter", "constant", "result"] = "arena"
+    number: int = -1
+    donated: bool = False
+    first: int = -1
+    last: int = -1
+
+
+@dataclass(eq=False)
+class Placed:
+    """A step, its number in the program's work, and the homes that begin and end with it."""
+
+    work: Work
+    number: int
+    view: bool  # there is nothing to do: the result is an array that is there, in another shape
+    begin: list[Home] = field(default_factory=list[Home])
+    end: list[Home] = field(default_factory=list[Home])
+
+
+class Storage:
+    """The homes of all values of ``program``, whose work is done in this order."""
+
+    def __init__(self, program: Program, work: Sequence[Work]) -> None:
+        self.program = program
+        self.homes: dict[Value, Home] = {}
+        self.steps: list[Placed] = []
+        """The work in order."""
+        self.in_place: set[Value] = set()
+        """The updates that overwrite the array that they update."""
+        self._results = set(program.results)
+        self._last_read = {v: n for n, step in enumerate(work) for v in step.inputs}
+        for number, param in enumerate(program.params):
+            home = self._new(param, -1)
+            home.kind = "parameter" if param.role == "parameter" else "argument"
+            home.number, home.donated = number, param.donated
+        for number, instruction in enumerate(program.body):
+            if instruction.op.name == "constant":
+                home = self._new(instruction.result, -1)
+                home.kind, home.number = "constant", number
+        for number, step in enumerate(work):
+            self._place(step, number)
+        for number, value in enumerate(program.results):
+            home = self.homes[value]
+            if home.kind == "arena":
+                home.kind, home.number = "result", number
+        self._schedule(len(work))
+
+    def _schedule(self, count: int) -> None:
+        """Note at each step which homes in the arena begin and which end with it."""
+        first: list[list[Home]] = [[] for _ in range(count)]
+        last: list[list[Home]] = [[] for _ in range(count)]
+        for home in dict.fromkeys(self.homes.values()):
+            if home.kind == "arena":
+                first[home.first].append(home)
+                last[home.last].append(home)
+        for placed in self.steps:
+            placed.begin, placed.end = first[placed.number], last[placed.number]
+
+    def _new(self, value: Value, number: int) -> Home:
+        home = self.homes[value] = Home([value], first=number)
+        home.last = max(number, self._last_read.get(value, number))
+        return home
+
+    def _place(self, step: Work, number: int) -> None:
+        view = False
+        for value in step.results:
+            shared = self._shared(step, value, number)
+            view = shared is not None and isinstance(step, RegionStep)
+            if shared is None:
+                self._new(value, number)
+                continue
+            shared.values.append(value)
+            shared.last = max(shared.last, self._last_read.get(value, number))
+            self.homes[value] = shared
+        self.steps.append(Placed(step, number, view))
+
+    def _shared(self, step: Work, value: Value, number: int) -> Home | None:
+        """The home that the result ``value`` of a step can share."""
+        if isinstance(step, RegionStep) and step.region.copies is not None:
+            home = self.homes[step.region.copies]
+            if value not in self._results or self._free_for_result(home):
+                return home
+        if isinstance(step, CallStep) and isinstance(step.call, Update):
+            home = self.homes[step.outer(step.call.x)]
+            others = [v for v in step.inputs if self.homes[v] is home]
+            if home.last <= number and len(others) == 1 and self._free_for_result(home):
+                self.in_place.add(value)
+                return home
+        return None
+
+    def _free_for_result(self, home: Home) -> bool:
+        """Whether a result may live there: nobody outside sees the memory, and no other result."""
+        ours = home.kind == "arena" or home.donated
+        return ours and self._results.isdisjoint(home.values)

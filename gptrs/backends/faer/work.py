@@ -1,0 +1,117 @@
+"""The work of a program in order: regions, calls, and what only the reference can do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from gptrs.backends.faer.calls.base import Binder, Call
+from gptrs.backends.faer.fuse import call_of
+from gptrs.backends.faer.render import Rendered, render
+from gptrs.backends.grouping import group
+from gptrs.backends.regions import Region
+from gptrs.backends.views import Reduce, walk
+from gptrs.ir.dims import product
+from gptrs.ir.program import Instruction, Program, Value
+from gptrs.kernels.compile import Kernel, compile_source
+
+
+@dataclass(frozen=True, eq=False)
+class ReferenceStep:
+    """An instruction done by its NumPy meaning."""
+
+    instruction: Instruction
+
+    @property
+    def inputs(self) -> tuple[Value, ...]:
+        return tuple(dict.fromkeys(self.instruction.values()))
+
+    @property
+    def results(self) -> tuple[Value, ...]:
+        return self.instruction.results
+
+
+@dataclass(frozen=True, eq=False)
+class CallStep(ReferenceStep):
+    """A custom call done by its kernels."""
+
+    call: Call
+
+    @cached_property
+    def _outer(self) -> dict[Value, Value]:
+        definition: Program = self.instruction.attrs["definition"]
+        pairs = zip(definition.params, self.instruction.values(), strict=True)
+        return dict(pairs) | {self.call.result: self.instruction.result}
+
+    def outer(self, value: Value) -> Value:
+        """The program's value for one of the definition."""
+        return self._outer[value]
+
+
+@dataclass(frozen=True, eq=False)
+class RegionStep:
+    """A region done by a kernel of its own."""
+
+    region: Region
+
+    @cached_property
+    def rendered(self) -> Rendered:
+        """Its source."""
+        return render(self.region)
+
+    @cached_property
+    def kernel(self) -> Kernel:
+        """Its kernel, compiled when it is first asked for."""
+        return compile_source(self.rendered.source, self.rendered.name)
+
+    @property
+    def inputs(self) -> tuple[Value, ...]:
+        return self.region.inputs
+
+    @property
+    def results(self) -> tuple[Value, ...]:
+        return (self.region.result,)
+
+    def bind(self, b: Binder) -> None:
+        """Give ``b`` its step."""
+        rendered = self.rendered
+        words = [b.address(v) for v in (*rendered.inputs, rendered.result)]
+        sizes = [b.size(word) for word in rendered.words]
+        b.step(self.kernel, [*words, *sizes], b.size(rendered.extent), self._time(b))
+
+    def _time(self, b: Binder) -> float:
+        reductions = [p for p in walk(self.region.expression) if isinstance(p, Reduce)]
+        rows = b.size(product(self.region.rows))
+        elements = b.size(product(self.region.inner))
+        elements += sum(b.size(product(r.extents)) for r in reductions)
+        return rows * elements * (0.5 + 0.2 * len(self.region.members))
+
+
+Work = RegionStep | CallStep | ReferenceStep
+
+
+def work_of(program: Program) -> list[Work]:
+    """The work of ``program``."""
+    work: list[Work] = []
+    for step in group(program).steps:
+        if isinstance(step, Region):
+            work.append(RegionStep(step))
+        elif step.op.name == "custom_call":
+            work.append(CallStep(step, call_of(step)))
+        elif step.op.name != "constant":
+            work.append(ReferenceStep(step))
+    return work
+
+
+def instructions_of(work: Sequence[Work]) -> int:
+    """How many instructions the work stands for, custom calls opened."""
+    count = 0
+    for step in work:
+        if isinstance(step, RegionStep):
+            count += len(step.region.members)
+        elif isinstance(step, CallStep):
+            count += len(step.call.members)
+        else:
+            count += 1
+    return count

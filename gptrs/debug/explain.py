@@ -1,0 +1,60 @@
+"""How a plan will run, as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from gptrs.backends.base import PlanReport, StepKind
+
+_WORDS: dict[StepKind, str] = {
+    "call": "in kernels",
+    "region": "in fused loops",
+    "view": "for nothing, as views",
+    "reference": "by the reference",
+}
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """A plan's report; its text is a table of the steps and a summary."""
+
+    report: PlanReport
+
+    def __str__(self) -> str:
+        report = self.report
+        rows = [
+            (step.kind, step.name, str(step.instructions), step.result, step.note)
+            for step in report.steps
+        ]
+        head = ("step", "what", "instructions", "result", "")
+        return "\n".join([f"{report.program}:", *_columns([head, *rows]), "", *self._summary()])
+
+    __repr__ = __str__
+
+    def _summary(self) -> Iterable[str]:
+        report = self.report
+        counts = ((report.instructions(kind), words) for kind, words in _WORDS.items())
+        shares = ", ".join(f"{count} {words}" for count, words in counts if count)
+        yield f"{report.instructions()} instructions: {shares or 'none'}"
+        yield f"{report.native_steps} native steps of {len(report.kernels)} kernels"
+        yield f"{len(report.copies)} copies of whole arrays"
+        memory = f"{_size(report.arena_bytes)} of intermediate values (arena)"
+        yield f"{memory}, {_size(report.parameter_bytes)} of packed weights"
+
+
+def _size(count: int) -> str:
+    for unit in ("bytes", "KB", "MB"):
+        if count < 10_000:
+            return f"{count:.0f} {unit}"
+        count //= 1000
+    return f"{count:.0f} GB"
+
+
+def _columns(rows: list[tuple[str, ...]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  "
+        + "  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]

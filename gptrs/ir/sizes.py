@@ -1,0 +1,83 @@
+"""Programs at given sizes: symbols filled in, and run on the NumPy meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gptrs.errors import PtirError
+from gptrs.ir.dims import Dim, size_at
+from gptrs.ir.program import Attrs, Instruction, Param, Program, Value
+from gptrs.ir.types import Array, Type
+
+Sizes = Mapping[str, int]
+
+
+def filled(thing: Any, sizes: Sizes) -> Any:
+    """An operand, attribute, type or program with the size of each symbol filled in."""
+    if isinstance(thing, Dim):
+        return size_at(thing, sizes)
+    if isinstance(thing, Type):
+        return thing.with_shape(size_at(n, sizes) for n in thing.shape)
+    if isinstance(thing, Program):
+        return _program(thing, sizes)
+    if isinstance(thing, tuple):
+        return tuple(filled(part, sizes) for part in thing)  # pyright: ignore[reportUnknownVariableType]
+    return thing
+
+
+def is_symbolic(thing: Any) -> bool:
+    """Whether `filled` may change it."""
+    if isinstance(thing, tuple):
+        return any(map(is_symbolic, thing))  # pyright: ignore[reportUnknownArgumentType]
+    return isinstance(thing, Dim | Program)
+
+
+def _program(program: Program, sizes: Sizes) -> Program:
+    values: dict[Value, Value] = {}
+
+    def operand(thing: Any) -> Any:
+        if isinstance(thing, Value):
+            return values[thing]
+        if isinstance(thing, tuple):
+            return tuple(map(operand, thing))  # pyright: ignore[reportUnknownArgumentType]
+        return filled(thing, sizes)
+
+    params: list[Param] = []
+    for p in program.params:
+        type = filled(p.type, sizes)
+        values[p] = made = Param(type, p.name, role=p.role, donated=p.donated, origin=p.origin)
+        params.append(made)
+    body: list[Instruction] = []
+    for i in program.body:
+        results = tuple(Value(filled(r.type, sizes), r.origin) for r in i.results)
+        attrs = {name: filled(value, sizes) for name, value in i.attrs.items()}
+        body.append(Instruction(i.op, operand(i.operands), attrs, results, i.where))
+        values.update(zip(i.results, results, strict=True))
+    return Program(program.name, tuple(params), tuple(body), operand(program.results))
+
+
+def evaluate(program: Program, arrays: Sequence[Array]) -> tuple[Array, ...]:
+    """The results of a program without symbols, each op by its NumPy meaning."""
+    values: dict[Value, Array] = dict(zip(program.params, arrays, strict=True))
+
+    def operand(thing: Any) -> Any:
+        if isinstance(thing, Value):
+            return values[thing]
+        return tuple(map(operand, thing)) if isinstance(thing, tuple) else thing  # pyright: ignore[reportUnknownArgumentType]
+
+    for i in program.body:
+        found = apply(i, [operand(o) for o in i.operands], i.attrs)
+        values.update(zip(i.results, found, strict=True))
+    return tuple(values[result] for result in program.results)
+
+
+def apply(instruction: Instruction, operands: Sequence[Any], attrs: Attrs) -> tuple[Array, ...]:
+    """The results of one instruction by its op's NumPy meaning; errors name the user's line."""
+    try:
+        types = tuple(result.type for result in instruction.results)
+        return instruction.op.evaluate(operands, attrs, types)
+    except PtirError as error:
+        error.context.append(instruction.op.name)
+        error.where = error.where or instruction.where
+        raise
