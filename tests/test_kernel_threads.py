@@ -15,7 +15,7 @@ from gptrs.kernels.threads import available_cores, cgroup_quota, thread_count
 def test_thread_count(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     monkeypatch.delenv("GPTRS_NUM_THREADS", raising=False)
-    monkeypatch.setattr(threads, "available_cores", lambda: 6)
+    monkeypatch.setattr(threads, "recent_cores", lambda: 6)
     assert thread_count() == 6
     for text, expected in {"4": 4, "3,2": 3, "99": 6, "0": 6, "many": 6, "": 6}.items():
         monkeypatch.setenv("OMP_NUM_THREADS", text)

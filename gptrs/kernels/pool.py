@@ -29,6 +29,7 @@ from __future__ import annotations
 import platform
 import sys
 from enum import IntEnum
+from functools import cache
 from typing import Any
 
 from llvmlite import ir
@@ -88,6 +89,7 @@ _WORDS = _I64.as_pointer()
 _KERNEL = ir.FunctionType(_VOID, [_I64] * 3).as_pointer()
 
 
+@cache
 def supported() -> bool:
     """Whether the pool runs here: Linux on 64-bit x86 or Arm."""
     return sys.platform == "linux" and platform.machine() in _FUTEX and sys.maxsize > 1 << 32

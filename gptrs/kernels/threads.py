@@ -21,13 +21,14 @@ def thread_count() -> int:
     """Threads that a plan should run on, at least 1.
 
     What `limit_threads` says in this context, else ``GPTRS_NUM_THREADS``, if it is not 0; else the
-    available cores, or ``OMP_NUM_THREADS`` if that is less. The variables are read each time.
+    available cores, or ``OMP_NUM_THREADS`` if that is less.
     """
     if asked := _limit.get() or settings.num_threads():
         return min(asked, MAX_THREADS)
-    first = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()  # a list, one per level
-    limit = int(first) if first.isdecimal() and int(first) > 0 else MAX_THREADS
-    return min(_recent_cores(), limit)
+    cores = recent_cores()
+    if settings.raw("OMP_NUM_THREADS") is None:
+        return cores
+    return min(cores, _openmp_limit(os.environ.get("OMP_NUM_THREADS", "")))
 
 
 _limit: ContextVar[int] = ContextVar("gptrs_threads", default=0)
@@ -47,14 +48,20 @@ _RECENT = 0.1  # seconds; asking the system takes several microseconds, as long 
 _recent = (0.0, 1)  # until when, and how many cores
 
 
-def _recent_cores() -> int:
-    """`available_cores`, asked anew only from time to time."""
+def recent_cores() -> int:
+    """`available_cores`, asked anew from time to time only."""
     global _recent
     until, cores = _recent
     if (now := monotonic()) >= until:
         cores = available_cores()
         _recent = now + _RECENT, cores
     return cores
+
+
+@cache
+def _openmp_limit(text: str) -> int:
+    first = text.split(",")[0].strip()  # a list, one per level
+    return int(first) if first.isdecimal() and int(first) > 0 else MAX_THREADS
 
 
 def available_cores() -> int:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from gptrs.errors import Location
 from gptrs.ir.op import Composite
-from gptrs.ir.program import Instruction, Program, Value, map_values
+from gptrs.ir.program import Instruction, Operation, Program, Value, map_values
 from gptrs.passes.base import Target
 
 
@@ -20,16 +20,23 @@ def claim_or_inline(program: Program, target: Target) -> Program:
     return program.with_body(body, [renamed.get(r, r) for r in program.results])
 
 
+def definition_of(instruction: Instruction) -> Program | None:
+    """What a composite, or a part with a kernel, stands for; None for other instructions."""
+    op: Operation = instruction.op
+    if isinstance(op, Composite):
+        return op.definition(instruction.operands, instruction.attrs)
+    return instruction.attrs.get("definition")
+
+
 def inline(
     instruction: Instruction, where: Location | None, target: Target, body: list[Instruction]
 ) -> Sequence[Value]:
     """Append what computes ``instruction`` to ``body``, composites opened unless ``target`` claims
     them. Returns the values that stand for its results."""
-    op = instruction.op
-    if not isinstance(op, Composite) or target.claims(instruction):
+    definition = definition_of(instruction)
+    if definition is None or target.claims(instruction):
         body.append(instruction)
         return instruction.results
-    definition = op.definition(instruction.operands, instruction.attrs)
     values: dict[Value, Value] = dict(zip(definition.params, instruction.values(), strict=True))
     for inner in definition.body:
         copied = Instruction(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gptrs.backends.faer.arena import Places
-from gptrs.backends.faer.calls.base import Address, Binder, Panels, Word
+from gptrs.backends.faer.calls.base import Panels
+from gptrs.backends.faer.recipes import Cook, Recipe, Sizes
 from gptrs.backends.faer.storage import Home, Placed, Storage
-from gptrs.backends.faer.work import CallStep, ReferenceStep, RegionStep, Work
-from gptrs.ir.dims import Dim, DimLike
-from gptrs.ir.program import Value
+from gptrs.backends.faer.work import CallStep, RegionStep, Single, Work
 from gptrs.kernels.compile import Kernel
 from gptrs.kernels.driver import Status, Step, StepTable
 from gptrs.kernels.isa import Isa
@@ -24,9 +23,6 @@ READY = 0x001 | 0x100
 WRITEABLE = 0x400
 ARENA = 0
 """The number of the arena among the buffers."""
-_SERIAL_NS = 8000.0  # work below is not worth waking a thread
-_PIECE_NS = 4000.0  # and no thread gets pieces smaller than this
-_CHUNKS = 4  # a thread, so that a late one holds up little
 
 
 class Buffer(NamedTuple):
@@ -43,7 +39,7 @@ class Segment(NamedTuple):
 
     first: int
     last: int
-    reference: ReferenceStep | None = None
+    reference: Single | None = None
 
 
 @dataclass
@@ -83,7 +79,7 @@ class Bound:
     held: list[Any] = field(default_factory=list[Any])
     """Their elements, which must not go away meanwhile."""
     direct: bool = False
-    """Whether the results of a call are those that kernels write, in order."""
+    """Whether all steps are native, and results are what kernels write, in order."""
 
     @property
     def threads(self) -> int:
@@ -99,108 +95,87 @@ class Bound:
         self.addresses[buffer] = address
 
 
-class _Binder(Binder):
-    def __init__(
-        self, storage: Storage, packed: Mapping[Value, set[Panels]], isa: Isa, bound: Bound
-    ) -> None:
-        self.isa, self.threads, self.status = isa, bound.threads, bound.status.address
-        self._storage, self._packed, self._bound = storage, packed, bound
-        self._sizes: dict[int, tuple[Dim, int]] = {}
-        self._outer: Callable[[Value], Value] = _same
+class _Binder:
+    """Puts the steps of all work one after the other, and its arrays into memory."""
+
+    def __init__(self, storage: Storage, isa: Isa, bound: Bound) -> None:
+        self._storage, self._isa, self._bound = storage, isa, bound
+        self._size = Sizes(bound.sizes)
+        self._recipes: dict[Hashable, Recipe] = {}
         self._places = Places()
-        self._scratch: list[tuple[int, int]] = []
         self._words: list[int] = []
-        self._patches: dict[int, list[tuple[int, int]]] = {ARENA: []}
+        self._patches: list[list[tuple[int, int]]] = [[]]
         self._steps: list[tuple[Kernel, int, int, int]] = []
-
-    def size(self, value: DimLike) -> int:
-        if not isinstance(value, Dim):
-            return value
-        found = self._sizes.get(id(value))
-        if found is None:  # kept with the dim, so that no other one gets its id
-            found = self._sizes[id(value)] = value, value.at(self._bound.sizes)
-        return found[1]
-
-    def address(self, value: Value, offset: DimLike = 0) -> Address:
-        value = self._outer(value)
-        home = self._storage.homes[value]
-        size = self.size(offset) * value.type.dtype.numpy.itemsize
-        if home.kind == "arena":
-            return Address(ARENA, self._bound.offsets[home] + size)
-        return Address(self._number(Buffer(home.kind, home.number)), size)
-
-    def panels(self, value: Value, form: Panels) -> Address | None:
-        value = self._outer(value)
-        if form not in self._packed.get(value, ()):
-            return None
-        home = self._storage.homes[value]
-        assert home.kind != "arena"
-        return Address(self._number(Buffer(home.kind, home.number, form)), 0)
-
-    def scratch(self, size: int) -> Address:
-        offset = self._places.take(size)
-        self._scratch.append((offset, size))
-        return Address(ARENA, offset)
-
-    def step(self, kernel: Kernel, words: Sequence[Word], extent: int, time: float) -> None:
-        if extent <= 0:
-            return
-        start = len(self._words)
-        for word in words:
-            if isinstance(word, Address):
-                self._patches[word.buffer].append((len(self._words), word.offset))
-                self._words.append(0)
-            else:
-                self._words.append(word)
-        self._steps.append((kernel, start, extent, self._chunks(extent, time)))
-
-    def _chunks(self, extent: int, time: float) -> int:
-        if self.threads == 1 or time < _SERIAL_NS:
-            return 1
-        return max(1, min(extent, self.threads * _CHUNKS, int(time / _PIECE_NS)))
-
-    def _number(self, buffer: Buffer) -> int:
-        numbers = self._bound.buffers
-        if buffer not in numbers:
-            numbers[buffer] = len(numbers) + 1
-            self._patches[numbers[buffer]] = []
-        return numbers[buffer]
 
     def place(self, placed: Placed) -> None:
         """Take the steps of a piece of work."""
+        offsets = self._bound.offsets
         for home in placed.begin:
-            self._bound.offsets[home] = self._places.take(self.bytes_of(home))
-        before = len(self._steps)
-        if not placed.view and not self._bind(placed.work):
-            del self._steps[before:]
-            assert not isinstance(placed.work, RegionStep)
-            self._bound.segments.append(Segment(before, before, placed.work))
-        self._bound.owners += [placed.work] * (len(self._steps) - before)
-        for offset, size in self._scratch:
-            self._places.give(offset, size)
-        self._scratch.clear()
+            offsets[home] = self._places.take(self._bytes(home))
+        if not placed.view:
+            recipe = self._recipe(placed)
+            if recipe is None or recipe.steps is None:
+                assert isinstance(placed.work, Single)
+                at = len(self._steps)
+                self._bound.segments.append(Segment(at, at, placed.work))
+            else:
+                self._follow(recipe, placed)
         for home in placed.end:
-            self._places.give(self._bound.offsets[home], self.bytes_of(home))
+            self._places.give(offsets[home], self._bytes(home))
 
-    def bytes_of(self, home: Home) -> int:
+    def _recipe(self, placed: Placed) -> Recipe | None:
+        work = placed.work
+        if not isinstance(work, CallStep | RegionStep):
+            return None
+        found = self._recipes.get(placed.likeness)
+        if found is None:
+            cook = Cook(
+                self._isa,
+                self._bound.threads,
+                self._bound.status.address,
+                self._size,
+                work.operands,
+                placed.packed,
+                placed.in_place,
+            )
+            found = cook.cook(work.call if isinstance(work, CallStep) else work)
+            if placed.likeness is not None:
+                self._recipes[placed.likeness] = found
+        return found
+
+    def _follow(self, recipe: Recipe, placed: Placed) -> None:
+        """The steps of a recipe with the arrays of a piece of work."""
+        slots = [self._slot(placed.homes[operand], form) for operand, form in recipe.forms]
+        rooms = [self._places.take(size) for size in recipe.scratch]
+        slots += [(ARENA, room) for room in reversed(rooms)]  # they are counted from the end
+        words, patches = self._words, self._patches
+        for kernel, plain, addresses, extent, chunks in recipe.steps or ():
+            start = len(words)
+            words += plain
+            for place, slot, behind in addresses:
+                buffer, offset = slots[slot]
+                patches[buffer].append((start + place, offset + behind))
+            self._steps.append((kernel, start, extent, chunks))
+            self._bound.owners.append(placed.work)
+        for room, size in zip(rooms, recipe.scratch, strict=True):
+            self._places.give(room, size)
+
+    def _slot(self, home: Home, form: Panels | None) -> tuple[int, int]:
+        """The buffer that a home is in, and where it begins there."""
+        if home.kind == "arena":
+            return ARENA, self._bound.offsets[home]
+        buffer, numbers = Buffer(home.kind, home.number, form), self._bound.buffers
+        if buffer not in numbers:
+            numbers[buffer] = len(numbers) + 1
+            self._patches.append([])
+        return numbers[buffer], 0
+
+    def _bytes(self, home: Home) -> int:
         type = home.values[0].type
         size = type.dtype.numpy.itemsize
         for extent in type.shape:
-            size *= self.size(extent)
+            size *= self._size(extent)
         return size
-
-    def _bind(self, work: Work) -> bool:
-        match work:
-            case RegionStep():
-                work.bind(self)
-                return True
-            case CallStep():
-                self._outer = work.outer
-                done = work.call.bind(self)
-                self._outer = _same
-                return done
-            case _:
-                return False
 
     def finish(self) -> None:
         """Make the table."""
@@ -233,17 +208,14 @@ class _Binder(Binder):
                     bound.weights.append((number, buffer.number, buffer.form))
                 case "result":
                     type = self._storage.program.results[buffer.number].type
-                    shape = tuple(map(self.size, type.shape))
+                    shape = tuple(map(self._size, type.shape))
                     bound.outputs.append((number, buffer.number, shape, type.dtype.numpy))
                 case _:
                     pass
         bound.outputs.sort(key=lambda output: output[1])
         written = [number for _, number, *_ in bound.outputs]
-        bound.direct = written == list(range(len(self._storage.program.results)))
-
-
-def _same(value: Value) -> Value:
-    return value
+        native = not any(segment.reference for segment in bound.segments)
+        bound.direct = native and written == list(range(len(self._storage.program.results)))
 
 
 def _joined(references: Sequence[Segment], count: int) -> list[Segment]:
@@ -260,16 +232,10 @@ def _joined(references: Sequence[Segment], count: int) -> list[Segment]:
     return segments
 
 
-def bind(
-    storage: Storage,
-    packed: Mapping[Value, set[Panels]],
-    isa: Isa,
-    sizes: Mapping[str, int],
-    key: tuple[int, ...],
-) -> Bound:
+def bind(storage: Storage, isa: Isa, sizes: Mapping[str, int], key: tuple[int, ...]) -> Bound:
     """The plan of ``storage`` at ``sizes``; the first number of ``key`` is that of threads."""
     bound = Bound(key, dict(sizes))
-    binder = _Binder(storage, packed, isa, bound)
+    binder = _Binder(storage, isa, bound)
     for placed in storage.steps:
         binder.place(placed)
     binder.finish()

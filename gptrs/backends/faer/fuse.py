@@ -24,6 +24,8 @@ from gptrs.passes.claim import inline
 
 def claims(instruction: Instruction) -> bool:
     """Whether a composite stays whole: it has a call, or a product may take it in."""
+    if instruction.op.name == "custom_call":
+        return instruction.attrs["target"] in CALLS
     if instruction.op.name in ACTIVATIONS:
         return instruction.result.type.dtype is f32
     if instruction.op.name not in COMPOSITES:
@@ -94,19 +96,19 @@ def make_calls(program: Program, target: Target) -> Program:
             made = _custom_call(call, graph, sorted(call.members, key=lambda m: place[m]))
             body.append(made.reading(renamed))
         elif instruction not in graph.taken:
-            results = inline(instruction.reading(renamed), instruction.where, _NOTHING, body)
+            results = inline(instruction.reading(renamed), instruction.where, _CALLS, body)
             renamed.update(zip(instruction.results, results, strict=True))
     return program.with_body(body, [renamed.get(r, r) for r in program.results])
 
 
-class _Nothing:
-    """A target without kernels."""
+class _Calls:
+    """A target that takes calls alone."""
 
     def claims(self, instruction: Instruction) -> bool:
-        return False
+        return instruction.op.name == "custom_call"
 
 
-_NOTHING = _Nothing()
+_CALLS = _Calls()
 
 
 def _custom_call(call: Call, graph: Graph, members: Sequence[Instruction]) -> Instruction:

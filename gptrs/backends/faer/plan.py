@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from threading import Lock
 from typing import Any
 
@@ -14,10 +15,10 @@ from gptrs.backends.faer.binding import Bound, Buffer, bind
 from gptrs.backends.faer.calls.base import Panels
 from gptrs.backends.faer.parameters import PackedParameters, pack
 from gptrs.backends.faer.report import report
-from gptrs.backends.faer.run import Call
+from gptrs.backends.faer.run import run
 from gptrs.backends.faer.storage import Storage
 from gptrs.backends.faer.work import CallStep, RegionStep, Work, work_of
-from gptrs.ir.program import Program, Value
+from gptrs.ir.program import Program
 from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array
 from gptrs.kernels import isa
@@ -34,40 +35,43 @@ class FaerPlan(Plan):
         self.isa = isa.current()
         self.work = work_of(program)
         self.storage = Storage(program, self.work)
-        self.packed: dict[Value, set[Panels]] = {}
         for placed in self.storage.steps:
             if not placed.view:
                 self._prepare(placed.work)
         self._parameters, self._arenas = parameters, arenas
         self._symbols = sorted(program.symbols())
         self._lock = Lock()
-        self._bound: dict[tuple[int, ...], list[Bound]] = {}
+        self._spare: list[Bound] = []  # of the calls that ended last
+        self._bound: dict[tuple[int, ...], list[Bound]] = {}  # the others, by key
         self._constants: dict[Buffer, Array] = {}
 
     def _prepare(self, work: Work) -> None:
-        """Compile its kernels, and note the weights that it wants packed."""
+        """Compile its kernels."""
         if isinstance(work, RegionStep):
             work.kernel  # noqa: B018 - compiled here, and not in the first call
         elif isinstance(work, CallStep):
             work.call.compile(self.isa)
-            for value, form in work.call.packed().items():
-                self.packed.setdefault(work.outer(value), set()).add(form)
 
     def run(
         self, arguments: Sequence[Array | Parameter], sizes: Mapping[str, int]
     ) -> tuple[Array, ...]:
-        bound, arena = self._take(sizes), self._arenas.take()
+        key = (thread_count(), *[sizes[symbol] for symbol in self._symbols])
+        bound, arena = self._take(key, sizes), self._arenas.take()
         try:
-            arena.reserve(bound.arena_bytes)
-            return Call(self, bound, arena, arguments).results()
+            return run(self.storage, self, bound, arena, arguments)
         finally:
             self._arenas.give(arena)
-            self._give(bound)
+            self._spare.append(bound)
 
-    def _take(self, sizes: Mapping[str, int]) -> Bound:
-        """A binding that nobody uses."""
-        key = (thread_count(), *[sizes[symbol] for symbol in self._symbols])
+    def _take(self, key: tuple[int, ...], sizes: Mapping[str, int]) -> Bound:
+        """A binding that nobody uses: mostly the one of the last call."""
+        with suppress(IndexError):  # another thread may be faster
+            bound = self._spare.pop()
+            if bound.key == key:
+                return bound
+            self._spare.append(bound)
         with self._lock:
+            self._put_away()
             free = self._bound.pop(key, None)
             if free is not None:
                 self._bound[key] = free  # now the most recently used
@@ -75,19 +79,22 @@ class FaerPlan(Plan):
                     return free.pop()
         return self.bind(sizes, key)
 
+    def _put_away(self) -> None:
+        """Sort the bindings of the last calls in by their keys."""
+        while self._spare:
+            with suppress(IndexError):
+                bound = self._spare.pop()
+                self._bound.setdefault(bound.key, []).append(bound)
+        while len(self._bound) > _KEPT:
+            del self._bound[next(iter(self._bound))]
+
     def bind(self, sizes: Mapping[str, int], key: tuple[int, ...]) -> Bound:
         """A new binding to ``sizes``; the first number of its key is that of threads."""
-        bound = bind(self.storage, self.packed, self.isa, sizes, key)
+        bound = bind(self.storage, self.isa, sizes, key)
         for buffer, number in bound.buffers.items():
             if buffer.kind == "constant":
                 bound.move(number, self._constant(buffer).ctypes.data)
         return bound
-
-    def _give(self, bound: Bound) -> None:
-        with self._lock:
-            self._bound.setdefault(bound.key, []).append(bound)
-            while len(self._bound) > _KEPT:
-                del self._bound[next(iter(self._bound))]
 
     def _constant(self, buffer: Buffer) -> Array:
         found = self._constants.get(buffer)
@@ -100,7 +107,7 @@ class FaerPlan(Plan):
 
     def report(self, sizes: Mapping[str, int]) -> PlanReport:
         key = (thread_count(), *[sizes[symbol] for symbol in self._symbols])
-        return report(self.storage, self.packed, self.bind(sizes, key))
+        return report(self.storage, self.bind(sizes, key))
 
     def parameter(self, parameter: Any, form: Panels | None) -> Array:
         """The elements of a parameter, in the form asked for."""

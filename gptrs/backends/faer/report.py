@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from gptrs.backends.base import PlanReport, StepReport
 from gptrs.backends.faer.binding import Bound
-from gptrs.backends.faer.calls.base import Panels
 from gptrs.backends.faer.calls.rows import Update
 from gptrs.backends.faer.storage import Placed, Storage
 from gptrs.backends.faer.work import CallStep, RegionStep, Work
-from gptrs.ir.program import Value
+
+_COPIES = "copies the old array, which is read later or not donated"
 
 
-def report(storage: Storage, packed: Mapping[Value, set[Panels]], bound: Bound) -> PlanReport:
+def report(storage: Storage, bound: Bound) -> PlanReport:
     """What the steps of ``storage`` do at the sizes of ``bound``."""
     kernels: dict[Work, dict[str, None]] = {}
     for owner, name in zip(bound.owners, bound.names, strict=True):
         kernels.setdefault(owner, {})[name] = None
     refused = {segment.reference for segment in bound.segments if segment.reference}
     steps = [
-        _report(placed, storage, tuple(kernels.get(placed.work, ())), placed.work in refused)
+        _report(placed, tuple(kernels.get(placed.work, ())), placed.work in refused)
         for placed in storage.steps
     ]
     sizes = (
         form.depth * form.columns * (4 if form.weights == "f32" else 2)
-        for forms in packed.values()
+        for forms in storage.packed.values()
         for form in forms
     )
     return PlanReport(
@@ -33,9 +31,7 @@ def report(storage: Storage, packed: Mapping[Value, set[Panels]], bound: Bound) 
     )
 
 
-def _report(
-    placed: Placed, storage: Storage, kernels: tuple[str, ...], refused: bool
-) -> StepReport:
+def _report(placed: Placed, kernels: tuple[str, ...], refused: bool) -> StepReport:
     work = placed.work
     type = str(work.results[0].type)
     if isinstance(work, RegionStep):
@@ -49,7 +45,10 @@ def _report(
         return StepReport("reference", work.instruction.op.name, 1, type)
     note = ""
     if isinstance(work.call, Update):
-        done = work.instruction.result in storage.in_place
-        note = "in place" if done else "copies the old array, which is read later or not donated"
+        note = (
+            "in place"
+            if placed.in_place
+            else "copies the old array, which is read later or not donated"
+        )
     target: str = work.instruction.attrs["target"]
     return StepReport("call", target, len(work.call.members), type, kernels, note)

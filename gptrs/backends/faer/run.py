@@ -1,17 +1,23 @@
-"""One call of a bound plan."""
+"""One call of a bound plan.
+
+`run` is the way of nearly all calls, and every microsecond of it counts for small programs. What
+needs the reference, or hands back an argument's memory, goes on in `Call`.
+"""
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Sequence
 from operator import is_
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 
 from gptrs.backends.faer.arena import Arena
 from gptrs.backends.faer.binding import ARENA, READY, Bound
-from gptrs.backends.faer.storage import Home
-from gptrs.backends.faer.work import CallStep, ReferenceStep
+from gptrs.backends.faer.calls.base import Panels
+from gptrs.backends.faer.storage import Home, Storage
+from gptrs.backends.faer.work import CallStep, Single
 from gptrs.backends.reference import ReferencePlan
 from gptrs.errors import ElementError
 from gptrs.ir.dims import size_at
@@ -20,51 +26,87 @@ from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array
 from gptrs.kernels.driver import Failure, current_driver
 
-if TYPE_CHECKING:
-    from gptrs.backends.faer.plan import FaerPlan
+Arguments = Sequence[Array | Parameter]
+
+_at = ctypes.addressof
+_buffer_of: Any = ctypes.c_char.from_buffer
+
+
+class Weights(Protocol):
+    """Gives parameters in the form that kernels want."""
+
+    def parameter(self, parameter: Any, form: Panels | None) -> Array: ...
+
+
+def address_of(array: Array) -> int:
+    """Where the elements of an array in C order are."""
+    try:
+        return _at(_buffer_of(array))  # a third of the time, for what can be written into
+    except (TypeError, ValueError):
+        return array.__array_interface__["data"][0]
+
+
+def run(
+    storage: Storage, weights: Weights, bound: Bound, arena: Arena, arguments: Arguments
+) -> tuple[Array, ...]:
+    """The results for ``arguments``, with intermediate values in ``arena``."""
+    now = bound.addresses
+    given: Arguments = arguments
+    if bound.arena_bytes:
+        arena.reserve(bound.arena_bytes)
+        if now[ARENA] != arena.address:
+            bound.move(ARENA, arena.address)
+    for buffer, number, wanted in bound.inputs:
+        array = cast("Array", arguments[number])
+        if array.flags.num & wanted != wanted:
+            array = np.array(array, order="C")
+            given = [*given[:number], array, *given[number + 1 :]]
+        if now[buffer] != (address := address_of(array)):
+            bound.move(buffer, address)
+    made: list[Array] = []
+    for buffer, _, shape, dtype in bound.outputs:
+        made.append(array := np.empty(shape, dtype))
+        if now[buffer] != (address := address_of(array)):
+            bound.move(buffer, address)
+    if bound.weights:
+        _load(bound, weights, arguments)
+    if bound.direct:
+        failure = current_driver().run(bound.table, bound.status, threads=bound.threads)
+        if failure is None:
+            return tuple(made)
+        Call(storage, bound, arena, given, made).fail(failure)
+    return Call(storage, bound, arena, given, made).results()
+
+
+def _load(bound: Bound, weights: Weights, arguments: Arguments) -> None:
+    """Have the words point to the parameters, which are the same ones in most calls."""
+    parameters = [arguments[number] for _, number, _ in bound.weights]
+    if len(bound.loaded) == len(parameters) and all(map(is_, bound.loaded, parameters)):
+        return
+    bound.loaded, bound.held = [], []
+    for buffer, number, form in bound.weights:
+        array = weights.parameter(arguments[number], form)
+        if array.flags.num & READY != READY:
+            array = np.array(array, order="C")
+        bound.move(buffer, array.ctypes.data)
+        bound.held.append(array)
+    bound.loaded = parameters
 
 
 class Call:
-    """A run of the steps: with these arguments, in this arena."""
+    """A call that has to look at values from Python."""
 
     def __init__(
-        self, plan: FaerPlan, bound: Bound, arena: Arena, arguments: Sequence[Array | Parameter]
+        self,
+        storage: Storage,
+        bound: Bound,
+        arena: Arena,
+        given: Arguments,
+        made: Sequence[Array],
     ) -> None:
-        self._plan, self._bound, self._arena = plan, bound, arena
-        self._given = list(arguments)
-        self._made: dict[int, Array] = {}
-        now = bound.addresses
-        if now[ARENA] != arena.address:
-            bound.move(ARENA, arena.address)
-        for buffer, number, wanted in bound.inputs:
-            array = cast("Array", arguments[number])
-            if array.flags.num & wanted != wanted:
-                self._given[number] = array = np.array(array, order="C")
-            address: int = array.__array_interface__["data"][0]
-            if now[buffer] != address:
-                bound.move(buffer, address)
-        for buffer, number, shape, dtype in bound.outputs:
-            self._made[number] = array = np.empty(shape, dtype)
-            address = array.__array_interface__["data"][0]
-            if now[buffer] != address:
-                bound.move(buffer, address)
-        if bound.weights:
-            self._load(arguments)
-
-    def _load(self, arguments: Sequence[Array | Parameter]) -> None:
-        """Have the words point to the parameters, which are the same ones in most calls."""
-        bound = self._bound
-        parameters = [arguments[number] for _, number, _ in bound.weights]
-        if len(bound.loaded) == len(parameters) and all(map(is_, bound.loaded, parameters)):
-            return
-        bound.loaded, bound.held = [], []
-        for buffer, number, form in bound.weights:
-            array = self._plan.parameter(arguments[number], form)
-            if array.flags.num & READY != READY:
-                array = np.array(array, order="C")
-            bound.move(buffer, array.ctypes.data)
-            bound.held.append(array)
-        bound.loaded = parameters
+        self._storage, self._bound, self._arena, self._given = storage, bound, arena, given
+        numbers = [number for _, number, *_ in bound.outputs]
+        self._made = dict(zip(numbers, made, strict=True))
 
     def results(self) -> tuple[Array, ...]:
         """Run the steps. Raises `ElementError` where an element has no result."""
@@ -76,18 +118,23 @@ class Call:
                 continue
             failure = driver.run(table, status, threads=threads, first=first, last=last)
             if failure is not None:
-                self._fail(failure)
-        if bound.direct:
-            return tuple(self._made.values())
+                self.fail(failure)
         returned: set[Home] = set()
-        return tuple([self._result(value, returned) for value in self._plan.program.results])
+        return tuple([self._result(value, returned) for value in self._storage.program.results])
 
-    def _refer(self, step: ReferenceStep) -> None:
+    def fail(self, failure: Failure) -> None:
+        """Raise the error of a kernel that failed, in the words of the reference."""
+        work = self._bound.owners[failure.step]
+        assert isinstance(work, Single)
+        self._evaluate(work)
+        raise ElementError(f"a kernel failed with code {failure.code} at element {failure.index}")
+
+    def _refer(self, step: Single) -> None:
         """Do an instruction by its meaning."""
         for value, array in zip(step.results, self._evaluate(step), strict=True):
             np.copyto(self._look(value), array)
 
-    def _evaluate(self, step: ReferenceStep) -> tuple[Array, ...]:
+    def _evaluate(self, step: Single) -> tuple[Array, ...]:
         instruction, inputs = step.instruction, step.inputs
         if isinstance(step, CallStep):
             program: Program = instruction.attrs["definition"]
@@ -97,16 +144,9 @@ class Call:
         arrays = [self._look(value) for value in inputs]
         return ReferencePlan(program).run(arrays, self._bound.sizes)
 
-    def _fail(self, failure: Failure) -> None:
-        """Raise the error of a kernel that failed, in the words of the reference."""
-        work = self._bound.owners[failure.step]
-        assert isinstance(work, ReferenceStep)
-        self._evaluate(work)
-        raise ElementError(f"a kernel failed with code {failure.code} at element {failure.index}")
-
     def _look(self, value: Value) -> Array:
         """A value as an array over its memory."""
-        home = self._plan.storage.homes[value]
+        home = self._storage.homes[value]
         shape = [size_at(n, self._bound.sizes) for n in value.type.shape]
         dtype = value.type.dtype.numpy
         found: Any
@@ -116,9 +156,11 @@ class Call:
                 size *= extent
             found = self._arena.block[begin : begin + size].view(dtype)
         elif home.kind == "result":
-            found = self._made.setdefault(home.number, np.empty(shape, dtype))
+            if home.number not in self._made:
+                self._made[home.number] = np.empty(shape, dtype)
+            found = self._made[home.number]
         elif home.kind == "constant":
-            found = self._plan.program.body[home.number].attrs["value"]
+            found = self._storage.program.body[home.number].attrs["value"]
         else:
             found = self._given[home.number]
             found = found.numpy() if isinstance(found, Parameter) else found
@@ -126,7 +168,7 @@ class Call:
 
     def _result(self, value: Value, returned: set[Home]) -> Array:
         """A result in memory that nobody else has."""
-        home = self._plan.storage.homes[value]
+        home = self._storage.homes[value]
         array = self._look(value)
         if (home.kind == "result" or home.donated) and home not in returned:
             returned.add(home)

@@ -7,12 +7,14 @@ in the arena. No result is memory of an argument, but for donated ones.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from gptrs.backends.faer.calls.base import Panels
 from gptrs.backends.faer.calls.rows import Update
-from gptrs.backends.faer.work import CallStep, RegionStep, Work
+from gptrs.backends.faer.recipes import likeness
+from gptrs.backends.faer.work import CallStep, ReferenceStep, RegionStep, Work
 from gptrs.ir.program import Program, Value
 
 
@@ -39,6 +41,12 @@ class Placed:
     work: Work
     number: int
     view: bool  # there is nothing to do: the result is an array that is there, in another shape
+    in_place: bool = False  # the result overwrites what it is an update of
+    homes: list[Home] = field(default_factory=list[Home])  # of its operands, then of the result
+    packed: list[frozenset[Panels]] = field(default_factory=list[frozenset[Panels]])
+    """By operand: the forms in which a parameter is kept."""
+    likeness: Hashable = None
+    """Equal for calls that do the same with other arrays; None for what is one of a kind."""
     begin: list[Home] = field(default_factory=list[Home])
     end: list[Home] = field(default_factory=list[Home])
 
@@ -51,8 +59,8 @@ class Storage:
         self.homes: dict[Value, Home] = {}
         self.steps: list[Placed] = []
         """The work in order."""
-        self.in_place: set[Value] = set()
-        """The updates that overwrite the array that they update."""
+        self.packed: dict[Value, set[Panels]] = {}
+        """The forms in which parameters and constants are wanted."""
         self._results = set(program.results)
         self._last_read = {v: n for n, step in enumerate(work) for v in step.inputs}
         for number, param in enumerate(program.params):
@@ -70,6 +78,7 @@ class Storage:
             if home.kind == "arena":
                 home.kind, home.number = "result", number
         self._schedule(len(work))
+        self._gather()
 
     def _schedule(self, count: int) -> None:
         """Note at each step which homes in the arena begin and which end with it."""
@@ -82,23 +91,43 @@ class Storage:
         for placed in self.steps:
             placed.begin, placed.end = first[placed.number], last[placed.number]
 
+    def _gather(self) -> None:
+        """Note for each step the homes of its arrays, their forms, and what it is like."""
+        for work in [placed.work for placed in self.steps]:
+            if isinstance(work, CallStep):
+                for value, form in work.call.packed().items():
+                    self.packed.setdefault(work.outer(value), set()).add(form)
+        for placed in self.steps:
+            work = placed.work
+            if placed.view or isinstance(work, ReferenceStep):
+                continue
+            placed.homes = [self.homes[value] for value in work.arrays]
+            placed.packed = [frozenset(self.packed.get(value, ())) for value in work.arrays]
+            if isinstance(work, CallStep):
+                places = {value: place for place, value in enumerate(work.operands)}
+                placed.likeness = (
+                    likeness(work.call, places),
+                    placed.in_place,
+                    tuple(placed.packed),
+                )
+
     def _new(self, value: Value, number: int) -> Home:
         home = self.homes[value] = Home([value], first=number)
         home.last = max(number, self._last_read.get(value, number))
         return home
 
     def _place(self, step: Work, number: int) -> None:
-        view = False
+        shared: Home | None = None
         for value in step.results:
             shared = self._shared(step, value, number)
-            view = shared is not None and isinstance(step, RegionStep)
             if shared is None:
                 self._new(value, number)
                 continue
             shared.values.append(value)
             shared.last = max(shared.last, self._last_read.get(value, number))
             self.homes[value] = shared
-        self.steps.append(Placed(step, number, view))
+        view = shared is not None and isinstance(step, RegionStep)
+        self.steps.append(Placed(step, number, view, shared is not None))
 
     def _shared(self, step: Work, value: Value, number: int) -> Home | None:
         """The home that the result ``value`` of a step can share."""
@@ -110,7 +139,6 @@ class Storage:
             home = self.homes[step.outer(step.call.x)]
             others = [v for v in step.inputs if self.homes[v] is home]
             if home.last <= number and len(others) == 1 and self._free_for_result(home):
-                self.in_place.add(value)
                 return home
         return None
 

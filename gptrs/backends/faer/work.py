@@ -18,8 +18,8 @@ from gptrs.kernels.compile import Kernel, compile_source
 
 
 @dataclass(frozen=True, eq=False)
-class ReferenceStep:
-    """An instruction done by its NumPy meaning."""
+class Single:
+    """One instruction."""
 
     instruction: Instruction
 
@@ -32,21 +32,30 @@ class ReferenceStep:
         return self.instruction.results
 
 
+class ReferenceStep(Single):
+    """An instruction done by its NumPy meaning."""
+
+
 @dataclass(frozen=True, eq=False)
-class CallStep(ReferenceStep):
+class CallStep(Single):
     """A custom call done by its kernels."""
 
     call: Call
 
     @cached_property
-    def _outer(self) -> dict[Value, Value]:
+    def operands(self) -> tuple[Value, ...]:
+        """What the call reads and writes, in its definition: parameters, then the result."""
         definition: Program = self.instruction.attrs["definition"]
-        pairs = zip(definition.params, self.instruction.values(), strict=True)
-        return dict(pairs) | {self.call.result: self.instruction.result}
+        return (*definition.params, self.call.result)
+
+    @cached_property
+    def arrays(self) -> tuple[Value, ...]:
+        """The program's values for `operands`."""
+        return (*self.instruction.values(), self.instruction.result)
 
     def outer(self, value: Value) -> Value:
         """The program's value for one of the definition."""
-        return self._outer[value]
+        return self.arrays[self.operands.index(value)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,12 +82,23 @@ class RegionStep:
     def results(self) -> tuple[Value, ...]:
         return (self.region.result,)
 
-    def bind(self, b: Binder) -> None:
+    @cached_property
+    def operands(self) -> tuple[Value, ...]:
+        """What the loop reads, and its result."""
+        return (*self.rendered.inputs, self.rendered.result)
+
+    @property
+    def arrays(self) -> tuple[Value, ...]:
+        """The program's values for `operands`."""
+        return self.operands
+
+    def bind(self, b: Binder) -> bool:
         """Give ``b`` its step."""
         rendered = self.rendered
-        words = [b.address(v) for v in (*rendered.inputs, rendered.result)]
+        words = [b.address(value) for value in self.operands]
         sizes = [b.size(word) for word in rendered.words]
         b.step(self.kernel, [*words, *sizes], b.size(rendered.extent), self._time(b))
+        return True
 
     def _time(self, b: Binder) -> float:
         reductions = [p for p in walk(self.region.expression) if isinstance(p, Reduce)]

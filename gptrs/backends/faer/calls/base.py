@@ -17,9 +17,9 @@ from gptrs.kernels.matmul_weights import WeightType
 
 
 class Address(NamedTuple):
-    """A place in a buffer: the buffer's number (see `gptrs.backends.faer.storage`), and bytes."""
+    """A place in an array of the call: the array's number (see `recipes`), and bytes."""
 
-    buffer: int
+    slot: int
     offset: int
 
 
@@ -42,10 +42,10 @@ class Binder(ABC):
     threads: int
     status: int
     """The address of the plan's `gptrs.kernels.driver.Status`."""
-
-    @abstractmethod
-    def size(self, value: DimLike) -> int:
-        """A dimension as an integer."""
+    in_place: bool
+    """Whether the result is in the memory of the array that it replaces."""
+    size: Callable[[DimLike], int]
+    """A dimension as an integer."""
 
     @abstractmethod
     def address(self, value: Value, offset: DimLike = 0) -> Address:

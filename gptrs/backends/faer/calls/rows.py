@@ -141,7 +141,7 @@ class Update(Call):
         extents = [1] * missing + [b.size(n) for n in self.x.type.shape]
         if any(size > extent for size, extent in zip(sizes, extents, strict=True)):
             return False  # an error, which the reference words
-        if b.address(self.x) != b.address(self.result):
+        if not b.in_place:
             self._copy(b, extents)
         words: dict[str, int | Address] = dict.fromkeys(UPDATE_WORDS, 0)
         words["source"] = b.address(self.update.value, self.update.view.offset)

@@ -1,0 +1,140 @@
+"""The steps of a call at known sizes, before it is known where its arrays are.
+
+Layers of one model make the same calls of other arrays, so that one recipe serves all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Any, NamedTuple
+
+from gptrs.backends.faer.calls.base import Address, Binder, Call, Panels, Word
+from gptrs.backends.faer.work import RegionStep
+from gptrs.ir.dims import Dim, DimLike
+from gptrs.ir.program import Value
+from gptrs.kernels.compile import Kernel
+from gptrs.kernels.isa import Isa
+
+_SERIAL_NS = 8000.0  # work below is not worth waking a thread
+_PIECE_NS = 4000.0  # and no thread gets pieces smaller than this
+_CHUNKS = 4  # a thread, so that a late one holds up little
+
+
+class Ingredient(NamedTuple):
+    """One step: its words with zeros for addresses, and (place, slot, bytes behind) for those.
+
+    Slots are the arrays of the call in the order of `Recipe.forms`; scratch memory is counted from
+    -1 down.
+    """
+
+    kernel: Kernel
+    words: list[int]
+    addresses: list[tuple[int, int, int]]
+    extent: int
+    chunks: int
+
+
+@dataclass
+class Recipe:
+    """The steps of a call, or None where its kernels cannot do these sizes."""
+
+    steps: list[Ingredient] | None = field(default_factory=list[Ingredient])
+    forms: list[tuple[int, Panels | None]] = field(default_factory=list[tuple[int, Panels | None]])
+    """By slot: which operand it is, and in what form. The last operand is the result."""
+    scratch: list[int] = field(default_factory=list[int])
+    """The sizes of scratch memory, in bytes."""
+
+
+class Sizes:
+    """Dims as integers, each found out once."""
+
+    def __init__(self, sizes: Mapping[str, int]) -> None:
+        self._sizes = sizes
+        self._known: dict[int, tuple[Dim, int]] = {}
+
+    def __call__(self, value: DimLike) -> int:
+        if value.__class__ is int:
+            return value  # pyright: ignore[reportReturnType]
+        if not isinstance(value, Dim):
+            return value
+        found = self._known.get(id(value))
+        if found is None:  # kept with the dim, so that no other one gets its id
+            found = self._known[id(value)] = value, value.at(self._sizes)
+        return found[1]
+
+
+class Cook(Binder):
+    """Writes a recipe."""
+
+    def __init__(
+        self,
+        isa: Isa,
+        threads: int,
+        status: int,
+        sizes: Sizes,
+        operands: Sequence[Value],
+        packed: Sequence[frozenset[Panels]],
+        in_place: bool,
+    ) -> None:
+        self.isa, self.threads, self.status, self.in_place = isa, threads, status, in_place
+        self.size = sizes
+        self.recipe = Recipe()
+        self._places = {value: number for number, value in enumerate(operands)}
+        self._packed = packed
+        self._slots: dict[tuple[int, Panels | None], int] = {}
+
+    def _slot(self, operand: int, form: Panels | None) -> int:
+        if (operand, form) not in self._slots:
+            self._slots[operand, form] = len(self.recipe.forms)
+            self.recipe.forms.append((operand, form))
+        return self._slots[operand, form]
+
+    def address(self, value: Value, offset: DimLike = 0) -> Address:
+        size = self.size(offset) * value.type.dtype.numpy.itemsize
+        return Address(self._slot(self._places[value], None), size)
+
+    def panels(self, value: Value, form: Panels) -> Address | None:
+        operand = self._places[value]
+        return Address(self._slot(operand, form), 0) if form in self._packed[operand] else None
+
+    def scratch(self, size: int) -> Address:
+        self.recipe.scratch.append(size)
+        return Address(-len(self.recipe.scratch), 0)
+
+    def step(self, kernel: Kernel, words: Sequence[Word], extent: int, time: float) -> None:
+        if extent <= 0:
+            return
+        addresses = [(n, w.slot, w.offset) for n, w in enumerate(words) if isinstance(w, Address)]
+        plain = [0 if isinstance(w, Address) else w for w in words]
+        chunks = self._chunks(extent, time)
+        assert self.recipe.steps is not None
+        self.recipe.steps.append(Ingredient(kernel, plain, addresses, extent, chunks))
+
+    def _chunks(self, extent: int, time: float) -> int:
+        if self.threads == 1 or time < _SERIAL_NS:
+            return 1
+        return max(1, min(extent, self.threads * _CHUNKS, int(time / _PIECE_NS)))
+
+    def cook(self, work: Call | RegionStep) -> Recipe:
+        """The recipe of a call or a region."""
+        if work.bind(self) is False:
+            self.recipe = Recipe(None)
+        return self.recipe
+
+
+_ASIDE = frozenset(["members", "through"])  # fields that do not say what is done
+
+
+def likeness(thing: Any, places: Mapping[Value, int]) -> Hashable:
+    """What a call does, but for its arrays: equal for calls that one recipe serves."""
+    if isinstance(thing, Value):
+        return "operand", places[thing], thing.type.dtype.name
+    if isinstance(thing, Dim):
+        return thing.terms
+    if isinstance(thing, tuple):
+        return tuple([likeness(part, places) for part in thing])  # pyright: ignore[reportUnknownVariableType]
+    if is_dataclass(thing) and not isinstance(thing, type):
+        named = [f.name for f in fields(thing) if f.name not in _ASIDE]
+        return type(thing), *[likeness(getattr(thing, name), places) for name in named]
+    return thing
