@@ -27,18 +27,19 @@ class Setting(Generic[T]):
     read: Callable[[str], T]
     expected: str
     help: str
-    _last: list[Any] = field(default_factory=lambda: [None, None])  # its text and its value
+    _last: list[tuple[object, Any]] = field(default_factory=list[tuple[object, Any]])
 
     def __post_init__(self) -> None:
         SETTINGS[self.name] = self  # pyright: ignore[reportArgumentType]
-        self._last[:] = None, self.default
+        self._last.append((None, self.default))  # its text and its value when it was last read
 
     def __call__(self) -> T:
         """The value now. Raises `SettingError` when the variable's text cannot be read."""
-        before, value = self._last
+        before, value = self._last[0]
         if (text := raw(self.name)) != before:
             value = self._value(os.environ.get(self.name))
-            self._last[:] = text, value
+            if raw(self.name) == text:  # and no other thread has changed it meanwhile
+                self._last[0] = text, value
         return value
 
     def _value(self, text: str | None) -> T:
@@ -96,7 +97,7 @@ eager = Setting(
     "GPTRS_EAGER", False, _flag, "0 or 1", "run every op at once, without tracing, for debugging"
 )
 backend = Setting(
-    "GPTRS_BACKEND", "reference", str, "the name of a backend", "the backend that runs programs"
+    "GPTRS_BACKEND", "faer", str, "the name of a backend", "the backend that runs programs"
 )
 cache_size = Setting(
     "GPTRS_CACHE_SIZE",

@@ -74,6 +74,14 @@ def _field_names(kind: Any) -> tuple[str, ...]:
     return tuple(field.name for field in dataclasses.fields(kind))
 
 
+def plain_fields(value: object) -> dict[str, object] | None:
+    """The attributes of a dataclass instance that are its fields and nothing else, in order."""
+    if container_of(type(value)) is not _DATACLASS:
+        return None
+    values: dict[str, object] = getattr(value, "__dict__", {})
+    return values if tuple(values) == _field_names(type(value)) else None
+
+
 def _split_fields(value: object) -> tuple[Labels, Sequence[object]]:
     """The fields that are set, and whatever else was kept in the instance."""
     declared = _field_names(type(value))
@@ -106,9 +114,15 @@ _CONTAINERS: dict[type, Container] = {
 }
 
 
+generation: int = 0
+"""How often `register` was called: what is known of containers holds for one generation."""
+
+
 def register(kind: type, container: Container) -> None:
     """Make ``kind`` a container."""
+    global generation
     _CONTAINERS[kind] = container
+    generation += 1
 
 
 def container_of(kind: type) -> Container | None:
@@ -156,6 +170,27 @@ def unflatten(structure: Structure, leaves: Sequence[object]) -> object:
         return container.join(structure.kind, structure.labels, children)
 
     return build(structure)
+
+
+def joiner(structure: Structure) -> Callable[[Sequence[object]], object]:
+    """`unflatten` for one structure, made ready for many calls."""
+    if structure.kind is None:
+        return lambda leaves: leaves[0]
+    kind, labels = structure.kind, structure.labels
+    container = cast("Container", container_of(kind))
+    if all(child.kind is None for child in structure.children):
+        return lambda leaves: container.join(kind, labels, leaves)
+    parts: list[tuple[int, int, Callable[[Sequence[object]], object]]] = []
+    end = 0
+    for child in structure.children:
+        begin, end = end, end + _count(child)
+        parts.append((begin, end, joiner(child)))
+    return lambda leaves: container.join(kind, labels, [join(leaves[a:b]) for a, b, join in parts])
+
+
+def _count(structure: Structure) -> int:
+    """The number of leaves."""
+    return 1 if structure.kind is None else sum(map(_count, structure.children))
 
 
 def paths(structure: Structure, root: str = "") -> Iterator[str]:

@@ -19,6 +19,8 @@ from gptrs import ptir
 from gptrs.errors import ArgumentError, DimError, PtirError
 from gptrs.ir.types import si32
 
+pytestmark = pytest.mark.usefixtures("reference")
+
 W = np.arange(12, dtype=np.float32).reshape(3, 4) / 12
 
 

@@ -107,6 +107,7 @@ def test_reference_agrees_with_torch(case: Case, dtype: str) -> None:
         assert not wrong, f"{sample}: {wrong}"
 
 
+@pytest.mark.usefixtures("reference")
 @few_rows
 def test_jit_agrees_with_eager_and_neither_shares_memory(case: Case, dtype: str) -> None:
     for sample in case.samples:

@@ -229,8 +229,10 @@ def _print_stats(times: Times) -> None:
     rates = times.report()
     table.add_row("load", f"{times.load_seconds:.3f}", "", "")
     table.add_row(f"compile ({times.programs} programs)", f"{times.compile_seconds:.3f}", "", "")
-    made = f"{times.kernels_compiled} compiled" if times.kernels_compiled else "all from the cache"
-    table.add_row(f"  {times.kernels} kernels, {made}", "", "", "")
+    if times.kernels:
+        compiled = times.kernels_compiled
+        note = f"{compiled} compiled" if compiled else "all from the cache"
+        table.add_row(f"kernels: {times.kernels}, {note}", "", "", "")
     for step in ("prefill", "decode"):
         seconds, tokens, rate = (rates[f"{step}_{n}"] for n in ("seconds", "tokens", "rate"))
         table.add_row(step, f"{seconds:.3f}", f"{tokens:.0f}", f"{rate:.1f}")

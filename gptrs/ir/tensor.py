@@ -69,8 +69,13 @@ class Tensor(Operators):
     @classmethod
     def of_array(cls, array: Array, type: Type | None = None, *, weak: bool = False) -> Tensor:
         """The tensor that holds ``array``, which nobody changes afterwards."""
-        made = cls.__new__(cls)
-        made._set(type or Type.of(array), array=array, weak=weak)
+        made = cls.__new__(cls)  # once for each result of each call, so spelled out
+        made._type = type or Type.of(array)
+        made._array = array
+        made._donated_to = ""
+        made.value = None
+        made.recorder = None
+        made.weak = weak
         return made
 
     @property
@@ -114,7 +119,8 @@ class Tensor(Operators):
 
     def donate(self, to: str) -> None:
         """Give the elements away: any later use of this handle is a `DonatedError`."""
-        self.numpy()
+        if self._array is None:
+            self.numpy()  # says why there is nothing to give
         self._array, self._donated_to = None, to
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import inspect
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -129,7 +129,7 @@ def _static_key(name: str, value: object, captures: Captures) -> Hashable:
                 fix=f"take {name} out of static_argnames: arrays are traced",
             )
         by_identity = type(part).__hash__ is object.__hash__
-        tokens.append(captures.value(part, f"static argument {name}") if by_identity else part)
+        tokens.append(captures.argument(part, f"static argument {name}") if by_identity else part)
     try:
         hash(value)
     except TypeError:
@@ -146,11 +146,11 @@ def _static_key(name: str, value: object, captures: Captures) -> Hashable:
 def _classify(path: str, value: Any, donated: bool, captures: Captures) -> tuple[Any, Hashable]:
     """The leaf for one value and its token in the key."""
     if isinstance(value, _STATIC):
-        return value, captures.value(value, f"argument {path}")
+        return value, captures.argument(value, f"argument {path}")
     if isinstance(value, Parameter):
         if donated:
             value.donate("the call")
-        return value, captures.value(value, f"argument {path}")
+        return value, captures.argument(value, f"argument {path}")
     if isinstance(value, _NUMBERS) and not isinstance(value, np.generic):
         tensor = _scalar(path, value)
         return Input(path, tensor, tensor.type, donated=False), (tensor.type, True)
@@ -166,7 +166,7 @@ def _classify(path: str, value: Any, donated: bool, captures: Captures) -> tuple
             )
         tensor = Tensor.of_array(array)
         return Input(path, tensor, tensor.type, donated=False), (tensor.type, False)
-    return value, captures.value(value, f"argument {path}")
+    return value, captures.argument(value, f"argument {path}")
 
 
 def _scalar(path: str, value: complex) -> Tensor:
@@ -214,17 +214,27 @@ def _covers(path: str, leaf: str) -> bool:
 
 def _check_donations(inputs: list[Input]) -> None:
     """Donated memory occurs once, or the other occurrence would read what was overwritten."""
-    if not any(leaf.donated for leaf in inputs):
+    donated = {place for place, leaf in enumerate(inputs) if leaf.donated}
+    if not donated:
         return
-    first: dict[int, Input] = {}
-    for leaf in inputs:
-        other = first.setdefault(id(_owner(leaf.tensor.numpy())), leaf)
-        if other is not leaf and (leaf.donated or other.donated):
-            raise DonatedError(
-                f"arguments {other.path} and {leaf.path} are the same Tensor or views of one array,"
-                " and one is donated",
-                fix="donate a copy",
-            )
+    if shared := sharing([leaf.tensor.numpy() for leaf in inputs], donated):
+        raise DonatedError(
+            f"arguments {inputs[shared[0]].path} and {inputs[shared[1]].path} are the same Tensor"
+            " or views of one array, and one is donated",
+            fix="donate a copy",
+        )
+
+
+def sharing(arrays: Sequence[Array], donated: Collection[int]) -> tuple[int, int] | None:
+    """The places of two arrays that share memory, of which one is in a place that is donated."""
+    if len({id(array if array.base is None else _owner(array)) for array in arrays}) == len(arrays):
+        return None
+    first: dict[int, int] = {}
+    for place, array in enumerate(arrays):
+        other = first.setdefault(id(_owner(array)), place)
+        if other != place and (place in donated or other in donated):
+            return other, place
+    return None
 
 
 def _owner(array: Array) -> object:

@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from itertools import count
 from threading import Lock
 from typing import Generic, NamedTuple, TypeVar
 
@@ -41,9 +42,12 @@ class Retrace:
 
 
 @dataclass(slots=True)
-class _Slot(Generic[V]):
+class Slot(Generic[V]):
+    """The place of one entry."""
+
     entry: V
     used: int  # when, counted in uses of the cache
+    dropped: bool = False  # no longer in the cache
 
 
 class ProgramCache(Generic[V]):
@@ -52,41 +56,47 @@ class ProgramCache(Generic[V]):
     def __init__(self, maxsize: Callable[[], int]) -> None:
         self._lock = Lock()
         self._maxsize = maxsize
-        self._slots: dict[Key, _Slot[V]] = {}
-        self._hits = 0
+        self._slots: dict[Key, Slot[V]] = {}
+        self._ticks = count()  # one for each use, given out without a lock
+        self._ignored = 0  # of these: uses before `clear`, and looks at the count
         self._misses = 0
-        self._uses = 0
 
-    def find(self, key: Key) -> V | None:
-        """The entry for ``key``, now the most recently used."""
+    def find(self, key: Key) -> Slot[V] | None:
+        """The slot for ``key``, now the most recently used."""
         slot = self._slots.get(key)
-        if slot is None:
-            return None
-        with self._lock:
-            self._hits += 1
-            self._uses = slot.used = self._uses + 1
-        return slot.entry
+        return slot if slot is not None and self.use(slot) else None
 
-    def add(self, key: Key, entry: V) -> bool:
-        """Keep ``entry``; true when another had to go for it."""
+    def use(self, slot: Slot[V]) -> bool:
+        """Make ``slot`` the most recently used; false when it was dropped."""
+        if slot.dropped:
+            return False
+        slot.used = next(self._ticks)
+        return True
+
+    def add(self, key: Key, entry: V) -> tuple[Slot[V], bool]:
+        """The new slot of ``entry``, and whether another had to go for it."""
         with self._lock:
             self._misses += 1
-            self._uses += 1
-            self._slots[key] = _Slot(entry, self._uses)
+            slot = self._slots[key] = Slot(entry, next(self._ticks))
             full = len(self._slots) > self._maxsize()
             while len(self._slots) > self._maxsize():
-                del self._slots[min(self._slots, key=lambda k: self._slots[k].used)]
-            return full
+                oldest = min(self._slots, key=lambda k: self._slots[k].used)
+                self._slots.pop(oldest).dropped = True
+            return slot, full
 
     def clear(self) -> None:
         """Forget all entries and counts."""
         with self._lock:
+            for slot in self._slots.values():
+                slot.dropped = True
             self._slots.clear()
-            self._hits = self._misses = 0
+            self._ignored, self._misses = next(self._ticks) + 1, 0
 
     def info(self) -> CacheInfo:
         with self._lock:
-            return CacheInfo(self._hits, self._misses, self._maxsize(), len(self._slots))
+            hits = next(self._ticks) - self._ignored - self._misses
+            self._ignored += 1
+            return CacheInfo(hits, self._misses, self._maxsize(), len(self._slots))
 
     def reason(self, key: Key) -> str:
         """Why ``key`` is not there: how it differs from the nearest key that is."""

@@ -4,13 +4,10 @@ and objects. A program depends on them, so they are part of its key and compared
 from __future__ import annotations
 
 import enum
-from collections import deque
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
-from types import FunctionType, MethodType, ModuleType, SimpleNamespace
+from types import CodeType, FunctionType, ModuleType
 from typing import Any, Literal, cast
-from zlib import crc32
 
 import numpy as np
 
@@ -18,14 +15,32 @@ from gptrs import tree
 from gptrs.ir.dims import Dim
 from gptrs.ir.op import Op
 from gptrs.ir.program import key_of
-from gptrs.ir.tensor import Parameter, Tensor, as_array
-from gptrs.ir.types import Array, DType, Type
-from gptrs.jit.code import is_library, names_in
+from gptrs.ir.tensor import Parameter, Tensor
+from gptrs.ir.types import DType
+from gptrs.jit.code import Names, is_library, names_in
+from gptrs.jit.contents import (
+    ArrayToken,
+    all_fields,
+    array_token,
+    fields_of,
+    is_donated,
+    reader_of_contents,
+    reader_of_parts,
+)
+from gptrs.jit.reads import (
+    FUNCTION,
+    OfCode,
+    Reads,
+    bases,
+    exactly,
+    header,
+    is_assigned,
+    lacking,
+    within,
+)
 
 Entry = tuple[str, Hashable]
 
-# Captured arrays up to this size are compared in full, others by checksum.
-_COMPARED_BYTES = 1 << 16
 _PLAIN = (bool, int, float, complex, str, bytes, Dim, type(None))
 _ARRAYS = (Tensor, np.ndarray, np.generic)
 _DEFINITIONS = (FunctionType, ModuleType, type, Op, DType, enum.Enum)
@@ -36,37 +51,48 @@ class _Scope:
     """Something whose attributes are read by name: an object, a class, a module, a function."""
 
     label: str
-    values: Mapping[str, object]
+    place: int
+    parent: object
+    read: Callable[[Any], Mapping[str, object]]  # the attributes of the parent
     kind: Literal["object", "class", "module"]
     whole: bool = False  # code that was not looked at may read any of it
     done: set[str] = field(default_factory=set[str])
 
-    def unread(self, names: set[str]) -> list[str]:
+    def unread(self, names: set[str], values: Mapping[str, object]) -> list[str]:
         """The attributes among ``names`` that were not looked at yet, and the implied ones."""
-        found = set(self.values) if self.whole else names & self.values.keys()
+        found = set(values) if self.whole else names & values.keys()
         if self.kind == "class":  # its special methods run without being named
-            found = {name for name in found if not name.startswith("__")}
-            found.update(n for n, v in self.values.items() if _is_special_method(n, v))
+            found = {name for name in found if not _is_special(name)}
+            found.update(n for n, v in values.items() if _is_special_method(n, v))
         return sorted(found - self.done)
+
+
+def _is_special(name: str) -> bool:
+    return name.startswith("__")
 
 
 def _is_special_method(name: str, value: object) -> bool:
     """Whether ``value`` is a method such as ``__call__``, and not written by `dataclass`."""
-    if not name.startswith("__") or not callable(value):
+    if not _is_special(name) or not callable(value):
         return False
     return not isinstance(value, FunctionType) or value.__code__.co_filename != "<string>"
 
 
 class Captures:
-    """A walk over everything that a call can reach. Hashable tokens say what was found.
+    """A walk over everything that a call of ``function`` can reach. Hashable tokens say what was
+    found, `reads` how to find it again.
 
     ``parameters`` lists the model parameters in the order met, each once; they are not part of the
     tokens, only their types and where they repeat, so equal models share programs.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, function: FunctionType) -> None:
+        self.reads = Reads(function)
         self.parameters: list[Parameter] = []
+        self.parameter_places: list[int] = []  # of each, in the reads
+        self.arrays: list[tuple[int, type, ArrayToken]] = []  # place, type, token of each
         self.alive: list[object] = []  # what tokens name by id must not be freed
+        self._function = function
         self._places: dict[int, int] = {}  # of parameters, by id
         self._seen: dict[int, int] = {}  # other objects by id, numbered as they were met
         self._held: list[object] = []  # so that no id is used twice during the walk
@@ -80,12 +106,20 @@ class Captures:
         """The place of ``parameter`` in `parameters`, or None when the walk did not meet it."""
         return self._places.get(id(parameter))
 
-    def entries(self, function: FunctionType) -> tuple[Entry, ...]:
-        """What ``function`` reads, and what is read of the objects among its arguments."""
-        self._once(function)
-        self._code(function)
+    def argument(self, value: object, label: str) -> Hashable:
+        """A token for an argument that is not traced."""
+        if isinstance(value, _PLAIN):
+            return cast("Hashable", key_of(value))
+        return self._value(value, label, self.reads.root(value))
+
+    def entries(self) -> tuple[Entry, ...]:
+        """What the function reads, and what is read of the objects among its arguments."""
+        self._once(self._function)
+        self._code(self._function, FUNCTION)
         while self._read_scopes():
             pass  # code that was met may read more names
+        for scope in self._scopes:
+            self._close_scope(scope)
         return tuple(self._entries)
 
     def _read_scopes(self) -> bool:
@@ -98,47 +132,69 @@ class Captures:
     def _read_scope(self, scope: _Scope) -> None:
         if self._reads_computed_names and scope.kind != "module":
             scope.whole = True
-        for name in scope.unread(self._read):
-            scope.done.add(name)
-            if name in scope.values:  # another thread may have taken it away
-                self._add(f"{scope.label}.{name}", scope.values[name])
+        while names := tuple(scope.unread(self._read, scope.read(scope.parent))):
+            try:
+                first, values = self.reads.of(scope.place, scope.parent, within(scope.read, names))
+            except KeyError:  # another thread took one away
+                continue
+            scope.done.update(names)
+            for place, (name, value) in enumerate(zip(names, values, strict=False), first):
+                self._add(f"{scope.label}.{name}", value, place)
 
-    def _add(self, label: str, value: object) -> None:
-        self._entries.append((label, self.value(value, label)))
+    def _close_scope(self, scope: _Scope) -> None:
+        """Note what was looked for and not found."""
+        values = dict(scope.read(scope.parent))
+        if scope.unread(self._read, values):  # another thread added it since
+            self.reads.repeatable = False
+        if scope.kind == "module":
+            read = lacking(scope.read, frozenset(self._read - values.keys()))
+        else:
+            special = filter(_is_special, values) if scope.kind == "class" else ()
+            read = exactly(scope.read, frozenset(values), tuple(special))
+        self.reads.held += self.reads.of(scope.place, scope.parent, read)[1]
 
-    def _code(self, function: FunctionType) -> None:
+    def _add(self, label: str, value: object, place: int) -> None:
+        self._entries.append((label, self._value(value, label, place)))
+
+    def _code(self, function: FunctionType, place: int) -> None:
         """Look at what the code of ``function`` reads."""
-        code = function.__code__
-        names = names_in(code)
+        names = names_in(function.__code__)
+        scope = function.__globals__
+        new = [name for name in names.globals if (id(scope), name) not in self._globals]
+        self._globals.update((id(scope), name) for name in new)
+        present = tuple([name for name in new if name in scope])
+        absent = frozenset(new).difference(present)
+        first, (code, *found) = self.reads.of(place, function, OfCode(present, absent))
         self._name(function)
+        self._entries.append(("code", self._name(code)))
         self._read |= names.attributes
         self._reads_computed_names |= names.computed
-        self._entries.append(("code", id(code)))
-        cells = function.__closure__ or ()
-        for name, cell in zip(code.co_freevars, cells, strict=True):
-            try:
-                content = cell.cell_contents
-            except ValueError:  # not assigned yet
-                continue
-            self._add(f"closure {name}", content)
-        scope = function.__globals__
-        for name in names.globals:
-            place = id(scope), name
-            if name in scope and place not in self._globals:
-                self._globals.add(place)
-                self._add(f"global {name}", scope[name])
-        for module in names.imported(str(scope.get("__package__") or "")):
-            self.value(module, f"module {module.__name__}")
+        labels = [f"closure {name}" for name in cast("CodeType", code).co_freevars]
+        labels += [f"global {name}" for name in present]
+        for at, (label, value) in enumerate(zip(labels, found, strict=False), first + 1):
+            if is_assigned(value):
+                self._add(label, value, at)
+        if names.modules:
+            self._imports(function, place, names)
 
-    def value(self, value: Any, label: str) -> Hashable:
+    def _imports(self, function: FunctionType, place: int, names: Names) -> None:
+        def read(function: FunctionType) -> list[ModuleType]:
+            return names.imported(str(function.__globals__.get("__package__") or ""))
+
+        first, modules = self.reads.of(place, function, read)
+        for at, module in enumerate(modules, first):
+            self._value(module, f"module {cast('ModuleType', module).__name__}", at)
+
+    def _value(self, value: Any, label: str, place: int) -> Hashable:
         """A token for ``value``, which is called ``label``."""
         if isinstance(value, _PLAIN):
+            self.reads.held.append(value)
             return cast("Hashable", key_of(value))
         if isinstance(value, _ARRAYS):
-            return self._array(value)
+            return self._array(value, place)
         if isinstance(value, _DEFINITIONS):
-            return self._definition(value, label)
-        return self._object(value, label)
+            return self._definition(value, label, place)
+        return self._object(value, label, place)
 
     def kinds(self, structure: tree.Structure) -> None:
         """Look at the classes of the containers in ``structure``: their methods may be called."""
@@ -152,8 +208,9 @@ class Captures:
         self.alive.append(value)
         return id(value)
 
-    def _definition(self, value: Any, label: str) -> Hashable:
+    def _definition(self, value: Any, label: str, place: int) -> Hashable:
         if isinstance(value, type):
+            self.reads.held.append(value)
             return self._class(value)
         module = value.__name__ if isinstance(value, ModuleType) else value.__module__
         if not isinstance(value, FunctionType | ModuleType) or is_library(module or ""):
@@ -161,35 +218,47 @@ class Captures:
         if (seen := self._once(value)) is not None:
             return seen
         if isinstance(value, ModuleType):
-            self._scopes.append(_Scope(f"module {value.__name__}", vars(value), "module"))
+            label = f"module {value.__name__}"
+            self._scopes.append(_Scope(label, place, value, vars, "module"))
             return self._name(value)
-        self._code(value)
+        self._code(value, place)
+        first, (defaults, by_name, *others) = self.reads.of(place, value, header)
+        self.reads.held += others
         if vars(value):
-            self._scopes.append(_Scope(label, vars(value), "object"))
-        return "function", self.value((value.__defaults__, value.__kwdefaults__), label)
+            self._scopes.append(_Scope(label, place, value, vars, "object"))
+        return "function", self._all((defaults, by_name), label, first)
 
     def _class(self, kind: type) -> type:
         """``kind``, once the methods and attributes of the user's own classes are looked at."""
         if not is_library(kind.__module__) and self._once(kind) is None:
-            for base in kind.__mro__:
+            first, (order, *found) = self.reads.of(FUNCTION, self._function, bases(kind))
+            self.reads.held.append(order)
+            for place, base in enumerate(cast("list[type]", found), first + 1):
                 if not is_library(base.__module__):
-                    scope = _Scope(f"class {base.__qualname__}", vars(base), "class")
-                    self._scopes.append(scope)
+                    label = f"class {base.__qualname__}"
+                    self._scopes.append(_Scope(label, place, base, vars, "class"))
         return kind
 
-    def _array(self, value: Any) -> Hashable:
+    def _array(self, value: Any, place: int) -> Hashable:
         if isinstance(value, Parameter):
-            place = self._places.get(id(value))
-            if place is None:
-                place = self._places[id(value)] = len(self.parameters)
+            known = self._places.get(id(value))
+            if known is None:
+                known = self._places[id(value)] = len(self.parameters)
                 self.parameters.append(value)
-            return "parameter", place, value.type
+                self.parameter_places.append(place)
+            return "parameter", known, value.type
         if isinstance(value, Tensor):  # never changes, so being the same one is enough
-            return "tensor", self._name(value), value.donated
-        array = cast("Array", as_array(value))
-        if array.nbytes <= _COMPARED_BYTES:
-            return "array", Type.of(array), array.tobytes()
-        return "array", Type.of(array), self._name(value), crc32(np.ascontiguousarray(array).data)
+            _, (donated,) = self.reads.of(place, value, is_donated)
+            return "tensor", self._name(value), donated
+        token = array_token(value)
+        held: object = value
+        if isinstance(value, np.generic):  # cannot be changed
+            self.reads.held.append(held)
+        else:
+            self.arrays.append((place, type(held), token))
+        if not isinstance(token[-1], bytes):
+            self._name(held)
+        return token
 
     def _once(self, value: object) -> tuple[str, int] | None:
         """A token for something met before; None the first time."""
@@ -200,78 +269,48 @@ class Captures:
         self._held.append(value)
         return None
 
-    def _object(self, value: Any, label: str) -> Hashable:
+    def _object(self, value: Any, label: str, place: int) -> Hashable:
         if (seen := self._once(value)) is not None:
             return seen
         kind = self._class(cast("type[object]", type(value)))
         if (container := tree.container_of(kind)) is not None:
+            return self._container(value, container, label, place)
+        first, parts = self.reads.of(place, value, reader_of_parts(value))
+        if parts:
+            return kind, self._all(parts, label, first)
+        if is_library(kind.__module__) and hasattr(value, "__array__"):
+            return self._array(value, place)  # of torch or another library
+        read, fields = reader_of_contents(value), fields_of(value)
+        if read is None and fields is None:
+            return kind, self._name(value)
+        if fields is not None:
+            # Methods of a library are not looked at: they may read any field.
+            whole = any(is_library(base.__module__) for base in kind.__mro__[:-1])
+            attributes = vars if fields is getattr(value, "__dict__", None) else all_fields
+            self._scopes.append(_Scope(label, place, value, attributes, "object", whole))
+        if read is None:
+            return kind, ()
+        first, contents = self.reads.of(place, value, read)
+        return kind, self._all(contents, label, first)
+
+    def _container(self, value: Any, container: tree.Container, label: str, place: int) -> Hashable:
+        kind = cast("type[object]", type(value))
+        if kind is tuple or kind is list:
+            first, children = self.reads.of(place, value, tuple)
+            return kind, self._all(children, label, first)
+        if (fields := tree.plain_fields(value)) is not None:
+            first, children = self.reads.fields(place, value, fields)
+            return kind, self._all(children, label, first)
+
+        def split(value: object) -> Sequence[object]:
             labels, children = container.split(value)
-            # Only a dict's keys can mix up 1 and True.
-            named = key_of(labels) if isinstance(value, dict) else labels
-            return kind, named, self._all(children, label)
-        if (parts := _parts(value)) is not None:
-            return kind, self._all(parts, label)
-        if not is_library(kind.__module__) or not hasattr(value, "__array__"):
-            contents, fields = _contents(value), _fields(value)
-            if contents is None and fields is None:
-                return kind, self._name(value)
-            if fields:
-                # Methods of a library are not looked at: they may read any field.
-                whole = any(is_library(base.__module__) for base in kind.__mro__[:-1])
-                self._scopes.append(_Scope(label, fields, "object", whole))
-            return kind, self._all(contents or (), label)
-        return self._array(value)  # of torch or another library
+            return *labels, *children
 
-    def _all(self, values: Iterable[object], label: str) -> tuple[Hashable, ...]:
-        return tuple([self.value(value, label) for value in values])
+        first, found = self.reads.of(place, value, split)
+        count = len(found) // 2
+        labels, children = found[:count], found[count:]
+        self.reads.labels(labels)
+        return kind, key_of(tuple(labels)), self._all(children, label, first + count)
 
-
-def _parts(value: Any) -> tuple[object, ...] | None:
-    """What the wrappers of the standard library, and jitted functions, are made of."""
-    if isinstance(value, MethodType):
-        return value.__func__, value.__self__
-    if isinstance(value, partial):
-        return value.func, value.args, value.keywords  # pyright: ignore[reportUnknownMemberType]
-    if isinstance(value, property):
-        return (value.fget,)
-    if isinstance(value, cached_property):
-        return (value.func,)  # pyright: ignore[reportUnknownMemberType]
-    if isinstance(value, range | slice):
-        return value.start, value.stop, value.step  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-    if isinstance(value, SimpleNamespace):
-        return (vars(value),)
-    wrapped: object = getattr(value, "__wrapped__", None)
-    return (wrapped,) if callable(wrapped) else None
-
-
-def _contents(value: Any) -> tuple[object, ...] | None:
-    """The elements of a subclass of a built-in container; None for anything else."""
-    if isinstance(value, dict):
-        return tuple(value), tuple(value.values())  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
-    if isinstance(value, set | frozenset):
-        return tuple(sorted(value, key=hash))  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
-    if isinstance(value, list | tuple | deque):
-        return tuple(value)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
-    return None
-
-
-_OPEN_MODULES = ("argparse", "collections")  # their objects are there to hold values
-
-
-def _fields(value: object) -> Mapping[str, object] | None:
-    """The attributes of an object; None where they are none of our business."""
-    kind = type(value)
-    if is_library(kind.__module__, ours=True) and kind.__module__ not in _OPEN_MODULES:
-        return None
-    fields: dict[str, object] | None = getattr(value, "__dict__", None)
-    slots = [
-        n for base in kind.__mro__ for n in _slots(base) if hasattr(value, n) and n[:2] != "__"
-    ]
-    if not slots:
-        return fields
-    return {**(fields or {}), **{name: getattr(value, name) for name in slots}}
-
-
-def _slots(kind: type) -> tuple[str, ...]:
-    names: Any = vars(kind).get("__slots__", ())
-    return (names,) if isinstance(names, str) else tuple(names)
+    def _all(self, values: Iterable[object], label: str, first: int) -> tuple[Hashable, ...]:
+        return tuple([self._value(v, label, place) for place, v in enumerate(values, first)])

@@ -7,7 +7,6 @@ import inspect
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from threading import RLock
 from types import FunctionType, MethodType
 from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
@@ -15,8 +14,9 @@ from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
 import numpy as np
 
 from gptrs import events, settings, tree
-from gptrs.backends.base import Backend, Plan
+from gptrs.backends.base import Backend
 from gptrs.backends.discovery import get_backend
+from gptrs.debug.explain import Explanation
 from gptrs.errors import (
     ArgumentError,
     E,
@@ -30,26 +30,19 @@ from gptrs.ir.dims import Dim, dim, size_at
 from gptrs.ir.dispatch import current, interpreter
 from gptrs.ir.interpreters import EAGER
 from gptrs.ir.program import Program
-from gptrs.ir.tensor import Parameter, Tensor, as_array
-from gptrs.ir.types import Array
+from gptrs.ir.tensor import Tensor, as_array
 from gptrs.jit.arguments import Arguments, Axes, Input, Options, bind, collect
-from gptrs.jit.cache import CacheInfo, Key, ProgramCache, Retrace, advice
+from gptrs.jit.cache import CacheInfo, Key, ProgramCache, Retrace, Slot, advice
+from gptrs.jit.calls import Call, Calls
 from gptrs.jit.captures import Captures
 from gptrs.jit.modes import backend_name, is_eager
-from gptrs.jit.trace import Result, Traced, trace, warn
+from gptrs.jit.trace import Entry, Result, trace, warn
 from gptrs.passes.base import run_passes
 from gptrs.passes.pipeline import PIPELINE
 
 P = ParamSpec("P")
 R = TypeVar("R")
 _KEPT_RETRACES = 1000
-
-
-@dataclass(frozen=True)
-class _Entry:
-    traced: Traced
-    lowered: Program
-    plan: Plan
 
 
 class JitFunction(Generic[P, R]):
@@ -65,7 +58,8 @@ class JitFunction(Generic[P, R]):
         self._signature = inspect.signature(function)
         self._options = options
         self.name = name or getattr(function, "__qualname__", "function").replace("<locals>.", "")
-        self._cache: ProgramCache[_Entry] = ProgramCache(settings.cache_size)
+        self._cache: ProgramCache[Entry] = ProgramCache(settings.cache_size)
+        self._calls = Calls(self._function, self.name, self._signature, options)
         self._tracing = RLock()
         self._retraces: deque[Retrace] = deque(maxlen=_KEPT_RETRACES)
         self._warned = False
@@ -90,8 +84,11 @@ class JitFunction(Generic[P, R]):
         if current() is not None:  # traced, or run eagerly, as a part of another function
             return cast("R", self._function(*args, **kwargs))
         try:
+            call = self._calls.find(args, kwargs)
+            if call is not None and (known := call.known) and self._cache.use(known.slot):
+                return known.run(call, call.values)
             arguments = self._collect(args, kwargs)
-            result = self._run_eagerly(arguments) if is_eager() else self._run(arguments)
+            result = self._run_eagerly(arguments) if is_eager() else self._run(arguments, call)
         except Exception as error:
             raise _for_user(error)  # noqa: B904 - the same error
         return cast("R", result)
@@ -104,11 +101,20 @@ class JitFunction(Generic[P, R]):
 
     def program(self, *args: P.args, **kwargs: P.kwargs) -> Program:
         """The program that a call with these arguments runs, as it was traced."""
-        return self._entry_for(args, kwargs).traced.program
+        return self._slot_for(args, kwargs).entry.traced.program
 
     def lowered(self, *args: P.args, **kwargs: P.kwargs) -> Program:
         """The program after all passes, as the backend gets it."""
-        return self._entry_for(args, kwargs).lowered
+        return self._slot_for(args, kwargs).entry.lowered
+
+    def explain(self, *args: P.args, **kwargs: P.kwargs) -> Explanation:
+        """How a call with these arguments runs: what kernels, fused loops and the reference do,
+        what is copied, and how much memory intermediate values take. Print it."""
+        try:
+            arguments = self._collect(args, kwargs)
+            return Explanation(self._slot(arguments).entry.plan.report(arguments.sizes))
+        except Exception as error:
+            raise _for_user(error)  # noqa: B904 - the same error
 
     def cache_info(self) -> CacheInfo:
         """Hits, misses and sizes of the program cache."""
@@ -117,49 +123,53 @@ class JitFunction(Generic[P, R]):
     def clear_cache(self) -> None:
         """Forget all programs, so that the next call traces again."""
         self._cache.clear()
+        self._calls.forget_dropped()
 
     def retraces(self) -> list[Retrace]:
         """The calls that were traced and why, oldest first."""
         return list(self._retraces)
 
     def _collect(self, args: Any, kwargs: Any) -> Arguments:
-        captures = Captures()
+        captures = Captures(self._function)
         bound = bind(self._signature, self.name, args, kwargs)
         return collect(bound, self._options, captures)
 
-    def _entry_for(self, args: Any, kwargs: Any) -> _Entry:
+    def _slot_for(self, args: Any, kwargs: Any) -> Slot[Entry]:
         try:
-            return self._entry(self._collect(args, kwargs))
+            return self._slot(self._collect(args, kwargs))
         except Exception as error:
             raise _for_user(error)  # noqa: B904 - the same error
 
     def _backend(self) -> Backend:
         return get_backend(self._options.backend or backend_name())
 
-    def _entry(self, arguments: Arguments) -> _Entry:
+    def _slot(self, arguments: Arguments) -> Slot[Entry]:
         backend = self._backend()
-        reads = arguments.captures.entries(self._function)
+        reads = arguments.captures.entries()
         key: Key = (*arguments.key, ("backend", backend.name), *reads)
-        entry = self._cache.find(key)
-        if entry is not None:
-            return entry
+        slot = self._cache.find(key)
+        if slot is not None:
+            return slot
         with self._tracing:  # one thread traces, the others find what it traced
-            entry = self._cache.find(key)
-            return entry if entry is not None else self._trace(arguments, key, backend)
+            slot = self._cache.find(key)
+            return slot if slot is not None else self._trace(arguments, key, backend)
 
-    def _trace(self, arguments: Arguments, key: Key, backend: Backend) -> _Entry:
+    def _trace(self, arguments: Arguments, key: Key, backend: Backend) -> Slot[Entry]:
         start = time.perf_counter()
         traced = trace(self._function, arguments, self.name)
         lowered = run_passes(
             traced.program, PIPELINE + backend.passes, backend, check=settings.verify()
         )
-        entry = _Entry(traced, lowered, backend.plan(lowered))
+        entry = Entry(traced, lowered, backend.plan(lowered))
         reason = self._cache.reason(key)
         milliseconds = (time.perf_counter() - start) * 1e3
         retrace = Retrace(self.name, reason, user_location(), milliseconds)
         self._retraces.append(retrace)
         events.emit(retrace)
-        if self._cache.add(key, entry) and not self._warned:
+        slot, full = self._cache.add(key, entry)
+        if full:
+            self._calls.forget_dropped()
+        if full and not self._warned:
             self._warned = True
             warn(
                 f"{self.name} has more than {settings.cache_size()} programs and drops the least"
@@ -167,15 +177,16 @@ class JitFunction(Generic[P, R]):
                 f" {advice(reason, self._signature)}, or raise GPTRS_CACHE_SIZE.",
                 RetraceWarning,
             )
-        return entry
+        return slot
 
-    def _run(self, arguments: Arguments) -> Any:
-        entry = self._entry(arguments)
+    def _run(self, arguments: Arguments, call: Call | None) -> Any:
+        slot = self._slot(arguments)
+        entry = slot.entry
         traced = entry.traced
-        inputs: list[Array | Parameter] = [leaf.tensor.numpy() for leaf in arguments.inputs]
-        parameters = arguments.captures.parameters
-        inputs += [parameters[s] if isinstance(s, int) else s for s in traced.slots]
-        arrays = entry.plan.run(inputs, arguments.sizes)
+        inputs = [leaf.tensor.numpy() for leaf in arguments.inputs]
+        found = arguments.captures.parameters
+        parameters = [found[s] if isinstance(s, int) else s for s in traced.slots]
+        arrays = entry.plan.run([*inputs, *parameters], arguments.sizes)
         self._donate(arguments.inputs)
         leaves: list[Any] = []
         for result in traced.results:
@@ -184,6 +195,8 @@ class JitFunction(Generic[P, R]):
             else:
                 size = isinstance(result, Dim)
                 leaves.append(size_at(result, arguments.sizes) if size else result)
+        if call is not None:
+            self._calls.remember(call, arguments, slot, inputs, leaves)
         return tree.unflatten(traced.structure, leaves)
 
     def _run_eagerly(self, arguments: Arguments) -> Any:

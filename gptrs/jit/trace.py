@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gptrs import tree
+from gptrs.backends.base import Plan
 from gptrs.errors import CaptureWarning, user_location
 from gptrs.ir.dispatch import interpreter
 from gptrs.ir.interpreters import Recorder
@@ -28,6 +29,15 @@ class Traced:
     structure: tree.Structure
     results: tuple[Any, ...]  # a Result, or a value that does not depend on the inputs
     alive: tuple[object, ...]  # objects that the key names by id
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What is kept of a traced function."""
+
+    traced: Traced
+    lowered: Program
+    plan: Plan
 
 
 @dataclass(frozen=True)

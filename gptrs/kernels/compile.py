@@ -14,7 +14,7 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
@@ -25,10 +25,11 @@ from gptrs import events
 from gptrs.errors import ArgumentError
 from gptrs.kernels import isa, native
 from gptrs.kernels.cache import open_cache
+from gptrs.kernels.emit import KernelText
 from gptrs.kernels.native import KernelError
 from gptrs.kernels.symbols import ALLOWED
 
-Language = Literal["llvm", "python"]
+Language = Literal["llvm", "python", "builder"]
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SIGNATURE = "void (i64, i64, i64)"
@@ -41,10 +42,18 @@ class Code:
 
     language: Language
     text: str
+    """LLVM IR, Python source, or which builder writes the IR and for what."""
     names: tuple[str, ...]
     calls: frozenset[str] = ALLOWED
     kernel: bool = True
     """Whether the functions are kernels; others may have any signature."""
+    build_text: Callable[[], KernelText] | None = None
+    """The builder."""
+
+    @property
+    def source(self) -> str:
+        """The text that is compiled."""
+        return self.text if self.build_text is None else self.build_text().text
 
     def module(self, target: isa.Target) -> Any:
         """The LLVM module, optimised for ``target``. Raises `KernelError`."""
@@ -52,6 +61,11 @@ class Code:
             from gptrs.kernels import source  # needs Numba: half a second to import
 
             module, entry = source.lower(self.text, self.names[0])
+            return native.optimised(module, {entry: symbol(self.names[0])}, target)
+        if self.build_text is not None:
+            text, entry = self.build_text()
+            module = native.parse(text)
+            native.check_function(module, entry, _SIGNATURE)
             return native.optimised(module, {entry: symbol(self.names[0])}, target)
         module = native.parse(self.text)
         for name in self.names:
@@ -113,7 +127,7 @@ class Kernel:
     @property
     def source(self) -> str:
         """The text that it was compiled from."""
-        return self.library.code.text
+        return self.library.code.source
 
     def assembly(self) -> str:
         """Its assembly text, compiled anew: for looking."""
@@ -130,6 +144,31 @@ def compile_ir(text: object, name: str) -> Kernel:
     Raises `KernelError` when LLVM rejects it or it calls more than mathematical functions.
     """
     return Kernel(name, _library(Code("llvm", str(text), (name,))))
+
+
+def compile_built(
+    builder: Callable[..., KernelText], level: isa.Isa, *arguments: Any, **options: Any
+) -> Kernel:
+    """The kernel that ``builder(level, *arguments, **options)`` writes, a function of this package.
+
+    Writing the text of a large kernel takes longer than loading its code: the cache knows it by the
+    builder, what it is given, and the sources of this package. Raises `KernelError`.
+    """
+    given = [*arguments, *(name for name, value in options.items() if value is True)]
+    given += [value for value in options.values() if not isinstance(value, bool)]
+    words = [str(getattr(value, "label", value)) for value in given]
+    name = re.sub(r"\W", "_", "_".join([builder.__name__.removesuffix("_kernel"), *words]))
+    if not all(map(_text, _sources())):
+        return compile_ir(*builder(level, *arguments, **options))
+    which = f"{builder.__module__}.{builder.__qualname__} {level} {arguments} {options}"
+    code = Code("builder", which, (name,), build_text=lambda: builder(level, *arguments, **options))
+    return Kernel(name, _library(code))
+
+
+@cache
+def _sources() -> tuple[Path, ...]:
+    """The sources of this package, on which what builders write depends."""
+    return tuple(sorted(p for p in Path(__file__).parent.glob("*.py") if p.name != "__init__.py"))
 
 
 def compile_source(source: str, name: str) -> Kernel:
@@ -209,6 +248,8 @@ def cache_key(code: Code, target: isa.Target) -> str:
     digest = _digest_of(target, code.calls).copy()
     if code.language == "python":
         _add(digest, numba_version(), *map(str, sys.version_info[:2]))
+    if code.language == "builder":
+        _add(digest, *map(_text, _sources()))
     _add(digest, code.language, str(code.kernel), *code.names, code.text)
     return digest.hexdigest()
 
@@ -257,6 +298,7 @@ def _version_on(_path: tuple[str, ...]) -> str:
         return "unknown"
 
 
+@cache
 def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")

@@ -74,9 +74,9 @@ class Bound:
         default_factory=list[tuple[int, int, Panels | None]]
     )
     """Parameters that kernels read: buffer, number, form."""
-    loaded: list[Any] = field(default_factory=list[Any])
-    """The parameters that the words point to now, in the order of `weights`."""
-    held: list[Any] = field(default_factory=list[Any])
+    loaded: list[int] = field(default_factory=list[int])
+    """The ids of the parameters that the words point to now, in the order of `weights`."""
+    held: list[object] = field(default_factory=list[object])
     """Their elements, which must not go away meanwhile."""
     direct: bool = False
     """Whether all steps are native, and results are what kernels write, in order."""
@@ -84,6 +84,10 @@ class Bound:
     @property
     def threads(self) -> int:
         return self.key[0]
+
+    def unload(self, _: object = None) -> None:
+        """Let the parameters go."""
+        self.loaded, self.held = [], []
 
     def move(self, buffer: int, address: int) -> None:
         """Have the words point to ``buffer`` at another address."""

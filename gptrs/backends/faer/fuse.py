@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from gptrs.backends.faer.calls import CALLS, COMPOSITES
 from gptrs.backends.faer.calls.base import Call, is_stable
 from gptrs.backends.faer.graph import Graph
-from gptrs.backends.views import MOVING
 from gptrs.ir.dispatch import OPS
 from gptrs.ir.interpreters import Recorder
 from gptrs.ir.program import Instruction, Param, Program, Value, map_values
@@ -85,20 +84,31 @@ def make_calls(program: Program, target: Target) -> Program:
     graph = Graph(program)
     place = {instruction: number for number, instruction in enumerate(program.body)}
     calls: dict[Instruction, Call] = {}  # by the instruction that makes the result
+    members: dict[Call, list[Instruction]] = {}  # in the program's order
     for core in program.body:
         if core not in graph.taken and (call := find_call(core, graph)) is not None:
             calls[graph.maker[call.result]] = call
-            graph.taken.update(m for m in call.members if m.op.name not in MOVING or m is core)
+            members[call] = sorted(call.members, key=lambda m: place[m])
+            graph.taken.update(_from(core, members[call]))
     body: list[Instruction] = []
     renamed: dict[Value, Value] = {}
     for instruction in program.body:
         if (call := calls.get(instruction)) is not None:
-            made = _custom_call(call, graph, sorted(call.members, key=lambda m: place[m]))
-            body.append(made.reading(renamed))
+            body.append(_custom_call(call, graph, members[call]).reading(renamed))
         elif instruction not in graph.taken:
             results = inline(instruction.reading(renamed), instruction.where, _CALLS, body)
             renamed.update(zip(instruction.results, results, strict=True))
     return program.with_body(body, [renamed.get(r, r) for r in program.results])
+
+
+def _from(core: Instruction, members: Sequence[Instruction]) -> list[Instruction]:
+    """The members that need ``core``: nobody else does. What is before it, others may read too."""
+    found = [core]
+    for member in members:
+        made = {result for other in found for result in other.results}
+        if not made.isdisjoint(member.values()):
+            found.append(member)
+    return found
 
 
 class _Calls:

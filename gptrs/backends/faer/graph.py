@@ -55,7 +55,7 @@ class Graph:
             if view is not None and accepts(view):
                 found = Source(value, view, tuple(reversed(chain)))
             maker = self.maker.get(value)
-            if maker is None or maker.op.name not in MOVING:
+            if maker is None or maker.op.name not in MOVING or maker in self.taken:
                 return found
             chain.append(maker)
             (value,) = maker.values()

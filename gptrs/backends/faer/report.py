@@ -8,7 +8,7 @@ from gptrs.backends.faer.calls.rows import Update
 from gptrs.backends.faer.storage import Placed, Storage
 from gptrs.backends.faer.work import CallStep, RegionStep, Work
 
-_COPIES = "copies the old array, which is read later or not donated"
+_COPIES = "copies the old array: read later, not donated, or a later step may fail"
 
 
 def report(storage: Storage, bound: Bound) -> PlanReport:

@@ -7,8 +7,8 @@ needs the reference, or hands back an argument's memory, goes on in `Call`.
 from __future__ import annotations
 
 import ctypes
+import weakref
 from collections.abc import Sequence
-from operator import is_
 from typing import Any, Protocol, cast
 
 import numpy as np
@@ -80,17 +80,19 @@ def run(
 
 def _load(bound: Bound, weights: Weights, arguments: Arguments) -> None:
     """Have the words point to the parameters, which are the same ones in most calls."""
-    parameters = [arguments[number] for _, number, _ in bound.weights]
-    if len(bound.loaded) == len(parameters) and all(map(is_, bound.loaded, parameters)):
+    ids = [id(arguments[number]) for _, number, _ in bound.weights]
+    if ids == bound.loaded:
         return
-    bound.loaded, bound.held = [], []
+    bound.unload()
+    held: list[object] = []
     for buffer, number, form in bound.weights:
         array = weights.parameter(arguments[number], form)
         if array.flags.num & READY != READY:
             array = np.array(array, order="C")
         bound.move(buffer, array.ctypes.data)
-        bound.held.append(array)
-    bound.loaded = parameters
+        # A model that nobody has any more is freed, and its parameters' ids may come again.
+        held += [array, weakref.ref(arguments[number], bound.unload)]
+    bound.loaded, bound.held = ids, held
 
 
 class Call:
@@ -147,7 +149,7 @@ class Call:
     def _look(self, value: Value) -> Array:
         """A value as an array over its memory."""
         home = self._storage.homes[value]
-        shape = [size_at(n, self._bound.sizes) for n in value.type.shape]
+        shape = tuple([size_at(n, self._bound.sizes) for n in value.type.shape])
         dtype = value.type.dtype.numpy
         found: Any
         if home.kind == "arena":
@@ -164,7 +166,7 @@ class Call:
         else:
             found = self._given[home.number]
             found = found.numpy() if isinstance(found, Parameter) else found
-        return found.reshape(shape)
+        return found if found.shape == shape else found.reshape(shape)
 
     def _result(self, value: Value, returned: set[Home]) -> Array:
         """A result in memory that nobody else has."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from gptrs.backends.faer.calls.base import Panels
-from gptrs.backends.faer.calls.rows import Update
+from gptrs.backends.faer.calls.rows import Take, Update
 from gptrs.backends.faer.recipes import likeness
 from gptrs.backends.faer.work import CallStep, ReferenceStep, RegionStep, Work
 from gptrs.ir.program import Program, Value
@@ -51,6 +51,13 @@ class Placed:
     end: list[Home] = field(default_factory=list[Home])
 
 
+def _can_fail(work: Work) -> bool:
+    """Whether a step may find an element that has no result."""
+    return isinstance(work, ReferenceStep) or (
+        isinstance(work, CallStep) and isinstance(work.call, Take)
+    )
+
+
 class Storage:
     """The homes of all values of ``program``, whose work is done in this order."""
 
@@ -62,6 +69,8 @@ class Storage:
         self.packed: dict[Value, set[Panels]] = {}
         """The forms in which parameters and constants are wanted."""
         self._results = set(program.results)
+        # An argument must not be half overwritten when a call fails.
+        self._last_failing = max((n for n, step in enumerate(work) if _can_fail(step)), default=-1)
         self._last_read = {v: n for n, step in enumerate(work) for v in step.inputs}
         for number, param in enumerate(program.params):
             home = self._new(param, -1)
@@ -138,7 +147,8 @@ class Storage:
         if isinstance(step, CallStep) and isinstance(step.call, Update):
             home = self.homes[step.outer(step.call.x)]
             others = [v for v in step.inputs if self.homes[v] is home]
-            if home.last <= number and len(others) == 1 and self._free_for_result(home):
+            last = home.last <= number and len(others) == 1 and number > self._last_failing
+            if last and self._free_for_result(home):
                 return home
         return None
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 from gptrs.backends.faer.graph import Graph
 from gptrs.ir.dims import DimLike
 from gptrs.ir.program import Instruction, Param, Value
-from gptrs.kernels.compile import Kernel, compile_ir
+from gptrs.kernels.compile import Kernel, compile_built
 from gptrs.kernels.emit import KernelText
 from gptrs.kernels.isa import Isa
 from gptrs.kernels.matmul_weights import WeightType
@@ -72,7 +72,7 @@ def kernel(builder: Callable[..., KernelText], isa: Isa, *arguments: Any, **opti
     key = (builder, isa, *arguments, *options.items())
     found = _KERNELS.get(key)
     if found is None:
-        found = _KERNELS[key] = compile_ir(*builder(isa, *arguments, **options))
+        found = _KERNELS[key] = compile_built(builder, isa, *arguments, **options)
     return found
 
 

@@ -1,0 +1,155 @@
+"""Whether all that a walk read is still the same, found out in a fraction of the walk's time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from operator import attrgetter, itemgetter
+from types import FunctionType
+from typing import Any, TypeAlias
+from weakref import ref
+
+from gptrs.jit.captures import Captures
+from gptrs.jit.contents import is_array
+from gptrs.jit.reads import FUNCTION, ROOTS, OfCode, Step
+
+# A step of a walk, and None. Or a getter of the places of like objects, their type, the names of
+# their attributes, and the number of these for each object.
+_Check: TypeAlias = tuple[Any, type, tuple[str, ...] | None, int, Any, list[int] | None]
+_FEW = 3  # objects that are read one by one in less time than together
+
+_content = attrgetter("cell_contents")
+
+
+class Guard:
+    """Reads again what a walk read, and compares by identity.
+
+    Two things with one id are the same only if the first was not freed meanwhile. What is held
+    here, or by the program, is not. A container or an object with attributes is not held, so that
+    a model can go: its type and its contents are compared instead. A parameter that goes ends the
+    guard.
+    """
+
+    def __init__(self, function: FunctionType, captures: Captures) -> None:
+        self._function = function
+        reads = captures.reads
+        order = _Order(reads.steps)
+        self._get, self._absent = order.code.get, order.code.absent
+        self._scope, self._cells = function.__globals__, function.__closure__
+        self._checks = order.checks
+        self._ids = [id(reads.values[place]) for place in order.places]
+        self._held = reads.held, captures.alive
+        at = order.at
+        self._arrays = [(at[place], kind, token) for place, kind, token in captures.arrays]
+        self.parameter_places = [at[place] for place in captures.parameter_places]
+        self._intact = intact = [True]
+        self._ends = [ref(parameter, lambda _: intact.clear()) for parameter in captures.parameters]
+
+    def read(self, roots: list[object]) -> list[Any] | None:
+        """All that the walk read, when that is what it was. Errors mean that it is not."""
+        scope, function = self._scope, self._function
+        if self._absent and not scope.keys().isdisjoint(self._absent):
+            return None
+        values: list[Any] = [function, *roots, function.__code__]
+        if self._cells is not None:
+            values += map(_content, self._cells)
+        values += self._get(scope)
+        for place, kind, names, count, read, alike in self._checks:
+            if alike is not None and names is not None:
+                fields = [each.__dict__ for each in place(values) if type(each) is kind]
+                if list(map(len, fields)) != alike:
+                    return None
+                for name in names:
+                    values += [each[name] for each in fields]
+                continue
+            parent = values[place]
+            if type(parent) is not kind:
+                return None
+            if names is not None:
+                parent = parent.__dict__
+                if len(parent) != len(names):
+                    return None
+            found = read(parent)
+            if len(found) != count:
+                return None
+            values += found
+        if list(map(id, values)) != self._ids or not self._intact:
+            return None
+        for place, kind, token in self._arrays:
+            if type(values[place]) is not kind or not is_array(values[place], token):
+                return None
+        return values
+
+
+class _Order:
+    """The steps of a walk in another order: first those that every walk has, and no step before
+    the one whose value it reads, so that objects which are alike can be read together."""
+
+    def __init__(self, steps: Sequence[Step]) -> None:
+        self._steps = steps
+        self._begins: list[int] = []  # the old place of the first value of each step
+        self.code: OfCode
+        self.checks: list[_Check] = []
+        self.places: list[int] = []  # the old places in the new order
+        self.at: dict[int, int] = {}  # the other way round
+        first, groups = self._sorted()
+        self._move([FUNCTION])
+        for number in first:
+            self._move(self._values(number))
+        for members in groups:
+            if len(members) > _FEW:
+                self._join(members)
+            else:
+                for number in members:
+                    self._keep(number)
+
+    def _sorted(self) -> tuple[list[int], list[list[int]]]:
+        """The numbers of the first steps, and of the others: those that may be read together,
+        ordered by the number of steps that lead to them."""
+        roots: list[int] = []
+        code: list[int] = []
+        groups: dict[tuple[Any, ...], list[int]] = {}
+        depths = [0, 0]  # of each value
+        for number, (place, kind, names, count, read) in enumerate(self._steps):
+            self._begins.append(len(depths))
+            depth = depths[place]
+            if place == ROOTS:
+                roots.append(number)
+            elif place == FUNCTION and isinstance(read, OfCode):
+                code.append(number)
+                self.code = read
+            else:
+                depth += 1
+                alone = number if names is None else None
+                groups.setdefault((depth, alone, kind, names), []).append(number)
+            depths += [depth] * count
+        return roots + code, [groups[key] for key in sorted(groups, key=lambda key: key[0])]
+
+    def _values(self, number: int) -> range:
+        """The old places of what a step reads."""
+        begin = self._begins[number]
+        return range(begin, begin + self._steps[number][3])
+
+    def _move(self, places: Sequence[int]) -> None:
+        for place in places:
+            self.at[place] = len(self.places)
+            self.places.append(place)
+
+    def _keep(self, number: int) -> None:
+        place, kind, names, count, read = self._steps[number]
+        self.checks.append((self.at[place], kind, names, count, read, None))
+        self._move(self._values(number))
+
+    def _join(self, members: Sequence[int]) -> None:
+        _, kind, names, count, read = self._steps[members[0]]
+        names = names or ()
+        parents = getter([self.at[self._steps[number][0]] for number in members])
+        self.checks.append((parents, kind, names, count, read, [len(names)] * len(members)))
+        for column in range(len(names)):
+            self._move([self._values(number)[column] for number in members])
+
+
+def getter(places: Sequence[int]) -> Callable[[Sequence[Any]], Sequence[Any]]:
+    """Takes the values at ``places`` of a list."""
+    if len(places) > 1:
+        return itemgetter(*places)
+    return itemgetter(slice(places[0], places[0] + 1)) if places else lambda _: ()
