@@ -39,6 +39,8 @@ class StepReport:
     """Its type."""
     kernels: tuple[str, ...] = ()
     note: str = ""
+    source: str = ""
+    """Of a fused loop: a Numba function that runs alone."""
 
 
 @dataclass(frozen=True)

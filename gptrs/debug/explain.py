@@ -32,6 +32,11 @@ class Explanation:
 
     __repr__ = __str__
 
+    @property
+    def sources(self) -> dict[str, str]:
+        """The fused loops by name, each a Numba function that runs alone, on all cores."""
+        return {step.name: step.source for step in self.report.steps if step.source}
+
     def _summary(self) -> Iterable[str]:
         report = self.report
         counts = ((report.instructions(kind), words) for kind, words in _WORDS.items())

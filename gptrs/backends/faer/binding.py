@@ -91,6 +91,7 @@ class Bound:
 
     def move(self, buffer: int, address: int) -> None:
         """Have the words point to ``buffer`` at another address."""
+        self.addresses[buffer] = -1  # until all words are written: an interrupt may come between
         places, offsets = self.patches[buffer]
         if len(places) == 1:
             self.words[places[0]] = address + offsets[0]

@@ -66,7 +66,6 @@ def _arranged(product: Instruction, body: list[Instruction]) -> Instruction:
         rank = operand.type.rank
         rest = [axis for axis in range(rank) if axis not in (*batch, *contracted)]
         recorder = Recorder("arrange", where=product.where)
-        recorder.params.append(operand)  # pyright: ignore[reportArgumentType]
         moved = recorder.apply(
             OPS["transpose"],
             (Tensor.of_value(operand, recorder),),

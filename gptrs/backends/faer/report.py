@@ -35,20 +35,16 @@ def _report(placed: Placed, kernels: tuple[str, ...], refused: bool) -> StepRepo
     work = placed.work
     type = str(work.results[0].type)
     if isinstance(work, RegionStep):
+        count = len(work.region.members)
         if placed.view:
-            return StepReport("view", "another shape", len(work.region.members), type)
+            return StepReport("view", "another shape", count, type)
+        rendered = work.rendered
         note = "" if work.region.copies is None else "copies an argument, as results are new"
-        return StepReport(
-            "region", work.rendered.name, len(work.region.members), type, kernels, note
-        )
+        return StepReport("region", rendered.name, count, type, kernels, note, rendered.standalone)
     if not isinstance(work, CallStep) or refused:
         return StepReport("reference", work.instruction.op.name, 1, type)
     note = ""
     if isinstance(work.call, Update):
-        note = (
-            "in place"
-            if placed.in_place
-            else "copies the old array, which is read later or not donated"
-        )
+        note = "in place" if placed.in_place else _COPIES
     target: str = work.instruction.attrs["target"]
     return StepReport("call", target, len(work.call.members), type, kernels, note)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -122,16 +121,3 @@ def work_of(program: Program) -> list[Work]:
         elif step.op.name != "constant":
             work.append(ReferenceStep(step))
     return work
-
-
-def instructions_of(work: Sequence[Work]) -> int:
-    """How many instructions the work stands for, custom calls opened."""
-    count = 0
-    for step in work:
-        if isinstance(step, RegionStep):
-            count += len(step.region.members)
-        elif isinstance(step, CallStep):
-            count += len(step.call.members)
-        else:
-            count += 1
-    return count

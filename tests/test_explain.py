@@ -1,0 +1,52 @@
+"""What `fn.explain` tells: steps, copies, the reference, and loops that run alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gptrs import ptir
+
+X = np.linspace(-2, 2, 24, dtype=np.float32).reshape(4, 6)
+
+
+@ptir.jit(backend="faer")
+def mixed(x: Any, w: Any) -> Any:
+    y = ptir.softmax(x @ w)
+    return ptir.cumsum(y * 2 + ptir.exp(y), axis=0), x
+
+
+def test_the_text_names_every_kind_of_step() -> None:
+    w = X.T.copy()
+    found = mixed.explain(X, w)
+    text = str(found)
+    for words in (
+        "gpt_rs.faer.matmul.f32.v1",
+        "gpt_rs.faer.softmax.f32.v1",
+        "reference  cumsum",
+        "2 in kernels, 3 in fused loops, 1 by the reference",
+        "native steps",
+        "arena",
+    ):
+        assert words in text, text
+    assert found.report.instructions() == len(mixed.lowered(X, w).body)
+    assert mixed.retraces()[-1].reason == "the first call"
+
+
+def test_loops_run_alone() -> None:
+    (name,) = mixed.explain(X, X.T.copy()).sources
+    source = mixed.explain(X, X.T.copy()).sources[name]
+    scope: dict[str, Any] = {}
+    exec(source, scope)
+    y, out = np.linspace(0, 1, 16, dtype=np.float32), np.zeros(16, np.float32)
+    scope[name](y, out, 16)
+    np.testing.assert_allclose(out, y * 2 + np.exp(y), rtol=1e-6)
+
+
+def test_the_reference_explains_itself() -> None:
+    @ptir.jit(backend="reference")
+    def plain(x: Any) -> Any:
+        return ptir.exp(x) + 1
+
+    assert "2 instructions: 2 by the reference" in str(plain.explain(X))
