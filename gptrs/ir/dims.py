@@ -50,6 +50,8 @@ class Dim:
     def __add__(self, other: DimLike) -> DimLike:
         if not _is_dim(other):
             return NotImplemented
+        if isinstance(other, int) and other == 0:
+            return self
         total = dict(self.terms)
         for monomial, coefficient in _terms(other):
             total[monomial] = total.get(monomial, 0) + coefficient
@@ -60,6 +62,12 @@ class Dim:
     def __mul__(self, other: DimLike) -> DimLike:
         if not _is_dim(other):
             return NotImplemented
+        if isinstance(other, int) and 0 < other < 1 << 32:  # as most are: the order stays
+            if other == 1:
+                return self
+            scaled = tuple([(monomial, c * other) for monomial, c in self.terms])
+            if all(abs(c) >> 64 == 0 for _, c in scaled):
+                return Dim(scaled)
         product: dict[Monomial, int] = {}
         for left, a in self.terms:
             for right, b in _terms(other):

@@ -65,11 +65,13 @@ class FaerPlan(Plan):
 
     def _take(self, key: tuple[int, ...], sizes: Mapping[str, int]) -> Bound:
         """A binding that nobody uses: mostly the one of the last call."""
-        with suppress(IndexError):  # another thread may be faster
+        try:
             bound = self._spare.pop()
             if bound.key == key:
                 return bound
             self._spare.append(bound)
+        except IndexError:  # there is none, or another thread was faster
+            pass
         with self._lock:
             self._put_away()
             free = self._bound.pop(key, None)
