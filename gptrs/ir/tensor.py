@@ -107,8 +107,8 @@ class Tensor(Operators):
 
         Raises `TraceError` inside a traced function and `DonatedError` after donation.
         """
-        if self._array is not None:
-            return self._array
+        if (array := self._array) is not None:  # read once: another thread may donate it
+            return array
         if self._donated_to:
             error = DonatedError(
                 f"this Tensor ({self._type}) was donated to {self._donated_to}",

@@ -282,10 +282,13 @@ def _start_thread(function: int, argument: int) -> bool:
 
 def current_driver() -> Driver:
     """The driver that ``GPTRS_DRIVER`` names, or the best one here; the same object each time."""
-    return _driver(settings.driver() or ("pool" if supported() else "numba"))
+    name = settings.driver()
+    if name not in _made:
+        _made[name] = _driver(name or ("pool" if supported() else "numba"))
+    return _made[name]
 
 
-_made: dict[str, Driver] = {}
+_made: dict[str, Driver] = {}  # by what GPTRS_DRIVER says
 
 
 def _driver(name: str) -> Driver:

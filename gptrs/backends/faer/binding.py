@@ -62,6 +62,10 @@ class Bound:
         default_factory=list[tuple[NDArray[np.int64], NDArray[np.int64]]]
     )
     """By buffer: the words that hold an address in it, and how far behind its beginning."""
+    only: list[tuple[int, int] | None] = field(default_factory=list[tuple[int, int] | None])
+    """The same for buffers with one such word, in Python's numbers."""
+    view: memoryview = field(default_factory=lambda: memoryview(b""))
+    """The words, for writing one of them fast."""
     addresses: list[int] = field(default_factory=list[int])
     """By buffer: the address that the words have now."""
     inputs: list[tuple[int, int, int]] = field(default_factory=list[tuple[int, int, int]])
@@ -92,10 +96,11 @@ class Bound:
     def move(self, buffer: int, address: int) -> None:
         """Have the words point to ``buffer`` at another address."""
         self.addresses[buffer] = -1  # until all words are written: an interrupt may come between
-        places, offsets = self.patches[buffer]
-        if len(places) == 1:
-            self.words[places[0]] = address + offsets[0]
+        only = self.only[buffer]
+        if only is not None:
+            self.view[only[0]] = address + only[1]
         else:
+            places, offsets = self.patches[buffer]
             self.words[places] = offsets + address
         self.addresses[buffer] = address
 
@@ -187,6 +192,8 @@ class _Binder:
         bound = self._bound
         bound.arena_bytes = self._places.size
         bound.words = np.array(self._words, np.int64)
+        bound.view = bound.words.data
+        bound.only = [pairs[0] if len(pairs) == 1 else None for pairs in self._patches]
         base = bound.words.ctypes.data
         bound.table = StepTable(
             Step(kernel.address, base + 8 * start, extent, chunks)
