@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import gc
-import resource
+import os
 import threading
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -69,9 +70,7 @@ def test_gpt2_runs_in_native_steps(count: int) -> None:
     assert {s.note for s in found.steps if "update" in s.name} == {"in place"}
 
 
-def test_gpt2_needs_few_kernels_at_any_depth(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Any
-) -> None:
+def test_gpt2_needs_few_kernels_at_any_depth() -> None:
     def kernels(layers: int) -> set[str]:
         made = model(layers)
         used: set[str] = set()
@@ -176,17 +175,15 @@ def test_many_shapes_use_flat_memory() -> None:
 
     w = np.ones((8, 8), np.float32)
 
-    def sweep() -> None:
-        for n in range(1, 501):
+    def resident(sizes: range) -> int:
+        """Bytes in memory after calls at these sizes (not the peak, which other tests set)."""
+        for n in sizes:
             f(np.ones((n, 8), np.float32), w)
+        gc.collect()
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
-    sweep()
-    gc.collect()
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    sweep()
-    sweep()
-    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    assert after - before < 4096  # KB
+    before = resident(range(1, 201))
+    assert resident(range(201, 701)) - before < 2 << 20
 
 
 def test_a_new_size_compiles_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

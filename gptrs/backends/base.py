@@ -39,6 +39,8 @@ class StepReport:
     """Its type."""
     kernels: tuple[str, ...] = ()
     note: str = ""
+    copy: bool = False
+    """Whether it copies an array as a whole."""
     source: str = ""
     """Of a fused loop: a Numba function that runs alone."""
 
@@ -62,7 +64,7 @@ class PlanReport:
     @property
     def copies(self) -> tuple[StepReport, ...]:
         """The steps that copy an array as a whole."""
-        return tuple(step for step in self.steps if "copies" in step.note)
+        return tuple(step for step in self.steps if step.copy)
 
     def instructions(self, *kinds: StepKind) -> int:
         """How many instructions are done by steps of these kinds; all of them without any."""

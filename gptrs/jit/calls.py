@@ -15,7 +15,7 @@ from gptrs.ir.types import Array, Type
 from gptrs.jit.arguments import Arguments, Options, sharing
 from gptrs.jit.cache import Slot
 from gptrs.jit.guards import Guard, getter
-from gptrs.jit.modes import mode
+from gptrs.jit.modes import backend_name, is_eager
 from gptrs.jit.sketches import Form, add, add_static, form_of
 from gptrs.jit.trace import Entry, Result, Traced
 
@@ -113,11 +113,11 @@ class Calls:
         It may be wrong as well: that shows when it is taken apart.
         """
         try:
-            if (backend := mode()) is None:
+            if is_eager():
                 return None
             shape = (len(args), *kwargs) if kwargs else len(args)
             form = self._forms.get(shape) or self._new_form(shape, len(args), kwargs)
-            tokens: list[Hashable] = [self._backend or backend, tree.generation, shape]
+            tokens: list[Hashable] = [self._backend or backend_name(), tree.generation, shape]
             call = Call()
             arrays, tensors, roots = call.arrays, call.tensors, call.roots = [], [], []
             values = args if form.order is None else form.arrange(args, kwargs)

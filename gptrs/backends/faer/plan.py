@@ -33,8 +33,7 @@ class FaerPlan(Plan):
     def __init__(self, program: Program, parameters: PackedParameters, arenas: Arenas) -> None:
         self.program = program
         self.isa = isa.current()
-        self.work = work_of(program)
-        self.storage = Storage(program, self.work)
+        self.storage = Storage(program, work_of(program))
         for placed in self.storage.steps:
             if not placed.view:
                 self._prepare(placed.work)

@@ -39,12 +39,13 @@ def _report(placed: Placed, kernels: tuple[str, ...], refused: bool) -> StepRepo
         if placed.view:
             return StepReport("view", "another shape", count, type)
         rendered = work.rendered
-        note = "" if work.region.copies is None else "copies an argument, as results are new"
-        return StepReport("region", rendered.name, count, type, kernels, note, rendered.standalone)
+        copy = work.region.copies is not None
+        note = "copies an argument, as results are new" if copy else ""
+        made = kernels, note, copy, rendered.standalone
+        return StepReport("region", rendered.name, count, type, *made)
     if not isinstance(work, CallStep) or refused:
         return StepReport("reference", work.instruction.op.name, 1, type)
-    note = ""
-    if isinstance(work.call, Update):
-        note = "in place" if placed.in_place else _COPIES
+    copy = isinstance(work.call, Update) and not placed.in_place
+    note = _COPIES if copy else "in place" if placed.in_place else ""
     target: str = work.instruction.attrs["target"]
-    return StepReport("call", target, len(work.call.members), type, kernels, note)
+    return StepReport("call", target, len(work.call.members), type, kernels, note, copy)
