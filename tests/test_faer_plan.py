@@ -183,7 +183,7 @@ def test_many_shapes_use_flat_memory() -> None:
         return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
     before = resident(range(1, 201))
-    assert resident(range(201, 701)) - before < 2 << 20
+    assert resident(range(201, 701)) - before < 1 << 20
 
 
 def test_a_new_size_compiles_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
