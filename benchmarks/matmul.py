@@ -102,6 +102,7 @@ class Ours:
 
     def __init__(self, a: Array, weights: list[Array], product: Product, bias: Array | int):
         level, (m, k), n = isa.current(), a.shape, weights[0].shape[1]
+        width = level.tile_columns
         self.result = np.empty((m, n), np.float32)
         panels = packing.panel_count(level, n)
         few = m <= row_kernel_limit(level)
@@ -116,10 +117,10 @@ class Ours:
         self.keep: list[Any] = [a, packed_a, bias, pack_a, kernel]
         self.steps: list[tuple[list[Step], Status]] = []
         for weight in weights:
-            packed = aligned(panels * k * level.tile_columns)
+            packed = aligned(panels * k * width)
             pack_b(words(weight, packed, k, n, n).ctypes.data, 0, panels)
             given = (a if few else packed_a, packed, self.result, bias, 0)
-            block = words(*given, m, k, n, k, n, 0, *blocks)
+            block = words(*given, m, k, n, k, n, 0, *blocks, k * width, width)
             a_block = words(a, packed_a, m, k, k)
             self.keep += [packed, block, a_block]
             steps = [Step(kernel.address, block.ctypes.data, extent)]

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any, Generic, TypeVar
 
 from gptrs.errors import SettingError
@@ -35,11 +34,12 @@ class Setting(Generic[T]):
 
     def __call__(self) -> T:
         """The value now. Raises `SettingError` when the variable's text cannot be read."""
-        before, value = self._last[0]
-        if (text := raw(self.name)) != before:
-            value = self._value(os.environ.get(self.name))
-            if raw(self.name) == text:  # and no other thread has changed it meanwhile
-                self._last[0] = text, value
+        last = self._last[0]
+        if (text := raw(self.name)) == last[0]:
+            return last[1]
+        value = self._value(os.environ.get(self.name))
+        if raw(self.name) == text:  # and no other thread has changed it meanwhile
+            self._last[0] = text, value
         return value
 
     def _value(self, text: str | None) -> T:
@@ -54,9 +54,15 @@ class Setting(Generic[T]):
             ) from None
 
 
-@cache
-def _encoded(name: str) -> object:
-    return getattr(os.environ, "encodekey", str)(name)
+class _Encoded(dict[str, object]):
+    """The names of variables as the system keeps them."""
+
+    def __missing__(self, name: str) -> object:
+        self[name] = encoded = getattr(os.environ, "encodekey", str)(name)
+        return encoded
+
+
+_encoded = _Encoded()
 
 
 def raw(name: str) -> object:
@@ -65,8 +71,10 @@ def raw(name: str) -> object:
     Every call of a jitted function asks for several variables, most of them not set, and then
     `os.environ.get` takes 2 µs (it raises and catches an error), this a tenth of that.
     """
-    kept: Any = getattr(os.environ, "_data", None)
-    return os.environ.get(name) if kept is None else kept.get(_encoded(name))
+    try:
+        return os.environ._data.get(_encoded[name])  # type: ignore[attr-defined]
+    except AttributeError:  # another mapping in its place
+        return os.environ.get(name)
 
 
 def _flag(text: str) -> bool:

@@ -95,6 +95,8 @@ class Result:
         self.product: Product = more.get("product", Product())
         self.bias: Array | int = more.get("bias", 0)
         self.residual: Array | int = more.get("residual", 0)
+        width = level.tile_columns  # panel_step and ldp, of packed panels unless told otherwise
+        self.steps: tuple[int, int] = more.get("steps", (a.shape[1] * width, width))
 
     def _run(self, build: Any, a: Array, extent: int, blocks: tuple[int, int], parts: int) -> Array:
         (rows, depth), columns, margin = self.a.shape, self.columns, 3
@@ -102,7 +104,7 @@ class Result:
         c = held[1:-1, margin : margin + columns]
         words = [a, self.panels, c, self.bias, self.residual, rows, depth, columns]
         ldr = 0 if isinstance(self.residual, int) else ld(self.residual)
-        words += [ld(self.a), ld(c), ldr, *blocks]
+        words += [ld(self.a), ld(c), ldr, *blocks, *self.steps]
         function = kernel(build, self.level, self.product)
         call(function, words, *reversed(even(extent, parts)))
         inside = c.copy()
@@ -185,6 +187,18 @@ def test_edges(level: isa.Isa, rows: int, depth: int) -> None:
         bound = (depth + 1) * 2.0**-24 * (np.abs(a) @ np.abs(b)) * 1.01
         for found in (result.rows(), result.tiles((100, 2 * level.tile_rows))):
             assert (np.abs(found - exact) <= bound).all()
+
+
+def test_few_rows_take_weights_as_they_lie(level: isa.Isa) -> None:
+    for depth, columns in ((1, level.tile_columns), (70, 11 * level.tile_columns)):
+        b = matrix(depth, columns, 1, pad=5)
+        panels = pack(level, b)
+        for rows in (1, 4, 7):
+            a = matrix(rows, depth, 2)
+            found = Result(level, a, b, columns, steps=(level.tile_columns, ld(b)))
+            expected = Result(level, a, panels, columns).rows()
+            np.testing.assert_array_equal(bits(found.rows()), bits(expected))
+            np.testing.assert_array_equal(bits(found.rows(3)), bits(expected))
 
 
 def test_nothing_to_do(level: isa.Isa) -> None:

@@ -62,16 +62,15 @@ def _dots(
     """Rows of C at ``place`` (row, panel) from ``streams`` panels, read side by side."""
     isa, (top, panel) = f.isa, place
     lanes, vectors, width = isa.lanes, isa.tile_vectors, isa.tile_columns
-    size = f.mul(w["depth"], i64(width))
     panels = [
-        f.at(w["panels"], f.mul(f.add(panel, i64(i)), size), element_type(weights))
+        f.at(w["panels"], f.mul(f.add(panel, i64(i)), w["panel_step"]), element_type(weights))
         for i in range(streams)
     ]
     zero = ir.Constant(f.vector, [0.0] * lanes)
     # sums[row, stream, vector]
     with f.loop(i64(0), w["depth"], carried=[zero] * (len(a) * streams * vectors)) as loop:
         left = [f.splat(f.read(f.at(row, loop.index), F32)) for row in a]
-        at = f.mul(loop.index, i64(width))
+        at = f.mul(loop.index, w["ldp"])
         if streams == 1:  # several keep the memory busy, and prefetching disturbs them
             read_ahead(f, weights, f.at(panels[0], i64(AHEAD_BYTES), I8), at)
         for i in range(streams * vectors):

@@ -55,11 +55,13 @@ class FaerPlan(Plan):
         self, arguments: Sequence[Array | Parameter], sizes: Mapping[str, int]
     ) -> tuple[Array, ...]:
         key = (thread_count(), *[sizes[symbol] for symbol in self._symbols])
-        bound, arena = self._take(key, sizes), self._arenas.take()
+        bound = self._take(key, sizes)
+        arena = self._arenas.take() if bound.arena_bytes else None
         try:
             return run(self.storage, self, bound, arena, arguments)
         finally:
-            self._arenas.give(arena)
+            if arena is not None:
+                self._arenas.give(arena)
             self._spare.append(bound)
 
     def _take(self, key: tuple[int, ...], sizes: Mapping[str, int]) -> Bound:

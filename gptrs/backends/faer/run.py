@@ -28,6 +28,7 @@ from gptrs.kernels.driver import Failure, current_driver
 
 Arguments = Sequence[Array | Parameter]
 
+_NOTHING = np.empty(0, np.uint8)  # the memory of values without elements
 _at = ctypes.addressof
 _buffer_of: Any = ctypes.c_char.from_buffer
 
@@ -44,12 +45,12 @@ def address_of(array: Array) -> int:
 
 
 def run(
-    storage: Storage, weights: Weights, bound: Bound, arena: Arena, arguments: Arguments
+    storage: Storage, weights: Weights, bound: Bound, arena: Arena | None, arguments: Arguments
 ) -> tuple[Array, ...]:
-    """The results for ``arguments``, with intermediate values in ``arena``."""
+    """The results for ``arguments``, with intermediate values, if there are any, in ``arena``."""
     now = bound.addresses
     given: Arguments = arguments
-    if bound.arena_bytes:
+    if arena is not None:
         arena.reserve(bound.arena_bytes)
         if now[ARENA] != arena.address:
             bound.move(ARENA, arena.address)
@@ -107,7 +108,7 @@ class Call:
         self,
         storage: Storage,
         bound: Bound,
-        arena: Arena,
+        arena: Arena | None,
         given: Arguments,
         made: Sequence[Array],
     ) -> None:
@@ -161,7 +162,8 @@ class Call:
             begin, size = self._bound.offsets[home], dtype.itemsize
             for extent in shape:
                 size *= extent
-            found = self._arena.block[begin : begin + size].view(dtype)
+            block = _NOTHING if self._arena is None else self._arena.block
+            found = block[begin : begin + size].view(dtype)
         elif home.kind == "result":
             if home.number not in self._made:
                 self._made[home.number] = np.empty(shape, dtype)

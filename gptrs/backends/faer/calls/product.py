@@ -98,37 +98,55 @@ class MatrixProduct(Call):
             return True
         a_strides, b_strides = ([b.size(s) for s in o.batch] for o in (self.a, self.b))
         packed = None if self._panels is None else b.panels(self.b.value, self._panels)
-        panels = packed or b.scratch(self._panel_bytes(b))
+        few = rows <= row_kernel_limit(b.isa)
+        as_it_lies = packed is None and few and self.transposed and not columns % b.isa.tile_columns
+        room = None if packed or as_it_lies else b.scratch(self._panel_bytes(b))
         tiles = None
-        if rows > row_kernel_limit(b.isa):
+        if not few:
             count = -(-rows // b.isa.tile_rows) * b.isa.tile_rows
             tiles = b.scratch(count * b.size(self.depth) * 4)
+        width = b.isa.tile_columns
         for number, position in enumerate(positions):
-            if packed is None:
-                self._pack_panels(b, panels, _place(position, b_strides))
-            self._multiply(b, panels, tiles, _place(position, a_strides), number * rows)
+            offset = _place(position, b_strides)
+            if room is not None:
+                self._pack_panels(b, room, offset)
+            panels = packed or room or self._weight(b, offset)
+            steps = (width, b.size(self.b.matrix.stride))
+            if not as_it_lies:
+                steps = (b.size(self.depth) * width, width)
+            place = _place(position, a_strides), number * rows
+            self._multiply(b, (panels, *steps), tiles, place)
         return True
+
+    def _weight(self, b: Binder, offset: int) -> Address:
+        """The matrix B that begins ``offset`` elements behind the first one."""
+        return b.address(self.b.value, b.size(self.b.matrix.offset) + offset)
 
     def _panel_bytes(self, b: Binder) -> int:
         return panel_bytes(b.isa, self.weights, b.size(self.depth), b.size(self.columns))
 
     def _pack_panels(self, b: Binder, panels: Address, offset: int) -> None:
         depth, columns, matrix = b.size(self.depth), b.size(self.columns), self.b.matrix
-        source = b.address(self.b.value, b.size(matrix.offset) + offset)
         sizes = (depth, columns) if self.transposed else (columns, depth)
-        words = [source, panels, *sizes, b.size(matrix.stride)]
+        words = [self._weight(b, offset), panels, *sizes, b.size(matrix.stride)]
         pack = packing_kernel(b.isa, self.transposed, self.weights)
         b.step(pack, words, panel_count(b.isa, columns), 8 * depth * columns / _BYTES_PER_NS)
 
     def _multiply(
-        self, b: Binder, panels: Address, tiles: Address | None, offset: int, first_row: int
+        self,
+        b: Binder,
+        weight: tuple[Address, int, int],
+        tiles: Address | None,
+        place: tuple[int, int],
     ) -> None:
+        """One product: of the weight's address and steps, from ``place`` (element of A, row)."""
+        (panels, panel_step, ldp), (offset, first_row) = weight, place
         isa, rows, depth, columns = b.isa, *map(b.size, (self.rows, self.depth, self.columns))
         a = b.address(self.a.value, b.size(self.a.matrix.offset) + offset)
         words: dict[str, int | Address] = dict.fromkeys(MATMUL_WORDS, 0)
         words.update(a=a, panels=panels, rows=rows, depth=depth, columns=columns)
         words.update(c=b.address(self.result, first_row * columns), ldc=columns)
-        words["lda"] = b.size(self.a.matrix.stride)
+        words.update(lda=b.size(self.a.matrix.stride), panel_step=panel_step, ldp=ldp)
         if self.bias is not None:
             words["bias"] = b.address(*self.bias)
         if self.residual is not None:
