@@ -124,6 +124,30 @@ num_threads = Setting(
 verify = Setting(
     "GPTRS_VERIFY", True, _flag, "0 or 1", "check the program again after every rewrite pass"
 )
+opt_pre_iters = Setting(
+    "GPTRS_OPT_PRE_ITERS",
+    8,
+    _at_least(0),
+    "an integer of at least 0",
+    "how often the passes before claims may run over a program; 0 leaves them out",
+)
+opt_post_iters = Setting(
+    "GPTRS_OPT_POST_ITERS",
+    8,
+    _at_least(0),
+    "an integer of at least 0",
+    "how often the passes after claims may run over a program; 0 leaves them out",
+)
+precise = Setting(
+    "GPTRS_PRECISE", False, _flag, "0 or 1", "leave out rewrites that change how results round"
+)
+fuel = Setting(
+    "GPTRS_FUEL",
+    -1,
+    _at_least(-1),
+    "an integer of at least -1",
+    "how many rewrites this process applies in all, to find a wrong one; -1 means every one",
+)
 full_traceback = Setting(
     "GPTRS_TRACEBACK", False, _flag, "0 or 1", "keep this package's own frames in tracebacks"
 )

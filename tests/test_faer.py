@@ -8,6 +8,7 @@ from itertools import product
 
 import pytest
 
+from gptrs.backends.base import Plan
 from gptrs.backends.faer.backend import FaerBackend
 from gptrs.backends.reference import ReferencePlan
 from gptrs.errors import PtirError
@@ -16,10 +17,19 @@ from gptrs.ir.interpreters import Recorder
 from gptrs.ir.program import Program
 from gptrs.ir.types import Array
 from gptrs.kernels.isa import host_levels
-from gptrs.passes.base import run_passes
-from gptrs.passes.pipeline import PIPELINE
+from gptrs.passes.base import Context
+from gptrs.passes.pipeline import lower
 from tests.cases import CASES
-from tests.cases.sample import SIZES, Case, Inputs, Sample, differences, inputs, is_symbolic
+from tests.cases.sample import (
+    SIZES,
+    Case,
+    Inputs,
+    Sample,
+    differences,
+    inputs,
+    is_symbolic,
+    several,
+)
 
 LEVELS = [level.name for level in host_levels()]
 # In a kernel a product and a sum may be rounded once, and sums run in another order.
@@ -36,7 +46,7 @@ def trace(case: Case, made: Inputs) -> Program:
     params = tuple(recorder.input(t, f"x{i}") for i, t in enumerate(made.types))
     with interpreter(recorder):
         result = OPS[case.op](*made.operands(params), **made.sample.attrs)
-        return recorder.finish([result])
+        return recorder.finish(several(result))
 
 
 def check(
@@ -45,7 +55,7 @@ def check(
     backend: FaerBackend,
     runs: Sequence[tuple[Inputs, Mapping[str, int]]],
 ) -> None:
-    lowered = run_passes(program, PIPELINE + backend.passes, backend)
+    lowered = lower(program, Context(backend))
     plan = backend.plan(lowered)
     for made, sizes in runs:
         expected = outcome(ReferencePlan(program), made.arrays, sizes)
@@ -54,15 +64,17 @@ def check(
             assert found == expected
             continue
         ulps = max(2 * case.ulps, LEAST_ULPS.get(case.op, 0))
-        wrong = differences(found, expected, ulps, case.magnitude)
-        assert not wrong, (made.sample, sizes, wrong)
+        for result, exact in zip(found, expected, strict=True):
+            wrong = differences(result, exact, ulps, case.magnitude)
+            assert not wrong, (made.sample, sizes, wrong)
 
 
-def outcome(plan: object, arrays: Sequence[Array], sizes: Mapping[str, int]) -> Array | str:
-    """The result, or the text of the error."""
+def outcome(
+    plan: Plan, arrays: Sequence[Array], sizes: Mapping[str, int]
+) -> tuple[Array, ...] | str:
+    """The results, or the text of the error."""
     try:
-        (result,) = plan.run(arrays, sizes)  # pyright: ignore[reportAttributeAccessIssue, reportUnknownVariableType, reportUnknownMemberType]
-        return result  # pyright: ignore[reportUnknownVariableType]
+        return plan.run(arrays, sizes)
     except PtirError as error:
         return str(error)
 

@@ -28,15 +28,11 @@ from gptrs.kernels import isa
 from gptrs.kernels.compile import compile_source
 from gptrs.kernels.reduce import LANES, PART
 from gptrs.models.gpt2 import GPT2, GPT2Config
-from gptrs.passes.base import run_passes
-from gptrs.passes.pipeline import PIPELINE
+from gptrs.passes.base import Context
+from gptrs.passes.pipeline import lower
 from tests.cases.sample import differences
 
 Sizes = Mapping[str, int]
-
-
-def lower(program: Program) -> Program:
-    return run_passes(program, PIPELINE, ReferenceBackend())
 
 
 def record(fn: Any, *types: Any, **attrs: Any) -> Program:
@@ -55,7 +51,7 @@ def record(fn: Any, *types: Any, **attrs: Any) -> Program:
     with interpreter(recorder):
         result: Any = fn(*operands, **attrs)
         results = cast("tuple[Tensor, ...]", result if isinstance(result, tuple) else (result,))
-    return lower(recorder.finish(results))
+    return lower(recorder.finish(results), Context(ReferenceBackend()))
 
 
 def run_regions(program: Program, arguments: Sequence[Array], sizes: Sizes) -> tuple[Array, ...]:

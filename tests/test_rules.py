@@ -25,12 +25,13 @@ from gptrs.ir.program import Program, verify
 from gptrs.ir.rewrite import Fuel, Rule, Sample, apply_rules, rewrite
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import DTYPES, Array, DType, Type
+from gptrs.passes.base import Context
 from gptrs.passes.dead import eliminate_dead
 from gptrs.passes.simplify import RULES
 from tests.cases.programs import record
 from tests.cases.sample import draw, same_bits
 
-TARGET = ReferenceBackend()
+CONTEXT = Context(ReferenceBackend())
 BY_NAME = {rule.name: rule for rule in RULES}
 
 
@@ -40,7 +41,7 @@ def arrays_for(program: Program) -> tuple[Array, ...]:
 
 
 def apply(program: Program, *rules: Rule, fuel: Fuel | None = None) -> Program:
-    return eliminate_dead(apply_rules(program, rules, fuel), TARGET)
+    return eliminate_dead(apply_rules(program, rules, fuel), CONTEXT)
 
 
 def assert_same_results(before: Program, after: Program) -> None:

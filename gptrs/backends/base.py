@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 from gptrs.ir.program import Instruction, Program
 from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array
-from gptrs.passes.base import Pass
+from gptrs.passes.base import Stage
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class Backend(ABC):
     """A way to run programs. One instance serves all threads."""
 
     name: str
-    passes: tuple[Pass, ...] = ()  # run after the common pipeline
+    passes: tuple[Stage, ...] = ()  # its part of the pipeline, after claims
 
     @abstractmethod
     def claims(self, instruction: Instruction) -> bool:

@@ -63,6 +63,7 @@ class Operation(ABC):
     name: str
     elementwise: bool = False
     commutative: bool = False
+    control: bool = False  # runs programs that it has as attributes
 
     @abstractmethod
     def infer(self, operands: Sequence[Any], attrs: Attrs) -> tuple[Type, ...]:
@@ -126,7 +127,9 @@ class Program:
     _text: list[str] = field(default_factory=list[str], repr=False)
 
     def with_body(self, body: Sequence[Instruction], results: Sequence[Value]) -> Program:
-        """The same parameters with other instructions."""
+        """The same parameters with other instructions; this program if they are its own."""
+        if tuple(body) == self.body and tuple(results) == self.results:
+            return self
         return Program(self.name, self.params, tuple(body), tuple(results))
 
     def symbols(self) -> set[str]:
@@ -183,11 +186,13 @@ def attrs_key(attrs: Mapping[str, object]) -> tuple[object, ...]:
     return tuple((name, key_of(attrs[name])) for name in sorted(attrs))
 
 
-def verify(program: Program) -> None:
+def verify(program: Program, known: set[Instruction] | None = None) -> None:
     """Check that every value is defined once before it is read and has the type its op gives it.
 
-    Raises `VerifyError` naming the instruction.
+    The types of the instructions in ``known`` are taken for right; the others join them. Raises
+    `VerifyError` naming the instruction.
     """
+    known = set() if known is None else known
     defined: set[Value] = set()
 
     def define(value: Value, what: str) -> None:
@@ -204,17 +209,23 @@ def verify(program: Program) -> None:
         for value in instruction.values():
             if value not in defined:
                 raise VerifyError(f"{label} reads a value that is not defined before it: {value}")
-        try:
-            expected = instruction.op.infer(instruction.operands, instruction.attrs)
-        except (PtirError, IndexError, KeyError, TypeError, ValueError) as error:
-            raise VerifyError(f"{label}: its operands do not fit: {error}") from error
-        found = tuple(result.type for result in instruction.results)
-        if found != expected:
-            raise VerifyError(f"{label} has results {found}, its type rule says {expected}")
-        for region in instruction.regions():
-            verify(region)
+        if instruction not in known:
+            _verify_types(instruction, label, known)
         for result in instruction.results:
             define(result, f"a result of instruction {number} ({instruction.op.name})")
     for result in program.results:
         if result not in defined:
             raise VerifyError(f"{program.name} returns a value that is not defined: {result}")
+
+
+def _verify_types(instruction: Instruction, label: str, known: set[Instruction]) -> None:
+    try:
+        expected = instruction.op.infer(instruction.operands, instruction.attrs)
+    except (PtirError, IndexError, KeyError, TypeError, ValueError) as error:
+        raise VerifyError(f"{label}: its operands do not fit: {error}") from error
+    found = tuple(result.type for result in instruction.results)
+    if found != expected:
+        raise VerifyError(f"{label} has results {found}, its type rule says {expected}")
+    for region in instruction.regions():
+        verify(region, known)
+    known.add(instruction)

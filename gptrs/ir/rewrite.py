@@ -181,9 +181,13 @@ class Fuel:
         self.left = left
         self.log: list[str] = []
 
-    def burn(self, rule: Rule) -> None:
+    def spend(self, what: str) -> bool:
+        """Whether one more rewrite may be applied, which is called ``what``."""
+        if self.left <= 0:
+            return False
         self.left -= 1
-        self.log.append(rule.name)
+        self.log.append(what)
+        return True
 
 
 def apply_rules(program: Program, rules: Sequence[Rule], fuel: Fuel | None = None) -> Program:
@@ -208,10 +212,9 @@ def _sweep(program: Program, rules: Sequence[Rule], fuel: Fuel) -> Program:
         current = instruction.reading(renamed)
         new: list[Instruction] = [current]
         for rule in by_op.get(current.op, ()):
-            if fuel.left <= 0:
-                break
             if (replaced := _try(rule, current, defined)) is not None:
-                fuel.burn(rule)
+                if not fuel.spend(rule.name):
+                    break
                 new, renamed[current.result] = replaced
                 break
         body += new

@@ -31,6 +31,7 @@ class Options:
     donated: frozenset[str] = frozenset()
     dynamic: Mapping[str, Axes] = field(default_factory=dict[str, Axes])
     backend: str | None = None
+    precise: bool | None = None  # None: as ``GPTRS_PRECISE`` says
 
 
 @dataclass(frozen=True)

@@ -35,10 +35,9 @@ from gptrs.jit.arguments import Arguments, Axes, Input, Options, bind, collect
 from gptrs.jit.cache import CacheInfo, Key, ProgramCache, Retrace, Slot, advice
 from gptrs.jit.calls import Call, Calls
 from gptrs.jit.captures import Captures
+from gptrs.jit.lower import lowered
 from gptrs.jit.modes import backend_name, is_eager
 from gptrs.jit.trace import Entry, Result, trace, warn
-from gptrs.passes.base import run_passes
-from gptrs.passes.pipeline import PIPELINE
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -157,10 +156,8 @@ class JitFunction(Generic[P, R]):
     def _trace(self, arguments: Arguments, key: Key, backend: Backend) -> Slot[Entry]:
         start = time.perf_counter()
         traced = trace(self._function, arguments, self.name)
-        lowered = run_passes(
-            traced.program, PIPELINE + backend.passes, backend, check=settings.verify()
-        )
-        entry = Entry(traced, lowered, backend.plan(lowered))
+        program = lowered(traced.program, backend, self._options)
+        entry = Entry(traced, program, backend.plan(program))
         reason = self._cache.reason(key)
         milliseconds = (time.perf_counter() - start) * 1e3
         retrace = Retrace(self.name, reason, user_location(), milliseconds)
@@ -256,6 +253,7 @@ def jit(
     donate: str | Iterable[str] = (),
     dynamic: Mapping[str, Axes] | None = None,
     backend: str | None = None,
+    precise: bool | None = None,
     name: str | None = None,
 ) -> Callable[[Callable[P, R]], JitFunction[P, R]]: ...
 
@@ -268,6 +266,7 @@ def jit(
     donate: str | Iterable[str] = (),
     dynamic: Mapping[str, Axes] | None = None,
     backend: str | None = None,
+    precise: bool | None = None,
     name: str | None = None,
 ) -> Any:
     """Trace the decorated function into a program for each kind of arguments, and run that.
@@ -276,14 +275,16 @@ def jit(
     as are the arguments in ``static_argnames``. Arguments in ``donate`` are Tensors that the call
     may overwrite: they cannot be used afterwards. ``dynamic={"tokens": {1: "S"}}`` makes an axis
     symbolic, so that another size of at least 1 is not traced again; a path such as
-    ``"cache.keys"`` names a part of an argument. ``backend`` fixes the backend, ``name`` is used
-    in messages and dumps.
+    ``"cache.keys"`` names a part of an argument. ``backend`` fixes the backend; ``precise=True``
+    leaves out rewrites that change how results are rounded (else ``GPTRS_PRECISE`` says); ``name``
+    is used in messages and dumps.
     """
     options = Options(
         static=_names(static_argnames),
         donated=_names(donate),
         dynamic=dict(dynamic or {}),
         backend=backend,
+        precise=precise,
     )
     if backend is not None:
         get_backend(backend)

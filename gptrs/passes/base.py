@@ -1,26 +1,66 @@
-"""What a pass is, and the runner that times, verifies and reports the passes."""
+"""What a pass is, and the runner that repeats, times, verifies and reports the passes."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field, replace
+from typing import Protocol, TypeAlias
 
 from gptrs import events
 from gptrs.errors import VerifyError
 from gptrs.ir.program import Instruction, Program, verify
+from gptrs.ir.rewrite import Fuel
 
 
 class Target(Protocol):
     """What passes may ask of the backend that the program is for."""
+
+    @property
+    def passes(self) -> Sequence[Stage]:
+        """Its own part of the pipeline, which stands where `BACKEND` does."""
+        ...
 
     def claims(self, instruction: Instruction) -> bool:
         """Whether the backend has a kernel for this composite as it stands."""
         ...
 
 
-Pass = Callable[[Program, Target], Program]
+@dataclass(frozen=True)
+class Context:
+    """What a pass may know besides the program."""
+
+    target: Target
+    fuel: Fuel = field(default_factory=Fuel)
+    precise: bool = False
+    """Whether rules that change how results are rounded stay away."""
+    in_region: bool = False
+    """Whether the program is a branch or a loop's body, whose parameters must stay as they are."""
+
+    def claims(self, instruction: Instruction) -> bool:
+        """Whether the target has a kernel for this composite as it stands."""
+        return self.target.claims(instruction)
+
+
+Pass: TypeAlias = Callable[[Program, Context], Program]
+"""Gives the program itself back when there is nothing to do."""
+
+
+@dataclass(frozen=True)
+class Repeat:
+    """Passes that run one after the other until none changes the program, or ``limit`` times."""
+
+    passes: tuple[Pass, ...]
+    limit: Callable[[], int]
+
+
+@dataclass(frozen=True)
+class Hook:
+    """The place in a pipeline where the target's own passes run."""
+
+
+BACKEND = Hook()
+Stage: TypeAlias = Pass | Repeat | Hook
 
 
 @dataclass(frozen=True)
@@ -34,18 +74,47 @@ class PassRan:
 
 
 def run_passes(
-    program: Program, passes: Sequence[Pass], target: Target, *, check: bool = True
+    program: Program, stages: Sequence[Stage], context: Context, *, check: bool = True
 ) -> Program:
-    """Apply ``passes`` in order. With ``check`` each result is verified.
+    """Apply ``stages`` in order, to branches and loop bodies too. With ``check`` what passes change
+    is verified.
 
     Raises `VerifyError` naming the pass that made a program that is not well formed.
     """
-    for each in passes:
+    return _Runner(context, check).run(program, stages)
+
+
+class _Runner:
+    def __init__(self, context: Context, check: bool) -> None:
+        self._context = context
+        self._inner = replace(context, in_region=True)
+        self._check = check
+        self._verified: set[Instruction] = set()  # they never change, so once is enough
+
+    def run(self, program: Program, stages: Sequence[Stage]) -> Program:
+        for stage in stages:
+            if isinstance(stage, Hook):
+                program = self.run(program, self._context.target.passes)
+            elif isinstance(stage, Repeat):
+                program = self._repeat(program, stage)
+            else:
+                program = self._once(program, stage)
+        return program
+
+    def _repeat(self, program: Program, stage: Repeat) -> Program:
+        for _ in range(stage.limit()):
+            before = program
+            program = self.run(program, stage.passes)
+            if program is before:
+                break
+        return program
+
+    def _once(self, program: Program, each: Pass) -> Program:
         start = time.perf_counter()
-        after = each(program, target)
-        if check and after is not program:
+        after = _everywhere(each, program, self._context, self._inner)
+        if self._check and after is not program:
             try:
-                verify(after)
+                verify(after, self._verified)
                 if [r.type for r in after.results] != [r.type for r in program.results]:
                     raise VerifyError(f"{program.name}: the types of the results changed")
             except VerifyError as error:
@@ -53,5 +122,24 @@ def run_passes(
         if events.listening():
             seconds = time.perf_counter() - start
             events.emit(PassRan(each.__name__, program, after, seconds))
-        program = after
-    return program
+        return after
+
+
+def _everywhere(each: Pass, program: Program, context: Context, inner: Context) -> Program:
+    """``program`` after a pass, its branches and loop bodies likewise."""
+    after = each(program, context)
+    if not any(instruction.op.control for instruction in after.body):
+        return after
+    body: list[Instruction] = []
+    for instruction in after.body:
+        if instruction.op.control:
+            attrs = {
+                name: _everywhere(each, value, inner, inner)
+                if isinstance(value, Program)
+                else value
+                for name, value in instruction.attrs.items()
+            }
+            if any(attrs[name] is not value for name, value in instruction.attrs.items()):
+                instruction = replace(instruction, attrs=attrs)
+        body.append(instruction)
+    return after.with_body(body, after.results)

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from gptrs.errors import Location
 from gptrs.ir.op import Composite
 from gptrs.ir.program import Instruction, Operation, Program, Value, map_values
-from gptrs.passes.base import Target
+from gptrs.passes.base import Context
 
 
-def claim_or_inline(program: Program, target: Target) -> Program:
-    """Replace every composite that ``target`` does not claim by its definition, to any depth."""
+def claim_or_inline(program: Program, context: Context) -> Program:
+    """Replace every composite that the target does not claim by its definition, to any depth."""
+
+    def claimed(instruction: Instruction) -> bool:
+        return context.claims(instruction) and context.fuel.spend(f"claim {instruction.op.name}")
+
     renamed: dict[Value, Value] = {}
     body: list[Instruction] = []
     for instruction in program.body:
-        results = inline(instruction.reading(renamed), instruction.where, target, body)
+        results = inline(instruction.reading(renamed), instruction.where, claimed, body)
         renamed.update(zip(instruction.results, results, strict=True))
     return program.with_body(body, [renamed.get(r, r) for r in program.results])
 
@@ -29,12 +33,15 @@ def definition_of(instruction: Instruction) -> Program | None:
 
 
 def inline(
-    instruction: Instruction, where: Location | None, target: Target, body: list[Instruction]
+    instruction: Instruction,
+    where: Location | None,
+    claimed: Callable[[Instruction], bool],
+    body: list[Instruction],
 ) -> Sequence[Value]:
-    """Append what computes ``instruction`` to ``body``, composites opened unless ``target`` claims
-    them. Returns the values that stand for its results."""
+    """Append what computes ``instruction`` to ``body``, composites opened unless they are
+    ``claimed``. Returns the values that stand for its results."""
     definition = definition_of(instruction)
-    if definition is None or target.claims(instruction):
+    if definition is None or claimed(instruction):
         body.append(instruction)
         return instruction.results
     values: dict[Value, Value] = dict(zip(definition.params, instruction.values(), strict=True))
@@ -46,5 +53,5 @@ def inline(
             tuple(Value(r.type, r.origin) for r in inner.results),
             where,
         )
-        values.update(zip(inner.results, inline(copied, where, target, body), strict=True))
+        values.update(zip(inner.results, inline(copied, where, claimed, body), strict=True))
     return [values[r] for r in definition.results]

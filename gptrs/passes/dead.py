@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from gptrs.ir.program import Instruction, Program
-from gptrs.passes.base import Target
+from gptrs.passes.base import Context
 
 
-def eliminate_dead(program: Program, target: Target) -> Program:
+def eliminate_dead(program: Program, context: Context) -> Program:
     """Keep the instructions that the results depend on. Ops are pure, so nothing else is lost."""
     live = set(program.results)
     body: list[Instruction] = []

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from gptrs.ir.program import Instruction, Operand, Program, Value, attrs_key, key_of
-from gptrs.passes.base import Target
+from gptrs.passes.base import Context
 
 
-def merge_common_subexpressions(program: Program, target: Target) -> Program:
+def merge_common_subexpressions(program: Program, context: Context) -> Program:
     """Replace an instruction by an earlier one with the same op, operands and attributes."""
     seen: dict[object, Instruction] = {}
     renamed: dict[Value, Value] = {}
@@ -15,7 +15,7 @@ def merge_common_subexpressions(program: Program, target: Target) -> Program:
         current = instruction.reading(renamed)
         key = (current.op.name, _key(current.operands), attrs_key(current.attrs))
         first = seen.setdefault(key, current)
-        if first is current:
+        if first is current or not context.fuel.spend(f"merge {current.op.name}"):
             body.append(current)
         else:
             renamed.update(zip(current.results, first.results, strict=True))

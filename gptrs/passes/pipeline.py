@@ -1,18 +1,26 @@
-"""The passes in their order. A backend adds its own after them."""
+"""The passes in their order."""
 
 from __future__ import annotations
 
-from gptrs.passes.base import Pass
+from gptrs import settings
+from gptrs.ir.program import Program
+from gptrs.passes.base import BACKEND, Context, Pass, Repeat, Stage, run_passes
 from gptrs.passes.claim import claim_or_inline
 from gptrs.passes.dead import eliminate_dead
 from gptrs.passes.merge import merge_common_subexpressions
 from gptrs.passes.simplify import simplify
 
-PIPELINE: tuple[Pass, ...] = (
-    simplify,
-    merge_common_subexpressions,
+_CLEAN: tuple[Pass, ...] = (simplify, merge_common_subexpressions, eliminate_dead)
+
+PIPELINE: tuple[Stage, ...] = (
+    Repeat(_CLEAN, settings.opt_pre_iters),
     claim_or_inline,
-    simplify,
-    merge_common_subexpressions,
-    eliminate_dead,
+    Repeat(_CLEAN, settings.opt_post_iters),
+    BACKEND,
+    Repeat(_CLEAN, settings.opt_post_iters),
 )
+
+
+def lower(program: Program, context: Context, *, check: bool = True) -> Program:
+    """``program`` as the target of ``context`` runs it. Raises `VerifyError` as `run_passes`."""
+    return run_passes(program, PIPELINE, context, check=check)

@@ -25,7 +25,7 @@ from gptrs.ir.program import Program
 from gptrs.ir.rewrite import Rule, apply_rules, rewrite
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import DType, as_dtype
-from gptrs.passes.base import Target
+from gptrs.passes.base import Context
 
 Perm = tuple[int, ...]
 Dims = tuple[int, ...]
@@ -239,6 +239,6 @@ def drop_stop_gradient(x: Tensor) -> Tensor:
 RULES: tuple[Rule, ...] = tuple(value for value in globals().values() if isinstance(value, Rule))
 
 
-def simplify(program: Program, target: Target) -> Program:
+def simplify(program: Program, context: Context) -> Program:
     """Apply `RULES` until none matches."""
-    return apply_rules(program, RULES)
+    return apply_rules(program, RULES, context.fuel)

@@ -11,14 +11,13 @@ from gptrs.backends.faer.parameters import PackedParameters
 from gptrs.backends.faer.plan import FaerPlan
 from gptrs.ir.program import Instruction, Program
 from gptrs.kernels.threads import thread_count
-from gptrs.passes.dead import eliminate_dead
 
 
 class FaerBackend(Backend):
     """Matrix products, attention and norms by kernels of our own, the rest in fused loops."""
 
     name = "faer"
-    passes = (arrange_products, make_calls, eliminate_dead)
+    passes = (arrange_products, make_calls)
 
     def __init__(self) -> None:
         self._parameters = PackedParameters()

@@ -17,7 +17,7 @@ from gptrs.ir.program import Instruction, Param, Program, Value, map_values
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import f32
 from gptrs.kernels.math import ACTIVATIONS
-from gptrs.passes.base import Target
+from gptrs.passes.base import Context
 from gptrs.passes.claim import inline
 
 
@@ -45,7 +45,7 @@ def call_of(instruction: Instruction) -> Call:
     return next(c for core in definition.body if (c := kind.match(core, graph)))
 
 
-def arrange_products(program: Program, target: Target) -> Program:
+def arrange_products(program: Program, context: Context) -> Program:
     """Put a transpose before the products whose operands no kernel can read where they are."""
     graph = Graph(program)
     body: list[Instruction] = []
@@ -78,14 +78,16 @@ def _arranged(product: Instruction, body: list[Instruction]) -> Instruction:
     return Instruction(product.op, tuple(operands), attrs, product.results, product.where)
 
 
-def make_calls(program: Program, target: Target) -> Program:
+def make_calls(program: Program, context: Context) -> Program:
     """Replace what kernels can do by custom calls, and open the composites that are left."""
     graph = Graph(program)
     place = {instruction: number for number, instruction in enumerate(program.body)}
     calls: dict[Instruction, Call] = {}  # by the instruction that makes the result
     members: dict[Call, list[Instruction]] = {}  # in the program's order
     for core in program.body:
-        if core not in graph.taken and (call := find_call(core, graph)) is not None:
+        if core in graph.taken or (call := find_call(core, graph)) is None:
+            continue
+        if context.fuel.spend(f"call {call.target}"):
             calls[graph.maker[call.result]] = call
             members[call] = sorted(call.members, key=lambda m: place[m])
             graph.taken.update(_from(core, members[call]))
@@ -95,7 +97,7 @@ def make_calls(program: Program, target: Target) -> Program:
         if (call := calls.get(instruction)) is not None:
             body.append(_custom_call(call, graph, members[call]).reading(renamed))
         elif instruction not in graph.taken:
-            results = inline(instruction.reading(renamed), instruction.where, _CALLS, body)
+            results = inline(instruction.reading(renamed), instruction.where, _is_call, body)
             renamed.update(zip(instruction.results, results, strict=True))
     return program.with_body(body, [renamed.get(r, r) for r in program.results])
 
@@ -110,14 +112,8 @@ def _from(core: Instruction, members: Sequence[Instruction]) -> list[Instruction
     return found
 
 
-class _Calls:
-    """A target that takes calls alone."""
-
-    def claims(self, instruction: Instruction) -> bool:
-        return instruction.op.name == "custom_call"
-
-
-_CALLS = _Calls()
+def _is_call(instruction: Instruction) -> bool:
+    return instruction.op.name == "custom_call"
 
 
 def _custom_call(call: Call, graph: Graph, members: Sequence[Instruction]) -> Instruction:
