@@ -38,6 +38,7 @@ class ReferencePlan(Plan):
             symbolic = is_symbolic((instruction.operands, tuple(instruction.attrs.values())))
             steps.append(_Step(instruction, symbolic, dying))
         self._steps = steps[::-1]
+        self._read = kept  # parameters that nobody reads are not loaded
 
     def run(
         self, arguments: Sequence[Array | Parameter], sizes: Mapping[str, int]
@@ -45,6 +46,7 @@ class ReferencePlan(Plan):
         values: dict[Value, Array] = {
             param: argument.numpy() if isinstance(argument, Parameter) else argument
             for param, argument in zip(self.program.params, arguments, strict=True)
+            if param in self._read
         }
         borrowed = {id(array) for array in values.values()}
         for step in self._steps:

@@ -54,6 +54,19 @@ class Param(Value):
         self.donated = donated
 
 
+class DerivedParam(Param):
+    """A parameter that ``definition`` computes of other parameters of the program, ``sources``."""
+
+    __slots__ = ("definition", "sources")
+
+    def __init__(
+        self, type: Type, name: str, definition: Program, sources: tuple[Param, ...]
+    ) -> None:
+        super().__init__(type, name, role="parameter")
+        self.definition = definition
+        self.sources = sources
+
+
 Operand: TypeAlias = Value | Scalar | tuple["Operand", ...] | None
 
 

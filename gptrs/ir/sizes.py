@@ -30,7 +30,12 @@ def is_symbolic(thing: Any) -> bool:
     """Whether `filled` may change it."""
     if isinstance(thing, tuple):
         return any(map(is_symbolic, thing))  # pyright: ignore[reportUnknownArgumentType]
-    return isinstance(thing, Dim | Program)
+    if isinstance(thing, Program):
+        types = any(is_symbolic(param.type.shape) for param in thing.params)
+        return types or any(
+            is_symbolic((i.operands, tuple(i.attrs.values()))) for i in thing.body
+        )
+    return isinstance(thing, Dim)
 
 
 def _program(program: Program, sizes: Sizes) -> Program:

@@ -157,7 +157,7 @@ class JitFunction(Generic[P, R]):
         start = time.perf_counter()
         traced = trace(self._function, arguments, self.name)
         program = lowered(traced.program, backend, self._options)
-        entry = Entry(traced, program, backend.plan(program))
+        entry = Entry.of(traced, program, backend.plan(program))
         reason = self._cache.reason(key)
         milliseconds = (time.perf_counter() - start) * 1e3
         retrace = Retrace(self.name, reason, user_location(), milliseconds)
@@ -183,7 +183,10 @@ class JitFunction(Generic[P, R]):
         inputs = [leaf.tensor.numpy() for leaf in arguments.inputs]
         found = arguments.captures.parameters
         parameters = [found[s] if isinstance(s, int) else s for s in traced.slots]
-        arrays = entry.plan.run([*inputs, *parameters], arguments.sizes)
+        given = [*inputs, *parameters]
+        if entry.derive is not None:
+            given += entry.derive(given)
+        arrays = entry.plan.run(given, arguments.sizes)
         self._donate(arguments.inputs)
         leaves: list[Any] = []
         for result in traced.results:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ from gptrs.ir.program import Program
 from gptrs.ir.tensor import Parameter, Tensor, as_array
 from gptrs.ir.types import Array, Type
 from gptrs.jit.arguments import Arguments
+from gptrs.jit.derived import deriving
 
 _LARGE_CAPTURE = 1 << 20  # bytes; a captured array above this is probably a forgotten argument
 
@@ -38,6 +39,12 @@ class Entry:
     traced: Traced
     lowered: Program
     plan: Plan
+    derive: Callable[[Sequence[Any]], list[Parameter]] | None
+    """Gives the parameters that passes added, from the arguments that the traced program has."""
+
+    @classmethod
+    def of(cls, traced: Traced, lowered: Program, plan: Plan) -> Entry:
+        return cls(traced, lowered, plan, deriving(lowered))
 
 
 @dataclass(frozen=True)

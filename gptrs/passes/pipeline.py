@@ -7,6 +7,7 @@ from gptrs.ir.program import Program
 from gptrs.passes.base import BACKEND, Context, Pass, Repeat, Stage, run_passes
 from gptrs.passes.claim import claim_or_inline
 from gptrs.passes.dead import eliminate_dead
+from gptrs.passes.hoist import hoist_parameters
 from gptrs.passes.merge import merge_common_subexpressions
 from gptrs.passes.simplify import simplify
 
@@ -18,6 +19,8 @@ PIPELINE: tuple[Stage, ...] = (
     Repeat(_CLEAN, settings.opt_post_iters),
     BACKEND,
     Repeat(_CLEAN, settings.opt_post_iters),
+    hoist_parameters,
+    eliminate_dead,
 )
 
 

@@ -1,0 +1,180 @@
+"""What depends on parameters alone becomes a parameter: computed once, not in every call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from gptrs.ir.dims import Dim
+from gptrs.ir.program import (
+    DerivedParam,
+    Instruction,
+    Param,
+    Program,
+    Value,
+    map_values,
+)
+from gptrs.ir.sizes import is_symbolic
+from gptrs.passes.base import Context
+
+# Ops that make more of what they read: they stay, and what they read is derived.
+_EXPANDING = frozenset({"broadcast_to", "cast", "tile", "pad", "concat", "take"})
+_VIEWS = frozenset({"reshape", "stop_gradient"})
+
+
+def hoist_parameters(program: Program, context: Context) -> Program:
+    """Replace values that only parameters decide by derived parameters.
+
+    The bytes held never grow: a derived parameter must be no larger than the parameters that only
+    it still reads, whose elements can then be released.
+    """
+    if context.in_region:
+        return program
+    slices = _Slices(program)
+    derived: dict[Value, DerivedParam] = {}
+    taken = {param.name for param in program.params}
+    for group in slices.groups():
+        if slices.fits(group) and context.fuel.spend(f"hoist {slices.maker[group[0]].op.name}"):
+            derived |= {value: slices.derive(value, taken) for value in group}
+    if not derived:
+        return program
+    params = (*program.params, *derived.values())
+    body = [_reading(i, derived) for i in program.body if derived.keys().isdisjoint(i.results)]
+    return Program(
+        program.name, params, tuple(body), tuple(derived.get(r, r) for r in program.results)
+    )
+
+
+def _reading(instruction: Instruction, derived: Mapping[Value, DerivedParam]) -> Instruction:
+    """The instruction with derived operands; those of a definition are parameters there too."""
+    definition: Program | None = instruction.attrs.get("definition")
+    if definition is None or derived.keys().isdisjoint(instruction.values()):
+        return instruction.reading(derived)
+    roles: dict[Value, Param] = {}
+    for param, value in zip(definition.params, instruction.values(), strict=True):
+        if value in derived:
+            roles[param] = Param(param.type, param.name, role="parameter")
+    params = tuple(roles.get(param, param) for param in definition.params)
+    body = tuple(inner.reading(roles) for inner in definition.body)
+    results = tuple(roles.get(result, result) for result in definition.results)
+    attrs = {**instruction.attrs, "definition": Program(definition.name, params, body, results)}
+    return replace(instruction.reading(derived), attrs=attrs)
+
+
+class _Slices:
+    """The parts of a program that only parameters decide."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self.maker: dict[Value, Instruction] = {}
+        self._fixed: dict[Value, frozenset[Param]] = {}  # the parameters that decide a value
+        for param in program.params:
+            if param.role == "parameter":
+                self._fixed[param] = frozenset((param,))
+        for instruction in program.body:
+            sources = self._sources(instruction)
+            for result in instruction.results:
+                self.maker[result] = instruction
+                if sources is not None:
+                    self._fixed[result] = sources
+
+    def _sources(self, instruction: Instruction) -> frozenset[Param] | None:
+        values = list(instruction.values())
+        if not all(value in self._fixed for value in values) or is_symbolic(
+            (instruction.operands, *instruction.attrs.values())
+        ):
+            return None
+        return frozenset[Param]().union(*(self._fixed[value] for value in values))
+
+    def groups(self) -> list[list[Value]]:
+        """The values to derive, those that share parameters together."""
+        groups: list[tuple[set[Param], list[Value]]] = []
+        for value in self._frontier():
+            sources, members = set(self._fixed[value]), [value]
+            apart: list[tuple[set[Param], list[Value]]] = []
+            for other in groups:
+                if sources.isdisjoint(other[0]):
+                    apart.append(other)
+                else:
+                    sources |= other[0]
+                    members = other[1] + members
+            groups = [*apart, (sources, members)]
+        return [members for _, members in groups]
+
+    def _frontier(self) -> list[Value]:
+        """Values that parameters decide and that something else reads."""
+        found: dict[Value, None] = {}
+        read = {v: None for i in self._program.body if not self._is_fixed(i) for v in i.values()}
+        for value in read | dict.fromkeys(self._program.results):
+            while (smaller := self._expanded(value)) is not None:
+                value = smaller
+            if value in self.maker and self._fixed.get(value) and not self._is_view(value):
+                found[value] = None
+        return list(found)
+
+    def _expanded(self, value: Value) -> Value | None:
+        """The smaller value that ``value`` is made of, if it is fixed and an expansion of one."""
+        maker = self.maker.get(value) if value in self._fixed else None
+        if maker is None or maker.op.name not in _EXPANDING:
+            return None
+        operands = list(maker.values())
+        return operands[0] if len(operands) == 1 and _bytes((value,)) > _bytes(operands) else None
+
+    def _is_fixed(self, instruction: Instruction) -> bool:
+        return instruction.results[0] in self._fixed
+
+    def _is_view(self, value: Value) -> bool:
+        while (maker := self.maker.get(value)) is not None and maker.op.name in _VIEWS:
+            (value,) = maker.values()
+        return value not in self.maker
+
+    def fits(self, group: Sequence[Value]) -> bool:
+        """Whether deriving these values holds no more bytes than before."""
+        live = set(self._program.results).difference(group)
+        for instruction in reversed(self._program.body):
+            if not live.isdisjoint(instruction.results):
+                live.update(value for value in instruction.values() if value not in group)
+        sources = frozenset[Param]().union(*(self._fixed[value] for value in group))
+        return _bytes(group) <= _bytes(sources - live)
+
+    def derive(self, value: Value, taken: set[str]) -> DerivedParam:
+        """The parameter that stands for ``value``."""
+        needed: set[Instruction] = set()
+        waiting = [value]
+        while waiting:
+            maker = self.maker.get(waiting.pop())
+            if maker is not None and maker not in needed:
+                needed.add(maker)
+                waiting += maker.values()
+        sources = sorted(self._fixed[value], key=lambda param: param.name)
+        values: dict[Value, Value] = {p: Param(p.type, p.name, role="parameter") for p in sources}
+        params = tuple(v for v in values.values() if isinstance(v, Param))
+        body: list[Instruction] = []
+        for instruction in self._program.body:
+            if instruction in needed:
+                results = tuple(Value(r.type, r.origin) for r in instruction.results)
+                operands = map_values(instruction.operands, lambda v: values[v])
+                body.append(replace(instruction, operands=operands, results=results))
+                values.update(zip(instruction.results, results, strict=True))
+        largest = max(sources, key=lambda source: _bytes((source,)))
+        name = next(n for n in _names(f"{largest.name}_derived") if n not in taken)
+        taken.add(name)
+        definition = Program(name, params, tuple(body), (values[value],))
+        return DerivedParam(value.type, name, definition, tuple(sources))
+
+
+def _names(base: str) -> Iterable[str]:
+    yield base
+    number = 1
+    while True:
+        yield f"{base}_{number}"
+        number += 1
+
+
+def _bytes(values: Iterable[Value]) -> int:
+    total = 0
+    for value in values:
+        size = value.type.size
+        assert not isinstance(size, Dim)
+        total += size * value.type.dtype.numpy.itemsize
+    return total
