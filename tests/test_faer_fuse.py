@@ -48,7 +48,7 @@ def two_products(x: Tensor) -> Any:
 PROGRAMS: dict[str, tuple[Any, int, int]] = {
     "bias, activation and residual": (lambda x: ptir.gelu(x @ W + BIAS) + x[:, :6], 1, 0),
     "residual first": (lambda x: x[:, 2:] + x @ W, 1, 0),
-    "a bias of one number is added in a loop": (lambda x: x @ W + BIAS[:1], 1, 2),
+    "a bias of one number is added in a loop": (lambda x: x @ W + BIAS[:1], 1, 1),
     "an activation of what is a result too": (both, 1, 6),
     "a product that two read": (lambda x: (x @ W) * (x @ W + 1.0), 1, 2),
     "two products added": (two_products, 2, 1),

@@ -12,6 +12,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from keyword import iskeyword
 from typing import TypeAlias, Union
 
@@ -68,12 +69,7 @@ class Dim:
             scaled = tuple([(monomial, c * other) for monomial, c in self.terms])
             if all(abs(c) >> 64 == 0 for _, c in scaled):
                 return Dim(scaled)
-        product: dict[Monomial, int] = {}
-        for left, a in self.terms:
-            for right, b in _terms(other):
-                monomial = _multiply(left, right)
-                product[monomial] = product.get(monomial, 0) + a * b
-        return _normal(product)
+        return _times(self.terms, _terms(other))
 
     __rmul__ = __mul__
 
@@ -265,6 +261,16 @@ def _normal(terms: Mapping[Monomial, int]) -> DimLike:
     if len(kept) == 1 and kept[0][0] == ():
         return kept[0][1]
     return Dim(kept)
+
+
+@lru_cache(4096)  # a program has few different products of extents, and asks for each very often
+def _times(left: tuple[Term, ...], right: tuple[Term, ...]) -> DimLike:
+    product: dict[Monomial, int] = {}
+    for one, a in left:
+        for other, b in right:
+            monomial = _multiply(one, other)
+            product[monomial] = product.get(monomial, 0) + a * b
+    return _normal(product)
 
 
 def _multiply(left: Monomial, right: Monomial) -> Monomial:

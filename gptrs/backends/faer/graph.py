@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import NamedTuple
 
 from gptrs.backends.views import MOVING, View
 from gptrs.ir.dims import DimLike, product, same, same_shape
@@ -32,6 +33,7 @@ class Graph:
         self.maker: dict[Value, Instruction] = {}
         self._readers: dict[Value, list[Instruction]] = {}
         self._results = frozenset(program.results)
+        self._seen: dict[Value, list[_Seen]] = {}
         self.taken: set[Instruction] = set()  # what calls stand for already
         for instruction in program.body:
             self.maker.update(dict.fromkeys(instruction.results, instruction))
@@ -48,17 +50,34 @@ class Graph:
 
     def source(self, value: Value, accepts: Callable[[View], bool]) -> Source | None:
         """The farthest value behind ``value`` that a kernel can read in its place."""
-        chain: list[Instruction] = []
         found: Source | None = None
-        while True:
-            view = _through(value, reversed(chain))
-            if view is not None and accepts(view):
-                found = Source(value, view, tuple(reversed(chain)))
+        for source in self._behind(value):
+            if source.through and source.through[0] in self.taken:
+                break
+            if source.view is not None and accepts(source.view):
+                found = Source(source.value, source.view, source.through)
+        return found
+
+    def _behind(self, value: Value) -> list[_Seen]:
+        """``value`` and those behind it, from near to far."""
+        seen = self._seen.get(value)
+        if seen is None:
+            seen = self._seen[value] = [_Seen(value, View.contiguous(value.type.shape), ())]
             maker = self.maker.get(value)
-            if maker is None or maker.op.name not in MOVING or maker in self.taken:
-                return found
-            chain.append(maker)
-            (value,) = maker.values()
+            while maker is not None and maker.op.name in MOVING:
+                (behind,) = maker.values()
+                through = (maker, *seen[-1].through)
+                seen.append(_Seen(behind, _through(behind, through), through))
+                maker = self.maker.get(behind)
+        return seen
+
+
+class _Seen(NamedTuple):
+    """A value behind an operand, and what is seen of it through some ops; None for no view."""
+
+    value: Value
+    view: View | None
+    through: tuple[Instruction, ...]
 
 
 def _through(value: Value, chain: Iterable[Instruction]) -> View | None:
