@@ -64,7 +64,7 @@ PROGRAMS: dict[str, tuple[Any, int, int]] = {
             x.reshape(5, 2, 4), W.reshape(4, 2, 6), contract_lhs=(1, 2), contract_rhs=(1, 0)
         ),
         1,
-        2,
+        0,
     ),
     "an outer product": (
         lambda x: ptir.dot_general(x[0], x[1], contract_lhs=(), contract_rhs=()),

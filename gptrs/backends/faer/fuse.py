@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from gptrs.backends.faer.calls import CALLS, COMPOSITES
 from gptrs.backends.faer.calls.base import Call, is_stable
+from gptrs.backends.faer.calls.product import MatrixProduct
 from gptrs.backends.faer.graph import Graph
 from gptrs.ir.dispatch import OPS
 from gptrs.ir.interpreters import Recorder
@@ -51,7 +52,7 @@ def arrange_products(program: Program, context: Context) -> Program:
     body: list[Instruction] = []
     for instruction in program.body:
         product = instruction.op.name == "dot_general" and instruction.result.type.dtype is f32
-        if product and find_call(instruction, graph) is None:
+        if product and not MatrixProduct.reads(instruction, graph):
             instruction = _arranged(instruction, body)
         body.append(instruction)
     return program.with_body(body, program.results)
@@ -121,8 +122,11 @@ def _custom_call(call: Call, graph: Graph, members: Sequence[Instruction]) -> In
     outside = [v for member in members for v in member.values() if v not in made]
     operands = tuple(dict.fromkeys(outside))
     values: dict[Value, Value] = {}
+    taken = {v.name for v in operands if isinstance(v, Param)}
     for number, value in enumerate(operands):
         name = value.name if isinstance(value, Param) else f"x{number}"
+        while name in taken and not isinstance(value, Param):
+            name += "_"
         role = "parameter" if is_stable(value, graph) else "input"
         values[value] = Param(value.type, name, role=role, origin=value.origin)
     body: list[Instruction] = []

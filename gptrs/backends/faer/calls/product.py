@@ -66,6 +66,11 @@ class MatrixProduct(Call):
         members.add(core)
         return None if plain is None else _with_epilogue(plain, graph, members)
 
+    @classmethod
+    def reads(cls, core: Instruction, graph: Graph) -> bool:
+        """Whether kernels can read the operands of a product where they are."""
+        return _plain(core, graph, Members()) is not None
+
     @property
     def _product(self) -> Product:
         return Product(self.weights, self.activation)
