@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any, TypeAlias
 
@@ -45,6 +46,10 @@ class View:
 
     def moved_by(self, op: str, attrs: Mapping[str, Any]) -> View | None:
         """The view of the result of an op in `MOVING`."""
+        return _moved(self.shape, self.strides, self.offset, op, tuple(attrs.items()))
+
+    def move(self, op: str, attrs: Mapping[str, Any]) -> View | None:
+        """`moved_by`, worked out anew."""
         if op == "transpose":
             return self.permuted(attrs["perm"])
         if op == "broadcast_to":
@@ -104,6 +109,13 @@ class View:
         return View(shape, strides, self.offset)
 
 
+@lru_cache(4096)  # a program moves many arrays of few shapes, and many look at each
+def _moved(
+    shape: Shape, strides: Shape, offset: DimLike, op: str, attrs: tuple[tuple[str, Any], ...]
+) -> View | None:
+    return View(shape, strides, offset).move(op, dict(attrs))
+
+
 MOVING = frozenset(["broadcast_to", "reshape", "slice", "transpose"])
 """The ops that views can take in."""
 
@@ -117,6 +129,7 @@ def _divides(part: DimLike, whole: DimLike) -> bool:
     return not same(part, 0) and same(whole // part * part, whole)
 
 
+@lru_cache(4096)
 def _row_major(shape: Shape, *, ones: bool = True) -> Shape:
     strides: list[DimLike] = []
     total: DimLike = 1

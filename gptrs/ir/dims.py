@@ -97,6 +97,8 @@ class Dim:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, int | Dim):
             return NotImplemented
+        if same(self, other):
+            return True
         difference = self - other
         if isinstance(difference, int):
             return difference == 0
