@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import gptrs
 from tests.models import tiny_gpt2
 
 HEAVY = {
@@ -19,7 +20,10 @@ HEAVY = {
 
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_gpt2(tmp_path_factory.mktemp("gpt2"))
+    """A model whose kernels are in the cache: compiling them takes Numba."""
+    made = tiny_gpt2(tmp_path_factory.mktemp("gpt2"))
+    gptrs.load(made).generate("once", max_tokens=2)
+    return made
 
 
 def imported(code: str, *arguments: str) -> set[str]:
@@ -55,8 +59,6 @@ def test_the_command_line_draws_nothing_it_does_not_show(directory: Path) -> Non
 
 
 def test_unknown_names_are_attribute_errors() -> None:
-    import gptrs
-
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = gptrs.nothing  # pyright: ignore[reportUnknownVariableType, reportAttributeAccessIssue]
     assert {"load", "ptir", "Tensor", "Parameter"} <= set(dir(gptrs))
