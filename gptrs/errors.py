@@ -66,7 +66,15 @@ class VerifyError(PtirError, AssertionError):
 
 
 class ParseError(PtirError, ValueError):
-    """A text is not a program."""
+    """A text is not a program. ``line`` and ``column`` count from 1; None for a part of a text."""
+
+    def __init__(
+        self, problem: str, *, fix: str = "", line: int | None = None, column: int | None = None
+    ) -> None:
+        place = "" if line is None else f"line {line}, column {column}: "
+        super().__init__(place + problem, fix=fix)
+        self.line = line
+        self.column = column
 
 
 class SettingError(PtirError, ValueError):

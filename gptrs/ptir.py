@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from gptrs.backends.discovery import register_backend
 from gptrs.ir.dims import dim
 from gptrs.ir.dispatch import OPS
+from gptrs.ir.implementations.registry import implementation
 from gptrs.ir.operators import stack
 from gptrs.ir.parsing import parse
 from gptrs.ir.printing import array
@@ -40,17 +42,26 @@ from gptrs.ir.types import (
 )
 from gptrs.jit.function import JitFunction, jit
 from gptrs.jit.modes import backend, eager
+from gptrs.jit.overrides import overrides
 
 if TYPE_CHECKING:
     from gptrs.ir.ops.composite import *
     from gptrs.ir.ops.contract import *
+    from gptrs.ir.ops.control import *
     from gptrs.ir.ops.custom import *
     from gptrs.ir.ops.dynamic import *
     from gptrs.ir.ops.elementwise import *
     from gptrs.ir.ops.index import *
+    from gptrs.ir.ops.language import *
     from gptrs.ir.ops.literal import *
+    from gptrs.ir.ops.quantize import *
+    from gptrs.ir.ops.random import *
     from gptrs.ir.ops.reduce import *
+    from gptrs.ir.ops.segment import *
     from gptrs.ir.ops.shape import *
+    from gptrs.ir.ops.sort import *
+    from gptrs.ir.ops.vision import *
+    from gptrs.ir.ops.window import *
 
 __all__ = [
     "DType",
@@ -72,8 +83,11 @@ __all__ = [
     "fp8_e4m3",
     "fp8_e5m2",
     "i1",
+    "implementation",
     "jit",
+    "overrides",
     "parse",
+    "register_backend",
     "si4",
     "si8",
     "si16",

@@ -269,3 +269,17 @@ def test_arguments_of_any_layout() -> None:
         for x in (wide.T[:4, :4], wide[:4, ::2], wide[::-1][:4, :4], odd):
             y = wide[:4, :3]
             assert np.allclose(f(x, y).numpy(), x @ y + 1)
+
+
+def test_half_precision_without_instructions_for_it_is_the_references(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("GPTRS_ISA", "generic")
+
+    @ptir.jit
+    def doubled(x: Any) -> Any:
+        return (x.astype("f32") * 2.0).astype("f16")
+
+    x = np.arange(5, dtype=np.float16)
+    np.testing.assert_array_equal(doubled(x).numpy(), x * 2)
+    assert {step.kind for step in doubled.explain(x).report.steps} <= {"reference", "region"}

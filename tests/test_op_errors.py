@@ -20,9 +20,13 @@ from gptrs.errors import DimError, ElementError, PtirError, ShapeError, TraceErr
 from gptrs.ir.tensor import Tensor
 from tests.cases.sample import inputs, sample
 from tests.cases.wrong import ARGUMENTS, DTYPES, Wrong
+from tests.cases.wrong_quantizing import QUANTIZED
+from tests.cases.wrong_random import RANDOM
 from tests.cases.wrong_shapes import ELEMENTS, SHAPES
+from tests.cases.wrong_sorting import SORTED
+from tests.cases.wrong_windows import WINDOWED
 
-TABLE = (*DTYPES, *SHAPES, *ARGUMENTS, *ELEMENTS)
+TABLE = (*DTYPES, *SHAPES, *ARGUMENTS, *ELEMENTS, *WINDOWED, *RANDOM, *QUANTIZED, *SORTED)
 
 
 def by_line(each: Wrong) -> str:
@@ -89,6 +93,17 @@ def test_symbolic_sizes_are_checked_when_they_are_known(size: int) -> None:
                 function(x)
         else:
             assert function(x).tolist() == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("size", [1, 3, 4, 9])
+def test_whether_a_window_fits_a_symbolic_extent_is_checked_when_it_is_known(size: int) -> None:
+    image = ptir.jit(dynamic={"x": {1: "S"}})(lambda x: ptir.extract_patches(x, window=(4,)))
+    x = np.zeros((2, size, 3), np.float32)
+    if size < 4:
+        with pytest.raises(ElementError, match=rf"axis 1: a window .* over 4 .* extent {size} "):
+            image(x)
+    else:
+        assert image(x).shape == (2, size - 3, 12)
 
 
 def test_a_symbolic_index_that_does_not_lie_in_the_array() -> None:

@@ -22,13 +22,14 @@ class DeviceInfo:
     memory: int
 
 
-StepKind: TypeAlias = Literal["call", "region", "reference", "view"]
+StepKind: TypeAlias = Literal["call", "region", "reference", "view", "control"]
 
 
 @dataclass(frozen=True)
 class StepReport:
-    """What a plan does for one value: by a claimed kernel, a fused loop, the reference, or nothing
-    (another shape of an array that is there)."""
+    """What a plan does for one value: by a claimed kernel, a fused loop, the reference, by running
+    the steps of branches and loop bodies, which come next in the list, or by nothing (another shape
+    of an array that is there)."""
 
     kind: StepKind
     name: str

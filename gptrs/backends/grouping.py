@@ -85,9 +85,10 @@ class Grouping:
         return tuple(step for step in self.steps if isinstance(step, Instruction))
 
 
-def group(program: Program) -> Grouping:
-    """The regions of ``program``, by the rule at the head of this file."""
-    fused = {i.result: i for i in program.body if can_fuse(i)}
+def group(program: Program, dtypes: frozenset[str] = DTYPES) -> Grouping:
+    """The regions of ``program``, by the rule at the head of this file. Instructions on other
+    ``dtypes`` stay outside."""
+    fused = {i.result: i for i in program.body if can_fuse(i, dtypes)}
     stored = {v for i in program.body for v in i.values() if i.results[0] not in fused}
     stored.update(program.results)
     # What is shared is stored first, so that the limit of members seldom decides where to cut;
@@ -259,11 +260,11 @@ def _literal(value: Any, dtype: DType) -> Literal:
     return Literal(dtype, rounded.item())
 
 
-def can_fuse(instruction: Instruction) -> bool:
+def can_fuse(instruction: Instruction, dtypes: frozenset[str] = DTYPES) -> bool:
     """Whether a region can compute the instruction: it has a form in loops and cannot fail."""
     name, attrs = instruction.op.name, instruction.attrs
     types = [v.type for v in (*instruction.values(), *instruction.results)]
-    if any(type.dtype.name not in DTYPES for type in types):
+    if any(type.dtype.name not in dtypes for type in types):
         return False
     if name in REDUCING:
         fails = name in ("reduce_max", "reduce_min") and not types[0].dtype.is_float

@@ -34,6 +34,14 @@ def current() -> Interpreter | None:
     return _current.get()
 
 
+def is_recording(recorder: object) -> bool:
+    """Whether ``recorder`` writes the program of this context, or of a function around it."""
+    found: object = current()
+    while found is not None and found is not recorder:
+        found = getattr(found, "enclosing", None)  # only the recorders of regions have one
+    return found is not None
+
+
 @contextmanager
 def interpreter(new: Interpreter | None) -> Generator[None, None, None]:
     """Calls to ops inside the block mean what ``new`` says."""

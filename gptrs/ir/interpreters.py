@@ -88,8 +88,8 @@ class Recorder:
         self.where = where
         self.params: list[Param] = []
         self.body: list[Instruction] = []
-        self._on_parameter = on_parameter
-        self._on_constant = on_constant
+        self.on_parameter = on_parameter
+        self.on_constant = on_constant
         self._slots: dict[int, Value] = {}  # by id of the parameter or array kept in _alive
         self._alive: list[object] = []
 
@@ -133,15 +133,15 @@ class Recorder:
             if operand.recorder is not self:
                 raise leak(operand)
             return cast("Value", operand.value)
-        if isinstance(operand, Parameter) and self._on_parameter is not None:
+        if isinstance(operand, Parameter) and self.on_parameter is not None:
             if id(operand) not in self._slots:
-                slot = self.input(operand.type, self._on_parameter(operand), role="parameter")
+                slot = self.input(operand.type, self.on_parameter(operand), role="parameter")
                 self._remember(operand, cast("Value", slot.value))
             return self._slots[id(operand)]
         array = operand.numpy()
         if id(array) not in self._slots:
-            if self._on_constant is not None:
-                self._on_constant(array)
+            if self.on_constant is not None:
+                self.on_constant(array)
             value = Value(Type.of(array), "captured constant")
             attrs: Attrs = {"value": array.copy()}  # the user may write into the array later
             where = self.where or user_location()

@@ -8,6 +8,7 @@ which type and meaning follow.
 from __future__ import annotations
 
 import inspect
+from collections import Counter
 from collections.abc import Callable, Sequence
 from types import FunctionType, UnionType
 from typing import (
@@ -25,9 +26,10 @@ from typing import (
 import numpy as np
 
 from gptrs import settings
-from gptrs.errors import ArgumentError, PtirError, user_location, user_traceback
+from gptrs.errors import ArgumentError, PtirError, VerifyError, user_location, user_traceback
 from gptrs.ir.dims import Dim, same_shape
 from gptrs.ir.dispatch import OPS, current, interpreter
+from gptrs.ir.implementation import Implementation
 from gptrs.ir.interpreters import EAGER, Recorder, program_of
 from gptrs.ir.operands import (
     as_eager,
@@ -69,6 +71,7 @@ class Op(Operation, Generic[P, R]):
         self._operand_defaults = {p.name: p.default for p in parameters if p.kind is not keyword}
         self.attr_defaults = {p.name: p.default for p in parameters if p.kind is keyword}
         self._attr_classes = {name: _classes(hints[name]) for name in self.attr_defaults}
+        self._required = {n for n, d in self.attr_defaults.items() if d is inspect.Parameter.empty}
         self._canonical: Callable[..., Attrs] | None = None
         self._memo: dict[object, Any] = {}
 
@@ -91,6 +94,9 @@ class Op(Operation, Generic[P, R]):
 
     def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], Attrs]:
         """Operands in order, absent ones as their default, and the attributes that were given."""
+        complete = len(args) == len(self.operand_names) and self._required <= kwargs.keys()
+        if complete and kwargs.keys() <= self.attr_defaults.keys():  # most calls, in less time
+            return args, {n: kwargs[n] for n in self.attr_defaults if n in kwargs}
         try:
             given = self.__signature__.bind(*args, **kwargs).arguments
         except TypeError as error:
@@ -198,32 +204,67 @@ class Elementwise(Primitive[P, R]):
 
 
 class Composite(Op[P, R]):
-    """An op that is defined by other ops. In a program it is one instruction."""
+    """An op that is defined by other ops. In a program it is one instruction.
+
+    The definition is its ``portable`` implementation. `implementations` are the others, by name;
+    `examples` say which number an integer operand holds while they are timed (0 unless said),
+    given the types of the operands.
+    """
 
     def __init__(self, fn: Callable[..., Any]) -> None:
         super().__init__(fn)
         self.body = fn
+        self.implementations: dict[str, Implementation] = {}
+        self.examples: dict[str, Callable[..., Any]] = {}
+        self.revisions = Counter[str]()  # functions registered so far, by name
 
     def definition(self, operands: Sequence[Any], attrs: Attrs) -> Program:
         """The program of the body for operands of these types, remembered."""
 
         def make() -> Any:
-            recorder = Recorder(self.name)
-
-            def enter(operand: Any, name: str) -> Any:
-                if isinstance(operand, tuple):
-                    parts = cast("tuple[Any, ...]", operand)
-                    return tuple(enter(part, f"{name}_{i}") for i, part in enumerate(parts))
-                if isinstance(operand, Tensor | Value | Type):
-                    return recorder.input(type_of(operand), name)
-                return operand
-
-            inputs = [enter(o, n) for o, n in zip(operands, self.operand_names, strict=True)]
-            with interpreter(recorder):
-                result = self.body(*inputs, **attrs)
-            return recorder.finish(_several(result))
+            return self._recorded(self.body, operands, attrs)
 
         return cast("Program", self._remember(self._key(operands, attrs), make))
+
+    def implemented(
+        self, implementation: Implementation, operands: Sequence[Any], attrs: Attrs
+    ) -> Program:
+        """The program of another implementation, remembered; the definition checks the types first.
+
+        Raises `VerifyError` when its results have other types than those of the definition.
+        """
+        expected = self.infer(operands, attrs)
+
+        def make() -> Any:
+            try:
+                program = self._recorded(implementation.function, operands, attrs)
+            except PtirError as error:
+                error.context.append(f"implementation {implementation.name!r} of {self.name}")
+                raise
+            self.check_results(implementation, [r.type for r in program.results], expected)
+            return program
+
+        key = implementation, self._key(operands, attrs)
+        return cast("Program", self._remember(key, make))
+
+    def check_results(
+        self, implementation: Implementation, found: Sequence[Type], expected: Sequence[Type]
+    ) -> None:
+        """Raise `VerifyError` when an implementation gives other types than the definition."""
+        if tuple(found) != tuple(expected):
+            raise VerifyError(
+                f"implementation {implementation.name!r} of {self.name} gives"
+                f" {', '.join(map(str, found))}, its definition {', '.join(map(str, expected))}",
+                fix="give the same shapes and dtypes: astype, reshape",
+            )
+
+    def named(self, operands: Sequence[Any], attrs: Attrs) -> dict[str, Any]:
+        """Operands, those with a type as their types, and attributes, by name."""
+        types = (
+            map_operand(lambda o: o.type if isinstance(o, Tensor | Value) else o, operand)
+            for operand in operands
+        )
+        return {**dict(zip(self.operand_names, types, strict=True)), **attrs}
 
     def infer(self, operands: Sequence[Any], attrs: Attrs) -> tuple[Type, ...]:
         return tuple(r.type for r in self.definition(operands, attrs).results)
@@ -234,6 +275,32 @@ class Composite(Op[P, R]):
         with interpreter(None):
             result = self.body(*(map_operand(as_eager, o) for o in operands), **attrs)
         return tuple(tensor.numpy() for tensor in _several(result))
+
+    def _recorded(
+        self, function: Callable[..., Any], operands: Sequence[Any], attrs: Attrs
+    ) -> Program:
+        recorder = Recorder(self.name)
+
+        def enter(operand: Any, name: str) -> Any:
+            if isinstance(operand, tuple):
+                parts = cast("tuple[Any, ...]", operand)
+                return tuple(enter(part, f"{name}_{i}") for i, part in enumerate(parts))
+            if isinstance(operand, Tensor | Value | Type):
+                return recorder.input(type_of(operand), name)
+            return operand
+
+        inputs = [enter(o, n) for o, n in zip(operands, self.operand_names, strict=True)]
+        with interpreter(recorder):
+            returned = function(*inputs, **attrs)
+        return recorder.finish(self.results_in(returned))
+
+    def results_in(self, returned: object) -> tuple[Tensor, ...]:
+        """What a definition or implementation returned, as a tuple. Raises `VerifyError` for what
+        is no Tensor."""
+        for result in _several(returned):
+            if not isinstance(result, Tensor):
+                raise VerifyError(f"{self.name} returned {describe(result)}, expected a Tensor")
+        return _several(returned)
 
 
 def _classes(hint: Any) -> tuple[type, ...]:
@@ -297,7 +364,7 @@ def composite(fn: Callable[P, R]) -> Composite[P, R]:
     return Composite(fn)
 
 
-_RANK: dict[Kind, int] = {"bool": 0, "int": 1, "uint": 1, "float": 2, "complex": 3}
+KIND_RANK: dict[Kind, int] = {"bool": 0, "int": 1, "uint": 1, "float": 2, "complex": 3}
 
 
 def _settle_weak(operands: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -306,13 +373,13 @@ def _settle_weak(operands: tuple[Any, ...]) -> tuple[Any, ...]:
     if not any(t.weak for t in tensors):
         return operands
     leading = [t for t in tensors if not t.weak] or tensors
-    dtype = max((t.dtype for t in leading), key=lambda dtype: _RANK[dtype.kind])
+    dtype = max((t.dtype for t in leading), key=lambda dtype: KIND_RANK[dtype.kind])
     return tuple(
         OPS["cast"](o, dtype=dtype)
         if isinstance(o, Tensor)
         and o.weak
         and o.dtype is not dtype
-        and _RANK[o.dtype.kind] <= _RANK[dtype.kind]
+        and KIND_RANK[o.dtype.kind] <= KIND_RANK[dtype.kind]
         else o
         for o in operands
     )

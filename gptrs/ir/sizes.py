@@ -32,9 +32,7 @@ def is_symbolic(thing: Any) -> bool:
         return any(map(is_symbolic, thing))  # pyright: ignore[reportUnknownArgumentType]
     if isinstance(thing, Program):
         types = any(is_symbolic(param.type.shape) for param in thing.params)
-        return types or any(
-            is_symbolic((i.operands, tuple(i.attrs.values()))) for i in thing.body
-        )
+        return types or any(is_symbolic((i.operands, tuple(i.attrs.values()))) for i in thing.body)
     return isinstance(thing, Dim)
 
 

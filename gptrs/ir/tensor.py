@@ -19,7 +19,7 @@ from gptrs.errors import (
     user_location,
 )
 from gptrs.ir.dims import Dim, DimLike, Shape
-from gptrs.ir.dispatch import OPS, current
+from gptrs.ir.dispatch import OPS, is_recording
 from gptrs.ir.operators import Operators
 from gptrs.ir.program import Value
 from gptrs.ir.types import Array, DType, Type, as_dtype
@@ -128,7 +128,7 @@ class Tensor(Operators):
         return bool(self._donated_to)
 
     def _unknown(self, what: str, fix: str = "") -> NoReturn:
-        if self.recorder is not None and self.recorder is not current():
+        if self.recorder is not None and not is_recording(self.recorder):
             raise located(leak(self))
         error = TraceError(
             f"{what} of a traced value ({_described(self)}) cannot be known while tracing",
@@ -167,8 +167,8 @@ class Tensor(Operators):
         if self.is_traced:
             self._unknown(
                 "the truth",
-                "use ptir.select(condition, a, b) instead of `if`, or make the argument static"
-                " with static_argnames",
+                "use ptir.select(condition, a, b) or ptir.cond instead of `if`, ptir.while_loop"
+                " instead of `while`, or make the argument static with static_argnames",
             )
         return bool(self.numpy())
 

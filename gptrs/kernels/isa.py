@@ -34,6 +34,12 @@ class Isa:
     """CPU features, in LLVM's names."""
 
     @property
+    def half(self) -> bool:
+        """Whether f16 is converted by instructions: the levels that multiply and add in one have
+        those too."""
+        return self.fma
+
+    @property
     def lanes(self) -> int:
         """How many f32 a vector register holds."""
         return self.vector_bits // 32

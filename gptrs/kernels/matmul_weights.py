@@ -37,7 +37,7 @@ def read_weights(
     if weights == "f32":
         return f.read(pointer, wide)
     narrow = f.read(pointer, ir.VectorType(I16, lanes))
-    if weights == "f16" and f.isa.fma:  # a level that has the one also has the other
+    if weights == "f16" and f.isa.half:
         return f.fpext(f.bitcast(narrow, ir.VectorType(F16, lanes)), wide)
     bits = f.zext(narrow, ir.VectorType(I32, lanes))
     if weights == "bf16":

@@ -11,6 +11,7 @@ from gptrs.ir.interpreters import Recorder
 from gptrs.ir.parsing import parse
 from gptrs.ir.program import Program, verify
 from gptrs.ir.types import Type
+from tests.cases.sample import several
 
 
 def record(function: Callable[..., Any], *types: str, name: str = "f") -> Program:
@@ -19,7 +20,7 @@ def record(function: Callable[..., Any], *types: str, name: str = "f") -> Progra
     params = [recorder.input(Type.parse(text), f"x{i}") for i, text in enumerate(types)]
     with interpreter(recorder):
         results = function(*params)
-    return recorder.finish(results if isinstance(results, tuple) else [results])  # pyright: ignore[reportUnknownArgumentType]
+    return recorder.finish(several(results))
 
 
 def retrace(text: str) -> Program:
@@ -30,7 +31,7 @@ def retrace(text: str) -> Program:
     recorder = Recorder(function.__name__)
     params = [recorder.input(Type.parse(t), n) for n, t in function.__annotations__.items()]
     with interpreter(recorder):
-        return recorder.finish([function(*params)])
+        return recorder.finish(several(function(*params)))
 
 
 def assert_round_trip(program: Program) -> Program:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -54,7 +54,8 @@ def sample(*operands: Any, **attrs: Any) -> Sample:
 
 @dataclass(frozen=True)
 class Case:
-    """A row. ``torch`` takes the operands as torch tensors, narrow dtypes widened.
+    """A row. ``torch`` takes the operands as torch tensors, narrow dtypes widened, and returns a
+    tuple when the op has several results.
 
     ``ulps`` bounds the difference in units in the last place of the dtype that is computed in, for
     results below ``magnitude`` in those of ``magnitude``; ``why`` says where it comes from.
@@ -130,6 +131,11 @@ def inputs(
 
 def _type(text: str, dtype: str) -> Type:
     return Type.parse(re.sub(r"\bS\b", "?S", text.replace("T[", f"{dtype}[")))
+
+
+def several(results: Any) -> tuple[Any, ...]:
+    """What a call gave, one result or a tuple of them, as a tuple."""
+    return cast("tuple[Any, ...]", results) if isinstance(results, tuple) else (results,)
 
 
 def is_symbolic(sample: Sample) -> bool:
@@ -243,6 +249,11 @@ def _comparable(array: Array, dtype: DType) -> Array:
         return array.astype(np.int64)
     with np.errstate(all="ignore"):  # signalling NaNs
         return array.astype(np.float64) if dtype.is_float else array
+
+
+def all_same_bits(a: Sequence[Array], b: Sequence[Array]) -> bool:
+    """`same_bits` of all results of two calls."""
+    return len(a) == len(b) and all(map(same_bits, a, b))
 
 
 def same_bits(a: Array, b: Array) -> bool:

@@ -35,7 +35,7 @@ class Buffer(NamedTuple):
 
 
 class Segment(NamedTuple):
-    """Native steps ``first`` to ``last``, or an instruction for the reference."""
+    """Native steps ``first`` to ``last``, or an instruction that is run from Python."""
 
     first: int
     last: int

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from contextlib import suppress
 from threading import Lock
 from typing import Any
@@ -18,7 +18,7 @@ from gptrs.backends.faer.report import report
 from gptrs.backends.faer.run import run
 from gptrs.backends.faer.storage import Storage
 from gptrs.backends.faer.work import CallStep, RegionStep, Work, work_of
-from gptrs.ir.program import Program
+from gptrs.ir.program import Program, Value
 from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array
 from gptrs.kernels import isa
@@ -28,21 +28,37 @@ _KEPT = 64  # bindings of a plan; they hold no arrays but parameters
 
 
 class FaerPlan(Plan):
-    """The steps of a program, and its bindings."""
+    """The steps of a program, and its bindings.
 
-    def __init__(self, program: Program, parameters: PackedParameters, arenas: Arenas) -> None:
+    A region has the ``symbols`` of the program around it: they may occur in its body alone.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        parameters: PackedParameters,
+        arenas: Arenas,
+        symbols: Iterable[str] = (),
+    ) -> None:
         self.program = program
         self.isa = isa.current()
-        self.storage = Storage(program, work_of(program))
+        self._symbols = sorted({*program.symbols(), *symbols})
+        self._parameters, self._arenas = parameters, arenas
+        self.storage = Storage(program, work_of(program, self.isa, self._plan_region))
         for placed in self.storage.steps:
             if not placed.view:
                 self._prepare(placed.work)
-        self._parameters, self._arenas = parameters, arenas
-        self._symbols = sorted(program.symbols())
         self._lock = Lock()
         self._spare: list[Bound] = []  # of the calls that ended last
         self._bound: dict[tuple[int, ...], list[Bound]] = {}  # the others, by key
         self._constants: dict[Buffer, Array] = {}
+
+    def _plan_region(self, region: Program) -> FaerPlan:
+        return FaerPlan(region, self._parameters, self._arenas, self._symbols)
+
+    @property
+    def packed(self) -> Mapping[Value, Set[Panels]]:
+        return self.storage.packed
 
     def _prepare(self, work: Work) -> None:
         """Compile its kernels."""
@@ -114,6 +130,8 @@ class FaerPlan(Plan):
 
     def parameter(self, parameter: Any, form: Panels | None) -> Array:
         """The elements of a parameter, in the form asked for."""
-        if form is None or not isinstance(parameter, Parameter):
-            return parameter.numpy() if isinstance(parameter, Parameter) else parameter
-        return self._parameters.get(parameter, form, self.isa)
+        if not isinstance(parameter, Parameter):  # a region's, which is computed
+            return parameter if form is None else pack(parameter, form, self.isa)
+        return (
+            parameter.numpy() if form is None else self._parameters.get(parameter, form, self.isa)
+        )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from gptrs.backends.base import PlanReport, StepReport
 from gptrs.backends.faer.binding import Bound
 from gptrs.backends.faer.calls.rows import Update
 from gptrs.backends.faer.storage import Placed, Storage
-from gptrs.backends.faer.work import CallStep, RegionStep, Work
+from gptrs.backends.faer.work import CallStep, ControlStep, RegionStep, Work
 
 _COPIES = "copies the old array: read later, not donated, or a later step may fail"
 
@@ -17,18 +19,30 @@ def report(storage: Storage, bound: Bound) -> PlanReport:
     for owner, name in zip(bound.owners, bound.names, strict=True):
         kernels.setdefault(owner, {})[name] = None
     refused = {segment.reference for segment in bound.segments if segment.reference}
-    steps = [
-        _report(placed, tuple(kernels.get(placed.work, ())), placed.work in refused)
-        for placed in storage.steps
-    ]
+    steps: list[StepReport] = []
+    native, largest = bound.table.count, 0
+    for placed in storage.steps:
+        steps.append(_report(placed, tuple(kernels.get(placed.work, ())), placed.work in refused))
+        if isinstance(placed.work, ControlStep):
+            for name, plan in placed.work.plans.items():
+                inner = plan.report(bound.sizes)
+                native += inner.native_steps
+                largest = max(largest, inner.arena_bytes)  # one region runs at a time
+                steps += [_inside(name, step) for step in inner.steps]
     sizes = (
         form.depth * form.columns * (4 if form.weights == "f32" else 2)
         for forms in storage.packed.values()
         for form in forms
     )
     return PlanReport(
-        storage.program.name, tuple(steps), bound.table.count, bound.arena_bytes, sum(sizes)
+        storage.program.name, tuple(steps), native, bound.arena_bytes + largest, sum(sizes)
     )
+
+
+def _inside(region: str, step: StepReport) -> StepReport:
+    """A step of a region in the list of all steps."""
+    note = f"in {region}{', ' if step.note else ''}{step.note}"
+    return replace(step, note=note)
 
 
 def _report(placed: Placed, kernels: tuple[str, ...], refused: bool) -> StepReport:
@@ -43,6 +57,9 @@ def _report(placed: Placed, kernels: tuple[str, ...], refused: bool) -> StepRepo
         note = "copies an argument, as results are new" if copy else ""
         made = kernels, note, copy, rendered.standalone
         return StepReport("region", rendered.name, count, type, *made)
+    if isinstance(work, ControlStep):
+        types = ", ".join(str(result.type) for result in work.results)
+        return StepReport("control", work.instruction.op.name, 1, types)
     if not isinstance(work, CallStep) or refused:
         return StepReport("reference", work.instruction.op.name, 1, type)
     copy = isinstance(work.call, Update) and not placed.in_place

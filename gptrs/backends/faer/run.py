@@ -16,8 +16,9 @@ import numpy as np
 from gptrs.backends.faer.arena import Arena
 from gptrs.backends.faer.binding import ARENA, READY, Bound
 from gptrs.backends.faer.calls.base import Panels
+from gptrs.backends.faer.control import drive
 from gptrs.backends.faer.storage import Home, Storage
-from gptrs.backends.faer.work import CallStep, Single
+from gptrs.backends.faer.work import CallStep, ControlStep, Single
 from gptrs.backends.reference import ReferencePlan
 from gptrs.errors import ElementError
 from gptrs.ir.dims import size_at
@@ -138,9 +139,30 @@ class Call:
         raise ElementError(f"a kernel failed with code {failure.code} at element {failure.index}")
 
     def _refer(self, step: Single) -> None:
-        """Do an instruction by its meaning."""
+        """Do an instruction by its meaning, or by the plans of its regions."""
+        if isinstance(step, ControlStep):
+            for value, array in zip(
+                step.results, drive(step, self._argument, self._bound.sizes), strict=True
+            ):
+                self._put(value, array)
+            return
         for value, array in zip(step.results, self._evaluate(step), strict=True):
             np.copyto(self._look(value), array)
+
+    def _put(self, value: Value, array: Array) -> None:
+        """Make ``array``, which nobody else has, the elements of ``value``."""
+        home = self._storage.homes[value]
+        if home.kind == "result" and home.number not in self._made:
+            self._made[home.number] = array
+        else:
+            np.copyto(self._look(value), array)
+
+    def _argument(self, value: Value) -> Array | Parameter:
+        """A value for a region: a parameter as it was given, anything else as an array."""
+        home = self._storage.homes[value]
+        if home.kind == "parameter" and value is self._storage.program.params[home.number]:
+            return self._given[home.number]
+        return self._look(value)
 
     def _evaluate(self, step: Single) -> tuple[Array, ...]:
         instruction, inputs = step.instruction, step.inputs

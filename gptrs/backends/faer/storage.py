@@ -14,7 +14,7 @@ from typing import Literal
 from gptrs.backends.faer.calls.base import Panels
 from gptrs.backends.faer.calls.rows import Take, Update
 from gptrs.backends.faer.recipes import likeness
-from gptrs.backends.faer.work import CallStep, ReferenceStep, RegionStep, Work
+from gptrs.backends.faer.work import CallStep, ControlStep, ReferenceStep, RegionStep, Work
 from gptrs.ir.program import Program, Value
 
 
@@ -53,7 +53,7 @@ class Placed:
 
 def _can_fail(work: Work) -> bool:
     """Whether a step may find an element that has no result."""
-    return isinstance(work, ReferenceStep) or (
+    return isinstance(work, ReferenceStep | ControlStep) or (
         isinstance(work, CallStep) and isinstance(work.call, Take)
     )
 
@@ -106,9 +106,11 @@ class Storage:
             if isinstance(work, CallStep):
                 for value, form in work.call.packed().items():
                     self.packed.setdefault(work.outer(value), set()).add(form)
+            elif isinstance(work, ControlStep):
+                self._gather_regions(work)
         for placed in self.steps:
             work = placed.work
-            if placed.view or isinstance(work, ReferenceStep):
+            if placed.view or isinstance(work, ReferenceStep | ControlStep):
                 continue
             placed.homes = [self.homes[value] for value in work.arrays]
             placed.packed = [frozenset(self.packed.get(value, ())) for value in work.arrays]
@@ -119,6 +121,14 @@ class Storage:
                     placed.in_place,
                     tuple(placed.packed),
                 )
+
+    def _gather_regions(self, work: ControlStep) -> None:
+        """Note the forms in which regions want the parameters of this program."""
+        for plan in work.plans.values():
+            for param, value in zip(plan.program.params, work.given, strict=True):
+                forms = plan.packed.get(param)
+                if forms and self.homes[value].kind == "parameter":
+                    self.packed.setdefault(value, set()).update(forms)
 
     def _new(self, value: Value, number: int) -> Home:
         home = self.homes[value] = Home([value], first=number)

@@ -1,19 +1,25 @@
-"""The work of a program in order: regions, calls, and what only the reference can do."""
+"""The work of a program in order: loops, calls, control, and what only the reference can do."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
-from gptrs.backends.faer.calls.base import Binder, Call
+from gptrs.backends.base import PlanReport
+from gptrs.backends.faer.calls.base import Binder, Call, Panels
 from gptrs.backends.faer.fuse import call_of
 from gptrs.backends.faer.render import Rendered, render
-from gptrs.backends.grouping import group
+from gptrs.backends.grouping import DTYPES, group
 from gptrs.backends.regions import Region
 from gptrs.backends.views import Reduce, walk
 from gptrs.ir.dims import product
-from gptrs.ir.program import Instruction, Program, Value
+from gptrs.ir.program import Instruction, Program, Value, values_in
+from gptrs.ir.tensor import Parameter
+from gptrs.ir.types import Array
 from gptrs.kernels.compile import Kernel, compile_source
+from gptrs.kernels.isa import Isa
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +39,37 @@ class Single:
 
 class ReferenceStep(Single):
     """An instruction done by its NumPy meaning."""
+
+
+class RegionPlan(Protocol):
+    """The plan of a branch, or of the condition or the body of a loop."""
+
+    program: Program
+
+    @property
+    def packed(self) -> Mapping[Value, Set[Panels]]:
+        """The forms in which parameters and constants are wanted."""
+        ...
+
+    def run(
+        self, arguments: Sequence[Array | Parameter], sizes: Mapping[str, int]
+    ) -> tuple[Array, ...]: ...
+
+    def report(self, sizes: Mapping[str, int]) -> PlanReport: ...
+
+
+@dataclass(frozen=True, eq=False)
+class ControlStep(Single):
+    """A branch or a loop, which runs the plans of its regions."""
+
+    plans: Mapping[str, RegionPlan]
+    """By the names of the attributes."""
+
+    @property
+    def given(self) -> tuple[Value, ...]:
+        """What stands for the parameters of each region; of what a scan goes along, the whole."""
+        grouped = [o for o in self.instruction.operands if isinstance(o, tuple)]
+        return tuple([value for group in grouped for value in values_in(group)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,17 +144,22 @@ class RegionStep:
         return rows * elements * (0.5 + 0.2 * len(self.region.members))
 
 
-Work = RegionStep | CallStep | ReferenceStep
+Work = RegionStep | CallStep | ControlStep | ReferenceStep
 
 
-def work_of(program: Program) -> list[Work]:
-    """The work of ``program``."""
+def work_of(program: Program, isa: Isa, plan: Callable[[Program], RegionPlan]) -> list[Work]:
+    """The work of ``program``; ``plan`` makes the plans of branches and loops."""
     work: list[Work] = []
-    for step in group(program).steps:
+    # A CPU that has no instructions for f16 would need a library that is not there.
+    dtypes = DTYPES if isa.half else DTYPES - {"f16"}
+    for step in group(program, dtypes).steps:
         if isinstance(step, Region):
             work.append(RegionStep(step))
         elif step.op.name == "custom_call":
             work.append(CallStep(step, call_of(step)))
+        elif step.op.control:
+            regions = {n: plan(a) for n, a in step.attrs.items() if isinstance(a, Program)}
+            work.append(ControlStep(step, regions))
         elif step.op.name != "constant":
             work.append(ReferenceStep(step))
     return work

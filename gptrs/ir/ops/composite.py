@@ -28,18 +28,9 @@ from gptrs.ir.ops.index import take
 from gptrs.ir.ops.literal import iota
 from gptrs.ir.ops.reduce import Axes, reduce_max, reduce_sum
 from gptrs.ir.ops.shape import broadcast_to
+from gptrs.ir.ops.widening import narrow, widen
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import broadcast_shapes, normal_axes, normal_axis
-
-
-def _wide(x: Tensor) -> Tensor:
-    """``x`` in the dtype that arithmetic on it runs in."""
-    return x if x.dtype.compute is x.dtype else cast(x, dtype=x.dtype.compute)
-
-
-def _narrow(y: Tensor, x: Tensor) -> Tensor:
-    """``y`` in the dtype of ``x``."""
-    return y if y.dtype is x.dtype else cast(y, dtype=x.dtype)
 
 
 def _present(*operands: Tensor | None) -> list[Tensor]:
@@ -90,40 +81,40 @@ def linear(
         contract_rhs=(0 if transposed else 1,),
         out_dtype=None if bias is None or x.dtype.compute is x.dtype else x.dtype.compute,
     )
-    return y if bias is None else _narrow(y + _wide(bias), x)
+    return y if bias is None else narrow(y + widen(bias), x)
 
 
 @composite
 def mean(x: Tensor, *, axes: Axes = None, keepdims: bool = False) -> Tensor:
     """Σx / n over ``axes``; NaN over nothing."""
-    wide = _wide(x)
+    wide = widen(x)
     total = reduce_sum(wide, axes=axes, keepdims=keepdims)
-    return _narrow(total / _count(x, axes), x)
+    return narrow(total / _count(x, axes), x)
 
 
 @composite
 def var(x: Tensor, *, axes: Axes = None, keepdims: bool = False, correction: int = 0) -> Tensor:
     """Σ(x − mean x)² / (n − correction) over ``axes``."""
-    wide = _wide(x)
+    wide = widen(x)
     centred = wide - mean(wide, axes=axes, keepdims=True)
     total = reduce_sum(centred * centred, axes=axes, keepdims=keepdims)
-    return _narrow(total / (_count(x, axes) - correction), x)
+    return narrow(total / (_count(x, axes) - correction), x)
 
 
 @composite
 def softmax(x: Tensor, *, axis: int = -1) -> Tensor:
     """exp(x − max x) / Σ exp(x − max x) along ``axis``."""
-    wide = _wide(x)
+    wide = widen(x)
     e = exp(wide - reduce_max(wide, axes=axis, keepdims=True))
-    return _narrow(e / reduce_sum(e, axes=axis, keepdims=True), x)
+    return narrow(e / reduce_sum(e, axes=axis, keepdims=True), x)
 
 
 @composite
 def log_softmax(x: Tensor, *, axis: int = -1) -> Tensor:
     """x − max x − log Σ exp(x − max x) along ``axis``."""
-    wide = _wide(x)
+    wide = widen(x)
     centred = wide - reduce_max(wide, axes=axis, keepdims=True)
-    return _narrow(centred - log(reduce_sum(exp(centred), axes=axis, keepdims=True)), x)
+    return narrow(centred - log(reduce_sum(exp(centred), axes=axis, keepdims=True)), x)
 
 
 @composite
@@ -133,20 +124,20 @@ def layer_norm(
     """(x − mean x) / √(var x + eps) · weight + bias over the last axis."""
     normal_axis(-1, x.ndim)
     one_dtype(*_present(x, weight, bias))
-    wide = _wide(x)
+    wide = widen(x)
     centred = wide - mean(wide, axes=-1, keepdims=True)
     y = centred * rsqrt(mean(centred * centred, axes=-1, keepdims=True) + eps)
     if weight is not None:
-        y = y * _wide(weight)
+        y = y * widen(weight)
     if bias is not None:
-        y = y + _wide(bias)
-    return _narrow(y, x)
+        y = y + widen(bias)
+    return narrow(y, x)
 
 
 @composite
 def sigmoid(x: Tensor) -> Tensor:
     """1 / (1 + e⁻ˣ)."""
-    return _narrow(reciprocal(exp(-_wide(x)) + 1.0), x)
+    return narrow(reciprocal(exp(-widen(x)) + 1.0), x)
 
 
 @composite
@@ -158,30 +149,30 @@ def relu(x: Tensor) -> Tensor:
 @composite
 def silu(x: Tensor) -> Tensor:
     """x · sigmoid(x)."""
-    wide = _wide(x)
-    return _narrow(wide * sigmoid(wide), x)
+    wide = widen(x)
+    return narrow(wide * sigmoid(wide), x)
 
 
 @composite
 def gelu(x: Tensor) -> Tensor:
     """x · Φ(x) = ½ x (1 + erf(x/√2)). Source: Hendrycks and Gimpel, arXiv:1606.08415."""
-    wide = _wide(x)
-    return _narrow(wide * 0.5 * (erf(wide * math.sqrt(0.5)) + 1.0), x)
+    wide = widen(x)
+    return narrow(wide * 0.5 * (erf(wide * math.sqrt(0.5)) + 1.0), x)
 
 
 @composite
 def gelu_tanh(x: Tensor) -> Tensor:
     """½ x (1 + tanh(√(2/π) (x + 0.044715 x³))), the approximation in arXiv:1606.08415."""
-    wide = _wide(x)
+    wide = widen(x)
     inner = (wide + wide * wide * wide * 0.044715) * math.sqrt(2 / math.pi)
-    return _narrow(wide * 0.5 * (tanh(inner) + 1.0), x)
+    return narrow(wide * 0.5 * (tanh(inner) + 1.0), x)
 
 
 @composite
 def gelu_quick(x: Tensor) -> Tensor:
     """x · sigmoid(1.702 x), the other approximation in arXiv:1606.08415."""
-    wide = _wide(x)
-    return _narrow(wide * sigmoid(wide * 1.702), x)
+    wide = widen(x)
+    return narrow(wide * sigmoid(wide * 1.702), x)
 
 
 @composite
@@ -248,13 +239,13 @@ def attention(
     weights = e / maximum(reduce_sum(e, axes=-1, keepdims=True), 1.0)
     result = dot_general(
         weights,
-        _wide(v),
+        widen(v),
         batch_lhs=(0, 1),
         batch_rhs=(0, 1),
         contract_lhs=(-1,),
         contract_rhs=(-2,),
     )
-    return _narrow(result.reshape(batch, heads, queries, v.shape[-1]), q)
+    return narrow(result.reshape(batch, heads, queries, v.shape[-1]), q)
 
 
 def _visible(

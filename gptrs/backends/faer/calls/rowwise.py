@@ -108,7 +108,7 @@ class Softmax(_Rowwise):
 
     @classmethod
     def match(cls, core: Instruction, graph: Graph) -> Softmax | None:
-        shape = core.result.type.shape
+        shape = core.results[0].type.shape  # others may have several
         if core.op.name != "softmax" or core.attrs["axis"] not in (-1, len(shape) - 1):
             return None
         members = Members()

@@ -1,0 +1,99 @@
+"""Branches and loops: steps run from Python, whose regions are plans of their own.
+
+What is a model's parameter around a region is handed on as such, so that a weight is packed once
+and not at every turn. The state of a loop belongs to the loop: it is copied at the start, and the
+body may overwrite it from then on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+
+from gptrs.backends.faer.work import ControlStep, RegionPlan
+from gptrs.errors import PtirError
+from gptrs.ir.dims import size_at
+from gptrs.ir.program import Value
+from gptrs.ir.tensor import Parameter
+from gptrs.ir.types import Array
+
+Argument: TypeAlias = Array | Parameter
+Sizes: TypeAlias = Mapping[str, int]
+
+
+def drive(step: ControlStep, look: Callable[[Value], Argument], sizes: Sizes) -> Sequence[Array]:
+    """The results of a step in memory that nobody else has; ``look`` gives what it reads."""
+    given = [look(value) for value in step.given]
+    try:
+        if step.instruction.op.name == "cond":
+            return _branch(
+                step, _array(look(cast("Value", step.instruction.operands[0]))), given, sizes
+            )
+        state = [np.array(_array(a), order="C") for a in given[: _state_size(step)]]
+        rest = given[len(state) :]
+        if step.instruction.op.name == "while_loop":
+            return _loop(step, state, rest, sizes)
+        return _scan(step, state, rest, sizes)
+    except PtirError as error:
+        error.context.append(step.instruction.op.name)
+        error.where = error.where or step.instruction.where
+        raise
+
+
+def _state_size(step: ControlStep) -> int:
+    return len(cast("tuple[Any, ...]", step.instruction.operands[0]))
+
+
+def _branch(
+    step: ControlStep, pred: Array, given: Sequence[Argument], sizes: Sizes
+) -> Sequence[Array]:
+    plan = step.plans["then" if pred else "otherwise"]
+    return plan.run(_fitting(plan, 0, given), sizes)
+
+
+def _loop(
+    step: ControlStep, state: Sequence[Array], rest: Sequence[Argument], sizes: Sizes
+) -> Sequence[Array]:
+    condition, body = step.plans["condition"], step.plans["body"]
+    asked, fixed = _fitting(condition, len(state), rest), _fitting(body, len(state), rest)
+    while condition.run([*state, *asked], sizes)[0]:
+        state = body.run([*state, *fixed], sizes)
+    return state
+
+
+def _scan(
+    step: ControlStep, state: Sequence[Array], rest: Sequence[Argument], sizes: Sizes
+) -> Sequence[Array]:
+    body, attrs, count = step.plans["body"], step.instruction.attrs, len(state)
+    length = size_at(attrs["length"], sizes)
+    along = len(cast("tuple[Any, ...]", step.instruction.operands[1]))
+    xs = [_array(x) for x in rest[:along]]
+    fixed = _fitting(body, count + along, rest[along:])
+    ys: list[Array] = []
+    for result in step.results[count:]:
+        shape = [size_at(n, sizes) for n in result.type.shape]
+        ys.append(np.empty(shape, result.type.dtype.numpy))
+    for n in reversed(range(length)) if attrs["reverse"] else range(length):
+        found = body.run([*state, *[x[n, ...] for x in xs], *fixed], sizes)
+        state = found[:count]
+        for y, made in zip(ys, found[count:], strict=True):
+            y[n] = made
+    return [*state, *ys]
+
+
+def _fitting(plan: RegionPlan, first: int, given: Sequence[Argument]) -> list[Argument]:
+    """``given`` for the parameters of a region from number ``first`` on."""
+    fitting: list[Argument] = []
+    for param, argument in zip(plan.program.params[first:], given, strict=True):
+        if param.role != "parameter":
+            argument = _array(argument)
+        elif not isinstance(argument, Parameter):
+            argument = argument.view()  # by whose identity its packed form is known for this run
+        fitting.append(argument)
+    return fitting
+
+
+def _array(argument: Argument) -> Array:
+    return argument.numpy() if isinstance(argument, Parameter) else argument

@@ -1,0 +1,137 @@
+"""Rows of the random ops: against the definition of Philox, one element at a time."""
+
+# torch's functions are only partly typed.
+# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+
+from gptrs.ir.types import DTYPES
+from tests.cases.sample import FLOATS, LIBM, Case, Sample, sample
+
+_WORD = 0xFFFFFFFF
+
+
+def philox_words(counter: list[int], key: list[int]) -> list[int]:
+    """Philox4x32-10 as its paper defines it, in whole numbers."""
+    for _ in range(10):
+        first, second = counter[0] * 0xD2511F53, counter[2] * 0xCD9E8D57
+        counter = [
+            (second >> 32) ^ counter[1] ^ key[0],
+            second & _WORD,
+            (first >> 32) ^ counter[3] ^ key[1],
+            first & _WORD,
+        ]
+        key = [(key[0] + 0x9E3779B9) & _WORD, (key[1] + 0xBB67AE85) & _WORD]
+    return counter
+
+
+def _block(seed: torch.Tensor, number: int, stream: int) -> list[int]:
+    key = int(seed) & (1 << 64) - 1
+    return philox_words([number & _WORD, number >> 32, stream, 0], [key & _WORD, key >> 32])
+
+
+def _joined(upper: int, lower: int) -> int:
+    return (upper << 32 | lower) >> 11
+
+
+def _each(element: Callable[[int], float], shape: tuple[int, ...], dtype: str) -> torch.Tensor:
+    values = torch.tensor([element(i) for i in range(math.prod(shape))], dtype=torch.float64)
+    return values.to(torch.float64 if dtype == "f64" else torch.float32).reshape(shape)
+
+
+def _uniform(
+    seed: torch.Tensor,
+    *,
+    shape: tuple[int, ...],
+    dtype: str = "f32",
+    low: float = 0.0,
+    high: float = 1.0,
+) -> torch.Tensor:
+    numbers = DTYPES[dtype].numpy.type
+    compute: Any = np.float64 if dtype == "f64" else np.float32
+
+    def element(index: int) -> float:
+        if dtype == "f64":
+            words = _block(seed, index // 2, 0)[index % 2 * 2 :]
+            u = _joined(words[0], words[1]) / 2**53
+        else:
+            u = (_block(seed, index // 4, 0)[index % 4] >> 8) / 2**24
+        value = float(numbers(compute(low) + compute(u) * compute(high - low)))
+        if value >= high:
+            return float(np.nextafter(numbers(value), numbers(low)))
+        return value if value >= low else float(np.nextafter(numbers(value), numbers(high)))
+
+    return _each(element, shape, dtype)
+
+
+def _normal(
+    seed: torch.Tensor,
+    *,
+    shape: tuple[int, ...],
+    dtype: str = "f32",
+    mean: float = 0.0,
+    std: float = 1.0,
+) -> torch.Tensor:
+    def element(index: int) -> float:
+        pair = index // 2
+        if dtype == "f64":
+            words = _block(seed, pair, 1)
+            u = (_joined(words[0], words[1]) + 1) / 2**53
+            v = _joined(words[2], words[3]) / 2**53
+        else:
+            words = _block(seed, pair // 2, 1)[pair % 2 * 2 :]
+            u, v = (words[0] + 1) / 2**32, words[1] / 2**32
+        turn = (math.cos, math.sin)[index % 2]
+        return mean + std * math.sqrt(-2 * math.log(u)) * turn(2 * math.pi * v)
+
+    return _each(element, shape, dtype)
+
+
+def _shapes(*others: Sample) -> tuple[Sample, ...]:
+    return (
+        sample("si64[] any", shape=(3, 7), dtype="T"),
+        sample("si32[] 7..7", shape=(), dtype="T"),
+        sample("ui64[] any", shape=(65,), dtype="T"),
+        sample("si4[] -8..-1", shape=(2, 1, 5), dtype="T"),
+        sample("ui8[] any", shape=(2, 0), dtype="T"),
+        *others,
+    )
+
+
+_SEED = "the seed has rank 0; tests/test_random.py has symbolic shapes"
+
+RANDOM = (
+    Case(
+        "rng_uniform",
+        _shapes(
+            sample("si64[] any", shape=(99,), dtype="T", low=-3.0, high=5.0),
+            sample("si64[] any", shape=(99,), dtype="T", low=1, high=2),
+            sample("si64[] any", shape=(99,), dtype="T", low=0.1, high=0.13),
+            sample("si64[] any", shape=(99,), dtype="T", low=-1.0, high=0.0),
+        ),
+        _uniform,
+        FLOATS,
+        fixed=_SEED,
+    ),
+    Case(
+        "rng_normal",
+        _shapes(
+            sample("si64[] any", shape=(99,), dtype="T", mean=-3.0, std=0.5),
+            sample("si64[] any", shape=(9,), dtype="T", mean=2, std=0),
+        ),
+        _normal,
+        FLOATS,
+        ulps=4,
+        magnitude=1,
+        why=LIBM,
+        fixed=_SEED,
+    ),
+)
