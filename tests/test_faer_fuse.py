@@ -57,7 +57,7 @@ PROGRAMS: dict[str, tuple[Any, int, int]] = {
     "one head, so that moving axes changes nothing": (attended, 2, 0),
     "a widened weight": (lambda x: x @ ptir.cast(HALF, dtype=ptir.f32), 1, 0),
     "a widened weight that another reads": (shared_cast, 1, 2),
-    "an activation alone": (lambda x: ptir.silu(x), 0, 5),
+    "an activation alone": (lambda x: ptir.silu(x), 0, 4),
     "rows of a weight": (lambda x: ptir.take(W, ptir.cast(x[:, 0] * 0.0, dtype=ptir.si32)), 1, 4),
     "a product over two axes": (
         lambda x: ptir.dot_general(

@@ -1,64 +1,73 @@
 """Rewrite rules: a pattern and a replacement, both written with the ops themselves.
 
     @rewrite(lambda x, p, q: transpose(transpose(x, perm=p), perm=q), samples=[...])
-    def merge_transposes(x, p, q):
+    def merge_transposes(x: Tensor, p: Perm, q: Perm) -> Tensor:
         \"\"\"Two permutations are one.\"\"\"
         return transpose(x, perm=tuple(p[i] for i in q))
 
 The parameters of the pattern are holes: for operands, and for the attributes that it names. The
-replacement takes some of them and returns None where the rule does not apply after all. A pattern
-of elementwise ops also matches through a ``broadcast_to`` that it does not mention.
+replacement takes some of them and returns None where the rule does not apply after all. How it
+annotates a hole says what the hole matches: a ``Tensor`` a value, ``Tensor | None`` an operand
+that may be absent, ``float`` or ``int`` a number and ``bool`` a truth value (also as a value that
+consists of it), anything else whatever is there. A parameter ``facts`` that is no hole gets the
+`Facts`.
 """
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, cast
-
-import numpy as np
+from dataclasses import dataclass, fields
+from functools import lru_cache, partial
+from typing import Any, TypeAlias, cast, get_type_hints
 
 from gptrs.errors import VerifyError
 from gptrs.ir.dims import same_shape
 from gptrs.ir.dispatch import OPS, interpreter
+from gptrs.ir.facts import Facts
 from gptrs.ir.interpreters import Recorder
-from gptrs.ir.operators import Operators
-from gptrs.ir.program import Attrs, Instruction, Operation, Program, Value, key_of
+from gptrs.ir.pattern import Found, Hole, Kind, Node, Quote, heads
+from gptrs.ir.program import Instruction, Operation, Program, Value
 from gptrs.ir.tensor import Tensor
 
-Found = dict[str, Any]
-Sample = Mapping[str, object]
+Sample: TypeAlias = Mapping[str, object]
 _SWEEPS = 16  # a set of rules that has not settled by then goes round in circles
+_KINDS: dict[object, Kind] = {
+    Tensor: "value",
+    Tensor | None: "optional",
+    float: "number",
+    int: "integer",
+    bool: "flag",
+}
 
 
-@dataclass(frozen=True, eq=False)
-class Hole(Operators):
-    """A part of a pattern that matches anything, the same thing wherever it occurs."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Traits:
+    """What a rule says of itself. Its docstring gives the reason."""
 
-    name: str
-
-
-@dataclass(frozen=True, eq=False)
-class Node(Operators):
-    """A part of a pattern that matches the result of an op."""
-
-    op: Operation
-    operands: tuple[Any, ...]
-    attrs: Attrs
-
-
-class Quote:
-    """The interpreter under which a call to an op is a pattern."""
-
-    def apply(self, op: Operation, operands: tuple[Any, ...], attrs: Attrs) -> Any:
-        return Node(op, operands, attrs)
+    rounds: bool = False
+    """It changes how results are rounded, so it stays away from precise programs."""
+    ulps: int = 0
+    """By how many units in the last place a rule that rounds changes a result of its samples at
+    most..."""
+    magnitude: float = 0.0
+    """...of at least this magnitude; smaller results as one of this."""
+    finite: bool = False
+    """What it does to NaN, infinities and numbers near the largest and least is left open."""
+    alone: bool = False
+    """It applies only where nobody else reads what is inside the pattern."""
+    larger: str = ""
+    """Why the replacement may have more instructions than the pattern."""
 
 
-@dataclass(frozen=True, eq=False)
-class Rule:
-    """A named rewrite. ``samples`` give a type (as text) or a value for each hole: every rule is
-    proven on them numerically."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Rule(Traits):
+    """A named rewrite.
+
+    ``samples`` give each hole a type as text or a value. Every rule is proven on them: in a type,
+    F, I, W or T stands for any float, integer, f32 or f64, or any number, a lower-case name for an
+    extent, ``*`` for a whole shape; dimensions in attributes refer to the same names.
+    """
 
     name: str
     pattern: Node
@@ -66,112 +75,86 @@ class Rule:
     build: Callable[..., Any]
     samples: tuple[Sample, ...]
     doc: str
+    holes: frozenset[str]
+    """Those that ``build`` takes."""
+    asks: bool
+    """Whether ``build`` takes the facts."""
 
-    def match(self, root: Instruction, defined: Mapping[Value, Instruction]) -> Found | None:
+    def match(self, root: Instruction, facts: Facts) -> Found | None:
         """What the holes stand for when ``root`` computes the pattern, else None."""
-        if root.op is not self.pattern.op:
-            return None
-        return _match_node(self.pattern, root, defined, {})
+        found = self.pattern.match(root, facts)
+        if found is None or not self.alone:
+            return found
+        inner = (value for part, value in found.items() if not isinstance(part, str))
+        return found if all(map(facts.is_alone, inner)) else None
 
 
 def rewrite(
-    pattern: Callable[..., Any], *, samples: Sequence[Sample]
+    pattern: Callable[..., Any], *, samples: Sequence[Sample], **traits: Any
 ) -> Callable[[Callable[..., Any]], Rule]:
-    """Declare a rule; see the head of this file."""
+    """Declare a rule; see the head of this file, and `Traits`."""
+    return lambda build: _rule(build.__name__, pattern, build, build, samples, Traits(**traits))
 
-    def decorate(build: Callable[..., Any]) -> Rule:
-        holes = inspect.signature(pattern).parameters
-        unknown = set(inspect.signature(build).parameters) - set(holes)
-        if unknown or not samples:
-            raise ValueError(
-                f"{build.__name__}: holes {unknown} are not in the pattern, or no sample"
+
+def rewrite_each(
+    ops: Sequence[Any],
+    pattern: Callable[[Any], Callable[..., Any]],
+    *,
+    samples: Sequence[Sample],
+    **traits: Any,
+) -> Callable[[Callable[..., Any]], tuple[Rule, ...]]:
+    """Declare a rule for each of ``ops`` (ops, or tuples of them), which the pattern and the
+    replacement take first."""
+
+    def decorate(build: Callable[..., Any]) -> tuple[Rule, ...]:
+        said = Traits(**traits)
+        return tuple(
+            _rule(
+                f"{build.__name__}_{_label(op)}",
+                pattern(op),
+                partial(build, op),
+                build,
+                samples,
+                said,
             )
-        with interpreter(Quote()):
-            quoted = pattern(*map(Hole, holes))
-        doc = inspect.getdoc(build) or ""
-        return Rule(build.__name__, quoted, pattern, build, tuple(samples), doc)
+            for op in ops
+        )
 
     return decorate
 
 
-def _match(
-    pattern: Any, found: Any, defined: Mapping[Value, Instruction], env: Found
-) -> Found | None:
-    if isinstance(pattern, Hole):
-        if pattern.name not in env:
-            return {**env, pattern.name: found}
-        return env if _same_thing(env[pattern.name], found) else None
-    if isinstance(pattern, Node):
-        instruction = defined.get(found) if isinstance(found, Value) else None
-        return instruction and _match_node(pattern, instruction, defined, env)
-    if isinstance(pattern, tuple):
-        parts = cast("tuple[Any, ...]", pattern)
-        if not isinstance(found, tuple) or len(cast("tuple[Any, ...]", found)) != len(parts):
-            return None
-        return _match_all(zip(parts, cast("tuple[Any, ...]", found), strict=True), defined, env)
-    if isinstance(found, Value):
-        found = _constant(found, defined)
-    return env if _same_number(pattern, found) else None
+def _label(op: Any) -> str:
+    return "_".join(map(_label, op)) if isinstance(op, tuple) else op.name  # pyright: ignore[reportUnknownArgumentType]
 
 
-def _match_all(pairs: Any, defined: Mapping[Value, Instruction], env: Found) -> Found | None:
-    current: Found | None = env
-    for pattern, found in pairs:
-        if current is not None:
-            current = _match(pattern, found, defined, current)
-    return current
-
-
-def _match_node(
-    pattern: Node, instruction: Instruction, defined: Mapping[Value, Instruction], env: Found
-) -> Found | None:
-    if instruction.op is not pattern.op:
-        return None
-    orders = [instruction.operands]
-    if instruction.op.commutative:
-        orders.append(instruction.operands[::-1])
-    for order in orders:
-        pairs: list[tuple[Any, Any]] = []
-        for part, operand in zip(pattern.operands, order, strict=True):
-            if instruction.op.elementwise and isinstance(part, Node):
-                operand = _through_broadcast(part, operand, defined)
-            pairs.append((part, operand))
-        pairs += [(part, instruction.attrs[name]) for name, part in pattern.attrs.items()]
-        if (found := _match_all(pairs, defined, env)) is not None:
-            return found
-    return None
-
-
-def _through_broadcast(part: Node, operand: Any, defined: Mapping[Value, Instruction]) -> Any:
-    """The operand of a broadcast_to that an elementwise pattern does not mention."""
-    instruction = defined.get(operand) if isinstance(operand, Value) else None
-    broadcast = OPS["broadcast_to"]
-    if instruction is None or instruction.op is not broadcast or part.op is broadcast:
-        return operand
-    return instruction.operands[0]
-
-
-def _constant(value: Value, defined: Mapping[Value, Instruction]) -> object:
-    """The one number that ``value`` consists of, or None."""
-    instruction = defined.get(value)
-    if instruction is not None and instruction.op is OPS["broadcast_to"]:
-        instruction = defined.get(cast("Value", instruction.operands[0]))
-    if instruction is None or instruction.op is not OPS["constant"]:
-        return None
-    array = instruction.attrs["value"]
-    return array.item() if array.size == 1 else None
-
-
-def _same_number(pattern: object, found: object) -> bool:
-    if isinstance(pattern, bool) or isinstance(found, bool):
-        return pattern is found
-    if isinstance(pattern, int | float) and isinstance(found, int | float):
-        return pattern == found and bool(np.signbit(pattern)) == bool(np.signbit(found))
-    return key_of(pattern) == key_of(found)
-
-
-def _same_thing(a: object, b: object) -> bool:
-    return a is b or (not isinstance(a, Value) and key_of(a) == key_of(b))
+def _rule(
+    name: str,
+    pattern: Callable[..., Any],
+    build: Callable[..., Any],
+    written: Callable[..., Any],
+    samples: Sequence[Sample],
+    traits: Traits,
+) -> Rule:
+    names = inspect.signature(pattern).parameters
+    taken = set(inspect.signature(build).parameters) - {"facts"}
+    unknown = taken - set(names)
+    if unknown or not samples:
+        raise ValueError(f"{name}: holes {unknown} are not in the pattern, or no sample")
+    hints = get_type_hints(written)
+    holes = [Hole(n, _KINDS.get(hints.get(n), "any") if n in taken else "any") for n in names]
+    with interpreter(Quote()):
+        quoted = pattern(*holes)
+    return Rule(
+        name=name,
+        pattern=quoted,
+        source=pattern,
+        build=build,
+        samples=tuple(samples),
+        doc=inspect.getdoc(written) or "",
+        holes=frozenset(taken),
+        asks="facts" in inspect.signature(build).parameters,
+        **{field.name: getattr(traits, field.name) for field in fields(Traits)},
+    )
 
 
 class Fuel:
@@ -190,55 +173,74 @@ class Fuel:
         return True
 
 
+class _Rules:
+    """Rules by what an instruction must look like for them to match."""
+
+    def __init__(self, rules: Sequence[Rule]) -> None:
+        self._by_op: dict[Operation, list[tuple[frozenset[object], Rule]]] = {}
+        for rule in rules:
+            entry = (rule.pattern.needs(), rule)
+            self._by_op.setdefault(rule.pattern.op, []).append(entry)
+        self._found: dict[object, tuple[Rule, ...]] = {}
+
+    def that_may_match(self, instruction: Instruction, facts: Facts) -> tuple[Rule, ...]:
+        entries = self._by_op.get(instruction.op)
+        if entries is None:
+            return ()
+        at = heads(instruction, facts)
+        key = (instruction.op, at)
+        found = self._found.get(key)
+        if found is None:
+            found = self._found[key] = tuple(rule for needs, rule in entries if needs <= at)
+        return found
+
+
+@lru_cache(maxsize=16)
+def _sorted_rules(rules: tuple[Rule, ...]) -> _Rules:
+    return _Rules(rules)
+
+
 def apply_rules(program: Program, rules: Sequence[Rule], fuel: Fuel | None = None) -> Program:
     """Rewrite until no rule matches. What became unused is left for `eliminate_dead`."""
     fuel = fuel or Fuel()
+    table = _sorted_rules(tuple(rules))
     for _ in range(_SWEEPS):
-        before = len(fuel.log)
-        program = _sweep(program, rules, fuel)
-        if len(fuel.log) == before:
+        before = program
+        program = _sweep(program, table, fuel)
+        if program is before:
             break
     return program
 
 
-def _sweep(program: Program, rules: Sequence[Rule], fuel: Fuel) -> Program:
-    defined: dict[Value, Instruction] = {}
+def _sweep(program: Program, rules: _Rules, fuel: Fuel) -> Program:
+    facts = Facts(program)
     renamed: dict[Value, Value] = {}
     body: list[Instruction] = []
-    by_op: dict[Operation, list[Rule]] = {}
-    for rule in rules:
-        by_op.setdefault(rule.pattern.op, []).append(rule)
     for instruction in program.body:
-        current = instruction.reading(renamed)
-        new: list[Instruction] = [current]
-        for rule in by_op.get(current.op, ()):
-            if (replaced := _try(rule, current, defined)) is not None:
-                if not fuel.spend(rule.name):
-                    break
-                new, renamed[current.result] = replaced
+        current = instruction.reading(renamed) if renamed else instruction
+        made: list[Instruction] = [current]
+        for rule in rules.that_may_match(current, facts):
+            if (replaced := _try(rule, current, facts)) is not None:
+                if fuel.spend(rule.name):
+                    made, result = replaced
+                    renamed[current.result] = result
+                    facts.rename(current.result, result)
                 break
-        body += new
-        for made in new:
-            defined |= dict.fromkeys(made.results, made)
+        body += made
+        for each in made:
+            facts.add(each)
     return program.with_body(body, [renamed.get(r, r) for r in program.results])
 
 
-def _try(
-    rule: Rule, root: Instruction, defined: Mapping[Value, Instruction]
-) -> tuple[list[Instruction], Value] | None:
+def _try(rule: Rule, root: Instruction, facts: Facts) -> tuple[list[Instruction], Value] | None:
     """The instructions that replace ``root`` and the value that stands for its result."""
-    if (found := rule.match(root, defined)) is None:
+    if (found := rule.match(root, facts)) is None:
         return None
     recorder = Recorder(rule.name, where=root.where)
-    wanted = inspect.signature(rule.build).parameters
-    holes = {
-        name: Tensor.of_value(value, recorder) if isinstance(value, Value) else value
-        for name, value in found.items()
-        if name in wanted
-    }
+    holes = {name: _as_operand(found[name], recorder) for name in rule.holes}
     target = root.result.type
     with interpreter(recorder):
-        result = rule.build(**holes)
+        result = rule.build(**holes, facts=facts) if rule.asks else rule.build(**holes)
         if not isinstance(result, Tensor):  # the rule does not apply, or a hole is a number
             return None
         if not same_shape(result.shape, target.shape):
@@ -246,3 +248,12 @@ def _try(
     if result.type != target:
         raise VerifyError(f"rule {rule.name} replaces {target} by {result.type}")
     return recorder.body, cast("Value", recorder.lift(result))
+
+
+def _as_operand(thing: Any, recorder: Recorder) -> Any:
+    """What was found, with values as tensors."""
+    if isinstance(thing, Value):
+        return Tensor.of_value(thing, recorder)
+    if isinstance(thing, tuple):
+        return tuple(_as_operand(part, recorder) for part in cast("tuple[Any, ...]", thing))
+    return thing

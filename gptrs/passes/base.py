@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Protocol, TypeAlias
 
 from gptrs import events
@@ -36,6 +37,8 @@ class Context:
     """Whether rules that change how results are rounded stay away."""
     in_region: bool = False
     """Whether the program is a branch or a loop's body, whose parameters must stay as they are."""
+    choose: Callable[[Instruction], Program | None] | None = None
+    """The implementation that an override picks for a composite; None leaves it whole."""
 
     def claims(self, instruction: Instruction) -> bool:
         """Whether the target has a kernel for this composite as it stands."""
@@ -71,6 +74,10 @@ class PassRan:
     before: Program
     after: Program
     seconds: float
+    rewrites: tuple[str, ...]
+    """What it spent fuel on, in order."""
+    again: Callable[[Fuel], Program]
+    """The pass on ``before`` with other fuel."""
 
 
 def run_passes(
@@ -111,7 +118,8 @@ class _Runner:
 
     def _once(self, program: Program, each: Pass) -> Program:
         start = time.perf_counter()
-        after = _everywhere(each, program, self._context, self._inner)
+        spent = len(self._context.fuel.log)
+        after = self._apply(each, program, self._context.fuel)
         if self._check and after is not program:
             try:
                 verify(after, self._verified)
@@ -121,8 +129,14 @@ class _Runner:
                 raise VerifyError(f"pass {each.__name__}: {error}") from error
         if events.listening():
             seconds = time.perf_counter() - start
-            events.emit(PassRan(each.__name__, program, after, seconds))
+            rewrites = tuple(self._context.fuel.log[spent:])
+            again = partial(self._apply, each, program)
+            events.emit(PassRan(each.__name__, program, after, seconds, rewrites, again))
         return after
+
+    def _apply(self, each: Pass, program: Program, fuel: Fuel) -> Program:
+        context, inner = (replace(c, fuel=fuel) for c in (self._context, self._inner))
+        return _everywhere(each, program, context, inner)
 
 
 def _everywhere(each: Pass, program: Program, context: Context, inner: Context) -> Program:

@@ -44,6 +44,17 @@ def inline(
     if definition is None or claimed(instruction):
         body.append(instruction)
         return instruction.results
+    return opened(definition, instruction, where, lambda i: inline(i, where, claimed, body))
+
+
+def opened(
+    definition: Program,
+    instruction: Instruction,
+    where: Location | None,
+    place: Callable[[Instruction], Sequence[Value]],
+) -> Sequence[Value]:
+    """The values that stand for the results of ``instruction`` once ``place``, which gives them,
+    has had each instruction of its definition, on its operands."""
     values: dict[Value, Value] = dict(zip(definition.params, instruction.values(), strict=True))
     for inner in definition.body:
         copied = Instruction(
@@ -53,5 +64,5 @@ def inline(
             tuple(Value(r.type, r.origin) for r in inner.results),
             where,
         )
-        values.update(zip(inner.results, inline(copied, where, claimed, body), strict=True))
+        values.update(zip(inner.results, place(copied), strict=True))
     return [values[r] for r in definition.results]

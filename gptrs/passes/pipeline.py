@@ -5,16 +5,26 @@ from __future__ import annotations
 from gptrs import settings
 from gptrs.ir.program import Program
 from gptrs.passes.base import BACKEND, Context, Pass, Repeat, Stage, run_passes
+from gptrs.passes.choose import choose_implementations
 from gptrs.passes.claim import claim_or_inline
 from gptrs.passes.dead import eliminate_dead
+from gptrs.passes.fold import fold_constants
 from gptrs.passes.hoist import hoist_parameters
 from gptrs.passes.merge import merge_common_subexpressions
+from gptrs.passes.raising import raise_composites
 from gptrs.passes.simplify import simplify
 
-_CLEAN: tuple[Pass, ...] = (simplify, merge_common_subexpressions, eliminate_dead)
+_CLEAN: tuple[Pass, ...] = (
+    simplify,
+    fold_constants,
+    merge_common_subexpressions,
+    eliminate_dead,
+)
 
 PIPELINE: tuple[Stage, ...] = (
     Repeat(_CLEAN, settings.opt_pre_iters),
+    raise_composites,
+    choose_implementations,
     claim_or_inline,
     Repeat(_CLEAN, settings.opt_post_iters),
     BACKEND,

@@ -1,0 +1,26 @@
+"""dot_general as patterns write it: all attributes by position, in one line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gptrs.ir.ops.contract import dot_general
+
+
+def dot(x: Any, y: Any, batch: Any, other: Any, left: Any, right: Any, wide: Any, out: Any) -> Any:
+    """Of x and y with batch axes, contracted axes of each, accum_dtype and out_dtype."""
+    return dot_general(
+        x,
+        y,
+        batch_lhs=batch,
+        batch_rhs=other,
+        contract_lhs=left,
+        contract_rhs=right,
+        accum_dtype=wide,
+        out_dtype=out,
+    )
+
+
+NONE = {"wide": None, "out": None}
+PLAIN = {"batch": (), "other": (), **NONE}
+"""Attributes in samples: dtypes as they come, no batch axes."""

@@ -1,0 +1,97 @@
+"""Products as factors: x / √v, x · rsqrt(v) and v⁻½ · x are the same ones.
+
+They round differently, and where an intermediate result overflows one may be infinite and not the
+other, so that `Matcher` looks at factors only where rounding may change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from gptrs.ir.program import Instruction, Operand, Value
+
+Makers = Mapping[Value, Instruction]
+Factor = tuple[Operand, Fraction]
+"""An operand and its power."""
+
+_HALF = Fraction(1, 2)
+_POWERS = (2, 3, 4, -1, -2, _HALF, -_HALF)
+
+
+@dataclass(frozen=True)
+class Product:
+    """``coefficient`` times powers of values and symbolic dimensions."""
+
+    coefficient: float
+    factors: tuple[Factor, ...]
+
+
+def number_of(operand: Operand, makers: Makers) -> float | None:
+    """The one number that ``operand`` consists of, a literal or a constant; None for others."""
+    while isinstance(operand, Value):
+        maker = makers.get(operand)
+        if maker is None:
+            return None
+        if maker.op.name in ("broadcast_to", "reshape"):
+            operand = maker.operands[0]
+        elif maker.op.name == "full":
+            operand = maker.attrs["value"]
+        elif maker.op.name == "constant" and maker.attrs["value"].size == 1:
+            operand = maker.attrs["value"].item()
+        else:
+            return None
+    if isinstance(operand, int | float) and not isinstance(operand, bool):
+        return operand
+    return None
+
+
+def factors_of(factor: Factor, makers: Makers) -> list[Factor] | None:
+    """The factors that ``factor`` is the product of; None when it is a factor by itself."""
+    operand, power = factor
+    whole = power.denominator == 1
+    if whole and abs(power) > 1:
+        return [(operand, power / abs(power))] * int(abs(power))
+    maker = makers.get(operand) if isinstance(operand, Value) else None
+    if maker is None or not maker.results[0].type.dtype.is_float:
+        return None
+    first, *rest = maker.operands or (None,)
+    match maker.op.name:
+        case "broadcast_to":
+            return [(first, power)]
+        case "add" if 0 in (number_of(o, makers) for o in maker.operands):
+            return [(o, power) for o in maker.operands if number_of(o, makers) != 0]
+        case "reciprocal":
+            return [(first, -power)]
+        case "mul" if whole:
+            return [(first, power), (rest[0], power)]
+        case "div" if whole:
+            return [(first, power), (rest[0], -power)]
+        case "neg" if whole:
+            return [(first, power), (-1.0, power)]
+        case "sqrt" if whole:
+            return [(first, power * _HALF)]
+        case "rsqrt" if whole:
+            return [(first, -power * _HALF)]
+        case "pow" if whole and number_of(rest[0], makers) in _POWERS:
+            return [(first, power * Fraction(number_of(rest[0], makers) or 1))]
+        case _:
+            return None
+
+
+def product_of(value: Value, makers: Makers) -> Product:
+    """``value`` as the product of all its factors."""
+    left: list[Factor] = [(value, Fraction(1))]
+    coefficient = 1.0
+    factors: list[Factor] = []
+    while left:
+        factor = left.pop(0)
+        number = number_of(factor[0], makers)
+        if number is not None:
+            coefficient = coefficient * number ** float(factor[1])
+        elif (parts := factors_of(factor, makers)) is not None:
+            left = [*parts, *left]
+        else:
+            factors.append(factor)
+    return Product(coefficient, tuple(factors))
