@@ -36,3 +36,13 @@ def listen(listener: Listener) -> Generator[None]:
         yield
     finally:
         _listeners.reset(token)
+
+
+@contextmanager
+def silence() -> Generator[None]:
+    """Inside the block nobody is listening: for what is done on the side, to measure."""
+    token = _listeners.set(())
+    try:
+        yield
+    finally:
+        _listeners.reset(token)

@@ -92,6 +92,15 @@ def _at_least(least: int) -> Callable[[str], int]:
     return read
 
 
+def _within(least: int, most: int) -> Callable[[str], int]:
+    def read(text: str) -> int:
+        if not least <= (value := int(text)) <= most:
+            raise ValueError(value)
+        return value
+
+    return read
+
+
 def _one_of(*names: str) -> Callable[[str], str]:
     def read(text: str) -> str:
         if (name := text.strip().lower()) not in names:
@@ -141,12 +150,49 @@ opt_post_iters = Setting(
 precise = Setting(
     "GPTRS_PRECISE", False, _flag, "0 or 1", "leave out rewrites that change how results round"
 )
+overrides = Setting(
+    "GPTRS_OVERRIDES",
+    "",
+    str,
+    "policies such as softmax: force=two_pass; attention: benchmark(cache=64)",
+    "which implementations of composites run: `softmax: force=portable; attention: benchmark`",
+)
 fuel = Setting(
     "GPTRS_FUEL",
     -1,
     _at_least(-1),
     "an integer of at least -1",
     "how many rewrites this process applies in all, to find a wrong one; -1 means every one",
+)
+fuel_log = Setting(
+    "GPTRS_FUEL_LOG",
+    "",
+    str,
+    "a file",
+    "where rewrites are counted, and the last one that fuel allows is described: a line of JSON "
+    "for each program",
+)
+debug = Setting(
+    "GPTRS_DEBUG",
+    0,
+    _within(0, 4),
+    "an integer from 0 to 4",
+    "what is said of each program on stderr: 1 a line, 2 also its passes, 3 its texts, 4 its plan "
+    "and kernels",
+)
+dump = Setting(
+    "GPTRS_DUMP",
+    "",
+    str,
+    "a folder",
+    "where each program is written: before and after its passes, its plan, its kernels",
+)
+pass_stats = Setting(
+    "GPTRS_PASS_STATS",
+    False,
+    _flag,
+    "0 or 1",
+    "write what each pass did into the dump, as passes.jsonl",
 )
 full_traceback = Setting(
     "GPTRS_TRACEBACK", False, _flag, "0 or 1", "keep this package's own frames in tracebacks"

@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from gptrs import tree
+from gptrs import settings, tree
 from gptrs.errors import ArgumentError, DonatedError
 from gptrs.ir.dims import Dim, DimLike, dim
 from gptrs.ir.program import key_of
 from gptrs.ir.tensor import Parameter, Tensor, as_array
 from gptrs.ir.types import Array, Type
 from gptrs.jit.captures import Captures
+from gptrs.jit.overrides import Policies
 
 Axes = Mapping[int, str | Dim]
 _STATIC = (bool, str, bytes, Dim, enum.Enum, type(None))
@@ -32,6 +33,12 @@ class Options:
     dynamic: Mapping[str, Axes] = field(default_factory=dict[str, Axes])
     backend: str | None = None
     precise: bool | None = None  # None: as ``GPTRS_PRECISE`` says
+    overrides: Policies = ()
+
+    @property
+    def is_precise(self) -> bool:
+        """Whether rewrites that change how results are rounded stay away."""
+        return settings.precise() if self.precise is None else self.precise
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from gptrs.jit.arguments import Arguments, Options, sharing
 from gptrs.jit.cache import Slot
 from gptrs.jit.guards import Guard, getter
 from gptrs.jit.modes import backend_name, is_eager
+from gptrs.jit.overrides import in_effect
 from gptrs.jit.sketches import Form, add, add_static, form_of
 from gptrs.jit.trace import Entry, Result, Traced
 
@@ -106,6 +107,7 @@ class Calls:
         self._signature = signature
         self._backend = options.backend
         self._static = options.static
+        self._overrides = options.overrides
         self._forms: dict[object, Form] = {}
         self._known: dict[tuple[Hashable, ...], Remembered] = {}
         self._lock = Lock()
@@ -121,6 +123,7 @@ class Calls:
             shape = (len(args), *kwargs) if kwargs else len(args)
             form = self._forms.get(shape) or self._new_form(shape, len(args), kwargs)
             tokens: list[Hashable] = [self._backend or backend_name(), tree.generation, shape]
+            tokens.append(in_effect(self._overrides).key)
             call = Call()
             arrays, tensors, roots = call.arrays, call.tensors, call.roots = [], [], []
             values = args if form.order is None else form.arrange(args, kwargs)

@@ -17,6 +17,8 @@ from gptrs import events, settings, tree
 from gptrs.backends.base import Backend
 from gptrs.backends.discovery import get_backend
 from gptrs.debug.explain import Explanation
+from gptrs.debug.passes import Passes
+from gptrs.debug.watch import watched
 from gptrs.errors import (
     ArgumentError,
     E,
@@ -28,16 +30,17 @@ from gptrs.errors import (
 )
 from gptrs.ir.dims import Dim, dim, size_at
 from gptrs.ir.dispatch import current, interpreter
-from gptrs.ir.interpreters import EAGER
 from gptrs.ir.program import Program
 from gptrs.ir.tensor import Tensor, as_array
 from gptrs.jit.arguments import Arguments, Axes, Input, Options, bind, collect
 from gptrs.jit.cache import CacheInfo, Key, ProgramCache, Retrace, Slot, advice
 from gptrs.jit.calls import Call, Calls
 from gptrs.jit.captures import Captures
-from gptrs.jit.lower import lowered
+from gptrs.jit.chooser import chooser, eager_interpreter
+from gptrs.jit.lower import passes_over, prepare
 from gptrs.jit.modes import backend_name, is_eager
-from gptrs.jit.trace import Entry, Result, trace, warn
+from gptrs.jit.overrides import Overrides, in_effect, parse
+from gptrs.jit.trace import Entry, Result, warn
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -111,7 +114,19 @@ class JitFunction(Generic[P, R]):
         what is copied, and how much memory intermediate values take. Print it."""
         try:
             arguments = self._collect(args, kwargs)
-            return Explanation(self._slot(arguments).entry.plan.report(arguments.sizes))
+            entry = self._slot(arguments).entry
+            return Explanation(entry.plan.report(arguments.sizes), entry.choices)
+        except Exception as error:
+            raise _for_user(error)  # noqa: B904 - the same error
+
+    def passes(self, *args: P.args, **kwargs: P.kwargs) -> Passes:
+        """What each pass does to the program of a call with these arguments. Print it for diffs."""
+        try:
+            arguments, backend = self._collect(args, kwargs), self._backend()
+            traced = self._slot(arguments).entry.traced
+            overrides, options = in_effect(self._options.overrides), self._options
+            choose = chooser(overrides, backend, arguments.sizes, options.is_precise)
+            return passes_over(traced.program, backend, options, choose)
         except Exception as error:
             raise _for_user(error)  # noqa: B904 - the same error
 
@@ -144,23 +159,27 @@ class JitFunction(Generic[P, R]):
 
     def _slot(self, arguments: Arguments) -> Slot[Entry]:
         backend = self._backend()
+        overrides = in_effect(self._options.overrides)
         reads = arguments.captures.entries()
-        key: Key = (*arguments.key, ("backend", backend.name), *reads)
+        modes = ("backend", backend.name), ("overrides", (str, overrides.key))
+        key: Key = (*arguments.key, *modes, *reads)
         slot = self._cache.find(key)
         if slot is not None:
             return slot
         with self._tracing:  # one thread traces, the others find what it traced
             slot = self._cache.find(key)
-            return slot if slot is not None else self._trace(arguments, key, backend)
+            return slot if slot is not None else self._trace(arguments, key, backend, overrides)
 
-    def _trace(self, arguments: Arguments, key: Key, backend: Backend) -> Slot[Entry]:
+    def _trace(
+        self, arguments: Arguments, key: Key, backend: Backend, overrides: Overrides
+    ) -> Slot[Entry]:
         start = time.perf_counter()
-        traced = trace(self._function, arguments, self.name)
-        program = lowered(traced.program, backend, self._options)
-        entry = Entry.of(traced, program, backend.plan(program))
-        reason = self._cache.reason(key)
+        function, options = self._function, self._options
+        reason, where = self._cache.reason(key), user_location()
+        with watched(self.name, reason, where):
+            entry = prepare(function, arguments, self.name, backend, options, overrides)
         milliseconds = (time.perf_counter() - start) * 1e3
-        retrace = Retrace(self.name, reason, user_location(), milliseconds)
+        retrace = Retrace(self.name, reason, where, milliseconds)
         self._retraces.append(retrace)
         events.emit(retrace)
         slot, full = self._cache.add(key, entry)
@@ -203,7 +222,7 @@ class JitFunction(Generic[P, R]):
         tensors = [
             Tensor.of_array(leaf.tensor.numpy(), weak=leaf.tensor.weak) for leaf in arguments.inputs
         ]
-        with interpreter(EAGER):
+        with interpreter(eager_interpreter(in_effect(self._options.overrides))):
             result = arguments.call(self._function, tensors)
         leaves, structure = tree.flatten(result, is_leaf=lambda x: isinstance(x, Tensor))
         own = [_detached(leaf) for leaf in leaves]
@@ -257,6 +276,7 @@ def jit(
     dynamic: Mapping[str, Axes] | None = None,
     backend: str | None = None,
     precise: bool | None = None,
+    overrides: Mapping[str, str] | None = None,
     name: str | None = None,
 ) -> Callable[[Callable[P, R]], JitFunction[P, R]]: ...
 
@@ -270,6 +290,7 @@ def jit(
     dynamic: Mapping[str, Axes] | None = None,
     backend: str | None = None,
     precise: bool | None = None,
+    overrides: Mapping[str, str] | None = None,
     name: str | None = None,
 ) -> Any:
     """Trace the decorated function into a program for each kind of arguments, and run that.
@@ -279,8 +300,8 @@ def jit(
     may overwrite: they cannot be used afterwards. ``dynamic={"tokens": {1: "S"}}`` makes an axis
     symbolic, so that another size of at least 1 is not traced again; a path such as
     ``"cache.keys"`` names a part of an argument. ``backend`` fixes the backend; ``precise=True``
-    leaves out rewrites that change how results are rounded (else ``GPTRS_PRECISE`` says); ``name``
-    is used in messages and dumps.
+    leaves out rewrites that change how results are rounded (else ``GPTRS_PRECISE`` says);
+    ``overrides`` are those of `ptir.overrides`; ``name`` is used in messages and dumps.
     """
     options = Options(
         static=_names(static_argnames),
@@ -288,6 +309,7 @@ def jit(
         dynamic=dict(dynamic or {}),
         backend=backend,
         precise=precise,
+        overrides=parse(overrides or {}, "ptir.jit(overrides=...)", ArgumentError),
     )
     if backend is not None:
         get_backend(backend)

@@ -41,10 +41,14 @@ class Entry:
     plan: Plan
     derive: Callable[[Sequence[Any]], list[Parameter]] | None
     """Gives the parameters that passes added, from the arguments that the traced program has."""
+    choices: tuple[str, ...]
+    """The implementations that overrides picked."""
 
     @classmethod
-    def of(cls, traced: Traced, lowered: Program, plan: Plan) -> Entry:
-        return cls(traced, lowered, plan, deriving(lowered))
+    def of(
+        cls, traced: Traced, lowered: Program, plan: Plan, choices: tuple[str, ...] = ()
+    ) -> Entry:
+        return cls(traced, lowered, plan, deriving(lowered), choices)
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 
 from gptrs.errors import ArgumentError, LoadError
 from gptrs.ir.tensor import Tensor, as_array
+from gptrs.jit.overrides import Policies
 from gptrs.models import BUNDLED, MODELS
 from gptrs.runtime.files import config_from_json, read_json
+from gptrs.runtime.overridden import Overridden, read_overrides
 from gptrs.runtime.weights import Weights
 from gptrs.text.generation import complete, generate_tokens, stream_text
 from gptrs.text.sampling import GenerationOptions
@@ -44,24 +46,34 @@ def load(path: str | os.PathLike[str] = "stories") -> LanguageModel:
         )
     module, _, attribute = MODELS[kind].partition(":")
     model = getattr(import_module(module), attribute)
+    overrides = read_overrides(data, file)
     config = config_from_json(model.config_type, model.config_renames, data, file)
     weights = Weights(directory, model.renames, model.ignored, model.copies(config))
     built = model.build(config, weights.parameter)
     weights.finish()
-    return LanguageModel(directory, kind, built, data)
+    return LanguageModel(directory, kind, built, data, overrides)
 
 
 class LanguageModel:
     """A loaded model that continues text.
 
     ``module`` is the model itself (call it with tokens and a cache), ``config`` its configuration.
+    Text and `forward` follow the checkpoint's ``runtime.functional_overrides``.
     """
 
-    def __init__(self, directory: Path, kind: str, module: Any, config: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        kind: str,
+        module: Any,
+        config: dict[str, Any],
+        overrides: Policies = (),
+    ) -> None:
         self.directory = directory
         self.kind = kind
         self.module = module
         self.config = module.config
+        self._model = Overridden(module, overrides) if overrides else module
         self._eos = _end_of_text(directory, config)
         self._bos = _first_token(directory, config)
         self._tokenizer: Tokenizer | None = None
@@ -96,7 +108,7 @@ class LanguageModel:
                 f"{ids.shape[-1]} tokens do not fit the context of {self.module.context_length}",
                 fix="pass fewer tokens",
             )
-        logits, _ = self.module(np.atleast_2d(ids))
+        logits, _ = self._model(np.atleast_2d(ids))
         return logits[0] if ids.ndim == 1 else logits
 
     @overload
@@ -116,20 +128,20 @@ class LanguageModel:
         several = isinstance(prompt, list | tuple)
         settled = _options(options)
         ids = [self._encode(text) for text in (prompt if several else [prompt])]
-        texts = complete(self.module, self.tokenizer, ids, settled, self._eos)
+        texts = complete(self._model, self.tokenizer, ids, settled, self._eos)
         return texts if several else texts[0]
 
     def stream(self, prompt: str, **options: Any) -> Iterator[str]:
         """The text that follows ``prompt``, piece by piece. Options as for `generate`."""
         settled = _options(options)
         ids = self._encode(prompt)
-        return stream_text(self.module, self.tokenizer, ids, settled, self._eos)
+        return stream_text(self._model, self.tokenizer, ids, settled, self._eos)
 
     def stream_tokens(self, ids: Sequence[int], **options: Any) -> Iterator[int]:
         """The tokens that follow ``ids``, one by one. Options as for `generate`; ``stop`` strings
         end the stream after the token that completes one."""
         settled = _options(options)
-        steps = generate_tokens(self.module, [ids], settled, eos=self._eos)
+        steps = generate_tokens(self._model, [ids], settled, eos=self._eos)
         return self._until_stop(steps, settled)
 
     def _until_stop(

@@ -1,0 +1,57 @@
+"""The implementations that a checkpoint asks for: ``runtime.functional_overrides``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gptrs.errors import LoadError
+from gptrs.jit.overrides import Policies, checkpoint_overrides, parse
+from gptrs.text.generation import CausalModel
+
+
+def read_overrides(config: Mapping[str, Any], file: Path) -> Policies:
+    """The policies in ``{"runtime": {"functional_overrides": {"softmax": "force=portable"}}}``.
+
+    Raises `LoadError` naming the file.
+    """
+    runtime: object = config.get("runtime")
+    if runtime is not None and not isinstance(runtime, dict):
+        raise LoadError(f"{file}: runtime is {runtime!r}, expected an object")
+    given: object = cast("dict[str, Any]", runtime or {}).get("functional_overrides")
+    if given is None:
+        return ()
+    return parse(given, f"{file}: runtime.functional_overrides", LoadError)
+
+
+class Overridden:
+    """A causal model whose calls follow the policies of its checkpoint."""
+
+    def __init__(self, model: CausalModel, policies: Policies) -> None:
+        self._model = model
+        self._policies = policies
+
+    @property
+    def context_length(self) -> int:
+        return self._model.context_length
+
+    @property
+    def vocab_size(self) -> int:
+        return self._model.vocab_size
+
+    def init_cache(self, starts: NDArray[np.int32], capacity: int) -> Any:
+        return self._model.init_cache(starts, capacity)
+
+    def __call__(
+        self,
+        tokens: NDArray[np.int64],
+        cache: Any = None,
+        *,
+        logits: Literal["all", "last"] = "all",
+    ) -> tuple[Any, Any]:
+        with checkpoint_overrides(self._policies):
+            return self._model(tokens, cache, logits=logits)
