@@ -7,7 +7,9 @@ from typing import Any, cast
 import typer
 
 from gptrs import __version__, settings
+from gptrs.cli.bisect import bisect
 from gptrs.cli.generate import generate
+from gptrs.cli.patterns import patterns
 from gptrs.errors import PtirError
 
 # Typer exports none of the errors for wrong usage but this one, whose base they share.
@@ -43,6 +45,8 @@ def root(
 
 
 app.command()(generate)
+app.command()(bisect)
+app.command()(patterns)
 
 
 def run() -> int:

@@ -14,6 +14,7 @@ import typer
 
 from gptrs import events, settings
 from gptrs.cli import interrupt
+from gptrs.cli.dumps import DumpDir, DumpModeName, dumping
 from gptrs.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -59,6 +60,8 @@ def generate(
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object instead of streaming.")
     ] = False,
+    dump_dir: DumpDir = None,
+    dump_mode: DumpModeName = None,
 ) -> None:
     """Continue a text, streaming it to the terminal."""
     from gptrs import ptir  # the engine loads after the options are known to be good
@@ -81,6 +84,7 @@ def generate(
         stack.enter_context(limit_threads(threads or settings.num_threads()))
         stack.enter_context(ptir.backend(backend or settings.backend()))
         stack.enter_context(events.listen(times.hear))
+        stack.enter_context(dumping(dump_dir, dump_mode))
         end_progress = stack.enter_context(_progress())
         pieces = _open(model, times).stream(text, **options)
         first = next(pieces, "")

@@ -12,6 +12,7 @@ _WORDS: dict[StepKind, str] = {
     "region": "in fused loops",
     "view": "for nothing, as views",
     "reference": "by the reference",
+    "control": "for branches and loops",
 }
 
 
@@ -20,6 +21,8 @@ class Explanation:
     """A plan's report; its text is a table of the steps and a summary."""
 
     report: PlanReport
+    choices: tuple[str, ...] = ()
+    """The implementations that overrides picked."""
 
     def __str__(self) -> str:
         report = self.report
@@ -28,7 +31,7 @@ class Explanation:
             for step in report.steps
         ]
         head = ("step", "what", "instructions", "result", "")
-        return "\n".join([f"{report.program}:", *_columns([head, *rows]), "", *self._summary()])
+        return "\n".join([f"{report.program}:", *columns([head, *rows]), "", *self._summary()])
 
     __repr__ = __str__
 
@@ -46,6 +49,7 @@ class Explanation:
         yield f"{len(report.copies)} copies of whole arrays"
         memory = f"{_size(report.arena_bytes)} of intermediate values (arena)"
         yield f"{memory}, {_size(report.parameter_bytes)} of packed weights"
+        yield from self.choices
 
 
 def _size(count: int) -> str:
@@ -56,7 +60,8 @@ def _size(count: int) -> str:
     return f"{count:.0f} GB"
 
 
-def _columns(rows: list[tuple[str, ...]]) -> list[str]:
+def columns(rows: list[tuple[str, ...]]) -> list[str]:
+    """The rows of a table as lines, their cells below one another."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  "

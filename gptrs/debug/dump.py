@@ -1,0 +1,184 @@
+"""Programs, plans and kernels written to a folder, one numbered folder in it for each program.
+
+    0001_attend/00_traced.py       as it was traced
+    0001_attend/01_simplify.py     after each pass that changed it, by the pass's number
+    0001_attend/lowered.py         as the backend got it
+    0001_attend/plan.txt           what `explain` says
+    0001_attend/kernels/NAME.py    the fused loops
+    0001_attend/passes.jsonl       with GPTRS_PASS_STATS=1: what each pass did
+
+The mode ``compile`` leaves out what is between the first and the last program.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import warnings
+from collections import Counter
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from gptrs import settings
+from gptrs.backends.base import PlanReport
+from gptrs.debug.explain import Explanation
+from gptrs.debug.lowering import ProgramLowered, ProgramTraced
+from gptrs.passes.base import PassRan
+
+Mode: TypeAlias = Literal["all", "compile"]
+_NUMBER = re.compile(r"\d{4,18}(?=_|$)")
+_LONGEST = 60  # characters of a name; a file system allows some 255 bytes
+
+
+class DumpWarning(UserWarning):
+    """Programs could not be written where ``GPTRS_DUMP`` says; they ran all the same."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where programs are written."""
+
+    folder: Path
+    mode: Mode
+
+
+_target: ContextVar[Target | None] = ContextVar("gptrs_dump", default=None)
+
+
+@contextmanager
+def dump_to(folder: str | os.PathLike[str], mode: Mode = "all") -> Generator[None]:
+    """Programs that are traced inside the block are written to ``folder``."""
+    token = _target.set(Target(Path(folder), mode))
+    try:
+        yield
+    finally:
+        _target.reset(token)
+
+
+def target() -> Target | None:
+    """Where programs of this context are written: as `dump_to`, else ``GPTRS_DUMP`` says."""
+    if (chosen := _target.get()) is not None:
+        return chosen
+    folder = settings.dump()
+    return Target(Path(folder), "all") if folder else None
+
+
+class Dump:
+    """The folder of one program. What goes wrong with it is one warning, and no error."""
+
+    def __init__(self, target: Target, name: str) -> None:
+        self._target = target
+        self._number = 0  # of the last pass
+        self._stats: list[dict[str, Any]] = []
+        self._folder: Path | None = None
+        with self._forgiving():
+            self._folder = _new_folder(target.folder, name)
+
+    def hear(self, event: object) -> None:
+        """Write the programs as they are made: a crash leaves those before it behind."""
+        if isinstance(event, ProgramTraced):
+            self._write("00_traced.py", str(event.program))
+        elif isinstance(event, ProgramLowered):
+            self._write("lowered.py", str(event.program))
+        elif isinstance(event, PassRan):
+            self._number += 1
+            file = None
+            if event.after is not event.before and self._target.mode == "all":
+                file = f"{self._number:02}_{_safe(event.name)}.py"
+                self._write(file, str(event.after))
+            self._stats.append(_stats(event, self._number, file))
+
+    def finish(self, report: PlanReport | None) -> None:
+        """Write what the plan does, if there is one, and what the passes did."""
+        if settings.pass_stats():
+            self._write("passes.jsonl", "".join(f"{json.dumps(row)}\n" for row in self._stats))
+        if report is not None:
+            explanation = Explanation(report)
+            self._write("plan.txt", f"{explanation}\n")
+            for name, source in explanation.sources.items():
+                self._write(f"kernels/{_safe(name)}.py", source)
+
+    def _write(self, name: str, text: str) -> None:
+        if self._folder is not None:
+            with self._forgiving():
+                _write(self._folder / name, text)
+
+    @contextmanager
+    def _forgiving(self) -> Generator[None]:
+        try:
+            yield
+        except (OSError, ValueError) as error:  # a null character in a name is a ValueError
+            self._folder = None
+            _warn_once(self._target.folder, error)
+
+
+def _stats(ran: PassRan, number: int, file: str | None) -> dict[str, Any]:
+    return {
+        "program": ran.before.name,
+        "number": number,
+        "pass": ran.name,
+        "ms": round(ran.seconds * 1e3, 3),
+        "instructions_before": len(ran.before.body),
+        "instructions_after": len(ran.after.body),
+        "rewrites": dict(Counter(ran.rewrites)),
+        "changed": ran.after is not ran.before,
+        "file": file,
+    }
+
+
+def _new_folder(parent: Path, name: str) -> Path:
+    """A folder that no other thread or process writes to, with the next number in its name."""
+    os.makedirs(parent, exist_ok=True)
+    while True:
+        used = (int(found[0]) for found in map(_NUMBER.match, os.listdir(parent)) if found)
+        number = f"{max(used, default=0) + 1:04}"
+        claimed = parent / number
+        try:
+            claimed.mkdir()
+        except FileExistsError:
+            continue
+        # Who had the number before gave its folder a name by now, so that it can be seen.
+        if any(entry.startswith(f"{number}_") for entry in os.listdir(parent)):
+            claimed.rmdir()
+            continue
+        folder = parent / f"{number}_{_safe(name)}"
+        claimed.rename(folder)
+        return folder
+
+
+def _safe(name: str) -> str:
+    """``name`` as a file may be called."""
+    return re.sub(r"[^\w.-]+", "_", name, flags=re.ASCII)[:_LONGEST].strip("_.") or "program"
+
+
+def _write(path: Path, text: str) -> None:
+    """Write a file, whole or not at all."""
+    path.parent.mkdir(exist_ok=True)
+    unfinished = path.with_name(f".{path.name}")
+    try:
+        unfinished.write_text(text, encoding="utf-8")
+        unfinished.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            unfinished.unlink(missing_ok=True)
+        raise
+
+
+_warned: set[Path] = set()
+
+
+def _warn_once(folder: Path, error: Exception) -> None:
+    if folder not in _warned:
+        _warned.add(folder)
+        reason = getattr(error, "strerror", None) or error
+        warnings.warn(
+            f"programs cannot be written to {str(folder)!r}: {reason}. Fix: give another folder in"
+            " GPTRS_DUMP or --dump-dir.",
+            DumpWarning,
+            stacklevel=2,
+        )

@@ -1,0 +1,85 @@
+"""Programs watched on their way to a plan, as ``GPTRS_DEBUG`` and ``GPTRS_DUMP`` say."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Generator, Iterator
+from contextlib import ExitStack, contextmanager
+
+from gptrs import events, settings
+from gptrs.backends.base import PlanReport
+from gptrs.debug.dump import Dump, target
+from gptrs.debug.explain import Explanation, columns
+from gptrs.debug.lowering import Lowering
+from gptrs.debug.passes import counted
+from gptrs.errors import Location
+
+
+@contextmanager
+def watched(function: str, reason: str, where: Location | None) -> Generator[None]:
+    """Tell what happens to the program that is traced, rewritten and planned inside the block, even
+    if that fails. ``function``, ``reason`` and ``where`` say what is traced and why."""
+    level, folder = settings.debug(), target()
+    if not level and folder is None:
+        yield
+        return
+    lowering = Lowering(function, reason, where)
+    dump = None if folder is None else Dump(folder, function)
+    try:
+        with ExitStack() as stack:
+            for listener in (lowering.hear, *(() if dump is None else (dump.hear,))):
+                stack.enter_context(events.listen(listener))
+            yield
+    finally:
+        report = None if lowering.planned is None else lowering.planned.report()
+        if level:
+            print("\n".join(described(lowering, report, level)), file=sys.stderr, flush=True)
+        if dump is not None:
+            dump.finish(report)
+
+
+def described(lowering: Lowering, report: PlanReport | None, level: int) -> Iterator[str]:
+    """The parts up to ``level``: 1 a line, 2 the passes, 3 the programs, 4 the plan and kernels."""
+    yield _line(lowering, report)
+    if level >= 2:
+        yield from _passes(lowering)
+        yield from [f"  timed {benchmark}" for benchmark in lowering.benchmarks]
+    if level >= 3:
+        for name, found in (("traced", lowering.traced), ("lowered", lowering.lowered)):
+            if found is not None:
+                yield f"\n# {lowering.function}, {name}\n{found.program}"
+    if level >= 4 and report is not None:
+        explanation = Explanation(report)
+        yield f"{explanation}\n"
+        yield from explanation.sources.values()
+
+
+def _line(lowering: Lowering, report: PlanReport | None) -> str:
+    at = f" at {lowering.where}" if lowering.where else ""
+    parts = [f"gptrs: {lowering.function}{at}, traced for {lowering.reason}"]
+    stages = (("trace", lowering.traced), ("passes", lowering.lowered), ("plan", lowering.planned))
+    times = [f"{name} {stage.seconds * 1e3:.1f} ms" for name, stage in stages if stage is not None]
+    parts.append(", ".join(times))
+    if lowering.traced is not None and lowering.lowered is not None:
+        before, after = (len(s.program.body) for s in (lowering.traced, lowering.lowered))
+        parts.append(f"{before} → {after} instructions")
+    if report is None:
+        return "; ".join(filter(None, [*parts, f"the {stages[len(times)][0]} failed"]))
+    parts.append(f"{len(report.steps)} steps")
+    parts.append(f"kernels: {lowering.kernels_compiled} compiled, {lowering.kernels_loaded} loaded")
+    return "; ".join(parts)
+
+
+def _passes(lowering: Lowering) -> Iterator[str]:
+    rows = [("", "pass", "ms", "instructions", "rewrites")]
+    idle = [ran for ran in lowering.passes if ran.after is ran.before]
+    for number, ran in enumerate(lowering.passes, 1):
+        if ran.after is not ran.before:
+            sizes = f"{len(ran.before.body)} → {len(ran.after.body)}"
+            milliseconds = f"{ran.seconds * 1e3:.1f}"
+            rows.append((str(number), ran.name, milliseconds, sizes, counted(ran.rewrites)))
+    if len(rows) > 1:
+        yield from columns(rows)
+    if idle:
+        seconds = sum(ran.seconds for ran in idle)
+        yield f"  {len(idle)} passes changed nothing ({seconds * 1e3:.1f} ms)"
