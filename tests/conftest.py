@@ -1,12 +1,41 @@
-"""What all tests share: one empty folder for compiled kernels."""
+"""What all tests share: one empty folder for compiled kernels, and the option ``--backend``."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from gptrs import ptir
+from gptrs.errors import PtirError
+from tests.backends import chosen
+
+SUITE = Path(__file__).parent / "backend_suite"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--backend",
+        metavar="NAME",
+        help="run what every backend must do, and no other test, for one backend: NAME is what"
+        " GPTRS_BACKEND takes, or MODULE:CLASS",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    try:
+        if (option := config.getoption("backend")) is not None:
+            chosen(option)
+    except PtirError as error:
+        raise pytest.UsageError(f"--backend: {error}") from error
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """With ``--backend`` only the suite is looked at."""
+    apart = not (collection_path == SUITE or SUITE in collection_path.parents)
+    other = collection_path.suffix == ".py" and apart
+    return True if config.getoption("backend") and other else None
 
 
 @pytest.fixture(scope="session", autouse=True)

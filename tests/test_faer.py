@@ -3,80 +3,23 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from itertools import product
 
 import pytest
 
-from gptrs.backends.base import Plan
 from gptrs.backends.faer.backend import FaerBackend
-from gptrs.backends.reference import ReferencePlan
-from gptrs.errors import PtirError
-from gptrs.ir.dispatch import OPS, interpreter
-from gptrs.ir.interpreters import Recorder
-from gptrs.ir.program import Program
-from gptrs.ir.types import Array
 from gptrs.kernels.isa import host_levels
-from gptrs.passes.base import Context
-from gptrs.passes.pipeline import lower
 from tests.cases import CASES
-from tests.cases.sample import (
-    SIZES,
-    Case,
-    Inputs,
-    Sample,
-    differences,
-    inputs,
-    is_symbolic,
-    several,
-)
+from tests.cases.sample import Case
+from tests.rows import check_sample
 
 LEVELS = [level.name for level in host_levels()]
-# In a kernel a product and a sum may be rounded once, and sums run in another order.
-LEAST_ULPS = {"dot_general": 4, "matmul": 4, "linear": 4}
 
 
 @pytest.fixture(scope="module")
 def backend() -> FaerBackend:
     return FaerBackend()
-
-
-def trace(case: Case, made: Inputs) -> Program:
-    recorder = Recorder(case.op)
-    params = tuple(recorder.input(t, f"x{i}") for i, t in enumerate(made.types))
-    with interpreter(recorder):
-        result = OPS[case.op](*made.operands(params), **made.sample.attrs)
-        return recorder.finish(several(result))
-
-
-def check(
-    case: Case,
-    program: Program,
-    backend: FaerBackend,
-    runs: Sequence[tuple[Inputs, Mapping[str, int]]],
-) -> None:
-    lowered = lower(program, Context(backend))
-    plan = backend.plan(lowered)
-    for made, sizes in runs:
-        expected = outcome(ReferencePlan(program), made.arrays, sizes)
-        found = outcome(plan, made.arrays, sizes)
-        if isinstance(expected, str) or isinstance(found, str):
-            assert found == expected
-            continue
-        ulps = max(2 * case.ulps, LEAST_ULPS.get(case.op, 0))
-        for result, exact in zip(found, expected, strict=True):
-            wrong = differences(result, exact, ulps, case.magnitude)
-            assert not wrong, (made.sample, sizes, wrong)
-
-
-def outcome(
-    plan: Plan, arrays: Sequence[Array], sizes: Mapping[str, int]
-) -> tuple[Array, ...] | str:
-    """The results, or the text of the error."""
-    try:
-        return plan.run(arrays, sizes)
-    except PtirError as error:
-        return str(error)
 
 
 def rows() -> Iterator[object]:
@@ -93,23 +36,17 @@ def rows() -> Iterator[object]:
                 chosen = set(range(len(case.samples)))
             for index in sorted(chosen):
                 name = f"{case.op}-{dtype}-{level}-{number}-{index}"
-                yield pytest.param(case, case.samples[index], dtype, level, id=name)
+                yield pytest.param(case, index, dtype, level, id=name)
 
 
-@pytest.mark.parametrize(("case", "sample", "dtype", "level"), list(rows()))
+@pytest.mark.parametrize(("case", "number", "dtype", "level"), list(rows()))
 def test_row(
     case: Case,
-    sample: Sample,
+    number: int,
     dtype: str,
     level: str,
     backend: FaerBackend,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("GPTRS_ISA", level)
-    made = inputs(sample, dtype)
-    check(case, trace(case, made), backend, [(made, {})])
-    if is_symbolic(sample):
-        made = inputs(sample, dtype, symbolic=True)
-        sizes = ({"S": 1}, SIZES, {"S": 5})
-        runs = [(inputs(sample, dtype, s), s) for s in sizes]
-        check(case, trace(case, made), backend, runs)
+    check_sample(case, number, dtype, backend)

@@ -1,28 +1,133 @@
-"""The backends by name."""
+"""The backends by name: the built-in ones, those registered, and those of installed packages.
+
+A package offers a backend by an entry point of the group `GROUP`, whose name is the backend's and
+whose value is its class::
+
+    [project.entry-points."gptrs.backends"]
+    mine = "my_package.backend:MyBackend"
+"""
 
 from __future__ import annotations
 
-from functools import cache
+import inspect
 from importlib import import_module
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from gptrs.backends.base import Backend
 from gptrs.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+B = TypeVar("B", bound=Backend)
 
 BACKENDS: dict[str, str] = {
     "faer": "gptrs.backends.faer.backend:FaerBackend",
     "reference": "gptrs.backends.reference:ReferenceBackend",
 }
-"""Where each backend's class is; it is imported when the backend is first used."""
+"""Where each built-in backend's class is; it is imported when the backend is first used."""
+
+GROUP = "gptrs.backends"
+"""The entry points that name backends."""
+
+_registered: dict[str, type[Backend]] = {}
+_instances: dict[str, Backend] = {}
 
 
-@cache
 def get_backend(name: str) -> Backend:
-    """The backend called ``name``. Raises `ArgumentError` listing the known ones."""
-    if name not in BACKENDS:
+    """The backend called ``name``, one instance for the process.
+
+    Raises `ArgumentError` listing the known ones.
+    """
+    found = _instances.get(name)
+    if found is None:
+        # Of two threads that come here at once, one makes an instance that nobody uses.
+        found = _instances.setdefault(name, _class_of(name)())
+    return found
+
+
+def register_backend(name: str, backend: type[B]) -> type[B]:
+    """Make the class ``backend`` known as ``name`` in this process, and give it back.
+
+    Raises `ArgumentError` when the name belongs to another class, or when the class is no backend:
+    it derives from `Backend`, has no abstract method left and calls itself ``name``.
+    """
+    _check(name, backend, "register_backend")
+    path = f"{backend.__module__}:{backend.__qualname__}"
+    others = [e.value for e in _entry_points(name) if e.value != path]
+    owner = BACKENDS.get(name) or next(iter(others), None)
+    if owner is None:
+        other = _registered.setdefault(name, backend)
+        owner = None if other is backend else f"{other.__module__}:{other.__qualname__}"
+    if owner is not None:
+        raise ArgumentError(
+            f"there is a backend {name!r} already: {owner}",
+            fix=f"choose another name for {backend.__qualname__}",
+        )
+    return backend
+
+
+def known_backends() -> tuple[str, ...]:
+    """The names of all backends that `get_backend` can find."""
+    return tuple(sorted({*BACKENDS, *_registered, *(e.name for e in _entry_points())}))
+
+
+def _class_of(name: str) -> type[Backend]:
+    if name in _registered:
+        return _registered[name]
+    if name in BACKENDS:
+        module, _, attribute = BACKENDS[name].partition(":")
+        return getattr(import_module(module), attribute)
+    offered = {entry.value: entry for entry in _entry_points(name)}
+    if len(offered) > 1:
+        raise ArgumentError(
+            f"several installed packages offer a backend {name!r}: {', '.join(sorted(offered))}",
+            fix="uninstall all but one of them",
+        )
+    if not offered:
         raise ArgumentError(
             f"there is no backend {name!r}",
-            fix=f"use one of: {', '.join(sorted(BACKENDS))} (GPTRS_BACKEND, ptir.jit(backend=...))",
+            fix=f"use one of: {', '.join(known_backends())} (GPTRS_BACKEND,"
+            " ptir.jit(backend=...)), or add one with ptir.register_backend",
         )
-    module, _, attribute = BACKENDS[name].partition(":")
-    backend: Backend = getattr(import_module(module), attribute)()
-    return backend
+    ((value, entry),) = offered.items()
+    try:
+        found: Any = entry.load()
+    except (ImportError, AttributeError) as error:
+        raise ArgumentError(
+            f"the backend {name!r} of an installed package cannot be loaded from {value}: {error}",
+            fix="install it again",
+        ) from error
+    _check(name, found, value)
+    return found
+
+
+def _entry_points(name: str | None = None) -> tuple[EntryPoint, ...]:
+    """What installed packages offer, under this name only if one is given."""
+    from importlib.metadata import entry_points  # slow, and seldom needed
+
+    found = entry_points(group=GROUP)
+    return tuple(found if name is None else found.select(name=name))
+
+
+def _check(name: object, backend: Any, what: str) -> None:
+    """Raise `ArgumentError`, which begins with ``what``, for a class that is no usable backend."""
+    if not isinstance(name, str) or not name:
+        raise ArgumentError(f"{what}: a backend's name is a word, found {name!r}")
+    if not isinstance(backend, type) or not issubclass(backend, Backend):
+        raise ArgumentError(
+            f"{what}: {backend!r} is no class of a backend",
+            fix="derive it from gptrs.backends.base.Backend, and pass the class",
+        )
+    if inspect.isabstract(backend):
+        missing = ", ".join(sorted(backend.__abstractmethods__))
+        raise ArgumentError(
+            f"{what}: {backend.__qualname__} has no {missing}",
+            fix=f"write what gptrs.backends.base.Backend says of {missing}",
+        )
+    own = getattr(backend, "name", None)
+    if own != name:
+        raise ArgumentError(
+            f"{what}: {backend.__qualname__} calls itself {own!r}, expected {name!r}",
+            fix=f'write name = "{name}" in the class',
+        )

@@ -1,0 +1,21 @@
+"""Every op of the table, over its dtypes, at fixed and symbolic sizes, as the reference has it."""
+
+from __future__ import annotations
+
+import pytest
+
+from gptrs.backends.base import Backend
+from gptrs.errors import DTypeError
+from tests.cases.sample import Case
+from tests.rows import check_sample
+
+
+def test_row(backend: Backend, case: Case, dtype: str, samples: tuple[int, ...]) -> None:
+    declined: list[str] = []
+    for number in samples:
+        try:
+            check_sample(case, number, dtype, backend)
+        except DTypeError as error:
+            declined.append(error.problem)
+    if len(declined) == len(samples):
+        pytest.skip(declined[0])

@@ -1,0 +1,63 @@
+"""What runs on a hosting service and before commits is what `make` runs."""
+
+# PyYAML has no types.
+# pyright: reportMissingModuleSource=false, reportUnknownMemberType=false
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+yaml: Any = pytest.importorskip("yaml")
+
+ROOT = Path(__file__).parents[1]
+MAKEFILE = (ROOT / "Makefile").read_text()
+
+
+def read(name: str) -> Any:
+    return yaml.safe_load((ROOT / name).read_text())
+
+
+def test_the_workflow_runs_make_targets() -> None:
+    job = read(".github/workflows/ci.yml")["jobs"]["test"]
+    commands = [step["run"] for step in job["steps"] if "run" in step]
+    local = re.findall(r"^make \w+$", (ROOT / ".ci" / "run").read_text(), re.M)
+    assert commands == local
+    for command in commands:
+        target = command.removeprefix("make ")
+        assert re.search(rf"^{target}:", MAKEFILE, re.M), command
+
+
+def test_the_workflow_begins_with_the_oldest_python() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    versions = read(".github/workflows/ci.yml")["jobs"]["test"]["strategy"]["matrix"]["python"]
+    assert all(isinstance(version, str) for version in versions)  # 3.10 would be 3.1
+    assert project["requires-python"] == f">={versions[0]}"
+
+
+def test_hooks_are_the_tools_of_make_lint() -> None:
+    hooks = [h for repo in read(".pre-commit-config.yaml")["repos"] for h in repo["hooks"]]
+    lint = re.search(r"^lint:.*\n((?:\t.*\n)+)", MAKEFILE, re.M)
+    assert lint is not None
+    recipes = [
+        " ".join(line.split()) for line in lint[1].replace("$(BIN)", ".venv/bin").splitlines()
+    ]
+    entries = [" ".join(hook["entry"].split()) for hook in hooks]
+    for recipe in recipes:
+        tool = recipe.removesuffix(" .")  # pre-commit names the files
+        assert any(entry.startswith(tool) for entry in entries), recipe
+    assert len({hook["id"] for hook in hooks}) == len(hooks)
+
+
+@pytest.mark.parametrize(
+    ("text", "ends_well"),
+    [("a\n", True), ("", True), ("a", False), ("a\n\n", False), ("a\nb\n", True)],
+)
+def test_the_pattern_of_an_end_of_file(text: str, ends_well: bool) -> None:
+    hooks = {h["id"]: h for repo in read(".pre-commit-config.yaml")["repos"] for h in repo["hooks"]}
+    found = re.search(hooks["end-of-file"]["entry"], text)
+    assert (found is None) == ends_well
