@@ -26,6 +26,7 @@ def _gpt2() -> dict[str, str]:
     jitted = type(model).__call__
     return {
         "gpt2": str(jitted.program(model, tokens)),
+        "gpt2_lowered": str(jitted.lowered(model, tokens)),
         "gpt2_cached": str(jitted.program(model, tokens, cache, logits="last")),
         "gpt2_cached_lowered": str(jitted.lowered(model, tokens, cache, logits="last")),
     }

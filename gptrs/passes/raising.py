@@ -14,10 +14,10 @@ from gptrs.ir.program import Attrs, Instruction, Program, Value
 from gptrs.ir.rewrite import Fuel
 from gptrs.ir.tensor import Tensor
 from gptrs.passes.base import Context
-from gptrs.passes.spelled.bindings import Match, Moved
 from gptrs.passes.dead import eliminate_dead
-from gptrs.passes.spelled.proposals import Bound, Proposal, Site
 from gptrs.passes.raisable import RAISABLE, Raisable
+from gptrs.passes.spelled.bindings import Match, Moved
+from gptrs.passes.spelled.proposals import Bound, Proposal, Site
 from gptrs.passes.spelled.spelling import Hole, cleaned, opened, patterns
 from gptrs.passes.spelled.structure import Matcher
 
