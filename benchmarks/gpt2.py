@@ -1,13 +1,14 @@
 """GPT-2 124M with random weights against torch: the same threads, sides in turn, medians.
 
-    python -m benchmarks.gpt2 [decode prefill first-token call memory] [--threads 1 2]
-                              [--backend NAME] [--rounds 7] [--json FILE]
+    python -m benchmarks.gpt2 [decode prefill first-token call memory passes]
+                              [--threads 1 2] [--backend NAME] [--rounds 7] [--json FILE]
 
 - decode: 64 tokens, greedy, one text, after a prompt of 16
 - prefill: 512 tokens, logits of the last
 - first-token: from starting Python to the first token of the bundled model; cold means that no
   compiled kernels are kept
 - call: gelu(x @ w + b) on 1 × 64 by 64 × 64; back to back, and after 20 ms of idling
+- passes: tracing a step over a cache, and all passes over its program
 - memory: the most resident memory of loading and 8 tokens after 16; the limit is 1.3 times the
   weights and 150 MB
 
@@ -40,7 +41,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-MODES = ("decode", "prefill", "first-token", "call", "memory")
+MODES = ("decode", "prefill", "first-token", "call", "memory", "passes")
 LIBRARIES = ("numpy", "llvmlite", "numba", "torch", "transformers")
 MEMORY = """
 import re, sys

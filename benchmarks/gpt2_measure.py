@@ -1,6 +1,6 @@
 """What `benchmarks.gpt2` runs in a process of its own: one mode at one number of threads.
 
-    python -m benchmarks.gpt2_measure {decode,prefill,call} DIRECTORY ROUNDS
+    python -m benchmarks.gpt2_measure {decode,prefill,call,passes} DIRECTORY ROUNDS
 
 Threads are ``GPTRS_NUM_THREADS`` on both sides. One thread is measured in CPU time, which other
 processes disturb less, several in wall-clock time. Prints the measurements as JSON.
@@ -19,8 +19,10 @@ from typing import Any
 import numpy as np
 import torch
 
+import gptrs
 from benchmarks.gpt2_models import VOCABULARY, Ours, Side, TorchLoop, Transformers
-from gptrs import ptir, settings
+from gptrs import events, ptir, settings
+from gptrs.debug.lowering import ProgramLowered, ProgramTraced
 
 PROMPT, NEW, LONG = 16, 64, 512  # tokens
 CALLS, IDLE_CALLS, IDLE = 2000, 20, 0.02
@@ -131,6 +133,39 @@ def measure_call(rounds: int, threads: int, clock: Callable[[], float]) -> list[
     ]
 
 
+def measure_passes(directory: Path, rounds: int, threads: int) -> list[Measurement]:
+    """ms of tracing a step over a cache, and of all passes over its program."""
+    module = gptrs.load(directory).module
+    jitted, cache = type(module).__call__, module.init_cache(np.zeros(1, np.int32), 64)
+    traced: list[float] = []
+    lowered: list[float] = []
+
+    def hear(event: object) -> None:
+        if isinstance(event, ProgramTraced):
+            traced.append(1e3 * event.seconds)
+        elif isinstance(event, ProgramLowered):
+            lowered.append(1e3 * event.seconds)
+
+    for _ in range(rounds + 1):
+        jitted.clear_cache()
+        with events.listen(hear):
+            jitted.program(module, np.zeros((1, 3), np.int64), cache, logits="last")
+    # The first time, definitions and types are worked out that are remembered then.
+    modes = {"passes, first time": slice(0, 1), "passes, again": slice(1, None)}
+    return [
+        Measurement(
+            mode,
+            threads,
+            "ms",
+            {
+                "ours": [sum(pair) for pair in zip(traced[part], lowered[part], strict=True)],
+                "tracing alone": traced[part],
+            },
+        )
+        for mode, part in modes.items()
+    ]
+
+
 def main() -> None:
     mode, directory, rounds = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
     threads = settings.num_threads()
@@ -139,6 +174,8 @@ def main() -> None:
     if mode == "call":
         with torch.inference_mode():  # entered once: that takes as long as a quarter of a call
             found = measure_call(rounds, threads, clock)
+    elif mode == "passes":
+        found = measure_passes(directory, rounds, threads)
     else:
         found = [measure_model(mode, directory, rounds, threads, clock)]
     print(json.dumps([asdict(measurement) for measurement in found]))
