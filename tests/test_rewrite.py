@@ -82,6 +82,13 @@ def test_an_absent_operand_matches_only_absent_ones() -> None:
     assert apply(biased, spell_out) is biased
 
 
+def test_an_attribute_that_is_left_out_is_the_default() -> None:
+    plain = record(lambda x: ptir.reduce_sum(x, axes=()), "si64[2]")
+    narrow = record(lambda x: ptir.reduce_sum(x, axes=(), out_dtype="si8"), "si64[2]")
+    assert apply(plain, *RULES).body == ()
+    assert apply(narrow, *RULES) is narrow
+
+
 def test_an_optional_hole_takes_values_and_absent_operands_but_no_numbers() -> None:
     found: list[object] = []
 

@@ -2,11 +2,12 @@
 
 A pattern of elementwise ops also matches through a ``broadcast_to`` that it does not mention, and
 commutative ops match with their operands in either order. A number in a pattern also matches a
-value that consists of it.
+value that consists of it. An attribute that a pattern leaves out must be the default.
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, cast
@@ -15,6 +16,7 @@ import numpy as np
 
 from gptrs.ir.dispatch import OPS
 from gptrs.ir.facts import Facts
+from gptrs.ir.op import Op
 from gptrs.ir.operators import Operators
 from gptrs.ir.program import Attrs, Instruction, Operation, Value, key_of
 
@@ -61,7 +63,9 @@ class Quote:
     """The interpreter under which a call to an op is a pattern."""
 
     def apply(self, op: Operation, operands: tuple[Any, ...], attrs: Attrs) -> Any:
-        return Node(op, operands, attrs)
+        defaults = cast("Op[..., Any]", op).attr_defaults
+        others = {n: d for n, d in defaults.items() if d is not inspect.Parameter.empty}
+        return Node(op, operands, {**others, **attrs})
 
 
 def heads(instruction: Instruction, facts: Facts) -> frozenset[object]:
