@@ -1,8 +1,11 @@
 # make demo   text from the bundled model; needs nothing but Python, make and a package index
 # make test   everything, parity with torch included
+# make fuzz   random programs in every way there is; N of them, other ones with another SEED
 # make lint   ruff and the type checker
 
 PYTHON ?= python3
+N ?= 20000
+SEED ?= 0
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
@@ -13,13 +16,16 @@ ifneq ($(SPEAKS),yes)
 $(shell rm -f $(VENV)/.runtime $(VENV)/.dev)
 endif
 
-.PHONY: demo test lint format wheel clean
+.PHONY: demo test fuzz lint format wheel clean
 
 demo: $(VENV)/.runtime
 	@$(BIN)/gptrs generate "Once upon a time" --stats
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest
+
+fuzz: $(VENV)/.dev
+	$(BIN)/python -m tests.fuzz --count $(N) --seed $(SEED)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -21,8 +21,8 @@ from gptrs.passes.base import Context
 from gptrs.passes.claim import inline
 from gptrs.passes.dead import eliminate_dead
 from gptrs.passes.merge import merge_common_subexpressions
-from gptrs.passes.spelled.products import Product, product_of
 from gptrs.passes.simplify import simplify
+from gptrs.passes.spelled.products import Product, product_of
 
 _MEMO_LIMIT = 1024
 
