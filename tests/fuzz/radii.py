@@ -1,0 +1,257 @@
+"""The radius of each op's results, from those of its operands; see `tests.fuzz.balls`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, cast
+
+import numpy as np
+
+from gptrs.ir.program import Instruction
+from gptrs.ir.types import Array, as_dtype
+from tests.fuzz.balls import (
+    Ball,
+    Found,
+    Radius,
+    corners,
+    finfo,
+    joined,
+    rounding,
+    settled,
+    unknown,
+    wide,
+)
+from tests.fuzz.sums import (
+    dot_radius,
+    ordered_radii,
+    position_radius,
+    product_radius,
+    sum_radius,
+)
+
+# Ops that place elements; the operands that they place. The others say where.
+_MOVED: dict[str, slice] = {
+    **dict.fromkeys(
+        ("reshape", "transpose", "broadcast_to", "slice", "concat", "pad", "tile"), slice(None)
+    ),
+    **dict.fromkeys(("stop_gradient", "extract_patches", "neg"), slice(None)),
+    **dict.fromkeys(("take", "gather", "dynamic_slice"), slice(0, 1)),
+    "dynamic_update_slice": slice(0, 2),
+    "select": slice(1, 3),
+}
+# Units in the last place by which a kernel and NumPy may differ together. On f32 the kernels are
+# within 1.5 (`gptrs.kernels.math`), NumPy's within 4; all others are those of the C library.
+_ULPS = {"exp": 6, "log": 6, "tanh": 6, "erf": 6, "sin": 10, "cos": 10, "pow": 20}
+_SUMS = frozenset(["reduce_sum", "cumsum"])
+_GROWING = frozenset(["reduce_max", "reduce_min"])
+_ANY_ZERO = frozenset(["maximum", "minimum", "clamp", "reduce_max", "reduce_min", "reduce_sum"])
+
+
+def radii_of(
+    instruction: Instruction,
+    operands: Sequence[Any],
+    values: Sequence[Any],
+    arrays: Sequence[Array],
+) -> list[Found]:
+    """Radius and slack of each result ``arrays`` of one instruction.
+
+    ``operands`` are balls where ``values`` has their arrays.
+    """
+    name = instruction.op.name
+    with np.errstate(all="ignore"):
+        if name in _MOVED:
+            return [_moved(instruction, operands, values, arrays[0])]
+        if name in ("sort", "top_k"):
+            return ordered_radii(instruction, operands[0], arrays)
+        found = _computed(instruction, operands, values, arrays[0])
+        if name in _ANY_ZERO and arrays[0].dtype.kind == "f":
+            found = joined(found, _zero_of_any_sign(arrays[0]))
+        return [(found, _slack(name, arrays[0], values))]
+
+
+def _computed(
+    instruction: Instruction, operands: Sequence[Any], values: Sequence[Any], array: Array
+) -> Radius:
+    op: Any = instruction.op
+    name, attrs = op.name, instruction.attrs
+    if name in _SUMS and as_dtype(values[0].dtype).is_float:
+        return sum_radius(op, operands[0], attrs, array)
+    if name == "reduce_prod" and as_dtype(values[0].dtype).is_float:
+        return product_radius(operands[0], attrs, array)
+    if name == "dot_general" and as_dtype(values[0].dtype).is_float:
+        return dot_radius(op, operands, attrs, array)
+    seen = [_seen(operand, by_sum=name in ("add", "sub")) for operand in operands]
+    inexact = any(radius is not None for radius in seen)
+    if name in ("argmax", "argmin") and inexact:
+        return position_radius(op, operands[0], attrs, array)
+    if name in _GROWING or op.elementwise:
+        return _smooth(instruction, values, seen, array)
+    return unknown(array) if inexact else None
+
+
+def _seen(operand: Any, *, by_sum: bool = False) -> Radius:
+    if isinstance(operand, tuple):
+        parts = [_seen(part, by_sum=by_sum) for part in cast("tuple[Any, ...]", operand)]
+        return next((part for part in parts if part is not None), None)
+    return operand.seen(by_sum=by_sum) if isinstance(operand, Ball) else None
+
+
+def _smooth(
+    instruction: Instruction, values: Sequence[Any], seen: Sequence[Radius], array: Array
+) -> Radius:
+    """An op that works by element, or takes extremes: its corners, and its own error."""
+    op: Any = instruction.op
+    name, dtype = op.name, as_dtype(array.dtype)
+    inexact = any(radius is not None for radius in seen)
+    own = np.zeros(array.shape)
+    if name in _ULPS and dtype.is_float:
+        size = np.abs(wide(array))
+        own = _ULPS[name] * 2 * rounding(dtype.compute, size)
+        # Below the normal numbers kernels may give 0.
+        own = np.where(size < float(finfo(dtype.compute).smallest_normal), own + size, own)
+        own = np.where(np.isfinite(size), own, 0.0)
+    if not inexact:
+        return joined(own)
+    if name == "remainder" or any(
+        _is_uncertain_whole(*each) for each in zip(values, seen, strict=True)
+    ):
+        return _where_any(seen, array)
+    if name in ("sin", "cos"):
+        moved = np.minimum(np.asarray(seen[0]), 2.0)
+    else:
+        function = partial(op.meaning, **instruction.attrs)
+        moved = corners(function, values, seen, one_way=name in _GROWING)
+    moved = np.where(_nothing_known(seen, instruction.attrs, array), np.inf, moved)
+    if name in ("div", "pow", "reciprocal", "rsqrt"):
+        moved = np.where(_crosses(values, seen, array), np.inf, moved)
+    total = moved + np.where(moved > 0, own, 0.0)
+    both = joined(settled(array, total, _certain(name, values, seen, array)))
+    return joined(both, np.where(total > 0, 0.0, own))
+
+
+def _nothing_known(seen: Sequence[Radius], attrs: Attrs, array: Array) -> Array:
+    """Where an operand may be anything."""
+    found = np.zeros(array.shape, bool)
+    for radius in seen:
+        if radius is not None:
+            each = np.isinf(radius)
+            if "axes" in attrs:
+                each = np.any(each, attrs["axes"], keepdims=attrs["keepdims"])
+            found |= each
+    return found
+
+
+def _is_uncertain_whole(value: Any, radius: Radius) -> bool:
+    """Whether an operand is no real number, and not known."""
+    return radius is not None and not as_dtype(value.dtype).is_float
+
+
+def _where_any(seen: Sequence[Radius], array: Array) -> Radius:
+    """Nothing is known where an operand is not certain."""
+    unsure = np.zeros(array.shape, bool)
+    for radius in seen:
+        if radius is not None:
+            unsure |= radius > 0
+    return joined(np.where(unsure, np.inf, 0.0))
+
+
+def _crosses(values: Sequence[Any], seen: Sequence[Radius], array: Array) -> Array:
+    """Where an operand that is not certain may have either sign."""
+    crosses = np.zeros(array.shape, bool)
+    for value, radius in zip(values, seen, strict=True):
+        if radius is not None:
+            crosses |= (np.abs(wide(value)) <= radius) & (radius > 0)
+    return crosses
+
+
+def _certain(name: str, values: Sequence[Any], seen: Sequence[Radius], array: Array) -> Array:
+    """Where a result that is not finite does not depend on roundings: an operand is not finite, and
+    the signs of all others are known."""
+    if name == "pow" or name in _GROWING:
+        return np.full(array.shape, name != "pow")
+    special = np.zeros(array.shape, bool)
+    for value in values:
+        if isinstance(value, np.ndarray) and as_dtype(cast("Array", value).dtype).is_float:
+            special |= ~np.isfinite(wide(value))
+        elif isinstance(value, float):
+            special |= not math.isfinite(value)
+    return special & ~_crosses(values, seen, array)
+
+
+def _moved(
+    instruction: Instruction, operands: Sequence[Any], values: Sequence[Any], array: Array
+) -> Found:
+    """Radii go where the elements go."""
+    op: Any = instruction.op
+    which = range(len(operands))[_MOVED[op.name]]
+    places = [operand for n, operand in enumerate(operands) if n not in which]
+    attrs = dict(instruction.attrs)
+    if "value" in attrs:
+        attrs["value"] = 0
+    found: list[Radius] = []
+    for part in ("radius", "slack"):
+        radii = [_part(o, part) if n in which else values[n] for n, o in enumerate(operands)]
+        moved = None
+        if any(_has(o, part) for n, o in enumerate(operands) if n in which):
+            function = np.asarray if op.elementwise and op.name != "select" else op.meaning
+            moved = np.array(
+                function(radii[0]) if function is np.asarray else op.meaning(*radii, **attrs)
+            )
+        found.append(joined(moved))
+    if any(_seen(operand) is not None for operand in places):
+        radius = unknown(array)
+        if op.name == "select":
+            unsure = np.asarray(operands[0].radius) > 0
+            radius = np.where(unsure, np.inf, 0.0 if found[0] is None else found[0])
+        found[0] = joined(radius)
+    return found[0], found[1]
+
+
+def _part(operand: Any, part: str) -> Any:
+    """The radii of an operand, zeros where it has none."""
+    if isinstance(operand, tuple):
+        return tuple(_part(each, part) for each in cast("tuple[Any, ...]", operand))
+    if not isinstance(operand, Ball):
+        return 0.0
+    radius: Radius = getattr(operand, part)
+    return np.zeros(operand.value.shape) if radius is None else radius
+
+
+def _has(operand: Any, part: str) -> bool:
+    if isinstance(operand, tuple):
+        return any(_has(each, part) for each in cast("tuple[Any, ...]", operand))
+    return isinstance(operand, Ball) and getattr(operand, part) is not None
+
+
+def _slack(name: str, array: Array, values: Sequence[Any]) -> Radius:
+    """What is lost by rounding where a reader may go on with what was there before."""
+    dtype = as_dtype(array.dtype)
+    narrow = dtype.compute is not dtype
+    if not dtype.is_float or not (narrow or name == "mul") or name in ("constant", "full", "iota"):
+        return None
+    size = np.abs(array.astype(np.float64))
+    # What is too large to be finite may be so before it is rounded.
+    lost = ~np.isfinite(size) & _may_be_finite(values, array)
+    slack = np.where(np.isfinite(size), rounding(dtype, size), 0.0)
+    return joined(np.where(lost, np.inf, slack))
+
+
+def _may_be_finite(values: Sequence[Any], array: Array) -> Array:
+    """Where a result that is not finite may come from rounding: not from an operand like it, if
+    that is found at the same place."""
+    found = np.ones(array.shape, bool)
+    for value in values:
+        if isinstance(value, float | int):
+            found &= math.isfinite(value)
+        elif isinstance(value, np.ndarray) and cast("Array", value).shape == array.shape:
+            each = wide(value)
+            found &= np.isfinite(each) if each.dtype == np.float64 else True
+    return found
+
+
+def _zero_of_any_sign(array: Array) -> Array:
+    """Zeros get a radius, as an extreme of 0 and −0, or a sum that begins with 0, is either."""
+    least = float(finfo(as_dtype(array.dtype)).smallest_subnormal)
+    return np.where(array == 0, least, 0.0)
