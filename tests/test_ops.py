@@ -16,10 +16,10 @@ import torch
 
 from gptrs import ptir
 from gptrs.backends.reference import ReferenceBackend, ReferencePlan
+from gptrs.ir.composites import Composite
 from gptrs.ir.dims import size_at
 from gptrs.ir.dispatch import OPS, interpreter
 from gptrs.ir.interpreters import Recorder
-from gptrs.ir.op import Composite
 from gptrs.ir.program import Program, verify
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Array, Type, as_dtype

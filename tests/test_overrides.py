@@ -21,9 +21,9 @@ from gptrs.errors import (
     TraceError,
     VerifyError,
 )
+from gptrs.ir.composites import Composite
 from gptrs.ir.dispatch import OPS
 from gptrs.ir.implementation import Implementation
-from gptrs.ir.op import Composite
 from gptrs.ir.sizes import evaluate
 from tests.models import random_tokens, tiny_gpt2
 

@@ -19,9 +19,10 @@ import pytest
 from gptrs import events, ptir
 from gptrs.backends.reference import ReferenceBackend, ReferencePlan
 from gptrs.errors import VerifyError
+from gptrs.ir.composites import Composite
 from gptrs.ir.dispatch import OPS, interpreter
 from gptrs.ir.interpreters import Recorder
-from gptrs.ir.op import Composite, Primitive, primitive
+from gptrs.ir.op import Primitive, primitive
 from gptrs.ir.program import Instruction, Param, Program, Value, verify
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Array, Type

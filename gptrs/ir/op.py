@@ -1,14 +1,12 @@
 """How an op is declared: one decorated function, its signature the schema.
 
 Positional parameters are operands, keyword-only ones attributes. The body of a `primitive` is its
-type rule and ``@op.numpy`` gives its meaning; the body of a `composite` is its definition, from
-which type and meaning follow.
+type rule and ``@op.numpy`` gives its meaning. Ops that other ops define: `gptrs.ir.composites`.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections import Counter
 from collections.abc import Callable, Sequence
 from types import FunctionType, UnionType
 from typing import (
@@ -26,23 +24,21 @@ from typing import (
 import numpy as np
 
 from gptrs import settings
-from gptrs.errors import ArgumentError, PtirError, VerifyError, user_location, user_traceback
+from gptrs.errors import ArgumentError, PtirError, user_location, user_traceback
 from gptrs.ir.dims import Dim, same_shape
-from gptrs.ir.dispatch import OPS, current, interpreter
-from gptrs.ir.implementation import Implementation
-from gptrs.ir.interpreters import EAGER, Recorder, program_of
+from gptrs.ir.dispatch import OPS, current
+from gptrs.ir.interpreters import EAGER, program_of
 from gptrs.ir.operands import (
-    as_eager,
     as_rule_operand,
     describe,
     map_operand,
     rounded,
+    several,
     tensors_in,
-    type_of,
     types_key,
     widened,
 )
-from gptrs.ir.program import Attrs, Operation, Program, Value, attrs_key
+from gptrs.ir.program import Attrs, Operation, Program, attrs_key
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Array, DType, Kind, Type, as_dtype, broadcast_shapes
 
@@ -155,9 +151,7 @@ class Primitive(Op[P, R]):
 
     def infer(self, operands: Sequence[Any], attrs: Attrs) -> tuple[Type, ...]:
         def make() -> Any:
-            return _several(
-                self.rule(*(map_operand(as_rule_operand, o) for o in operands), **attrs)
-            )
+            return several(self.rule(*(map_operand(as_rule_operand, o) for o in operands), **attrs))
 
         return cast("tuple[Type, ...]", self._remember(self._key(operands, attrs), make))
 
@@ -169,7 +163,7 @@ class Primitive(Op[P, R]):
             operands = [map_operand(widened, operand) for operand in operands]
         with np.errstate(all="ignore"):
             results = self.meaning(*operands, **attrs)
-        return tuple(map(rounded, _several(results), types))
+        return tuple(map(rounded, several(results), types))
 
 
 class Elementwise(Primitive[P, R]):
@@ -201,106 +195,6 @@ class Elementwise(Primitive[P, R]):
             else o
             for o in ready
         ), attrs
-
-
-class Composite(Op[P, R]):
-    """An op that is defined by other ops. In a program it is one instruction.
-
-    The definition is its ``portable`` implementation. `implementations` are the others, by name;
-    `examples` say which number an integer operand holds while they are timed (0 unless said),
-    given the types of the operands.
-    """
-
-    def __init__(self, fn: Callable[..., Any]) -> None:
-        super().__init__(fn)
-        self.body = fn
-        self.implementations: dict[str, Implementation] = {}
-        self.examples: dict[str, Callable[..., Any]] = {}
-        self.revisions = Counter[str]()  # functions registered so far, by name
-
-    def definition(self, operands: Sequence[Any], attrs: Attrs) -> Program:
-        """The program of the body for operands of these types, remembered."""
-
-        def make() -> Any:
-            return self._recorded(self.body, operands, attrs)
-
-        return cast("Program", self._remember(self._key(operands, attrs), make))
-
-    def implemented(
-        self, implementation: Implementation, operands: Sequence[Any], attrs: Attrs
-    ) -> Program:
-        """The program of another implementation, remembered; the definition checks the types first.
-
-        Raises `VerifyError` when its results have other types than those of the definition.
-        """
-        expected = self.infer(operands, attrs)
-
-        def make() -> Any:
-            try:
-                program = self._recorded(implementation.function, operands, attrs)
-            except PtirError as error:
-                error.context.append(f"implementation {implementation.name!r} of {self.name}")
-                raise
-            self.check_results(implementation, [r.type for r in program.results], expected)
-            return program
-
-        key = implementation, self._key(operands, attrs)
-        return cast("Program", self._remember(key, make))
-
-    def check_results(
-        self, implementation: Implementation, found: Sequence[Type], expected: Sequence[Type]
-    ) -> None:
-        """Raise `VerifyError` when an implementation gives other types than the definition."""
-        if tuple(found) != tuple(expected):
-            raise VerifyError(
-                f"implementation {implementation.name!r} of {self.name} gives"
-                f" {', '.join(map(str, found))}, its definition {', '.join(map(str, expected))}",
-                fix="give the same shapes and dtypes: astype, reshape",
-            )
-
-    def named(self, operands: Sequence[Any], attrs: Attrs) -> dict[str, Any]:
-        """Operands, those with a type as their types, and attributes, by name."""
-        types = (
-            map_operand(lambda o: o.type if isinstance(o, Tensor | Value) else o, operand)
-            for operand in operands
-        )
-        return {**dict(zip(self.operand_names, types, strict=True)), **attrs}
-
-    def infer(self, operands: Sequence[Any], attrs: Attrs) -> tuple[Type, ...]:
-        return tuple(r.type for r in self.definition(operands, attrs).results)
-
-    def evaluate(
-        self, operands: Sequence[Any], attrs: Attrs, types: tuple[Type, ...]
-    ) -> tuple[Array, ...]:
-        with interpreter(None):
-            result = self.body(*(map_operand(as_eager, o) for o in operands), **attrs)
-        return tuple(tensor.numpy() for tensor in _several(result))
-
-    def _recorded(
-        self, function: Callable[..., Any], operands: Sequence[Any], attrs: Attrs
-    ) -> Program:
-        recorder = Recorder(self.name)
-
-        def enter(operand: Any, name: str) -> Any:
-            if isinstance(operand, tuple):
-                parts = cast("tuple[Any, ...]", operand)
-                return tuple(enter(part, f"{name}_{i}") for i, part in enumerate(parts))
-            if isinstance(operand, Tensor | Value | Type):
-                return recorder.input(type_of(operand), name)
-            return operand
-
-        inputs = [enter(o, n) for o, n in zip(operands, self.operand_names, strict=True)]
-        with interpreter(recorder):
-            returned = function(*inputs, **attrs)
-        return recorder.finish(self.results_in(returned))
-
-    def results_in(self, returned: object) -> tuple[Tensor, ...]:
-        """What a definition or implementation returned, as a tuple. Raises `VerifyError` for what
-        is no Tensor."""
-        for result in _several(returned):
-            if not isinstance(result, Tensor):
-                raise VerifyError(f"{self.name} returned {describe(result)}, expected a Tensor")
-        return _several(returned)
 
 
 def _classes(hint: Any) -> tuple[type, ...]:
@@ -337,11 +231,6 @@ def _expected(classes: tuple[type, ...]) -> str:
     return " or ".join(dict.fromkeys(words[kind] for kind in classes))
 
 
-def _several(results: Any) -> tuple[Any, ...]:
-    """One result or several, as a tuple."""
-    return cast("tuple[Any, ...]", results if isinstance(results, tuple) else (results,))
-
-
 def primitive(fn: Callable[P, Type]) -> Primitive[P, Tensor]:
     """Declare an op that moves elements without computing on them; the body is its type rule."""
     return Primitive(fn)
@@ -357,11 +246,6 @@ def elementwise(
 ) -> Callable[[Callable[P, Type]], Elementwise[P, Tensor]]:
     """Declare an op that works element by element; the body is its type rule."""
     return lambda fn: Elementwise(fn, predicate=predicate)
-
-
-def composite(fn: Callable[P, R]) -> Composite[P, R]:
-    """Declare an op by its definition over other ops."""
-    return Composite(fn)
 
 
 KIND_RANK: dict[Kind, int] = {"bool": 0, "int": 1, "uint": 1, "float": 2, "complex": 3}

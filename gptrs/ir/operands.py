@@ -107,6 +107,11 @@ def rounded(result: Any, type: Type) -> Array:
         return array.astype(type.dtype.numpy)
 
 
+def several(results: Any) -> tuple[Any, ...]:
+    """One result or several, as a tuple."""
+    return cast("tuple[Any, ...]", results if isinstance(results, tuple) else (results,))
+
+
 def describe(value: object) -> str:
     """An operand or attribute as messages print it: its type, and where it comes from."""
     if isinstance(value, Tensor):

@@ -24,8 +24,8 @@ from gptrs import __version__, events, settings
 from gptrs.backends.base import Backend
 from gptrs.debug.benchmark import BenchmarkRan
 from gptrs.errors import ElementError
+from gptrs.ir.composites import Composite
 from gptrs.ir.implementation import names_asked
-from gptrs.ir.op import Composite
 from gptrs.ir.program import (
     VERSION,
     Instruction,

@@ -8,10 +8,10 @@ from typing import Any, cast
 
 from gptrs.backends.base import Backend
 from gptrs.errors import ArgumentError, DimError, PtirError
+from gptrs.ir.composites import Composite
 from gptrs.ir.dispatch import OPS, Interpreter, interpreter
 from gptrs.ir.implementation import KERNEL, PORTABLE, Implementation
 from gptrs.ir.interpreters import EAGER, Eager
-from gptrs.ir.op import Composite
 from gptrs.ir.operands import as_operand
 from gptrs.ir.program import Attrs, Instruction, Operation, Program
 from gptrs.ir.tensor import Tensor

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from gptrs.errors import Location
-from gptrs.ir.op import Composite
+from gptrs.ir.composites import Composite
 from gptrs.ir.program import Instruction, Operation, Program, Value, map_values
 from gptrs.passes.base import Context
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from gptrs.ir.op import Composite
+from gptrs.ir.composites import Composite
 from gptrs.ir.ops import composite, language, vision
 from gptrs.ir.program import Value
 from gptrs.ir.types import Type

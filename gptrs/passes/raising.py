@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from gptrs.errors import PtirError
+from gptrs.ir.composites import Composite
 from gptrs.ir.dims import same_shape
 from gptrs.ir.dispatch import OPS, interpreter
 from gptrs.ir.interpreters import Recorder
-from gptrs.ir.op import Composite
 from gptrs.ir.program import Attrs, Instruction, Program, Value
 from gptrs.ir.rewrite import Fuel
 from gptrs.ir.tensor import Tensor

@@ -19,9 +19,9 @@ import pytest
 from gptrs import ptir
 from gptrs.backends.base import Backend, Plan, StepKind
 from gptrs.backends.reference import ReferencePlan
+from gptrs.ir.composites import Composite
 from gptrs.ir.dispatch import interpreter
 from gptrs.ir.interpreters import Recorder
-from gptrs.ir.op import Composite
 from gptrs.ir.program import Program
 from gptrs.ir.rewrite import Fuel
 from gptrs.ir.sizes import filled

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from gptrs.ir.op import Composite
+from gptrs.ir.composites import Composite
 from gptrs.ir.program import Instruction, Operation, Program, Value
 from gptrs.ir.sizes import apply
 from gptrs.ir.types import Array

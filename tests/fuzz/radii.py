@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from gptrs.ir.program import Instruction
+from gptrs.ir.program import Attrs, Instruction
 from gptrs.ir.types import Array, as_dtype
 from tests.fuzz.balls import (
     Ball,
@@ -117,7 +117,7 @@ def _smooth(
     if name == "remainder" or any(
         _is_uncertain_whole(*each) for each in zip(values, seen, strict=True)
     ):
-        return _where_any(seen, array)
+        return unknown(array) if name in _GROWING else _where_any(seen, array)
     if name in ("sin", "cos"):
         moved = np.minimum(np.asarray(seen[0]), 2.0)
     else:
@@ -162,7 +162,7 @@ def _crosses(values: Sequence[Any], seen: Sequence[Radius], array: Array) -> Arr
     crosses = np.zeros(array.shape, bool)
     for value, radius in zip(values, seen, strict=True):
         if radius is not None:
-            crosses |= (np.abs(wide(value)) <= radius) & (radius > 0)
+            crosses |= ~(np.abs(wide(value)) > radius) & (radius > 0)  # NaN too
     return crosses
 
 

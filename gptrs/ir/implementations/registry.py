@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar, cast
 
 from gptrs.errors import ArgumentError, PtirError
+from gptrs.ir.composites import Composite
 from gptrs.ir.dispatch import OPS
 from gptrs.ir.implementation import KERNEL, PORTABLE, Implementation, names_asked
-from gptrs.ir.op import Composite
 
 F = TypeVar("F", bound=Callable[..., Any])
 _registrations: list[str] = []

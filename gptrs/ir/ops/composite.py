@@ -9,8 +9,8 @@ import math
 
 from gptrs.errors import ArgumentError, ShapeError
 from gptrs.ir.checks import one_dtype
+from gptrs.ir.composites import composite
 from gptrs.ir.dims import DimLike, same
-from gptrs.ir.op import composite
 from gptrs.ir.ops.contract import dot_general
 from gptrs.ir.ops.elementwise import (
     cast,

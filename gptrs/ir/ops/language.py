@@ -9,8 +9,8 @@ from typing import Literal
 
 from gptrs.errors import ArgumentError, ShapeError
 from gptrs.ir.checks import one_dtype, require
+from gptrs.ir.composites import composite
 from gptrs.ir.dims import same, same_shape
-from gptrs.ir.op import composite
 from gptrs.ir.operands import tensors_in
 from gptrs.ir.ops.composite import mean
 from gptrs.ir.ops.elementwise import cast, exp, log, not_equal, rsqrt, select

@@ -16,8 +16,8 @@ import ml_dtypes
 
 from gptrs.errors import ArgumentError, DTypeError, ShapeError
 from gptrs.ir.checks import require
+from gptrs.ir.composites import composite
 from gptrs.ir.dims import Shape, same, same_shape
-from gptrs.ir.op import composite
 from gptrs.ir.ops.elementwise import cast, clamp, round_
 from gptrs.ir.ops.shape import reshape
 from gptrs.ir.tensor import Tensor

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from gptrs.errors import ShapeError
 from gptrs.ir.checks import one_dtype
+from gptrs.ir.composites import composite
 from gptrs.ir.dims import DimLike, same, same_shape
-from gptrs.ir.op import composite
 from gptrs.ir.operands import tensors_in
 from gptrs.ir.ops.composite import mean
 from gptrs.ir.ops.contract import dot_general

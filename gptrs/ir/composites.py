@@ -1,0 +1,128 @@
+"""Ops that other ops define: one decorated function, its body the definition.
+
+Type and meaning follow from it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any, ParamSpec, TypeVar, cast
+
+from gptrs.errors import PtirError, VerifyError
+from gptrs.ir.dispatch import interpreter
+from gptrs.ir.implementation import Implementation
+from gptrs.ir.interpreters import Recorder
+from gptrs.ir.op import Op
+from gptrs.ir.operands import as_eager, describe, map_operand, several, type_of
+from gptrs.ir.program import Attrs, Program, Value
+from gptrs.ir.tensor import Tensor
+from gptrs.ir.types import Array, Type
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Composite(Op[P, R]):
+    """An op that is defined by other ops. In a program it is one instruction.
+
+    The definition is its ``portable`` implementation. `implementations` are the others, by name;
+    `examples` say which number an integer operand holds while they are timed (0 unless said),
+    given the types of the operands.
+    """
+
+    def __init__(self, fn: Callable[..., Any]) -> None:
+        super().__init__(fn)
+        self.body = fn
+        self.implementations: dict[str, Implementation] = {}
+        self.examples: dict[str, Callable[..., Any]] = {}
+        self.revisions = Counter[str]()  # functions registered so far, by name
+
+    def definition(self, operands: Sequence[Any], attrs: Attrs) -> Program:
+        """The program of the body for operands of these types, remembered."""
+
+        def make() -> Any:
+            return self._recorded(self.body, operands, attrs)
+
+        return cast("Program", self._remember(self._key(operands, attrs), make))
+
+    def implemented(
+        self, implementation: Implementation, operands: Sequence[Any], attrs: Attrs
+    ) -> Program:
+        """The program of another implementation, remembered; the definition checks the types first.
+
+        Raises `VerifyError` when its results have other types than those of the definition.
+        """
+        expected = self.infer(operands, attrs)
+
+        def make() -> Any:
+            try:
+                program = self._recorded(implementation.function, operands, attrs)
+            except PtirError as error:
+                error.context.append(f"implementation {implementation.name!r} of {self.name}")
+                raise
+            self.check_results(implementation, [r.type for r in program.results], expected)
+            return program
+
+        key = implementation, self._key(operands, attrs)
+        return cast("Program", self._remember(key, make))
+
+    def check_results(
+        self, implementation: Implementation, found: Sequence[Type], expected: Sequence[Type]
+    ) -> None:
+        """Raise `VerifyError` when an implementation gives other types than the definition."""
+        if tuple(found) != tuple(expected):
+            raise VerifyError(
+                f"implementation {implementation.name!r} of {self.name} gives"
+                f" {', '.join(map(str, found))}, its definition {', '.join(map(str, expected))}",
+                fix="give the same shapes and dtypes: astype, reshape",
+            )
+
+    def named(self, operands: Sequence[Any], attrs: Attrs) -> dict[str, Any]:
+        """Operands, those with a type as their types, and attributes, by name."""
+        types = (
+            map_operand(lambda o: o.type if isinstance(o, Tensor | Value) else o, operand)
+            for operand in operands
+        )
+        return {**dict(zip(self.operand_names, types, strict=True)), **attrs}
+
+    def infer(self, operands: Sequence[Any], attrs: Attrs) -> tuple[Type, ...]:
+        return tuple(r.type for r in self.definition(operands, attrs).results)
+
+    def evaluate(
+        self, operands: Sequence[Any], attrs: Attrs, types: tuple[Type, ...]
+    ) -> tuple[Array, ...]:
+        with interpreter(None):
+            result = self.body(*(map_operand(as_eager, o) for o in operands), **attrs)
+        return tuple(tensor.numpy() for tensor in several(result))
+
+    def _recorded(
+        self, function: Callable[..., Any], operands: Sequence[Any], attrs: Attrs
+    ) -> Program:
+        recorder = Recorder(self.name)
+
+        def enter(operand: Any, name: str) -> Any:
+            if isinstance(operand, tuple):
+                parts = cast("tuple[Any, ...]", operand)
+                return tuple(enter(part, f"{name}_{i}") for i, part in enumerate(parts))
+            if isinstance(operand, Tensor | Value | Type):
+                return recorder.input(type_of(operand), name)
+            return operand
+
+        inputs = [enter(o, n) for o, n in zip(operands, self.operand_names, strict=True)]
+        with interpreter(recorder):
+            returned = function(*inputs, **attrs)
+        return recorder.finish(self.results_in(returned))
+
+    def results_in(self, returned: object) -> tuple[Tensor, ...]:
+        """What a definition or implementation returned, as a tuple. Raises `VerifyError` for what
+        is no Tensor."""
+        for result in several(returned):
+            if not isinstance(result, Tensor):
+                raise VerifyError(f"{self.name} returned {describe(result)}, expected a Tensor")
+        return several(returned)
+
+
+def composite(fn: Callable[P, R]) -> Composite[P, R]:
+    """Declare an op by its definition over other ops."""
+    return Composite(fn)
