@@ -279,3 +279,17 @@ def test_a_large_array_read_in_a_branch_is_warned_of() -> None:
     )
     with pytest.warns(CaptureWarning, match=r"4\.2 MB"):
         function(X)
+
+
+@pytest.mark.parametrize("backend", ["reference", "faer"])
+def test_a_window_that_does_not_fit_is_the_error_of_the_first_step(backend: str) -> None:
+    def pooled(state: Any, x: Any) -> Any:
+        return state, ptir.reduce_window(x, reduce="add", window=(3,), dilation=(2,))
+
+    @ptir.jit(backend=backend, dynamic={"xs": {2: "S"}})
+    def function(xs: Any) -> Any:
+        return ptir.scan(pooled, X, xs)[1]
+
+    assert function(np.ones((2, 1, 9, 1), np.float32)).shape == (2, 1, 5, 1)
+    with pytest.raises(ElementError, match="window"):
+        function(np.ones((2, 1, 1, 1), np.float32))

@@ -283,3 +283,18 @@ def test_half_precision_without_instructions_for_it_is_the_references(
     x = np.arange(5, dtype=np.float16)
     np.testing.assert_array_equal(doubled(x).numpy(), x * 2)
     assert {step.kind for step in doubled.explain(x).report.steps} <= {"reference", "region"}
+
+
+def test_an_operand_may_lie_between_another_one_and_its_source(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("GPTRS_OPT_PRE_ITERS", "0")  # they would drop the broadcast
+    monkeypatch.setenv("GPTRS_OPT_POST_ITERS", "0")
+
+    @ptir.jit
+    def twice(x: Any, i: Any) -> Any:
+        ordered = ptir.broadcast_to(ptir.sort(x)[0], shape=(3,))
+        return ptir.dynamic_update_slice(ordered, ordered, (i,))
+
+    x = np.array([3, 1, 2], np.int32)
+    np.testing.assert_array_equal(twice(x, np.int32(0)).numpy(), [1, 2, 3])

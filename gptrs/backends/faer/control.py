@@ -73,7 +73,8 @@ def _scan(
     fixed = _fitting(body, count + along, rest[along:])
     ys: list[Array] = []
     for result in step.results[count:]:
-        shape = [size_at(n, sizes) for n in result.type.shape]
+        # An extent that is negative at these sizes is the first step's error, or no step's.
+        shape = [max(size_at(n, sizes), 0) for n in result.type.shape]
         ys.append(np.empty(shape, result.type.dtype.numpy))
     for n in reversed(range(length)) if attrs["reverse"] else range(length):
         found = body.run([*state, *[x[n, ...] for x in xs], *fixed], sizes)

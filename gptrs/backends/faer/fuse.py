@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gptrs.backends.faer.calls import CALLS, COMPOSITES
-from gptrs.backends.faer.calls.base import Call, is_stable
+from gptrs.backends.faer.calls.base import Call, is_stable, values_of
 from gptrs.backends.faer.calls.product import MatrixProduct
 from gptrs.backends.faer.graph import Graph
 from gptrs.ir.dispatch import OPS
@@ -90,7 +90,11 @@ def make_calls(program: Program, context: Context) -> Program:
             continue
         if context.fuel.spend(f"call {call.target}"):
             calls[graph.maker[call.result]] = call
-            members[call] = sorted(call.members, key=lambda m: place[m])
+            # What the call reads where it is stored comes from outside, though it may also be a
+            # step between another operand and its source.
+            stored = {value for value in values_of(call) if value is not call.result}
+            inner = [m for m in call.members if m is core or stored.isdisjoint(m.results)]
+            members[call] = sorted(inner, key=lambda m: place[m])
             graph.taken.update(_from(core, members[call]))
     body: list[Instruction] = []
     renamed: dict[Value, Value] = {}

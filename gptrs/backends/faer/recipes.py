@@ -9,7 +9,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, NamedTuple
 
-from gptrs.backends.faer.calls.base import Address, Binder, Call, Panels, Word
+from gptrs.backends.faer.calls.base import ASIDE, Address, Binder, Call, Panels, Word
 from gptrs.backends.faer.work import RegionStep
 from gptrs.ir.dims import Dim, DimLike
 from gptrs.ir.program import Value
@@ -123,9 +123,6 @@ class Cook(Binder):
         return self.recipe
 
 
-_ASIDE = frozenset(["members", "through"])  # fields that do not say what is done
-
-
 def likeness(thing: Any, places: Mapping[Value, int]) -> Hashable:
     """What a call does, but for its arrays: equal for calls that one recipe serves."""
     if isinstance(thing, Value):
@@ -135,6 +132,6 @@ def likeness(thing: Any, places: Mapping[Value, int]) -> Hashable:
     if isinstance(thing, tuple):
         return tuple([likeness(part, places) for part in thing])  # pyright: ignore[reportUnknownVariableType]
     if is_dataclass(thing) and not isinstance(thing, type):
-        named = [f.name for f in fields(thing) if f.name not in _ASIDE]
+        named = [f.name for f in fields(thing) if f.name not in ASIDE]
         return type(thing), *[likeness(getattr(thing, name), places) for name in named]
     return thing

@@ -17,7 +17,7 @@ import numpy as np
 from gptrs import settings
 from gptrs.errors import ArgumentError, PtirError, ShapeError, user_location, user_traceback
 from gptrs.ir import control as functions
-from gptrs.ir.dims import Dim, DimLike, same
+from gptrs.ir.dims import Dim, DimLike, same, size_at
 from gptrs.ir.dispatch import current
 from gptrs.ir.interpreters import EAGER
 from gptrs.ir.op import Primitive
@@ -201,7 +201,10 @@ def _(
     reverse: bool,
 ) -> Arrays:
     count = len(state)
-    ys = [np.empty((length, *r.type.shape), r.type.dtype.numpy) for r in body.results[count:]]
+    # An extent that is negative at these sizes is the first step's error, or no step's.
+    shapes = [[max(size_at(n, {}), 0) for n in r.type.shape] for r in body.results[count:]]
+    dtypes = [r.type.dtype.numpy for r in body.results[count:]]
+    ys = [np.empty((length, *s), d) for s, d in zip(shapes, dtypes, strict=True)]
     for step in reversed(range(length)) if reverse else range(length):
         found = evaluate(body, (*state, *[x[step, ...] for x in xs], *captured))
         state = found[:count]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, TypeAlias
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, ClassVar, NamedTuple, TypeAlias, cast
 
 from gptrs.backends.faer.graph import Graph
 from gptrs.ir.dims import DimLike
@@ -101,6 +101,23 @@ class Call(ABC):
     def packed(self) -> dict[Value, Panels]:
         """The weights that it wants packed once."""
         return {}
+
+
+ASIDE = frozenset(["members", "through"])
+"""Fields of a call, and of what it consists of, that do not say what is done."""
+
+
+def values_of(thing: Any) -> Iterator[Value]:
+    """The values that a call reads where they are stored, and its result."""
+    if isinstance(thing, Value):
+        yield thing
+    elif isinstance(thing, tuple):
+        for part in cast("tuple[Any, ...]", thing):
+            yield from values_of(part)
+    elif is_dataclass(thing) and not isinstance(thing, type):
+        for field in fields(thing):
+            if field.name not in ASIDE:
+                yield from values_of(getattr(thing, field.name))
 
 
 def is_stable(value: Value, graph: Graph) -> bool:
