@@ -24,7 +24,6 @@ from gptrs.ir.tensor import Parameter, Tensor
 from gptrs.ir.types import Array, Type
 from gptrs.jit import derived
 from gptrs.passes.base import Context
-from gptrs.passes.dead import eliminate_dead
 from gptrs.passes.hoist import hoist_parameters
 from gptrs.passes.pipeline import lower
 
@@ -44,7 +43,7 @@ def record(function: Callable[..., Any], **types: str) -> Program:
 
 def hoisted(function: Callable[..., Any], **types: str) -> list[DerivedParam]:
     program = record(function, **types)
-    after = eliminate_dead(hoist_parameters(program, CONTEXT), CONTEXT)
+    after = hoist_parameters(program, CONTEXT)
     verify(after)
     assert after.params[: len(program.params)] == program.params
     assert hoist_parameters(after, CONTEXT) is after
@@ -97,6 +96,25 @@ def test_what_is_made_larger_is_derived_before() -> None:
 def test_sizes_that_are_not_known_stay() -> None:
     (param,) = hoisted(lambda x, w: x * ptir.exp(w), x="f32[?S,4]", w="f32[4]")
     assert param.type == Type.parse("f32[4]")
+
+
+def test_one_of_several_results_is_derived() -> None:
+    def both(x: Tensor, w: Tensor) -> Tensor:
+        values, places = ptir.sort(w)
+        return x * values * ptir.exp(-ptir.cast(places, dtype=ptir.f32))
+
+    found = hoisted(both, x="f32[3,4]", w="f32[4]")
+    assert len(found) == 0  # both results are larger than w
+    (param,) = hoisted(lambda x, w: x * ptir.sort(w)[0], x="f32[3,4]", w="f32[4]")
+    assert ops(param) == ["sort"]
+
+    def beside(x: Tensor, w: Tensor) -> Tensor:
+        values, places = ptir.sort(w)
+        ptir.exp(-ptir.cast(places, dtype=ptir.f32))  # nobody reads it
+        return x * values
+
+    (param,) = hoisted(beside, x="f32[3,4]", w="f32[4]")
+    assert ops(param) == ["sort"]
 
 
 def test_without_fuel_nothing_is_derived() -> None:

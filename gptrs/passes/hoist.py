@@ -16,6 +16,7 @@ from gptrs.ir.program import (
 )
 from gptrs.ir.sizes import is_symbolic
 from gptrs.passes.base import Context
+from gptrs.passes.dead import eliminate_dead
 
 # Ops that make more of what they read: they stay, and what they read is derived.
 _EXPANDING = frozenset({"broadcast_to", "cast", "tile", "pad", "concat", "take"})
@@ -39,10 +40,9 @@ def hoist_parameters(program: Program, context: Context) -> Program:
     if not derived:
         return program
     params = (*program.params, *derived.values())
-    body = [_reading(i, derived) for i in program.body if derived.keys().isdisjoint(i.results)]
-    return Program(
-        program.name, params, tuple(body), tuple(derived.get(r, r) for r in program.results)
-    )
+    body = tuple(_reading(instruction, derived) for instruction in program.body)
+    results = tuple(derived.get(result, result) for result in program.results)
+    return eliminate_dead(Program(program.name, params, body, results), context)
 
 
 def _reading(instruction: Instruction, derived: Mapping[Value, DerivedParam]) -> Instruction:

@@ -30,7 +30,6 @@ PIPELINE: tuple[Stage, ...] = (
     BACKEND,
     Repeat(_CLEAN, settings.opt_post_iters),
     hoist_parameters,
-    eliminate_dead,
 )
 
 
