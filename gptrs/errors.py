@@ -114,14 +114,14 @@ def _is_internal(frame: FrameType) -> bool:
 
 
 def user_location() -> Location | None:
-    """The innermost line on the stack that is not this package's own."""
+    """The innermost line on the stack that is not this package's own; None below its own command
+    line."""
     frame: FrameType | None = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
-    while frame is not None:
-        if not _is_internal(frame):
-            code = frame.f_code
-            return Location(code.co_filename, frame.f_lineno, code.co_qualname)
+    while frame is not None and _is_internal(frame):
         frame = frame.f_back
-    return None
+    if frame is None or str(frame.f_globals.get("__name__", "")).startswith("typer."):
+        return None
+    return Location(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_qualname)
 
 
 def raised_at(error: BaseException) -> Location | None:

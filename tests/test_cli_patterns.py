@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -131,3 +132,14 @@ def test_wrong_usage(cli: Cli, arguments: list[str], code: int, named: str) -> N
     assert (found, out) == (code, "")
     assert err.count("error: ") == 1
     assert named in err
+
+
+def test_a_command_has_no_line_of_the_users(
+    cli: Cli, directory: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GPTRS_DEBUG", "1")
+    jitted: Any = GPT2.__call__
+    jitted.clear_cache()
+    code, _, err = cli("generate", "once", "--max-tokens", "2", "--model", directory)
+    assert code == 0
+    assert "gptrs: gpt2, traced for" in err
