@@ -40,6 +40,26 @@ def test_programs_are_kept_by_shape_dtype_and_backend() -> None:
         equal(function(X), X + 1)
 
 
+def test_settings_that_rewriting_depends_on_are_part_of_the_key(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    function = ptir.jit(lambda x: x * 3.0 / 7.0)
+    for _ in range(2):
+        function(X)
+        function(X)
+        monkeypatch.setenv("GPTRS_PRECISE", "1")
+        function(X)
+        monkeypatch.setenv("GPTRS_OPT_PRE_ITERS", "0")
+        function(X)
+        monkeypatch.delenv("GPTRS_PRECISE")
+        monkeypatch.delenv("GPTRS_OPT_PRE_ITERS")
+    assert [r.reason for r in function.retraces()] == [
+        "the first call",
+        "GPTRS_PRECISE: False → True",
+        "GPTRS_OPT_PRE_ITERS: 8 → 0",
+    ]
+
+
 @pytest.mark.parametrize(
     ("first", "second", "reason"),
     [

@@ -9,7 +9,7 @@ from threading import Lock
 from types import FunctionType
 from typing import Any
 
-from gptrs import tree
+from gptrs import settings, tree
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Array, Type
 from gptrs.jit.arguments import Arguments, Options, sharing
@@ -20,6 +20,7 @@ from gptrs.jit.overrides import in_effect
 from gptrs.jit.sketches import Form, add, add_static, form_of
 from gptrs.jit.trace import Entry, Result, Traced
 
+_REWRITING = tuple([setting.name for setting in settings.REWRITING])
 _KEPT = 64  # calls, and forms of calls, per function
 
 
@@ -124,6 +125,7 @@ class Calls:
             form = self._forms.get(shape) or self._new_form(shape, len(args), kwargs)
             tokens: list[Hashable] = [self._backend or backend_name(), tree.generation, shape]
             tokens.append(in_effect(self._overrides).key)
+            tokens += settings.raw_all(_REWRITING)
             call = Call()
             arrays, tensors, roots = call.arrays, call.tensors, call.roots = [], [], []
             values = args if form.order is None else form.arrange(args, kwargs)

@@ -162,7 +162,8 @@ class JitFunction(Generic[P, R]):
         overrides = in_effect(self._options.overrides)
         reads = arguments.captures.entries()
         modes = ("backend", backend.name), ("overrides", (str, overrides.key))
-        key: Key = (*arguments.key, *modes, *reads)
+        rewriting = [(s.name, (type(value := s()), value)) for s in settings.REWRITING]
+        key: Key = (*arguments.key, *modes, *rewriting, *reads)
         slot = self._cache.find(key)
         if slot is not None:
             return slot
