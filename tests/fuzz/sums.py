@@ -81,9 +81,11 @@ def product_radius(x: Ball, attrs: Attrs, array: Array) -> Radius:
     eps = float(finfo(accumulator).eps)
     moved = np.abs(wide(array)) * (np.expm1(relative) + 2 * count * eps)
     range_ = math.log2(float(finfo(accumulator).max)) - 4
-    moved = np.where((span > range_) | ~np.isfinite(relative), np.inf, moved)
+    inside = span <= range_  # in another order infinity may meet what became 0 before
+    moved = np.where(inside & np.isfinite(relative), moved, np.inf)
     moved = np.where(wide(array) == 0, np.where(np.isfinite(moved), 0.0, np.inf), moved)
-    return settled(array, moved, np.isfinite(moved) | ~np.isfinite(wide(array)) & _known(x))
+    infinite = inside & ~np.isfinite(wide(array)) & _known(x)
+    return settled(array, moved, np.isfinite(moved) | infinite)
 
 
 def dot_radius(op: Any, operands: Sequence[Ball], attrs: Attrs, array: Array) -> Radius:
