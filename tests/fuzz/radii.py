@@ -123,11 +123,12 @@ def _smooth(
     else:
         function = partial(op.meaning, **instruction.attrs)
         moved = corners(function, values, seen, one_way=name in _GROWING)
-    moved = np.where(_nothing_known(seen, instruction.attrs, array), np.inf, moved)
+    lost = _nothing_known(seen, instruction.attrs, array)
+    moved = np.where(lost, np.inf, moved)
     if name in ("div", "pow", "reciprocal", "rsqrt"):
         moved = np.where(_crosses(values, seen, array), np.inf, moved)
     total = moved + np.where(moved > 0, own, 0.0)
-    both = joined(settled(array, total, _certain(name, values, seen, array)))
+    both = joined(settled(array, total, _certain(name, values, seen, array) & ~lost))
     return joined(both, np.where(total > 0, 0.0, own))
 
 
