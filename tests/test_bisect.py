@@ -34,7 +34,8 @@ from gptrs.passes import pipeline
 @rewrite(lambda x, y: ptir.maximum(x, y), samples=[{"x": "f32[3]", "y": "f32[3]"}])
 def confuse_extremes(x: Tensor, y: Tensor) -> Tensor:
     "Wrong on purpose."
-    return ptir.minimum(x, y)
+    least = ptir.minimum(x, y)
+    return least.astype("f16") if "ill-typed" in sys.argv else least
 
 def confuse(program, context):
     if "ill-formed" in sys.argv:
@@ -136,6 +137,13 @@ def test_a_rewrite_that_breaks_the_program(bisect: Bisect, script: str) -> None:
     assert ": lose sub, of the program choose\n" in out
     assert "pass confuse: choose, instruction " in out
     assert "reads a value that is not defined before it" in out
+
+
+def test_a_rule_of_another_type(bisect: Bisect, script: str) -> None:
+    code, out, _ = bisect("--", sys.executable, script, "ill-typed")
+    assert code == 0
+    assert ": confuse_extremes, of the program choose\n" in out
+    assert "rule confuse_extremes replaces f32[2] by f16[2]" in out
 
 
 @pytest.mark.parametrize(

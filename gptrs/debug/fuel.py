@@ -36,6 +36,10 @@ class Ration(Fuel):
         self.number = 0
         """Of the last rewrite that it was spent on, counted over the process from 1."""
 
+    @property
+    def empty(self) -> bool:
+        return self._tank.applied == self._tank.limit
+
     def spend(self, what: str) -> bool:
         with self._tank.lock:
             if self._tank.applied == self._tank.limit:

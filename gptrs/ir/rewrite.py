@@ -172,9 +172,14 @@ class Fuel:
         self.left = left
         self.log: list[str] = []
 
+    @property
+    def empty(self) -> bool:
+        """Whether no rewrite may be applied any more."""
+        return self.left <= 0
+
     def spend(self, what: str) -> bool:
         """Whether one more rewrite may be applied, which is called ``what``."""
-        if self.left <= 0:
+        if self.empty:
             return False
         self.left -= 1
         self.log.append(what)
@@ -227,8 +232,13 @@ def _sweep(program: Program, rules: _Rules, fuel: Fuel) -> Program:
     for instruction in program.body:
         current = instruction.reading(renamed) if renamed else instruction
         made: list[Instruction] = [current]
-        for rule in rules.that_may_match(current, facts):
-            if (replaced := _try(rule, current, facts)) is not None:
+        for rule in () if fuel.empty else rules.that_may_match(current, facts):
+            try:
+                replaced = _try(rule, current, facts)
+            except VerifyError:
+                fuel.spend(rule.name)  # so that it is found by its number
+                raise
+            if replaced is not None:
                 if fuel.spend(rule.name):
                     made, result = replaced
                     renamed[current.result] = result

@@ -32,7 +32,7 @@ def raise_composites(program: Program, context: Context) -> Program:
     What the target has no kernel for stays as it was written, and so does a spelling most of whose
     intermediate values are needed anyway.
     """
-    if context.fuel.left <= 0 or not any(_may_have(program, each) for each in RAISABLE):
+    if context.fuel.empty or not any(_may_have(program, each) for each in RAISABLE):
         return program
     # What is done to look for spellings is no rewrite of its own: each raise spends fuel.
     quiet = replace(context, fuel=Fuel())
