@@ -298,3 +298,15 @@ def test_an_operand_may_lie_between_another_one_and_its_source(
 
     x = np.array([3, 1, 2], np.int32)
     np.testing.assert_array_equal(twice(x, np.int32(0)).numpy(), [1, 2, 3])
+
+
+def test_sizes_that_do_not_fit_are_the_error_of_the_op() -> None:
+    @ptir.jit(dynamic={"x": {1: "S"}})
+    def pooled(x: Any) -> Any:
+        return ptir.reduce_window(x, reduce="add", window=(3,), dilation=(2,)) + 1.0
+
+    assert pooled(np.ones((1, 9, 2), np.float32)).shape == (1, 5, 2)
+    for _ in range(2):
+        with pytest.raises(ElementError, match="window"):
+            pooled(np.ones((1, 2, 2), np.float32))
+    assert pooled(np.ones((1, 6, 2), np.float32)).shape == (1, 2, 2)

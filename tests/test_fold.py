@@ -127,6 +127,15 @@ def test_an_error_is_one_of_the_run() -> None:
         ReferencePlan(after).run((), {})
 
 
+def test_an_operand_that_must_be_a_tensor_is_no_number() -> None:
+    five = np.array(5, np.int32)
+    program = record(lambda low: ptir.clamp(constant(five), low, constant(five)), "si32[]")
+    after = folded(program)
+    assert [i.op.name for i in after.body if i.op.name == "clamp"] == ["clamp"]
+    (found,) = ReferencePlan(after).run((np.array(3, np.int32),), {})
+    assert found == 5
+
+
 def test_symbols_are_not_known() -> None:
     s = ptir.dim("S")
     program = record(lambda x: x + (ptir.iota(shape=(s,)) + 1), "si32[?S]")

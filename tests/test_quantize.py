@@ -95,3 +95,12 @@ def test_large_integers_are_exact() -> None:
     assert q.tolist() == [2**24 + 1, -(2**31), 2**31 - 1, 2**31 - 1]
     back = ptir.dequantize(q, one, ptir.tensor(1, dtype="si32"), dtype="f64")
     assert back.tolist() == [2**24, -(2**31) - 1, 2**31 - 2, 2**31 - 2]
+
+
+def test_one_number_of_four_bits_stays_an_array() -> None:
+    """NumPy gives a scalar for arithmetic on rank 0."""
+    for dtype in ("ui4", "si4"):
+        one = ptir.cast(ptir.tensor(np.array(3, np.int32)), dtype=as_dtype(dtype))
+        shifted = ptir.shift_left(one, 1)
+        assert isinstance(shifted.numpy(), np.ndarray)
+        assert ptir.dequantize(shifted, ptir.tensor(np.float32(0.5))).item() == 3.0

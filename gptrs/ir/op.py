@@ -88,6 +88,10 @@ class Op(Operation, Generic[P, R]):
         self._canonical = fn
         return fn
 
+    def takes_number(self, place: int) -> bool:
+        """Whether the operand at ``place`` may be a Python number instead of a Tensor."""
+        return float in self._operand_classes[self.operand_names[place]]
+
     def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], Attrs]:
         """Operands in order, absent ones as their default, and the attributes that were given."""
         complete = len(args) == len(self.operand_names) and self._required <= kwargs.keys()

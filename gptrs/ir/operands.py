@@ -101,7 +101,7 @@ def rounded(result: Any, type: Type) -> Array:
     if array.dtype == type.dtype.numpy:
         return array
     if type.dtype.bits == 4:
-        low = array.astype(np.int8) & 15
+        low = np.asarray(array.astype(np.int8) & 15)  # of rank 0 it would be a number
         array = np.where(low > 7, low - 16, low) if type.dtype.kind == "int" else low
     with np.errstate(all="ignore"):
         return array.astype(type.dtype.numpy)

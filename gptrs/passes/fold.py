@@ -113,7 +113,8 @@ class _Folder:
         first = int(cast("Elementwise[..., Any]", op).predicate)
         operands = list(instruction.operands)
         for i in range(first, len(operands)):
-            if isinstance(number := self.facts.number(operands[i]), bool | int | float):
+            number = self.facts.number(operands[i])
+            if op.takes_number(i) and isinstance(number, bool | int | float):
                 operands[i] = number
         changed = operands != list(instruction.operands)
         if not changed or not any(isinstance(o, Value) for o in operands[first:]):

@@ -17,5 +17,6 @@ def test_row(backend: Backend, case: Case, dtype: str, samples: tuple[int, ...])
             check_sample(case, number, dtype, backend)
         except DTypeError as error:
             declined.append(error.problem)
+    # Allowed, and said, for dtypes but those that every backend must have (`tests.backends`).
     if len(declined) == len(samples):
         pytest.skip(declined[0])

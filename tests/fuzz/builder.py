@@ -134,6 +134,8 @@ class Builder:
         plot = self.plot
         if len(plot.recorder.params) >= MOST_PARAMS or not self.is_small(type):
             raise UnfitError
+        if any(self.size(extent) < 0 for extent in type.shape):  # of a window that does not fit
+            raise UnfitError
         role: Role = "parameter" if self.chance(5) else "input"
         if any(isinstance(n, Dim) for n in type.shape):
             role = "input"  # weights have sizes

@@ -18,6 +18,8 @@ from gptrs.backends.faer.report import report
 from gptrs.backends.faer.run import run
 from gptrs.backends.faer.storage import Storage
 from gptrs.backends.faer.work import CallStep, RegionStep, Work, work_of
+from gptrs.backends.reference import ReferencePlan
+from gptrs.ir.dims import Dim, size_at, surely_greater
 from gptrs.ir.program import Program, Value
 from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array
@@ -25,6 +27,10 @@ from gptrs.kernels import isa
 from gptrs.kernels.threads import thread_count
 
 _KEPT = 64  # bindings of a plan; they hold no arrays but parameters
+
+
+class _SizesError(Exception):
+    """An array would have a negative extent."""
 
 
 class FaerPlan(Plan):
@@ -52,6 +58,9 @@ class FaerPlan(Plan):
         self._spare: list[Bound] = []  # of the calls that ended last
         self._bound: dict[tuple[int, ...], list[Bound]] = {}  # the others, by key
         self._constants: dict[Buffer, Array] = {}
+        results = (result for instruction in program.body for result in instruction.results)
+        dims = {n.terms: n for r in results for n in r.type.shape if isinstance(n, Dim)}
+        self._may_be_negative = [n for n in dims.values() if not surely_greater(n, -1)]
 
     def _plan_region(self, region: Program) -> FaerPlan:
         return FaerPlan(region, self._parameters, self._arenas, self._symbols)
@@ -71,7 +80,10 @@ class FaerPlan(Plan):
         self, arguments: Sequence[Array | Parameter], sizes: Mapping[str, int]
     ) -> tuple[Array, ...]:
         key = (thread_count(), *[sizes[symbol] for symbol in self._symbols])
-        bound = self._take(key, sizes)
+        try:
+            bound = self._take(key, sizes)
+        except _SizesError:  # the op that they do not fit has an error for that
+            return ReferencePlan(self.program).run(arguments, sizes)
         arena = self._arenas.take() if bound.arena_bytes else None
         try:
             return run(self.storage, self, bound, arena, arguments)
@@ -109,6 +121,8 @@ class FaerPlan(Plan):
 
     def bind(self, sizes: Mapping[str, int], key: tuple[int, ...]) -> Bound:
         """A new binding to ``sizes``; the first number of its key is that of threads."""
+        if any(size_at(extent, sizes) < 0 for extent in self._may_be_negative):
+            raise _SizesError
         bound = bind(self.storage, self.isa, sizes, key)
         for buffer, number in bound.buffers.items():
             if buffer.kind == "constant":
