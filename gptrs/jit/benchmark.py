@@ -40,7 +40,7 @@ from gptrs.ir.rewrite import Fuel
 from gptrs.ir.sizes import filled
 from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array, Type
-from gptrs.jit.derived import deriving
+from gptrs.jit.derived import run_of
 from gptrs.kernels.cache import open_cache
 from gptrs.kernels.threads import thread_count
 from gptrs.passes.base import Context
@@ -168,10 +168,8 @@ def _ready(
 
     context = Context(bench.backend, Fuel(), bench.precise, choose=choose)
     program = lower(alone, context, check=settings.verify())
-    plan = bench.backend.plan(program)
-    derive = deriving(program)
-    given = [*arguments, *(derive(arguments) if derive is not None else ())]
-    return lambda: plan.run(given, bench.sizes)
+    run = run_of(program, bench.backend.plan(program))
+    return lambda: run(arguments, bench.sizes)
 
 
 def _timed(runs: Mapping[str, Callable[[], object]]) -> dict[str, float]:

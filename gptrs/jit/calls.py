@@ -48,7 +48,7 @@ class Remembered:
     """A call that was made: what its program needs and gives, as long as the guard holds."""
 
     __slots__ = (
-        *("_derive", "_donated", "_outcome", "_parameters", "_plan", "_sizes"),
+        *("_donated", "_outcome", "_parameters", "_run", "_sizes"),
         *("donated", "guard", "slot", "used"),
     )
 
@@ -67,7 +67,7 @@ class Remembered:
         self.used = slot.used
         self.donated = frozenset(donated)  # places among the inputs
         self._donated = list(donated.values())  # places among the tensors, and what took them
-        self._plan, self._derive = slot.entry.plan, slot.entry.derive
+        self._run = slot.entry.run
         self._sizes = sizes
         self._parameters = getter([places[place] for place in slots if isinstance(place, int)])
         self._outcome = outcome
@@ -75,10 +75,7 @@ class Remembered:
     def run(self, call: Call, values: Sequence[Any]) -> Any:
         """The results for the arrays of ``call`` and the parameters among ``values``."""
         self.used = self.slot.used
-        given = [*call.arrays, *self._parameters(values)]
-        if self._derive is not None:
-            given += self._derive(given)
-        arrays = self._plan.run(given, self._sizes)
+        arrays = self._run([*call.arrays, *self._parameters(values)], self._sizes)
         for place, taker in self._donated:
             call.tensors[place].donate(taker)
         return self._outcome(arrays)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
 from typing import Any, TypeAlias, cast
 
+from gptrs.backends.base import Plan
 from gptrs.ir.program import DerivedParam, Program
 from gptrs.ir.sizes import evaluate
 from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array
 
+Arguments: TypeAlias = Sequence[Array | Parameter]
+Run: TypeAlias = Callable[[Arguments, Mapping[str, int]], tuple[Array, ...]]
 _Key: TypeAlias = tuple[str | int, ...]  # the definition's text and the ids of its sources
 
 
@@ -58,18 +61,18 @@ class DerivedParameters:
 _DERIVED = DerivedParameters()
 
 
-def deriving(program: Program) -> Callable[[Sequence[Any]], list[Parameter]] | None:
-    """Gives the derived parameters of ``program`` for its other arguments; None if it has none."""
+def run_of(program: Program, plan: Plan) -> Run:
+    """Runs ``plan``, that of ``program``, on arguments for all parameters but the derived ones."""
     derived = [param for param in program.params if isinstance(param, DerivedParam)]
     if not derived:
-        return None
+        return plan.run
     place = {param: number for number, param in enumerate(program.params)}
     places = [(param, [place[source] for source in param.sources]) for param in derived]
 
-    def derive(given: Sequence[Any]) -> list[Parameter]:
-        made: list[Any] = list(given)
+    def run(arguments: Arguments, sizes: Mapping[str, int]) -> tuple[Array, ...]:
+        given: list[Any] = list(arguments)
         for param, numbers in places:
-            made.append(_DERIVED.get(param, [made[number] for number in numbers]))
-        return made[len(given) :]
+            given.append(_DERIVED.get(param, [given[number] for number in numbers]))
+        return plan.run(given, sizes)
 
-    return derive
+    return run

@@ -203,10 +203,7 @@ class JitFunction(Generic[P, R]):
         inputs = [leaf.tensor.numpy() for leaf in arguments.inputs]
         found = arguments.captures.parameters
         parameters = [found[s] if isinstance(s, int) else s for s in traced.slots]
-        given = [*inputs, *parameters]
-        if entry.derive is not None:
-            given += entry.derive(given)
-        arrays = entry.plan.run(given, arguments.sizes)
+        arrays = entry.run([*inputs, *parameters], arguments.sizes)
         self._donate(arguments.inputs)
         leaves: list[Any] = []
         for result in traced.results:

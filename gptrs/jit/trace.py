@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ from gptrs.ir.program import Program
 from gptrs.ir.tensor import Parameter, Tensor, as_array
 from gptrs.ir.types import Array, Type
 from gptrs.jit.arguments import Arguments
-from gptrs.jit.derived import deriving
+from gptrs.jit.derived import Run, run_of
 
 _LARGE_CAPTURE = 1 << 20  # bytes; a captured array above this is probably a forgotten argument
 
@@ -39,8 +39,8 @@ class Entry:
     traced: Traced
     lowered: Program
     plan: Plan
-    derive: Callable[[Sequence[Any]], list[Parameter]] | None
-    """Gives the parameters that passes added, from the arguments that the traced program has."""
+    run: Run
+    """Runs the plan on the arguments that the traced program has."""
     choices: tuple[str, ...]
     """The implementations that overrides picked."""
 
@@ -48,7 +48,7 @@ class Entry:
     def of(
         cls, traced: Traced, lowered: Program, plan: Plan, choices: tuple[str, ...] = ()
     ) -> Entry:
-        return cls(traced, lowered, plan, deriving(lowered), choices)
+        return cls(traced, lowered, plan, run_of(lowered, plan), choices)
 
 
 @dataclass(frozen=True)
