@@ -18,9 +18,9 @@ from gptrs.ir.dispatch import OPS, interpreter
 from gptrs.ir.interpreters import Recorder
 from gptrs.ir.program import verify
 from gptrs.passes.base import Context
+from gptrs.passes.claim import inlined
 from gptrs.passes.raisable import RAISABLE
 from gptrs.passes.raising import raise_composites
-from gptrs.passes.spelled.spelling import opened
 from tests import spelled, spelled_products
 from tests.cases import CASES
 from tests.cases.sample import all_same_bits, inputs, several
@@ -86,7 +86,7 @@ def test_a_definition_is_found_again(case: Any) -> None:
         params = tuple(recorder.input(t, f"x{i}") for i, t in enumerate(made.types))
         with interpreter(recorder):
             result = OPS[case.op](*made.operands(params), **made.sample.attrs)
-        program = opened(recorder.finish(several(result)), lambda _: False)
+        program = inlined(recorder.finish(several(result)), lambda _: False)
         after = raise_composites(program, CONTEXT)
         found.append(case.op in ops(after))
         before = ReferencePlan(program).run(made.arrays, {})

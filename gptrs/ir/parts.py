@@ -80,12 +80,12 @@ def _as_leaf(value: Any, path: str) -> object:
     if isinstance(value, Tensor | enum.Enum | str | bytes):
         return value
     if isinstance(value, int | float | complex) and not isinstance(value, np.generic):
-        return _number(value, path)
+        return number(value, path)
     array = as_array(value)
     return value if array is None else Tensor.of_array(array)
 
 
-def _number(value: complex, path: str) -> Tensor:
+def number(value: complex, path: str) -> Tensor:
     """A tensor of rank 0 that takes the dtype of what it meets; a truth value is i1 and stays."""
     if isinstance(value, bool):
         return Tensor.of_array(np.asarray(value))

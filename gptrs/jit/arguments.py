@@ -13,6 +13,7 @@ import numpy as np
 from gptrs import settings, tree
 from gptrs.errors import ArgumentError, DonatedError
 from gptrs.ir.dims import Dim, DimLike, dim
+from gptrs.ir.parts import number
 from gptrs.ir.program import key_of
 from gptrs.ir.tensor import Parameter, Tensor, as_array
 from gptrs.ir.types import Array, Type
@@ -160,7 +161,7 @@ def _classify(path: str, value: Any, donated: bool, captures: Captures) -> tuple
             value.donate("the call")
         return value, captures.argument(value, f"argument {path}")
     if isinstance(value, _NUMBERS) and not isinstance(value, np.generic):
-        tensor = _scalar(path, value)
+        tensor = number(value, f"argument {path}")
         return Input(path, tensor, tensor.type, donated=False), (tensor.type, True)
     if isinstance(value, Tensor):
         value.numpy()  # a donated or leaked one is an error here, and not in the program
@@ -175,15 +176,6 @@ def _classify(path: str, value: Any, donated: bool, captures: Captures) -> tuple
         tensor = Tensor.of_array(array)
         return Input(path, tensor, tensor.type, donated=False), (tensor.type, False)
     return value, captures.argument(value, f"argument {path}")
-
-
-def _scalar(path: str, value: complex) -> Tensor:
-    """A Python number as a tensor of rank 0 that takes the dtype of what it meets."""
-    kind = np.int64 if isinstance(value, int) else type(value)
-    try:
-        return Tensor.of_array(np.asarray(value, kind), weak=True)
-    except OverflowError:
-        raise ArgumentError(f"argument {path} is {value}, which does not fit 64 bits") from None
 
 
 def _make_dynamic(

@@ -16,10 +16,15 @@ def claim_or_inline(program: Program, context: Context) -> Program:
     def claimed(instruction: Instruction) -> bool:
         return context.claims(instruction) and context.fuel.spend(f"claim {instruction.op.name}")
 
+    return inlined(program, claimed)
+
+
+def inlined(program: Program, closed: Callable[[Instruction], bool]) -> Program:
+    """``program`` with its composites replaced by their definitions, but for ``closed`` ones."""
     renamed: dict[Value, Value] = {}
     body: list[Instruction] = []
     for instruction in program.body:
-        results = inline(instruction.reading(renamed), instruction.where, claimed, body)
+        results = inline(instruction.reading(renamed), instruction.where, closed, body)
         renamed.update(zip(instruction.results, results, strict=True))
     return program.with_body(body, [renamed.get(r, r) for r in program.results])
 

@@ -14,11 +14,12 @@ from gptrs.ir.program import Attrs, Instruction, Program, Value
 from gptrs.ir.rewrite import Fuel
 from gptrs.ir.tensor import Tensor
 from gptrs.passes.base import Context
+from gptrs.passes.claim import inlined
 from gptrs.passes.dead import eliminate_dead
 from gptrs.passes.raisable import RAISABLE, Raisable
 from gptrs.passes.spelled.bindings import Match, Moved
 from gptrs.passes.spelled.proposals import Bound, Proposal, Site
-from gptrs.passes.spelled.spelling import Hole, cleaned, opened, patterns
+from gptrs.passes.spelled.spelling import Hole, cleaned, patterns
 from gptrs.passes.spelled.structure import Matcher
 
 _NAMES = frozenset(raisable.name for raisable in RAISABLE)
@@ -36,7 +37,7 @@ def raise_composites(program: Program, context: Context) -> Program:
         return program
     # What is done to look for spellings is no rewrite of its own: each raise spends fuel.
     quiet = replace(context, fuel=Fuel())
-    work = _Work(cleaned(opened(program, lambda i: _stays(i, context)), quiet), context)
+    work = _Work(cleaned(inlined(program, lambda i: _stays(i, context)), quiet), context)
     for raisable in RAISABLE:
         work.sweep(raisable)
     return work.result() if work.any_claimed else program

@@ -236,7 +236,7 @@ def _wrong_types(types: Sequence[Type], found: Arrays) -> str | None:
 
 def _outcome(program: Program, example: Example) -> Outcome:
     try:
-        return ReferencePlan(program).run(arguments(program, example), example.sizes)
+        return ReferencePlan(program).run(arguments(example), example.sizes)
     except (ElementError, ShapeError) as error:
         return error
 

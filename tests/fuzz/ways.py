@@ -9,13 +9,13 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 import pytest
 
-from gptrs.backends.base import Backend, Plan
+from gptrs.backends.base import Backend
 from gptrs.ir.parsing import parse
 from gptrs.ir.program import Program
 from gptrs.ir.sizes import filled
 from gptrs.ir.tensor import Parameter, Tensor
 from gptrs.ir.types import Array
-from gptrs.jit.derived import deriving
+from gptrs.jit.derived import run_of
 from gptrs.passes.base import Context, Repeat, Stage, run_passes
 from gptrs.passes.pipeline import PIPELINE
 from tests.cases.sample import same_bits, several
@@ -24,33 +24,32 @@ from tests.fuzz.programs import Example
 Arrays: TypeAlias = tuple[Array, ...]
 
 
-def arguments(program: Program, example: Example) -> list[Any]:
-    """Arrays for inputs, parameters of a model for the others; derived ones are added."""
-    given: list[Any] = []
-    for param, array in zip(example.program.params, example.arrays(), strict=True):
-        given.append(Parameter(array, param.name) if param.role == "parameter" else array)
-    derive = deriving(program)
-    return given if derive is None else given + derive(given)
+def arguments(example: Example) -> list[Any]:
+    """Arrays for inputs, parameters of a model for the others."""
+    return [
+        Parameter(array, param.name) if param.role == "parameter" else array
+        for param, array in zip(example.program.params, example.arrays(), strict=True)
+    ]
 
 
 def run_twice(program: Program, backend: Backend, example: Example) -> Arrays:
     """Twice, as a plan is kept: nothing of the first call may be seen in the second."""
-    plan: Plan = backend.plan(program)
-    given = arguments(program, example)
-    first = plan.run(given, example.sizes)
+    run = run_of(program, backend.plan(program))
+    given = arguments(example)
+    first = run(given, example.sizes)
     kept = [array.copy() for array in first]
-    again = plan.run(arguments(program, example), example.sizes)
+    again = run(arguments(example), example.sizes)
     for before, copy, after in zip(first, kept, again, strict=True):
         assert same_bits(before, copy), "a call changed the results of the call before it"
         assert same_bits(before, after), "a second call gives something else"
-    _check_memory(program, given, first)
+    _check_memory(example, given, first)
     return first
 
 
-def _check_memory(program: Program, given: Sequence[Any], results: Arrays) -> None:
+def _check_memory(example: Example, given: Sequence[Any], results: Arrays) -> None:
     borrowed = [
         argument.numpy() if isinstance(argument, Parameter) else argument
-        for param, argument in zip(program.params, given, strict=True)
+        for param, argument in zip(example.program.params, given, strict=True)
         if not param.donated
     ]
     for n, result in enumerate(results):

@@ -18,7 +18,7 @@ from gptrs.ir.rewrite import Fuel
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Type
 from gptrs.passes.base import Context
-from gptrs.passes.claim import inline
+from gptrs.passes.claim import inlined
 from gptrs.passes.dead import eliminate_dead
 from gptrs.passes.merge import merge_common_subexpressions
 from gptrs.passes.simplify import simplify
@@ -150,20 +150,10 @@ def _traced(
     names = iter(recorder.params)
     params = tuple(o and next(names) for o in operands)
     context = replace(context, fuel=Fuel(), choose=None, in_region=False)
-    whole = Pattern(cleaned(opened(program, closed), context), params)
+    whole = Pattern(cleaned(inlined(program, closed), context), params)
     if not any(closed(instruction) for instruction in whole.program.body):
         return (whole,)
-    return whole, Pattern(cleaned(opened(program, lambda _: False), context), params)
-
-
-def opened(program: Program, closed: Closed) -> Program:
-    """``program`` with its composites replaced by their definitions, but for ``closed`` ones."""
-    renamed: dict[Value, Value] = {}
-    body: list[Instruction] = []
-    for instruction in program.body:
-        results = inline(instruction.reading(renamed), instruction.where, closed, body)
-        renamed.update(zip(instruction.results, results, strict=True))
-    return program.with_body(body, [renamed.get(r, r) for r in program.results])
+    return whole, Pattern(cleaned(inlined(program, lambda _: False), context), params)
 
 
 def cleaned(program: Program, context: Context) -> Program:
