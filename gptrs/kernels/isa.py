@@ -26,6 +26,9 @@ class Isa:
     registers: int
     tile_rows: int
     tile_vectors: int
+    panel_bytes: int
+    """How much of a panel of the right operand a block of the product reads: what fits into L1, or
+    where L2 feeds the multiply-adds as fast, more, as C is then read and written less often."""
     fma: bool
     """Whether a multiply-add is one instruction (without it, LLVM's ``fma`` is a slow call)."""
     architectures: tuple[str, ...]
@@ -50,6 +53,8 @@ class Isa:
         return self.tile_vectors * self.lanes
 
 
+KB = 1024
+
 _X86 = ("x86_64",)
 _ARM = ("aarch64", "arm64", "arm64e")
 _AVX512 = ("avx512f", "avx512bw", "avx512dq", "avx512vl")
@@ -58,10 +63,10 @@ _AVX512 = ("avx512f", "avx512bw", "avx512dq", "avx512vl")
 ISAS: dict[str, Isa] = {
     row.name: row
     for row in (
-        Isa("avx512", 512, 32, 14, 2, True, _X86, ("avx2", "fma", "f16c", *_AVX512)),
-        Isa("avx2", 256, 16, 6, 2, True, _X86, ("avx2", "fma", "f16c")),
-        Isa("neon", 128, 32, 6, 4, True, _ARM),  # part of every 64-bit Arm CPU
-        Isa("generic", 128, 16, 4, 2, False, ()),
+        Isa("avx512", 512, 32, 14, 2, 32 * KB, True, _X86, ("avx2", "fma", "f16c", *_AVX512)),
+        Isa("avx2", 256, 16, 6, 2, 64 * KB, True, _X86, ("avx2", "fma", "f16c")),
+        Isa("neon", 128, 32, 6, 4, 32 * KB, True, _ARM),  # part of every 64-bit Arm CPU
+        Isa("generic", 128, 16, 4, 2, 32 * KB, False, ()),
     )
 }
 

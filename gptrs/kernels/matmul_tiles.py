@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from llvmlite import ir
 
 from gptrs.kernels.emit import F32, I1, I8, I64, POINTER, Function, KernelText, i64
-from gptrs.kernels.isa import Isa
+from gptrs.kernels.isa import KB, Isa
 from gptrs.kernels.matmul import Finish, Product, matmul_words
 from gptrs.kernels.matmul_weights import (
     AHEAD_BYTES,
@@ -31,21 +31,20 @@ class Blocking(NamedTuple):
     row_block: int
 
 
-# A panel's slice stays in L1 (32 KB and more) as far as tiles of A let it, a row block of A in half
-# of L2. Longer slices pay for fewer visits to C.
-_L1_BYTES = 32 * 1024
-_L2_BYTES = 192 * 1024
+_A_BYTES = 384 * KB  # of a row block, which stays in L2 beside a part of a panel
 
 
 def blocking(isa: Isa, rows: int, depth: int, *, most_rows: int | None = None) -> Blocking:
     """Blocks that suit the caches; row blocks of at most ``most_rows``, to have more of them."""
-    blocks = -(-4 * isa.tile_columns * depth // _L1_BYTES)
+    blocks = -(-4 * isa.tile_columns * depth // isa.panel_bytes)
     if rows <= 2 * isa.tile_rows:
         blocks = 1  # memory is the bound, and reads a whole panel faster than pieces of many
     depth_block = max(1, -(-depth // max(1, blocks)))
-    fitting = _L2_BYTES // (4 * depth_block)
+    fitting = _A_BYTES // (4 * depth_block)
     fitting = fitting if most_rows is None else min(fitting, most_rows)
-    return Blocking(depth_block, max(1, fitting // isa.tile_rows) * isa.tile_rows)
+    tiles = -(-rows // isa.tile_rows)
+    row_blocks = max(1, -(-tiles // max(1, fitting // isa.tile_rows)))
+    return Blocking(depth_block, max(1, -(-tiles // row_blocks)) * isa.tile_rows)
 
 
 def tile_extent(isa: Isa, rows: int, columns: int, row_block: int) -> int:
