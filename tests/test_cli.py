@@ -107,7 +107,8 @@ def test_eager_mode_gives_the_same_text(cli: Cli, monkeypatch: pytest.MonkeyPatc
 
 def test_json(cli: Cli, model: LanguageModel) -> None:
     done = cli("été", "--max-tokens", "9", "--json")
-    assert json.loads(done.out) == {"prompt": "été", "text": model.generate("été", max_tokens=9)}
+    text = model.generate("été", max_tokens=9)
+    assert json.loads(done.out) == {"prompt": "été", "text": text, "finish_reason": "length"}
     assert done.out.count("\n") == 1
     stats = json.loads(cli("été", "--max-tokens", "9", "--json", "--stats").out)["stats"]
     assert stats["prefill_tokens"] == len(model.tokenizer.encode("été"))

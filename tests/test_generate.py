@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import gptrs
@@ -19,6 +21,17 @@ from tests.models import END, END_ID, tiny_gpt2
 
 PROMPTS = ["once", "the fox", "", "a much longer prompt", "été 😀"]
 SAMPLED: dict[str, Any] = {"temperature": 0.9, "top_k": 50, "top_p": 0.9, "seed": 7}
+EVERY: dict[str, Any] = {
+    **SAMPLED,
+    "min_p": 0.01,
+    "repetition_penalty": 1.2,
+    "presence_penalty": 0.3,
+    "frequency_penalty": 0.2,
+    "logit_bias": {7: 3.0, 8: -math.inf},
+    "context_shift": True,
+    "ignore_eos": True,
+    "stop": "\0none",
+}
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +71,7 @@ def test_greedy_text(model: LanguageModel, prompt: str) -> None:
 
 
 @pytest.mark.usefixtures("any_mode")
-@pytest.mark.parametrize("options", [{}, SAMPLED], ids=["greedy", "sampled"])
+@pytest.mark.parametrize("options", [{}, SAMPLED, EVERY], ids=["greedy", "sampled", "every"])
 def test_a_batch_gives_what_each_prompt_gives_alone(
     model: LanguageModel, options: dict[str, Any]
 ) -> None:
@@ -71,6 +84,63 @@ def test_sampled_text_is_the_same_in_every_mode(model: LanguageModel) -> None:
     traced = model.generate("once", max_tokens=20, **SAMPLED)
     with ptir.eager():
         assert model.generate("once", max_tokens=20, **SAMPLED) == traced
+
+
+def test_every_option_on_every_path(model: LanguageModel) -> None:
+    done = model.complete(PROMPTS, max_tokens=70, logprobs=2, **EVERY)
+    assert [len(each.tokens) for each in done] == [70] * len(PROMPTS)
+    assert {each.finish_reason for each in done} == {"length"}
+    assert model.generate(PROMPTS, max_tokens=70, **EVERY) == [each.text for each in done]
+    for prompt, each in zip(PROMPTS, done, strict=True):
+        assert model.complete(prompt, max_tokens=70, logprobs=2, **EVERY) == each
+        assert model.generate(prompt, max_tokens=70, **EVERY) == each.text
+        assert "".join(model.stream(prompt, max_tokens=70, **EVERY)) == each.text
+        ids = model.tokenizer.encode(prompt) or [END_ID]
+        assert tuple(model.stream_tokens(ids, max_tokens=70, **EVERY)) == each.tokens
+        told = model.stream_logprobs(ids, max_tokens=70, logprobs=2, **EVERY)
+        assert tuple(told) == each.logprobs
+        assert 8 not in each.tokens
+
+
+def test_past_the_context_the_newer_half_is_the_prompt(model: LanguageModel) -> None:
+    row = [1, 2, 3]
+    text: list[int] = []
+    while len(text) < 110:
+        room = min(48 - len(row), 110 - len(text))
+        more = list(model.stream_tokens(row, max_tokens=room, ignore_eos=True))
+        row, text = [*row, *more][24:], [*text, *more]
+    shifted = model.stream_tokens([1, 2, 3], max_tokens=110, context_shift=True, ignore_eos=True)
+    assert list(shifted) == text
+    assert len(set(text)) > 5
+
+
+def test_logprobs_of_the_model(model: LanguageModel) -> None:
+    ids = model.tokenizer.encode("once")
+    done = model.complete("once", max_tokens=5, logprobs=3, repetition_penalty=1.5)
+    logits = model.forward([*ids, *done.tokens]).numpy().astype(np.float64)[len(ids) - 1 : -1]
+    logs = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+    assert done.logprobs is not None
+    for told, row in zip(done.logprobs, logs, strict=True):
+        likeliest = (-row).argsort()[:3]
+        assert told.logprob == pytest.approx(row[told.token], abs=1e-5)
+        assert [token for token, _ in told.top] == likeliest.tolist()
+        assert [logprob for _, logprob in told.top] == pytest.approx(row[likeliest], abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("verb", "other"),
+    [
+        ("generate", "complete"),
+        ("stream", "stream_logprobs"),
+        ("stream_tokens", "stream_logprobs"),
+    ],
+)
+def test_log_probabilities_are_asked_of_another_verb(
+    model: LanguageModel, verb: str, other: str
+) -> None:
+    with pytest.raises(ArgumentError, match=f"logprobs is 2, and {verb} gives") as raised:
+        getattr(model, verb)("once", logprobs=2)
+    assert other in raised.value.fix
 
 
 @pytest.mark.parametrize("options", [{}, SAMPLED, {"stop": "e"}, {"max_tokens": 0}], ids=str)
@@ -196,6 +266,7 @@ def test_past_the_context_is_an_error_before_the_first_token(model: LanguageMode
         ("once", {"max_new_tokens": 3}, r"'max_new_tokens'(.|\n)*max_tokens"),
         ("once", {"temperature": -1}, "temperature is -1"),
         ("once", {"top_p": 0}, "top_p is 0"),
+        ("once", {"logit_bias": {END_ID + 1: 1}}, f"token id {END_ID + 1}, expected ids from 0"),
         (b"once", {}, "prompt is a bytes, expected a string"),
         (None, {}, "prompt is a NoneType, expected a string"),
         (["once", 3], {}, "prompt is a int, expected a string"),

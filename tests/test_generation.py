@@ -1,104 +1,20 @@
-"""Generation over a model in plain NumPy whose logits depend on every token of a row."""
+"""Generation: batches, ends of texts, the context, errors and events."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
-import tokenizers
 from numpy.typing import NDArray
-from tokenizers import decoders, models, pre_tokenizers
 
 from gptrs import events
 from gptrs.errors import ArgumentError, PtirError
-from gptrs.text.generation import Decoded, Prefilled, complete, generate_tokens, stream_text
-from gptrs.text.sampling import GenerationOptions
-from gptrs.text.tokenizer import Tokenizer
-
-LETTERS = sorted(pre_tokenizers.ByteLevel.alphabet())
-END = len(LETTERS)
-VOCAB = len(LETTERS) + 1
-
-
-def byte_tokenizer() -> Tokenizer:
-    made: Any = tokenizers.Tokenizer(
-        models.BPE(vocab={letter: token for token, letter in enumerate(LETTERS)}, merges=[])
-    )
-    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    made.decoder = decoders.ByteLevel()
-    made.add_special_tokens(["<|endoftext|>"])
-    return Tokenizer(made)
-
-
-TOKENIZER = byte_tokenizer()
-Rule = Callable[[list[int]], NDArray[np.float32]]
-
-
-def by_hash(row: list[int]) -> NDArray[np.float32]:
-    """Logits that any change of the row's tokens, their order or their number changes."""
-    return np.random.default_rng([len(row), *row]).normal(size=VOCAB).astype(np.float32)
-
-
-def saying(*texts: str) -> Rule:
-    """Logits that continue each of ``texts`` by its next letter, and end the text after it."""
-    spelled = [TOKENIZER.encode(text) for text in texts]
-
-    def rule(row: list[int]) -> NDArray[np.float32]:
-        logits = np.zeros(VOCAB, np.float32)
-        rests = [ids[len(row) :] for ids in spelled if ids[: len(row)] == row]
-        logits[[*rests[0], END][0] if rests else END] = 1
-        return logits
-
-    return rule
-
-
-@dataclass
-class FakeCache:
-    columns: NDArray[np.int64]  # [batch, capacity]
-    starts: NDArray[np.int32]
-    length: int = 0
-    donated: bool = False
-
-
-class FakeModel:
-    """A CausalModel that counts its calls and refuses a cache that was given away."""
-
-    vocab_size = VOCAB
-
-    def __init__(self, rule: Rule = by_hash, context_length: int = 64) -> None:
-        self.rule = rule
-        self.context_length = context_length
-        self.calls: list[tuple[int, ...]] = []
-        self.capacity = 0
-
-    def init_cache(self, starts: NDArray[np.int32], capacity: int) -> FakeCache:
-        assert (starts.dtype, starts.min()) == (np.int32, 0)
-        assert capacity <= self.context_length
-        self.capacity = capacity
-        return FakeCache(np.full((len(starts), capacity), -1, np.int64), starts)
-
-    def __call__(
-        self,
-        tokens: NDArray[np.int64],
-        cache: FakeCache | None = None,
-        *,
-        logits: Literal["all", "last"] = "all",
-    ) -> tuple[Any, FakeCache]:
-        assert cache is not None
-        assert not cache.donated
-        assert logits == "last"
-        assert tokens.dtype == np.int64
-        cache.donated = True
-        self.calls.append(tokens.shape)
-        columns, length = cache.columns.copy(), cache.length + tokens.shape[1]
-        assert length <= columns.shape[1]
-        columns[:, cache.length : length] = tokens
-        rows = zip(columns.tolist(), cache.starts.tolist(), strict=True)
-        last = np.stack([self.rule(row[start:length]) for row, start in rows])
-        return last[:, None], FakeCache(columns, cache.starts, length)
+from gptrs.text.completion import complete, stream_text
+from gptrs.text.generation import Decoded, Prefilled, generate_tokens
+from gptrs.text.options import GenerationOptions
+from tests.fake_model import END, TOKENIZER, VOCAB, FakeCache, FakeModel, by_hash, saying
 
 
 def without_cache(prompt: list[int], count: int) -> list[int]:
@@ -160,7 +76,10 @@ def test_no_tokens() -> None:
     options = GenerationOptions(max_tokens=0)
     assert list(generate_tokens(model, PROMPTS, options, eos=None)) == []
     assert list(stream_text(model, TOKENIZER, [1], options, None)) == []
-    assert complete(model, TOKENIZER, PROMPTS, options, None) == [""] * len(PROMPTS)
+    done = complete(model, TOKENIZER, PROMPTS, options, None)
+    assert [(each.text, each.tokens, each.finish_reason) for each in done] == [
+        ("", (), "length")
+    ] * len(PROMPTS)
     assert model.calls == []
 
 
@@ -226,7 +145,7 @@ def text_of(
 ) -> tuple[list[str], FakeModel]:
     model = FakeModel(saying(*said))
     ids = [TOKENIZER.encode(prompt) for prompt in prompts]
-    texts = complete(model, TOKENIZER, ids, options, eos)
+    texts = [each.text for each in complete(model, TOKENIZER, ids, options, eos)]
     for prompt, text in zip(ids, texts, strict=True):
         pieces = list(stream_text(FakeModel(saying(*said)), TOKENIZER, prompt, options, eos))
         assert "".join(pieces) == text
@@ -251,7 +170,8 @@ def test_ignore_eos() -> None:
 @pytest.mark.parametrize("eos", [END, (3, END), frozenset([END]), np.int64(END)])
 def test_forms_of_eos(eos: Any) -> None:
     model = FakeModel(saying("ab"))
-    assert complete(model, TOKENIZER, [TOKENIZER.encode("a")], GenerationOptions(), eos) == ["b"]
+    (done,) = complete(model, TOKENIZER, [TOKENIZER.encode("a")], GenerationOptions(), eos)
+    assert (done.text, done.finish_reason) == ("b", "stop")
 
 
 def test_rows_end_at_their_own_stop_string() -> None:

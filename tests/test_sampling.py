@@ -7,10 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from gptrs.errors import ArgumentError, PtirError
-from gptrs.text.sampling import GenerationOptions, Sampler, probabilities, sample
+from gptrs.text.options import GenerationOptions
+from gptrs.text.sampling import Sampler, probabilities, sample, top_ids
 
 VOCAB = 1000
 
@@ -34,6 +37,31 @@ BAD_OPTIONS: list[tuple[str, Any]] = [
     ("top_p", 1.01),
     ("top_p", math.nan),
     ("top_p", "0.9"),
+    ("min_p", -0.1),
+    ("min_p", 1.01),
+    ("min_p", math.nan),
+    ("min_p", True),
+    ("repetition_penalty", 0.0),
+    ("repetition_penalty", -1.0),
+    ("repetition_penalty", math.inf),
+    ("repetition_penalty", None),
+    ("presence_penalty", math.nan),
+    ("presence_penalty", "1"),
+    ("frequency_penalty", -math.inf),
+    ("frequency_penalty", None),
+    ("logit_bias", {-1: 1.0}),
+    ("logit_bias", {"5": 1.0}),
+    ("logit_bias", {True: 1.0}),
+    ("logit_bias", {5: math.inf}),
+    ("logit_bias", {5: math.nan}),
+    ("logit_bias", {5: "1"}),
+    ("logit_bias", [(5, 1.0)]),
+    ("logit_bias", None),
+    ("logprobs", -1),
+    ("logprobs", True),
+    ("logprobs", 1.5),
+    ("context_shift", 1),
+    ("context_shift", None),
     ("seed", -1),
     ("seed", "a"),
     ("stop", ""),
@@ -58,6 +86,17 @@ def test_options_that_are_accepted() -> None:
     GenerationOptions(max_tokens=0, temperature=1, top_k=1, top_p=1, seed=0)
     numpy_scalars: dict[str, Any] = {"top_k": np.int64(3), "temperature": np.float32(0.5)}
     GenerationOptions(**numpy_scalars)
+    GenerationOptions(min_p=0, logprobs=0, presence_penalty=-2, frequency_penalty=-2)
+    GenerationOptions(min_p=1, repetition_penalty=0.5, context_shift=True)
+
+
+def test_a_bias_is_copied_and_options_hash() -> None:
+    bias: dict[Any, Any] = {np.int64(3): 1, 4: -math.inf}
+    options = GenerationOptions(logit_bias=bias)
+    bias[3] = math.nan
+    assert options.logit_bias == {3: 1.0, 4: -math.inf}
+    assert hash(options) == hash(GenerationOptions(logit_bias={4: -math.inf, 3: 1.0}))
+    assert options != GenerationOptions()
 
 
 OPTIONS = [
@@ -70,6 +109,10 @@ OPTIONS = [
     GenerationOptions(temperature=1.3, top_p=0.999),
     GenerationOptions(temperature=0.8, top_k=50, top_p=0.9),
     GenerationOptions(temperature=3.0, top_k=400, top_p=0.95),
+    GenerationOptions(temperature=1.0, min_p=0.05),
+    GenerationOptions(temperature=2.0, min_p=0.0),
+    GenerationOptions(temperature=1.5, min_p=1.0),
+    GenerationOptions(temperature=2.5, top_k=300, top_p=0.9, min_p=0.02),
 ]
 
 
@@ -85,6 +128,8 @@ def test_the_distribution_of_transformers(options: GenerationOptions, seed: int)
         scores = warpers.TopKLogitsWarper(options.top_k)(None, scores)
     if options.top_p is not None:
         scores = warpers.TopPLogitsWarper(options.top_p)(None, scores)
+    if options.min_p is not None:
+        scores = warpers.MinPLogitsWarper(options.min_p)(None, scores)
     theirs = torch.softmax(scores[0].double(), -1).numpy()
     ours = probabilities(logits, options)
     np.testing.assert_array_equal(ours > 0, theirs > 0)
@@ -98,6 +143,35 @@ def test_equals_are_kept_from_the_lowest_id() -> None:
     np.testing.assert_allclose(kept, [0, 0.5, 0.5, 0, 0, 0])
     kept = probabilities(np.zeros(8, np.float32), GenerationOptions(temperature=1, top_p=0.5))
     np.testing.assert_allclose(kept, [0.25] * 4 + [0] * 4)
+
+
+@settings(deadline=None)
+@given(
+    logits=st.lists(st.floats(-20, 20, width=32), min_size=1, max_size=30),
+    min_p=st.floats(0, 1),
+    temperature=st.sampled_from([0.5, 1.0, 3.0]),
+)
+def test_min_p_keeps_what_is_likely_enough(
+    logits: list[float], min_p: float, temperature: float
+) -> None:
+    options = GenerationOptions(temperature=temperature, min_p=min_p)
+    kept = probabilities(np.array(logits, np.float32), options)
+    weights = [math.exp((logit - max(logits)) / temperature) for logit in logits]
+    shares = [weight / max(weights) for weight in weights]
+    for chance, share in zip(kept, shares, strict=True):
+        if abs(share - min_p) > 1e-12:
+            assert (chance > 0) == (share > min_p)
+    total = sum(share for chance, share in zip(kept, shares, strict=True) if chance)
+    for chance, share in zip(kept, shares, strict=True):
+        assert chance == 0 or chance == pytest.approx(share / total)
+
+
+@settings(deadline=None)
+@given(values=st.lists(st.integers(-4, 4), min_size=1, max_size=20), k=st.integers(0, 25))
+def test_the_largest_values(values: list[int], k: int) -> None:
+    found = top_ids(np.array(values, np.float64), k)
+    order = sorted(range(len(values)), key=lambda at: (-values[at], at))
+    assert sorted(found.tolist()) == sorted(order[:k])
 
 
 def test_greedy_is_the_first_maximum() -> None:
@@ -162,12 +236,12 @@ def drawn(sampler: Sampler, row: int) -> list[int]:
 
 def test_a_row_draws_as_it_would_alone() -> None:
     options = GenerationOptions(temperature=1, seed=3)
-    batch = Sampler(options, 3)
-    alone = drawn(Sampler(options, 1), 0)
+    batch = Sampler(options, [[1], [2], [3]])
+    alone = drawn(Sampler(options, [[1]]), 0)
     assert [drawn(batch, row) for row in (2, 0, 1)] == [alone] * 3
-    assert drawn(Sampler(GenerationOptions(temperature=1, seed=4), 1), 0) != alone
+    assert drawn(Sampler(GenerationOptions(temperature=1, seed=4), [[1]]), 0) != alone
 
 
 def test_without_a_seed_every_row_differs() -> None:
-    sampler = Sampler(GenerationOptions(temperature=1), 2)
+    sampler = Sampler(GenerationOptions(temperature=1), [[1], [1]])
     assert drawn(sampler, 0) != drawn(sampler, 1)

@@ -59,6 +59,15 @@ def test_vocabulary(directory: Path) -> None:
     assert tokenizer.token_id("not a token") is None
 
 
+def test_single_tokens_are_spelled() -> None:
+    tokenizer = Tokenizer(BACKEND)
+    (hello,) = tokenizer.encode(" hello")
+    assert tokenizer.spell(hello) == " hello"
+    assert (tokenizer.spell(SPECIAL), tokenizer.decode([SPECIAL])) == (END, "")
+    assert "\ufffd" in tokenizer.spell(tokenizer.encode("日")[0])
+    assert tokenizer.spell(tokenizer.vocab_size) == ""
+
+
 @pytest.mark.parametrize("text", ["", "hello", " hello  world\n", "日本🙂 é", f"a{END}b"])
 def test_ids_and_text_of_transformers(directory: Path, text: str) -> None:
     transformers = pytest.importorskip("transformers")

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Callable, Generator
-from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from gptrs import events, settings
-from gptrs.cli import interrupt
+from gptrs.cli import interrupt, sampling
+from gptrs.cli.completions import print_json, print_texts
 from gptrs.cli.dumps import DumpDir, DumpModeName, dumping
+from gptrs.cli.progress import progress
+from gptrs.cli.times import Times, print_times
 from gptrs.errors import ArgumentError
 
 if TYPE_CHECKING:
     from io import TextIOWrapper
-
-    from rich.console import Console
 
     from gptrs.runtime.load import LanguageModel
 
@@ -32,33 +32,39 @@ def generate(
             help="The text to continue; - reads it from standard input, without a last newline."
         ),
     ] = "",
+    prompt_file: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Continue each line of this file, all at once; - is standard input.",
+        ),
+    ] = None,
     model: Annotated[
         str, typer.Option(help="A Hugging Face directory, or a model that ships with gptrs.")
     ] = "stories",
-    max_tokens: Annotated[
-        int | None,
-        typer.Option(min=0, help="At most this many new tokens [default: as the context allows]."),
-    ] = None,
-    temperature: Annotated[float, typer.Option(min=0, help="0 is greedy.")] = 0.0,
-    top_k: Annotated[
-        int | None, typer.Option(min=1, help="Choose among the k likeliest tokens.")
-    ] = None,
-    top_p: Annotated[
-        float | None, typer.Option(help="Choose among the likeliest tokens of this total share.")
-    ] = None,
-    seed: Annotated[int | None, typer.Option(help="Makes sampling repeatable.")] = None,
-    stop: Annotated[
-        list[str] | None, typer.Option(help="End before this text; may be given several times.")
-    ] = None,
+    max_tokens: sampling.MaxTokens = None,
+    temperature: sampling.Temperature = 0.0,
+    top_k: sampling.TopK = None,
+    top_p: sampling.TopP = None,
+    min_p: sampling.MinP = None,
+    repetition_penalty: sampling.RepetitionPenalty = 1.0,
+    presence_penalty: sampling.PresencePenalty = 0.0,
+    frequency_penalty: sampling.FrequencyPenalty = 0.0,
+    logit_bias: sampling.LogitBias = None,
+    logprobs: sampling.Logprobs = None,
+    context_shift: sampling.ContextShift = False,
+    seed: sampling.Seed = None,
+    stop: sampling.Stop = None,
+    ignore_eos: sampling.IgnoreEos = False,
     backend: Annotated[
-        str | None, typer.Option(help="The backend to run on [default: GPTRS_BACKEND].")
+        str | None, typer.Option(help="The backend to run on, else GPTRS_BACKEND.")
     ] = None,
     threads: Annotated[
         int, typer.Option(min=0, help="Threads to use; 0: GPTRS_NUM_THREADS, else all cores.")
     ] = 0,
     stats: Annotated[bool, typer.Option("--stats", help="Print times at the end.")] = False,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object instead of streaming.")
+        bool, typer.Option("--json", help="Print one JSON object a prompt instead of streaming.")
     ] = False,
     dump_dir: DumpDir = None,
     dump_mode: DumpModeName = None,
@@ -67,16 +73,24 @@ def generate(
     from gptrs import ptir  # the engine loads after the options are known to be good
     from gptrs.runtime.threads import limit_threads
 
-    options = {
+    options: dict[str, Any] = {
         "max_tokens": max_tokens,
         "temperature": temperature,
         "top_k": top_k,
         "top_p": top_p,
+        "min_p": min_p,
+        "repetition_penalty": repetition_penalty,
+        "presence_penalty": presence_penalty,
+        "frequency_penalty": frequency_penalty,
+        "logit_bias": sampling.read_logit_bias(logit_bias),
+        "logprobs": logprobs,
+        "context_shift": context_shift,
         "seed": seed,
         "stop": tuple(stop or ()),
+        "ignore_eos": ignore_eos,
     }
     _check(options, backend)
-    text = _standard_input() if prompt == "-" else prompt
+    prompts = _prompts(prompt, prompt_file)
     # What a terminal cannot show is no error.
     cast("TextIOWrapper", sys.stdout).reconfigure(errors="replace")
     times = Times()
@@ -85,27 +99,40 @@ def generate(
         stack.enter_context(ptir.backend(backend or settings.backend()))
         stack.enter_context(events.listen(times.hear))
         stack.enter_context(dumping(dump_dir, dump_mode))
-        end_progress = stack.enter_context(_progress())
-        pieces = _open(model, times).stream(text, **options)
-        first = next(pieces, "")
-        end_progress()
-        if as_json:
-            answer = "".join([first, *pieces])
-            report = {"prompt": text, "text": answer} | ({"stats": times.report()} if stats else {})
-            typer.echo(json.dumps(report, ensure_ascii=False))
-            return
-        _write(text + first)
-        for piece in pieces:
-            _write(piece)
-        _write("\n")
-    if stats:
-        _print_stats(times)
+        end_progress = stack.enter_context(progress())
+        opened = _open(model, times)
+        streaming = not as_json and prompt_file is None and logprobs is None
+        if streaming:
+            _stream(opened, prompts[0], options, end_progress)
+        else:
+            completions = opened.complete(prompts, **options)
+            end_progress()
+            interrupt.check()
+            spell = opened.tokenizer.spell
+            if as_json:
+                print_json(prompts, completions, spell, times.report() if stats else None)
+            else:
+                print_texts(prompts, completions, spell)
+    if stats and not as_json:
+        print_times(times)
+
+
+def _stream(
+    model: LanguageModel, prompt: str, options: dict[str, Any], end_progress: Callable[[], None]
+) -> None:
+    pieces = model.stream(prompt, **options)
+    first = next(pieces, "")
+    end_progress()
+    _write(prompt + first)
+    for piece in pieces:
+        _write(piece)
+    _write("\n")
 
 
 def _check(options: dict[str, Any], backend: str | None) -> None:
     """Raise a usage error for options that no model accepts."""
     from gptrs.backends.discovery import get_backend
-    from gptrs.text.sampling import GenerationOptions
+    from gptrs.text.options import GenerationOptions
 
     try:
         GenerationOptions(**options)
@@ -115,11 +142,28 @@ def _check(options: dict[str, Any], backend: str | None) -> None:
         raise typer.BadParameter(f"{error.problem}; {error.fix}") from None
 
 
+def _prompts(prompt: str, file: Path | None) -> list[str]:
+    if file is None:
+        return [_standard_input() if prompt == "-" else prompt]
+    if prompt:
+        raise typer.BadParameter("give a prompt or --prompt-file, not both")
+    lines = _standard_input() if file == Path("-") else _text(file.read_bytes(), str(file))
+    if not lines:
+        raise ArgumentError(
+            f"{file} is empty, expected a prompt in each line", fix="write one in it"
+        )
+    return [line.removesuffix("\r") for line in lines.split("\n")]
+
+
 def _standard_input() -> str:
+    return _text(sys.stdin.buffer.read(), "standard input")
+
+
+def _text(read: bytes, name: str) -> str:
     try:
-        return sys.stdin.buffer.read().decode().removesuffix("\n")
+        return read.decode().removesuffix("\n")
     except UnicodeDecodeError as error:
-        raise ArgumentError(f"standard input is no UTF-8 text: {error}") from None
+        raise ArgumentError(f"{name} is no UTF-8 text: {error}") from None
 
 
 def _open(path: str, times: Times) -> LanguageModel:
@@ -135,110 +179,3 @@ def _write(text: str) -> None:
     interrupt.check()
     sys.stdout.write(text)
     sys.stdout.flush()
-
-
-@dataclass
-class Times:
-    """What a run spent its time on, gathered from events. Times are in seconds."""
-
-    load_seconds: float = 0.0
-    compile_seconds: float = 0.0
-    programs: int = 0
-    kernels: int = 0
-    kernels_compiled: int = 0  # the others came from the cache on disk
-    prefill_tokens: int = 0
-    prefill_seconds: float = 0.0
-    decode_tokens: int = 0
-    decode_seconds: float = 0.0
-
-    def hear(self, event: object) -> None:
-        """Add what ``event`` says."""
-        from gptrs.jit.cache import Retrace
-        from gptrs.kernels.compile import KernelReady
-        from gptrs.text.generation import Decoded, Prefilled
-
-        compiled = self.compile_seconds
-        if isinstance(event, Retrace):
-            self.programs += 1
-            self.compile_seconds = compiled + event.milliseconds / 1e3
-        elif isinstance(event, KernelReady):
-            self.kernels += event.kernel
-            self.kernels_compiled += event.kernel and not event.cached
-        elif isinstance(event, Prefilled):
-            self.prefill_tokens += event.tokens
-            self.prefill_seconds += max(event.seconds - compiled, 0.0)
-        elif isinstance(event, Decoded):
-            self.decode_tokens += event.tokens
-            self.decode_seconds += event.seconds
-
-    def report(self) -> dict[str, float]:
-        """The times and the rates, tokens per second."""
-        return asdict(self) | {
-            "prefill_rate": self.prefill_tokens / self.prefill_seconds
-            if self.prefill_seconds
-            else 0.0,
-            "decode_rate": self.decode_tokens / self.decode_seconds if self.decode_seconds else 0.0,
-        }
-
-
-@contextmanager
-def _progress() -> Generator[Callable[[], None]]:
-    """A progress bar on the terminal while weights load and programs compile.
-
-    Yields a function that takes the bar away before text is written.
-    """
-    if not sys.stderr.isatty():
-        yield lambda: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn
-
-    from gptrs.runtime.weights import WeightRead, WeightsOpened
-
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.percentage:>3.0f} %"),
-        console=Console(stderr=True),
-        transient=True,
-    )
-    task = bar.add_task("loading", total=None)
-
-    def hear(event: object) -> None:
-        if isinstance(event, WeightsOpened):
-            bar.update(task, description="compiling", total=event.size)
-        elif isinstance(event, WeightRead):
-            bar.update(task, description="loading", advance=event.size)
-
-    def end() -> None:
-        with interrupt.deferred():
-            bar.stop()
-
-    try:  # a bar that is half started or half stopped would leave the cursor hidden
-        with interrupt.deferred():
-            bar.start()
-        with events.listen(hear):
-            yield end
-    finally:
-        end()
-
-
-def _print_stats(times: Times) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table("step", "seconds", "tokens", "tokens/s", box=None, header_style="bold")
-    for column in table.columns[1:]:
-        column.justify = "right"
-    rates = times.report()
-    table.add_row("load", f"{times.load_seconds:.3f}", "", "")
-    table.add_row(f"compile ({times.programs} programs)", f"{times.compile_seconds:.3f}", "", "")
-    if times.kernels:
-        compiled = times.kernels_compiled
-        note = f"{compiled} compiled" if compiled else "all from the cache"
-        table.add_row(f"kernels: {times.kernels}, {note}", "", "", "")
-    for step in ("prefill", "decode"):
-        seconds, tokens, rate = (rates[f"{step}_{n}"] for n in ("seconds", "tokens", "rate"))
-        table.add_row(step, f"{seconds:.3f}", f"{tokens:.0f}", f"{rate:.1f}")
-    console: Console = Console(stderr=True)
-    console.print(table)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any, cast, overload
+from typing import Any, TypeVar, cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,10 +18,14 @@ from gptrs.models import BUNDLED, MODELS
 from gptrs.runtime.files import config_from_json, read_json
 from gptrs.runtime.overridden import Overridden, read_overrides
 from gptrs.runtime.weights import Weights
-from gptrs.text.generation import complete, generate_tokens, stream_text
-from gptrs.text.sampling import GenerationOptions
+from gptrs.text.completion import Completion, complete, stream_text
+from gptrs.text.generation import generate_logprobs, generate_tokens
+from gptrs.text.logprobs import TokenLogprobs
+from gptrs.text.options import GenerationOptions
 from gptrs.text.streaming import TextStream
 from gptrs.text.tokenizer import Tokenizer
+
+T = TypeVar("T")
 
 
 def load(path: str | os.PathLike[str] = "stories") -> LanguageModel:
@@ -122,17 +126,33 @@ class LanguageModel:
         """The text that follows ``prompt``; of a list of prompts, the text that follows each.
 
         Options are those of `GenerationOptions`: ``max_tokens`` (to the end of the text or of the
-        context), ``temperature`` (0, greedy), ``top_k``, ``top_p``, ``seed``, ``stop``,
-        ``ignore_eos``.
+        context), ``temperature`` (0, greedy), ``top_k``, ``top_p``, ``min_p``,
+        ``repetition_penalty``, ``presence_penalty``, ``frequency_penalty``, ``logit_bias``,
+        ``context_shift``, ``seed``, ``stop``, ``ignore_eos``. ``logprobs`` is one of `complete`.
         """
+        _refuse_logprobs(options, "generate gives text", "complete")
+        done = self.complete(prompt, **options)
+        return [each.text for each in done] if isinstance(done, list) else done.text
+
+    @overload
+    def complete(self, prompt: str, **options: Any) -> Completion: ...
+    @overload
+    def complete(self, prompt: list[str] | tuple[str, ...], **options: Any) -> list[Completion]: ...
+
+    def complete(
+        self, prompt: str | list[str] | tuple[str, ...], **options: Any
+    ) -> Completion | list[Completion]:
+        """The text that follows ``prompt`` with its tokens, why it ended and, with ``logprobs=n``,
+        how likely each token was; of a list of prompts, one for each. Options as for `generate`."""
         several = isinstance(prompt, list | tuple)
         settled = _options(options)
         ids = [self._encode(text) for text in (prompt if several else [prompt])]
-        texts = complete(self._model, self.tokenizer, ids, settled, self._eos)
-        return texts if several else texts[0]
+        done = complete(self._model, self.tokenizer, ids, settled, self._eos)
+        return done if several else done[0]
 
     def stream(self, prompt: str, **options: Any) -> Iterator[str]:
         """The text that follows ``prompt``, piece by piece. Options as for `generate`."""
+        _refuse_logprobs(options, "stream gives text", "stream_logprobs")
         settled = _options(options)
         ids = self._encode(prompt)
         return stream_text(self._model, self.tokenizer, ids, settled, self._eos)
@@ -140,20 +160,24 @@ class LanguageModel:
     def stream_tokens(self, ids: Sequence[int], **options: Any) -> Iterator[int]:
         """The tokens that follow ``ids``, one by one. Options as for `generate`; ``stop`` strings
         end the stream after the token that completes one."""
+        _refuse_logprobs(options, "stream_tokens gives ids", "stream_logprobs")
         settled = _options(options)
         steps = generate_tokens(self._model, [ids], settled, eos=self._eos)
-        return self._until_stop(steps, settled)
+        tokens = (cast("int", token) for (token,) in steps)
+        return _until_stop(tokens, self._text(settled), lambda token: token)
 
-    def _until_stop(
-        self, steps: Iterator[list[int | None]], options: GenerationOptions
-    ) -> Iterator[int]:
-        text = TextStream(self.tokenizer, options.stop) if options.stop else None
-        for (token,) in steps:
-            yield cast("int", token)
-            if text is not None:
-                text.push(cast("int", token))
-                if text.stopped:
-                    return
+    def stream_logprobs(
+        self, ids: Sequence[int], *, logprobs: int = 0, **options: Any
+    ) -> Iterator[TokenLogprobs]:
+        """What `stream_tokens` gives, with how likely each token and the ``logprobs`` likeliest
+        ones were."""
+        settled = _options({**options, "logprobs": logprobs})
+        steps = generate_logprobs(self._model, [ids], settled, eos=self._eos)
+        tokens = (cast("TokenLogprobs", token) for (token,) in steps)
+        return _until_stop(tokens, self._text(settled), lambda token: token.token)
+
+    def _text(self, options: GenerationOptions) -> TextStream | None:
+        return TextStream(self.tokenizer, options.stop) if options.stop else None
 
     def _encode(self, prompt: str) -> list[int]:
         if not isinstance(prompt, str):
@@ -182,6 +206,25 @@ def _options(options: dict[str, Any]) -> GenerationOptions:
     if unknown := sorted(set(options) - set(known)):
         raise ArgumentError(f"unknown option {unknown[0]!r}", fix=f"use: {', '.join(known)}")
     return GenerationOptions(**options)
+
+
+def _refuse_logprobs(options: dict[str, Any], gives: str, other: str) -> None:
+    if options.get("logprobs") is not None:
+        raise ArgumentError(
+            f"option logprobs is {options['logprobs']!r}, and {gives} alone",
+            fix=f"call {other}",
+        )
+
+
+def _until_stop(
+    tokens: Iterator[T], text: TextStream | None, id_of: Callable[[T], int]
+) -> Iterator[T]:
+    for token in tokens:
+        yield token
+        if text is not None:
+            text.push(id_of(token))
+            if text.stopped:
+                return
 
 
 def _as_ids(tokens: object) -> NDArray[Any]:

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from gptrs import events
 from gptrs.errors import ArgumentError, PtirError
-from gptrs.text.sampling import GenerationOptions, Sampler
-from gptrs.text.streaming import TextStream
-from gptrs.text.tokenizer import Tokenizer
+from gptrs.text.logprobs import TokenLogprobs, token_logprobs
+from gptrs.text.options import GenerationOptions
+from gptrs.text.prompts import check_bias, check_room, checked_prompts, refuse_logprobs
+from gptrs.text.sampling import Sampler
 
 Eos = int | Collection[int] | None
 
@@ -78,103 +79,101 @@ def generate_tokens(
     Stop strings are text: ``stream_text`` and ``complete`` look for them.
     Raises ArgumentError at the call when prompts or options do not suit the model.
     """
-    rows = [_checked(prompt, f"prompts[{row}]", model) for row, prompt in enumerate(prompts)]
-    if not rows:
-        raise ArgumentError("prompts is empty, expected one or more", fix="pass [prompt]")
-    _check_room(max(map(len, rows)), options, model.context_length)
-    texts = [_Row(number, row.tolist()) for number, row in enumerate(rows)]
-    return _steps(model, texts, options, _ends(eos, options))
+    refuse_logprobs(options, "generate_tokens gives ids alone")
+    rows = begin_rows(model, prompts, options)
+    steps = take_steps(model, rows, options, end_tokens(eos, options))
+    return ([row.latest for row in rows] for _ in steps)
 
 
-def stream_text(
+def generate_logprobs(
     model: CausalModel,
-    tokenizer: Tokenizer,
-    prompt_ids: Sequence[int],
+    prompts: Sequence[Sequence[int]],
     options: GenerationOptions,
+    *,
     eos: Eos,
-) -> Iterator[str]:
-    """The text that follows ``prompt_ids``, in pieces as they become certain, none empty.
-
-    The pieces joined are what ``complete`` returns. Raises as ``generate_tokens`` does.
-    """
-    steps = generate_tokens(model, [prompt_ids], options, eos=eos)
-    return _pieces(steps, TextStream(tokenizer, options.stop))
-
-
-def complete(
-    model: CausalModel,
-    tokenizer: Tokenizer,
-    prompts_ids: Sequence[Sequence[int]],
-    options: GenerationOptions,
-    eos: Eos,
-) -> list[str]:
-    """The text that follows each prompt, up to its own end of text or stop string.
+) -> Iterator[list[TokenLogprobs | None]]:
+    """The tokens of ``generate_tokens`` with ``options.logprobs``, which must be given.
 
     Raises as ``generate_tokens`` does.
     """
-    steps = generate_tokens(model, prompts_ids, options, eos=eos)
-    streams = [TextStream(tokenizer, options.stop) for _ in prompts_ids]
-    texts: list[list[str]] = [[] for _ in streams]
-    for step in steps:
-        running = False
-        for token, stream, pieces in zip(step, streams, texts, strict=True):
-            if token is not None:
-                pieces.append(stream.push(token))
-                running = running or not stream.stopped
-        if not running:
-            break
-    return [
-        "".join([*pieces, stream.flush()]) for pieces, stream in zip(texts, streams, strict=True)
-    ]
-
-
-def _pieces(steps: Iterator[list[int | None]], stream: TextStream) -> Iterator[str]:
-    for (token,) in steps:
-        if token is not None and (piece := stream.push(token)):
-            yield piece
-        if stream.stopped:
-            return
-    if rest := stream.flush():
-        yield rest
+    if options.logprobs is None:
+        raise ArgumentError(
+            "option logprobs is None, expected an integer from 0 up",
+            fix="say how many likeliest tokens to report, or call generate_tokens",
+        )
+    rows = begin_rows(model, prompts, options)
+    steps = take_steps(model, rows, options, end_tokens(eos, options))
+    return ([row.logprobs for row in rows] for _ in steps)
 
 
 @dataclass
-class _Row:
+class Row:
     """A text being continued; ``latest`` is the token of this step, None when there is none."""
 
     number: int
-    ids: list[int]
+    ids: list[int]  # prompt and text, without what a context shift dropped
     running: bool = True
+    ended: bool = False  # by an end-of-text token
     latest: int | None = None
+    logprobs: TokenLogprobs | None = None  # of the latest token, if asked for
 
-    def take(self, token: int, ends: frozenset[int]) -> None:
-        self.running = token not in ends
-        self.latest = token if self.running else None
-        if self.running:
-            self.ids.append(token)
+    def take(self, token: int, ends: frozenset[int], logprobs: TokenLogprobs | None) -> None:
+        """Go on with ``token``, or end with it."""
+        if token in ends:
+            self.ended, self.running = True, False
+            self.rest()
+            return
+        self.latest, self.logprobs = token, logprobs
+        self.ids.append(token)
+
+    def rest(self) -> None:
+        """Have no token in this step."""
+        self.latest = self.logprobs = None
 
 
-def _steps(
-    model: CausalModel, rows: list[_Row], options: GenerationOptions, ends: frozenset[int]
-) -> Iterator[list[int | None]]:
-    sampler = Sampler(options, len(rows))
+def begin_rows(
+    model: CausalModel, prompts: Sequence[Sequence[int]], options: GenerationOptions
+) -> list[Row]:
+    """A row for each of the ``prompts``. Raises ArgumentError as ``generate_tokens`` does."""
+    ids = checked_prompts(prompts, model.vocab_size)
+    check_room(max(map(len, ids)), options, model.context_length)
+    check_bias(options, model.vocab_size)
+    return [Row(number, row) for number, row in enumerate(ids)]
+
+
+def take_steps(
+    model: CausalModel, rows: list[Row], options: GenerationOptions, ends: frozenset[int]
+) -> Iterator[None]:
+    """Let the rows take tokens, all at once one a step, until none is running."""
+    sampler = Sampler(options, [row.ids for row in rows])
+    context, limit = model.context_length, options.max_tokens
+    done = 0  # steps; a row that is running got a token in each
     batch = rows
     while batch:
-        longest = max(len(row.ids) for row in batch)
-        room = model.context_length - longest
-        new = room if options.max_tokens is None else options.max_tokens
-        for _ in _continue(model, batch, sampler, new, ends):
-            yield [row.latest for row in rows]
-        # Without a limit the longest row has now filled the context; the others go on without it.
+        if options.context_shift:
+            for row in batch:
+                if len(row.ids) == context:
+                    del row.ids[: context // 2]
+        room = context - max(len(row.ids) for row in batch)
+        new = room if limit is None else min(room, limit - done)
+        for _ in _continue(model, batch, sampler, options, new, ends):
+            done += 1
+            yield
+        # The longest row has now filled the context, if there was no limit before.
         for row in batch:
-            full = options.max_tokens is not None or len(row.ids) >= model.context_length
-            row.running = row.running and not full
-            row.latest = None
+            full = len(row.ids) == context and not options.context_shift
+            row.running = row.running and not full and done != limit
+            row.rest()
         batch = [row for row in rows if row.running]
 
 
 def _continue(
-    model: CausalModel, batch: list[_Row], sampler: Sampler, new: int, ends: frozenset[int]
+    model: CausalModel,
+    batch: list[Row],
+    sampler: Sampler,
+    options: GenerationOptions,
+    new: int,
+    ends: frozenset[int],
 ) -> Iterator[None]:
     """At most ``new`` tokens for each row of ``batch``, one at a time, until none is running."""
     if new == 0:
@@ -187,12 +186,17 @@ def _continue(
         events.emit(Prefilled(sum(len(row.ids) for row in batch), perf_counter() - began))
     for left in reversed(range(new)):
         for row, likely in zip(batch, logits, strict=True):
-            if row.running:
-                row.take(sampler.sample(likely, row.number), ends)
+            if not row.running:
+                row.rest()
+                continue
+            token = sampler.sample(likely, row.number)
+            count = options.logprobs
+            row.take(token, ends, None if count is None else token_logprobs(likely, token, count))
         if not any(row.running for row in batch):
             return
         yield
-        if left == 0:
+        # Whoever asked may have seen the end of the text that the last row was waiting for.
+        if left == 0 or not any(row.running for row in batch):
             return
         # A finished row goes on with the padding token: nobody looks at what follows.
         column = np.array([[0 if row.latest is None else row.latest] for row in batch], np.int64)
@@ -225,47 +229,8 @@ def _left_padded(prompts: list[list[int]]) -> tuple[NDArray[np.int64], NDArray[n
     return tokens, np.array([longest - len(prompt) for prompt in prompts], np.int32)
 
 
-def _checked(prompt: Sequence[int], name: str, model: CausalModel) -> NDArray[np.int64]:
-    try:
-        ids = np.asarray(prompt)
-    except ValueError:  # lists of different lengths inside
-        ids = np.empty((len(prompt), 0))
-    if ids.ndim != 1 or (ids.size > 0 and ids.dtype.kind not in "iu"):
-        raise ArgumentError(
-            f"{name} has {ids.ndim} dimensions and elements of {ids.dtype}, "
-            "expected a list of token ids",
-            fix="encode text first; a single prompt is passed as [prompt]",
-        )
-    if ids.size == 0:
-        raise ArgumentError(
-            f"{name} is empty, expected one or more token ids",
-            fix="begin with the end-of-text token for text out of nothing",
-        )
-    for wrong in ids[(ids < 0) | (ids >= model.vocab_size)][:1]:
-        raise ArgumentError(
-            f"{name} holds the token id {wrong}, expected ids from 0 to {model.vocab_size - 1}",
-            fix="encode the text with the tokenizer of this model",
-        )
-    return ids.astype(np.int64)
-
-
-def _check_room(longest: int, options: GenerationOptions, context: int) -> None:
-    room = context - longest
-    wanted = room if options.max_tokens is None else options.max_tokens
-    if room >= 0 and wanted <= room:
-        return
-    fixes = [f"ask for max_tokens={room} or less"] if room > 0 else []
-    if (shorter := context - max(wanted, 0)) > 0:
-        fixes.append(f"shorten the prompt to {shorter} tokens or less")
-    asked = "" if options.max_tokens is None else f" and max_tokens is {wanted}"
-    raise ArgumentError(
-        f"the longest prompt has {longest} tokens{asked}, "
-        f"expected at most {context} in all, the model's context length",
-        fix=", or ".join(fixes),
-    )
-
-
-def _ends(eos: Eos, options: GenerationOptions) -> frozenset[int]:
+def end_tokens(eos: Eos, options: GenerationOptions) -> frozenset[int]:
+    """The tokens that end a text."""
     if eos is None or options.ignore_eos:
         return frozenset()
     return frozenset(eos if isinstance(eos, Collection) else (eos,))

@@ -1,104 +1,36 @@
-"""How the next token is chosen from logits: greedy, or drawn after temperature, top-k and top-p."""
+"""How the next token is chosen from logits: greedy, or drawn from a distribution cut to size."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable
-from dataclasses import dataclass
-from numbers import Integral, Real
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gptrs.errors import ArgumentError, PtirError
-from gptrs.text.streaming import stop_strings
-
-
-@dataclass(frozen=True, kw_only=True)
-class GenerationOptions:
-    """How much text to generate, and how each token of it is chosen.
-
-    Raises ArgumentError, which names the option, when a value is not accepted.
-    """
-
-    max_tokens: int | None = None  # new tokens at most; None: until the text or the context ends
-    temperature: float = 0.0  # what logits are divided by; 0 takes the most likely token
-    top_k: int | None = None  # choose among this many most likely tokens
-    top_p: float | None = None  # choose among the fewest tokens whose probabilities sum to this
-    seed: int | None = None  # the same seed gives the same tokens; None: others every time
-    stop: str | Iterable[str] = ()  # strings that end the text, left out of it; kept as a tuple
-    ignore_eos: bool = False  # an end-of-text token is a token like any other
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "stop", stop_strings(self.stop))
-        _check(
-            "max_tokens",
-            self.max_tokens,
-            self.max_tokens is None or _is_integer(self.max_tokens, least=0),
-            "an integer from 0 up, or None",
-            "leave it out to go on until the text or the context ends",
-        )
-        _check(
-            "temperature",
-            self.temperature,
-            _is_real(self.temperature) and 0 <= self.temperature < math.inf,
-            "a finite number from 0 up",
-            "pass 0 to take the most likely token, 1 to sample from the model's own distribution",
-        )
-        _check(
-            "top_k",
-            self.top_k,
-            self.top_k is None or _is_integer(self.top_k, least=1),
-            "an integer from 1 up, or None",
-            "leave it out to keep every token",
-        )
-        _check(
-            "top_p",
-            self.top_p,
-            self.top_p is None or (_is_real(self.top_p) and 0 < self.top_p <= 1),
-            "a number above 0 and at most 1, or None",
-            "leave it out to keep every token",
-        )
-        _check(
-            "seed",
-            self.seed,
-            self.seed is None or _is_integer(self.seed, least=0),
-            "an integer from 0 up, or None",
-            "leave it out for other tokens every time",
-        )
-        _check(
-            "ignore_eos",
-            self.ignore_eos,
-            isinstance(self.ignore_eos, bool),  # pyright: ignore[reportUnnecessaryIsInstance]
-            "True or False",
-            "pass one of them",
-        )
-
-
-def _is_integer(value: object, *, least: int) -> bool:
-    return not isinstance(value, bool) and isinstance(value, Integral) and int(value) >= least
-
-
-def _is_real(value: object) -> bool:
-    return not isinstance(value, bool) and isinstance(value, Real)
-
-
-def _check(option: str, value: object, accepted: bool, expected: str, fix: str) -> None:
-    if not accepted:
-        raise ArgumentError(f"option {option} is {value!r}, expected {expected}", fix=fix)
+from gptrs.errors import PtirError
+from gptrs.text.options import GenerationOptions
+from gptrs.text.penalties import Penalties, SeenTokens
 
 
 class Sampler:
-    """The choices of a batch: every row draws from the random stream it would have alone."""
+    """The choices of a batch: every row draws from the random stream, and is penalised for the
+    tokens, that it would have alone."""
 
-    def __init__(self, options: GenerationOptions, rows: int) -> None:
+    def __init__(self, options: GenerationOptions, prompts: Sequence[Sequence[int]]) -> None:
         self._options = options
-        self._streams = [np.random.Generator(np.random.Philox(options.seed)) for _ in range(rows)]
+        self._streams = [np.random.Generator(np.random.Philox(options.seed)) for _ in prompts]
+        self._penalties = Penalties(options) if options.adjusts_logits else None
+        self._seen = [SeenTokens(prompt) for prompt in prompts] if self._penalties else []
 
     def sample(self, logits: NDArray[Any], row: int) -> int:
-        """The next token of ``row``, whose logits are ``logits`` [vocab]."""
-        return sample(logits, self._options, self._streams[row])
+        """The next token of ``row``, whose logits are ``logits`` [vocab]; it counts as seen."""
+        if self._penalties is None:
+            return sample(logits, self._options, self._streams[row])
+        seen = self._seen[row]
+        token = sample(self._penalties.apply(logits, seen), self._options, self._streams[row])
+        seen.add(token)
+        return token
 
 
 def sample(logits: NDArray[Any], options: GenerationOptions, rng: np.random.Generator) -> int:
@@ -117,10 +49,12 @@ def sample(logits: NDArray[Any], options: GenerationOptions, rng: np.random.Gene
 
 
 def probabilities(logits: NDArray[Any], options: GenerationOptions) -> NDArray[np.float64]:
-    """softmax(logits / temperature) [vocab] over the tokens that top-k and then top-p keep.
+    """softmax(logits / temperature) [vocab] over the tokens that top-k, top-p, then min-p keep.
 
-    Both keep the most likely tokens, the lowest id first among equals: top-k exactly k of them,
-    top-p the fewest whose probabilities sum to p (Holtzman et al. 2020, arXiv:1904.09751).
+    The first two keep the most likely tokens, the lowest id first among equals: top-k exactly k of
+    them, top-p the fewest whose probabilities sum to p (Holtzman et al. 2020, arXiv:1904.09751).
+    Min-p keeps what is at least p times as probable as the likeliest (Nguyen et al. 2024,
+    arXiv:2407.01082).
     A temperature of 0 gives the first maximum all of it. Raises PtirError as ``sample`` does.
     """
     best = _first_maximum(logits)
@@ -137,7 +71,21 @@ def probabilities(logits: NDArray[Any], options: GenerationOptions) -> NDArray[n
     chances /= chances.sum()
     if options.top_p is not None and options.top_p < 1:
         chances = _keep_top_p(chances, options.top_p)
+    if options.min_p:
+        chances[chances < options.min_p * chances[best]] = 0
+        chances /= chances.sum()
     return chances
+
+
+def top_ids(values: NDArray[np.float64], k: int) -> NDArray[np.int64]:
+    """Where the ``k`` largest of ``values`` are, the first ones among equals; in no order."""
+    if k >= len(values):
+        return np.arange(len(values))
+    if k == 0:
+        return np.arange(0)
+    smallest = np.partition(values, -k)[-k]
+    above = np.flatnonzero(values > smallest)
+    return np.append(above, np.flatnonzero(values == smallest)[: k - len(above)])
 
 
 def _first_maximum(logits: NDArray[Any]) -> int:
@@ -153,10 +101,7 @@ def _first_maximum(logits: NDArray[Any]) -> int:
 
 
 def _keep_top_k(scaled: NDArray[np.float64], k: int) -> NDArray[np.float64]:
-    smallest = np.partition(scaled, -k)[-k]
-    above = scaled > smallest
-    equal = np.flatnonzero(scaled == smallest)
-    kept = np.append(np.flatnonzero(above), equal[: k - np.count_nonzero(above)])
+    kept = top_ids(scaled, k)
     result = np.full_like(scaled, -np.inf)
     result[kept] = scaled[kept]
     return result

@@ -79,6 +79,11 @@ class Tokenizer:
                 f"ids to decode: {error}", fix="pass a list of token ids, integers from 0 up"
             ) from None
 
+    def spell(self, token: int) -> str:
+        """The text of the id ``token`` alone, special tokens spelled out; bytes that are no whole
+        character become U+FFFD, and an id outside the vocabulary nothing."""
+        return self._backend.decode([token], skip_special_tokens=False)
+
     def is_skipped(self, token: int) -> bool:
         """Whether ``decode`` leaves the id ``token`` out: special, or not in the vocabulary."""
         return token in self._special or self._backend.id_to_token(token) is None

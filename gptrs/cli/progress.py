@@ -1,0 +1,55 @@
+"""A bar on the terminal while there is nothing else to show."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+
+from gptrs import events
+from gptrs.cli import interrupt
+
+
+@contextmanager
+def progress() -> Generator[Callable[[], None]]:
+    """A progress bar on the terminal while weights load and programs compile.
+
+    Yields a function that takes the bar away before text is written.
+    """
+    if not sys.stderr.isatty():
+        yield lambda: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn
+
+    from gptrs.runtime.weights import WeightRead, WeightsOpened
+    from gptrs.text.generation import Prefilled
+
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f} %"),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    task = bar.add_task("loading", total=None)
+
+    def hear(event: object) -> None:
+        if isinstance(event, WeightsOpened):
+            bar.update(task, description="compiling", total=event.size)
+        elif isinstance(event, WeightRead):
+            bar.update(task, description="loading", advance=event.size)
+        elif isinstance(event, Prefilled):
+            end()
+
+    def end() -> None:
+        with interrupt.deferred():
+            bar.stop()
+
+    try:  # a bar that is half started or half stopped would leave the cursor hidden
+        with interrupt.deferred():
+            bar.start()
+        with events.listen(hear):
+            yield end
+    finally:
+        end()
