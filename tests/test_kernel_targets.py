@@ -1,0 +1,108 @@
+"""Kernels for CPUs that are not here: compiled from the same descriptions, and their code read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import partial
+
+import llvmlite.binding as llvm  # pyright: ignore[reportMissingTypeStubs]
+import pytest
+
+from gptrs.kernels.attention import Head, attention_kernel
+from gptrs.kernels.compile import Code
+from gptrs.kernels.emit import KernelText
+from gptrs.kernels.isa import ISAS, Isa, Target, target_for
+from gptrs.kernels.math import elementwise_kernel
+from gptrs.kernels.matmul import Product
+from gptrs.kernels.matmul_rows import row_kernel
+from gptrs.kernels.matmul_tiles import tile_kernel
+from gptrs.kernels.norm import layer_norm_kernel, rms_norm_kernel, softmax_kernel
+from gptrs.kernels.packing import pack_columns_kernel, pack_rows_kernel
+from gptrs.kernels.rows import take_kernel, update_kernel
+from tests.kernels import SCALE
+
+TARGETS = {
+    "avx512": ("x86_64-unknown-linux-gnu", "sapphirerapids"),
+    "avx2": ("x86_64-unknown-linux-gnu", "haswell"),
+    "neon": ("aarch64-unknown-linux-gnu", "neoverse-n1"),
+}
+FMA = {
+    "avx512": r"vfmadd\d+ps\s.*%zmm",
+    "avx2": r"vfmadd\d+ps\s.*%ymm",
+    "neon": r"fmla\s+v\d+\.4s",
+}
+SPILLED = r"\(%rsp\).*%[xyz]mm|%[xyz]mm.*\(%rsp\)|\bq\d+.*\[sp"  # a vector on the stack
+BUILDERS: dict[str, Callable[[Isa], KernelText]] = {
+    **{f"tiles {w}": partial(tile_kernel, product=Product(w)) for w in ("f32", "f16", "bf16")},
+    **{f"rows {w}": partial(row_kernel, product=Product(w)) for w in ("f32", "f16", "bf16")},
+    "tiles gelu": partial(tile_kernel, product=Product(activation="gelu_tanh")),
+    "pack rows": lambda isa: pack_rows_kernel(isa, isa.tile_rows),
+    "pack columns": pack_columns_kernel,
+    "attention": partial(attention_kernel, head=Head(64, causal=True)),
+    "layer norm": layer_norm_kernel,
+    "rms norm": rms_norm_kernel,
+    "softmax": softmax_kernel,
+    "take": take_kernel,
+    "update": update_kernel,
+    **{name: partial(elementwise_kernel, function=name) for name in ("exp", "erf")},
+}
+
+
+@pytest.fixture(autouse=True)
+def compilers() -> None:
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+
+
+def target(name: str) -> Target:
+    triple, cpu = TARGETS[name]
+    return target_for(ISAS[name], triple, cpu, {})
+
+
+def code(kernel: KernelText) -> Code:
+    return Code("llvm", kernel.text, (kernel.name,))
+
+
+def loops(assembly: str) -> list[str]:
+    """The blocks that branch back to their own beginning."""
+    blocks = re.findall(r"^(\.L\w+):.*\n((?:(?!\.L\w+:|\w+:).*\n)*)", assembly, re.MULTILINE)
+    found = [
+        re.search(rf"\A(?s:.*?)\b(?:j\w+|b\.\w+)\s+{re.escape(n)}\n", text) for n, text in blocks
+    ]
+    return [match[0] for match in found if match]
+
+
+@pytest.mark.parametrize("name", TARGETS)
+@pytest.mark.parametrize("builder", BUILDERS)
+def test_every_kernel_has_object_code(builder: str, name: str) -> None:
+    level = ISAS[name]
+    assert len(code(BUILDERS[builder](level)).build(target(name))) > 500
+
+
+@pytest.mark.parametrize("name", FMA)
+@pytest.mark.parametrize("weights", ["f32", "bf16"])
+def test_a_tile_stays_in_registers(weights: str, name: str) -> None:
+    level = ISAS[name]
+    text = code(BUILDERS[f"tiles {weights}"](level)).assembly(target(name))
+    wanted = level.tile_rows * level.tile_vectors
+    whole = [loop for loop in loops(text) if len(re.findall(FMA[name], loop)) == wanted]
+    assert whole, "the loop over the depth of a whole tile, one turn for each row of the panel"
+    for loop in whole:
+        assert not re.search(SPILLED, loop), loop
+
+
+@pytest.mark.parametrize("name", FMA)
+def test_rows_walk_panels_in_registers(name: str) -> None:
+    text = code(BUILDERS["rows f32"](ISAS[name])).assembly(target(name))
+    walks = [loop for loop in loops(text) if len(re.findall(FMA[name], loop)) >= 8]
+    assert walks
+    for loop in walks:
+        assert not re.search(SPILLED, loop), loop
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_generated_loops_use_vectors_of_the_level(name: str) -> None:
+    text = Code("python", SCALE, ("scale",)).assembly(target(name))
+    register = {"avx512": "%zmm", "avx2": "%ymm", "neon": ".4s"}[name]
+    assert any(register in line for line in text.splitlines() if re.search("mul|fma|fml", line))
