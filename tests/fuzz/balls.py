@@ -78,7 +78,8 @@ def finfo(dtype: DType) -> Any:
 def rounding(dtype: DType, magnitude: Array) -> Array:
     """The most that rounding to ``dtype`` changes a number of this magnitude."""
     info = finfo(dtype)
-    return (float(info.eps) * magnitude + float(info.smallest_subnormal)) / 2
+    least = float(info.smallest_subnormal)
+    return float(info.eps) * magnitude / 2 + (least / 2 or least)  # half of f64's least is none
 
 
 def settled(value: Array, radius: Array, certain: Array | None = None) -> Radius:

@@ -61,7 +61,7 @@ def radii_of(
     """
     name = instruction.op.name
     with np.errstate(all="ignore"):
-        if name in _MOVED:
+        if name in _MOVED or (name == "cast" and values[0].dtype == arrays[0].dtype):
             return [_moved(instruction, operands, values, arrays[0])]
         if name in ("sort", "top_k"):
             return ordered_radii(instruction, operands[0], arrays)
@@ -186,7 +186,7 @@ def _moved(
 ) -> Found:
     """Radii go where the elements go."""
     op: Any = instruction.op
-    which = range(len(operands))[_MOVED[op.name]]
+    which = range(len(operands))[_MOVED.get(op.name, slice(None))]
     places = [operand for n, operand in enumerate(operands) if n not in which]
     attrs = dict(instruction.attrs)
     if "value" in attrs:
