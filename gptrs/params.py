@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,4 +21,13 @@ class ParamSource(Protocol):
 
     def load(self, param_id: int) -> Array:
         """The elements of one parameter. Raises `LoadError` when they cannot be read."""
+        ...
+
+
+@runtime_checkable
+class RowSource(ParamSource, Protocol):
+    """A source that can read a part of a parameter: large ones need never be there whole."""
+
+    def load_rows(self, param_id: int, first: int, last: int) -> Array:
+        """The elements [first:last] along the first axis. Raises `LoadError`."""
         ...

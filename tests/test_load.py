@@ -19,6 +19,7 @@ import pytest
 
 import gptrs
 from gptrs import events
+from gptrs.backends.faer import parameters
 from gptrs.errors import ArgumentError, LoadError
 from gptrs.runtime.load import LanguageModel
 from gptrs.runtime.weights import WeightRead, WeightsOpened
@@ -131,6 +132,28 @@ class TestReading:
             assert parameter.dtype.name == dtype
             assert parameter.numpy().dtype == expected.dtype
             assert parameter.numpy().tobytes() == expected.tobytes()
+
+    def test_rows_are_read_by_themselves(self, good: Path) -> None:
+        expected = load_arrays(good / WEIGHTS)["transformer.wte.weight"]
+        weight = gptrs.load(good).module.wte.weight
+        read: list[int] = []
+        with events.listen(lambda e: read.append(e.size) if isinstance(e, WeightRead) else None):
+            for first, last in ((0, 3), (5, 5), (7, VOCABULARY + 9), (VOCABULARY, 99)):
+                np.testing.assert_array_equal(weight.rows(first, last), expected[first:last])
+        assert sum(read) == expected[:3].nbytes + expected[7:].nbytes
+        whole = weight.numpy()
+        assert np.may_share_memory(weight.rows(1, 4), whole), "what is there is not read again"
+
+    def test_a_weight_is_packed_in_pieces(
+        self, good: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        expected = gptrs.load(good).forward(TOKENS).numpy()
+        monkeypatch.setattr(parameters, "_READ_BYTES", 100)
+        read: list[WeightRead] = []
+        with events.listen(lambda e: read.append(e) if isinstance(e, WeightRead) else None):
+            found = gptrs.load(good).forward(TOKENS).numpy()
+        assert found.tobytes() == expected.tobytes()
+        assert len([each for each in read if each.name == "wte.weight"]) > 1
 
     def test_several_threads_read_at_the_same_time(self, good: Path) -> None:
         expected = load_arrays(good / WEIGHTS)

@@ -23,7 +23,7 @@ from gptrs.ir.dispatch import OPS, is_recording
 from gptrs.ir.operators import Operators
 from gptrs.ir.program import Value
 from gptrs.ir.types import Array, DType, Type, as_dtype
-from gptrs.params import ParamSource, base_param_id
+from gptrs.params import ParamSource, RowSource, base_param_id
 
 
 class Tensor(Operators):
@@ -256,6 +256,12 @@ class Parameter(Tensor):
             if (array := self._array) is None:
                 array = self._array = self._source.load(self.id)
             return array
+
+    def rows(self, first: int, last: int) -> Array:
+        """The elements [first:last] along the first axis; what is not loaded yet is not kept."""
+        if self._array is None and isinstance(self._source, RowSource):
+            return self._source.load_rows(self.id, first, last)
+        return self.numpy()[first:last]
 
     def release(self) -> None:
         """Forget the elements if a source can give them again: it does when they are needed."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import sys
@@ -45,7 +46,7 @@ class WeightsOpened:
 
 @dataclass(frozen=True)
 class WeightRead:
-    """Event: one parameter was read."""
+    """Event: a parameter, or ``size`` bytes of a large one, was read."""
 
     name: str
     size: int
@@ -192,10 +193,24 @@ class Weights:
             events.emit(WeightsOpened(len(self._used), size))
 
     def load(self, param_id: int) -> Array:
-        stored = self._stored[name := self._names[param_id]]
-        array = np.empty(cast("tuple[int, ...]", stored.type.shape), stored.type.dtype.numpy)
-        stored.file.fill(array, stored.key)
-        if (copy := self._copies.get(name)) is not None and not _holds(copy, stored.type, array):
+        name = self._names[param_id]
+        return self._read(name, cast("tuple[int, ...]", self._stored[name].type.shape))
+
+    def load_rows(self, param_id: int, first: int, last: int) -> Array:
+        name = self._names[param_id]
+        count, *row = cast("tuple[int, ...]", self._stored[name].type.shape)
+        first, last, _ = slice(first, last).indices(count)
+        return self._read(name, (max(last - first, 0), *row), first)
+
+    def _read(self, name: str, shape: tuple[int, ...], first: int = 0) -> Array:
+        """The elements of ``shape`` that begin with row ``first``."""
+        stored = self._stored[name]
+        array = np.empty(shape, stored.type.dtype.numpy)
+        skip = first * math.prod(shape[1:]) * array.itemsize
+        stored.file.fill(array, stored.key, skip)
+        if (copy := self._copies.get(name)) is not None and (
+            copy.type != stored.type or not _holds(copy, array, skip)
+        ):
             raise LoadError(
                 f"{copy.file.path}: {copy.key!r} differs from {stored.key!r}, expected a copy"
                 " of it, because tie_word_embeddings is true",
@@ -206,15 +221,13 @@ class Weights:
         return array
 
 
-def _holds(stored: _Stored, type: Type, array: Array) -> bool:
-    """Whether a stored tensor has this type and the bits of ``array`` (a NaN equals itself)."""
-    if stored.type != type:
-        return False
+def _holds(stored: _Stored, array: Array, skip: int) -> bool:
+    """Whether a stored tensor has, ``skip`` bytes on, the bits of ``array`` (NaN equals itself)."""
     expected = _as_bytes(array)
     part = np.empty(min(_COMPARED, array.nbytes), np.uint8)
     for first in range(0, array.nbytes, _COMPARED):
         wanted = expected[first : first + _COMPARED]
-        stored.file.fill(part[: wanted.size], stored.key, first)
+        stored.file.fill(part[: wanted.size], stored.key, skip + first)
         if not np.array_equal(part[: wanted.size], wanted):
             return False
     return True

@@ -18,22 +18,48 @@ from gptrs.kernels.threads import thread_count
 
 _LINE = 64
 _CHUNKS = 4  # a thread
+_READ_BYTES = 4 * 2**20  # of a weight at a time, in memory that serves again
 
 
 def pack(array: Array, form: Panels, isa: Isa) -> Array:
     """A weight as bytes in panels."""
-    shape = (form.depth, form.columns) if form.transposed else (form.columns, form.depth)
-    matrix = np.ascontiguousarray(array).reshape(shape)
+    packed = _room(form, isa)
+    _pack_rows(array, form, isa, packed.ctypes.data)
+    return packed
+
+
+def _pack_parameter(parameter: Parameter, form: Panels, isa: Isa) -> Array:
+    """The same for a parameter, whose elements are not kept."""
+    packed, shape, width = _room(form, isa), (form.columns, form.depth), isa.tile_columns
+    if form.transposed or parameter.shape != shape:  # a panel has elements of all rows
+        _pack_rows(parameter.numpy(), form, isa, packed.ctypes.data)
+    else:
+        row = max(1, form.depth * parameter.dtype.numpy.itemsize)
+        some = max(1, _READ_BYTES // (row * width)) * width
+        for first in range(0, form.columns, some):
+            address = packed.ctypes.data + first * row
+            _pack_rows(parameter.rows(first, first + some), form, isa, address)
+    parameter.release()
+    return packed
+
+
+def _room(form: Panels, isa: Isa) -> Array:
     size = panel_bytes(isa, form.weights, form.depth, form.columns)
     held = np.empty(size + _LINE, np.uint8)
-    packed = held[-held.ctypes.data % _LINE :][:size]
-    words = np.array([matrix.ctypes.data, packed.ctypes.data, *shape, shape[1]], np.int64)
-    threads, extent = thread_count(), panel_count(isa, form.columns)
+    return held[-held.ctypes.data % _LINE :][:size]
+
+
+def _pack_rows(array: Array, form: Panels, isa: Isa, address: int) -> None:
+    """Write panels to ``address``: of all columns, or of as many as ``array`` has rows."""
+    columns = form.columns if form.transposed else array.size // max(1, form.depth)
+    shape = (form.depth, columns) if form.transposed else (columns, form.depth)
+    matrix = np.ascontiguousarray(array).reshape(shape)
+    words = np.array([matrix.ctypes.data, address, *shape, shape[1]], np.int64)
+    threads, extent = thread_count(), panel_count(isa, columns)
     chunks = max(1, min(extent, threads * _CHUNKS if threads > 1 else 1))
     kernel = packing_kernel(isa, form.transposed, form.weights)
     step = Step(kernel.address, words.ctypes.data, extent, chunks)
     current_driver().run(StepTable([step]), Status(), threads=threads)
-    return packed
 
 
 class PackedParameters:
@@ -50,8 +76,7 @@ class PackedParameters:
             found = self._packed.get(key)
             if found is not None and found[0]() is parameter:
                 return found[1]
-            packed = pack(parameter.numpy(), form, isa)
-            parameter.release()
+            packed = _pack_parameter(parameter, form, isa)
 
             def drop(_: object) -> None:
                 self._packed.pop(key, None)
