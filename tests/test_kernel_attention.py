@@ -8,20 +8,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from llvmlite import ir  # pyright: ignore[reportMissingTypeStubs]
 from numpy.typing import NDArray
 
 from gptrs import ptir
 from gptrs.errors import ArgumentError
 from gptrs.kernels import isa
-from gptrs.kernels.attention import (
-    Head,
-    attention_extent,
-    attention_kernel,
-    most_rows,
-    row_block_for,
-)
+from gptrs.kernels.attention import attention_extent, attention_kernel, row_block_for
+from gptrs.kernels.attention_blocks import Head, most_rows
+from gptrs.kernels.attention_scores import power
 from gptrs.kernels.compile import Kernel, compile_ir
-from gptrs.kernels.emit import KernelText
+from gptrs.kernels.emit import Function, KernelText, i64
 
 Array = NDArray[Any]
 
@@ -31,6 +28,7 @@ LEVELS = [(name if name in HERE else HERE[0], name) for name in isa.ISAS]
 GUARD = np.float32(-7.25)
 
 GPT = Head(64, causal=True, start=True, length=True)
+WINDOW = Head(64, causal=True, window=True)
 ODD = Head(21, scale=0.3, causal=True, window=True, start=True, length=True, index="i64")
 PLAIN = Head(40)
 
@@ -66,7 +64,7 @@ def attend(level: isa.Isa, head: Head, q: Array, k: Array, v: Array, **more: Any
     assert head.size == size
     kind = np.int32 if head.index == "i32" else np.int64
     integers = [np.array(more.get(name, 0), kind) for name in ("start", "length")]
-    block = more.get("row_block", most_rows(level))
+    block = more.get("row_block", most_rows(level, size))
     held = np.full((batch, queries, heads, size + 3), GUARD)
     result = held[..., :size].transpose(0, 2, 1, 3)
     words = [a.ctypes.data for a in (q, k, v, result, *integers)]
@@ -260,22 +258,24 @@ def test_heads_do_not_know_each_other(level: isa.Isa) -> None:
         np.testing.assert_array_equal(alone[:, 0], whole[:, i])
 
 
-def test_padding_and_capacity(level: isa.Isa) -> None:
-    q, k, v = operands(1, 2, 2, 20, 100, 64)
-    alone = attend(level, GPT, q, k, v, start=0, length=100)
+@pytest.mark.parametrize("queries", [1, 3, 20])
+def test_padding_and_capacity(level: isa.Isa, queries: int) -> None:
+    q, k, v = operands(1, 2, 2, queries, 200, 64)
+    alone = attend(level, GPT, q, k, v, start=0, length=200)
+    check(level, GPT, q, k, v, start=0, length=200)
     for left, right in [(1, 0), (64, 5), (37, 200)]:
         wide = ((0, 0), (0, 0), (left, right), (0, 0))
         padded = (np.pad(a, wide, constant_values=np.nan) for a in (k, v))
-        found = attend(level, GPT, q, *padded, start=left, length=left + 100)
+        found = attend(level, GPT, q, *padded, start=left, length=left + 200)
         np.testing.assert_array_equal(found, alone)
 
 
 def test_splits_and_row_blocks(level: isa.Isa) -> None:
-    for head, window in [(GPT, 0), (ODD, 20)]:
-        q, k, v = operands(2, 6, 2, 29, 77, head.size)
-        more = {"start": [0, 9], "length": [77, 70], "window": window}
+    for head, window, tokens in [(GPT, 0, 77), (ODD, 20, 77), (WINDOW, 70, 200)]:
+        q, k, v = operands(2, 6, 2, 29, tokens, head.size)
+        more = {"start": [0, 9], "length": [tokens, tokens - 7], "window": window}
         whole = attend(level, head, q, k, v, **more)
-        for block in (1, 5, level.tile_rows, 16, most_rows(level)):
+        for block in (1, 5, level.tile_rows, 16, most_rows(level, head.size)):
             for parts in (1, 3, 200):
                 found = attend(level, head, q, k, v, row_block=block, parts=parts, **more)
                 np.testing.assert_array_equal(found, whole)
@@ -309,12 +309,40 @@ def test_like_torch(level: isa.Isa) -> None:
 
 def test_row_blocks_for_threads() -> None:
     for level in isa.ISAS.values():
-        most = most_rows(level)
-        assert most % level.tile_rows == 0
-        assert row_block_for(level, 1, 12, 1, 1000, 2) == most, "enough pieces"
-        assert row_block_for(level, 1, 1, 1, 1000, 64) < most
-        for shape in [(1, 12, 1, 1), (8, 2, 4, 1), (0, 1, 1, 5), (1, 1, 1, 0), (2, 2, 2, 99)]:
-            assert 1 <= row_block_for(level, *shape, 4) <= most
+        for size in (1, 64, 256):
+            most = most_rows(level, size)
+            assert most % level.tile_rows == 0
+            assert row_block_for(level, size, 1, 12, 1, 1000, 2) == most, "enough pieces"
+            assert row_block_for(level, size, 1, 1, 1, 1000, 1) == most, "nobody to share with"
+            assert row_block_for(level, size, 1, 1, 1, 1000, 64) < most
+            for shape in [(1, 12, 1, 1), (8, 2, 4, 1), (0, 1, 1, 5), (1, 1, 1, 0), (2, 2, 2, 99)]:
+                assert 1 <= row_block_for(level, size, *shape, 4) <= most
+
+
+def test_power(level: isa.Isa) -> None:
+    module = ir.Module("power")
+    f = Function.kernel(module, level, "power")
+    address, first, last = f.arguments
+    words = f.words(address, ("x", "result"), ())
+    with f.loop(first, last, i64(level.lanes)) as loop:
+        value = power(f, f.read(f.at(words["x"], loop.index)))
+        f.write(value, f.at(words["result"], loop.index))
+    f.ret_void()
+    special = [0.0, -0.0, np.nan, -np.inf, -126, -126.51, -127, -1e30, -0.5, -1.5, -149, -1e-30]
+    x = np.array([*special, *np.linspace(-126, 0, 100_004)], np.float32)
+    assert len(x) % level.lanes == 0
+    # A payload fills all the low bits, into which exponents are shifted.
+    x[2:3].view(np.uint32)[:] = 0xFFFFFFFF
+    found = np.empty_like(x)
+    words = np.array([x.ctypes.data, found.ctypes.data])
+    compile_ir(str(module), "power")(words.ctypes.data, 0, len(x))
+    assert found[:2].tolist() == [1, 1]
+    assert np.isnan(found[2])
+    assert found[[3, 5, 6, 7, 10]].tolist() == [0] * 5
+    exact = np.exp2(x.astype(np.float64))
+    normal = ~np.isnan(x) & (x >= -126)
+    errors = np.abs(found - exact)[normal] / np.spacing(exact[normal].astype(np.float32))
+    assert errors.max() < 1.1
 
 
 @pytest.mark.parametrize("size", [0, 257])

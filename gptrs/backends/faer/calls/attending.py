@@ -13,12 +13,12 @@ from gptrs.ir.program import Instruction, Value
 from gptrs.ir.types import f32
 from gptrs.kernels.attention import (
     ATTENTION_WORDS,
-    Head,
-    Index,
     attention_extent,
     attention_kernel,
+    attention_time,
     row_block_for,
 )
+from gptrs.kernels.attention_blocks import Head, Index
 from gptrs.kernels.isa import Isa
 
 _INDICES: dict[str, Index] = {"si32": "i32", "si64": "i64"}
@@ -99,11 +99,11 @@ class Attention(Call):
                 words[name] = b.address(source.value, source.view.offset)
                 words[f"{name}_stride"] = b.size(source.view.strides[0])
         shared = heads // groups
-        block = row_block_for(b.isa, batch, groups, shared, queries, b.threads)
+        block = row_block_for(b.isa, size, batch, groups, shared, queries, b.threads)
         words.update(groups=groups, shared=shared, queries=queries, keys=keys)
         words.update(row_block=block, window=self.window)
         extent = attention_extent(batch, groups, shared, queries, block)
-        time = batch * heads * queries * keys * size / 12
+        time = attention_time(batch, heads, groups, queries, keys, size)
         b.step(kernel(attention_kernel, b.isa, self.head), [*words.values()], extent, time)
         return True
 
