@@ -111,17 +111,17 @@ class Ours:
         pack_a = compile_ir(*packing.pack_rows_kernel(level, level.tile_rows))
         pack_b = compile_ir(*packing.pack_columns_kernel(level))
         blocks = blocking(level, m, k)
-        extent = panels if few else tile_extent(level, m, n, blocks.row_block)
-        tiles = -(-m // level.tile_rows)
+        extent = panels if few else tile_extent(level, m, n, blocks)
+        tiles = -(-m // blocks.height)
         packed_a = aligned(tiles * k * level.tile_rows)
         self.keep: list[Any] = [a, packed_a, bias, pack_a, kernel]
         self.steps: list[tuple[list[Step], Status]] = []
         for weight in weights:
             packed = aligned(panels * k * width)
-            pack_b(words(weight, packed, k, n, n).ctypes.data, 0, panels)
+            pack_b(words(weight, packed, k, n, n, width).ctypes.data, 0, panels)
             given = (a if few else packed_a, packed, self.result, bias, 0)
-            block = words(*given, m, k, n, k, n, 0, *blocks, k * width, width)
-            a_block = words(a, packed_a, m, k, k)
+            block = words(*given, m, k, n, k, n, 0, k * width, width, *blocks)
+            a_block = words(a, packed_a, m, k, k, blocks.height)
             self.keep += [packed, block, a_block]
             steps = [Step(kernel.address, block.ctypes.data, extent)]
             if not few:

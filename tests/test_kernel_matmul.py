@@ -16,6 +16,7 @@ from gptrs.kernels.compile import Kernel, compile_ir
 from gptrs.kernels.emit import KernelText
 from gptrs.kernels.math import ACTIVATIONS, elementwise_kernel
 from gptrs.kernels.matmul import Product
+from gptrs.kernels.matmul_tiles import Blocking
 from gptrs.kernels.matmul_weights import WeightType
 
 Array = NDArray[Any]
@@ -83,7 +84,16 @@ def pack_rows(level: isa.Isa, a: Array, tile: int, weights: WeightType = "f32") 
     tiles = -(-a.shape[0] // tile)
     out = np.full((tiles, a.shape[1], tile), 9, a.dtype)
     packer = kernel(packing.pack_rows_kernel, level, tile, weights)
-    call(packer, (a, out, *a.shape, ld(a)), (0, tiles))
+    call(packer, (a, out, *a.shape, ld(a), tile), (0, tiles))
+    return out
+
+
+def pack_tiles(level: isa.Isa, a: Array, height: int) -> Array:
+    """Tiles that begin ``height`` rows apart."""
+    tiles = -(-a.shape[0] // height)
+    out = np.full((tiles, a.shape[1], level.tile_rows), np.nan, a.dtype)
+    packer = kernel(packing.pack_rows_kernel, level, level.tile_rows)
+    call(packer, (a, out, *a.shape, ld(a), height), (0, tiles))
     return out
 
 
@@ -98,13 +108,13 @@ class Result:
         width = level.tile_columns  # panel_step and ldp, of packed panels unless told otherwise
         self.steps: tuple[int, int] = more.get("steps", (a.shape[1] * width, width))
 
-    def _run(self, build: Any, a: Array, extent: int, blocks: tuple[int, int], parts: int) -> Array:
+    def _run(self, build: Any, a: Array, extent: int, blocks: Blocking, parts: int) -> Array:
         (rows, depth), columns, margin = self.a.shape, self.columns, 3
         held = np.full((rows + 2, columns + 2 * margin), GUARD)
         c = held[1:-1, margin : margin + columns]
         words = [a, self.panels, c, self.bias, self.residual, rows, depth, columns]
         ldr = 0 if isinstance(self.residual, int) else ld(self.residual)
-        words += [ld(self.a), ld(c), ldr, *blocks, *self.steps]
+        words += [ld(self.a), ld(c), ldr, *self.steps, *blocks]
         function = kernel(build, self.level, self.product)
         call(function, words, *reversed(even(extent, parts)))
         inside = c.copy()
@@ -112,16 +122,16 @@ class Result:
         assert (held == GUARD).all(), "written outside C"
         return inside
 
-    def tiles(self, blocks: tuple[int, int] | None = None, parts: int = 1) -> Array:
+    def tiles(self, blocks: Blocking | None = None, parts: int = 1) -> Array:
         rows, depth = self.a.shape
         blocks = blocks or matmul_tiles.blocking(self.level, rows, depth)
-        packed = pack_rows(self.level, self.a, self.level.tile_rows)
-        extent = matmul_tiles.tile_extent(self.level, rows, self.columns, blocks[1])
+        packed = pack_tiles(self.level, self.a, blocks.height)
+        extent = matmul_tiles.tile_extent(self.level, rows, self.columns, blocks)
         return self._run(matmul_tiles.tile_kernel, packed, extent, blocks, parts)
 
     def rows(self, parts: int = 1) -> Array:
         extent = packing.panel_count(self.level, self.columns)
-        return self._run(matmul_rows.row_kernel, self.a, extent, (0, 0), parts)
+        return self._run(matmul_rows.row_kernel, self.a, extent, Blocking(0, 0, 0), parts)
 
 
 def chain(a: Array, b: Array) -> Array:
@@ -165,11 +175,11 @@ def test_bits_do_not_depend_on_blocks_and_splits(level: isa.Isa) -> None:
     rows, depth, columns = 3 * level.tile_rows + 1, 83, 5 * level.tile_columns - 3
     panels = pack(level, matrix(depth, columns, 1))
     result = Result(level, matrix(rows, depth, 2), panels, columns)
-    expected = bits(result.tiles((depth, 4 * level.tile_rows)))
+    expected = bits(result.tiles(Blocking(depth, level.tile_rows, 4)))
     for depth_block in (1, 3, 64, 83, 1000):
-        for row_block in (level.tile_rows, 2 * level.tile_rows):
+        for height, tiles in ((level.tile_rows, 1), (level.tile_rows, 2), (3, 2), (1, 9)):
             for parts in (1, 2, 3, 7, 20):
-                found = result.tiles((depth_block, row_block), parts)
+                found = result.tiles(Blocking(depth_block, height, tiles), parts)
                 np.testing.assert_array_equal(bits(found), expected)
     for parts in (1, 2, 3, 5):
         np.testing.assert_array_equal(bits(result.rows(parts)), expected)
@@ -185,7 +195,7 @@ def test_edges(level: isa.Isa, rows: int, depth: int) -> None:
         exact = a.astype(np.float64) @ b.astype(np.float64)
         # Higham, Accuracy and Stability of Numerical Algorithms, (3.5): γₖ·|A|·|B|
         bound = (depth + 1) * 2.0**-24 * (np.abs(a) @ np.abs(b)) * 1.01
-        for found in (result.rows(), result.tiles((100, 2 * level.tile_rows))):
+        for found in (result.rows(), result.tiles(Blocking(100, level.tile_rows, 2))):
             assert (np.abs(found - exact) <= bound).all()
 
 
@@ -232,7 +242,7 @@ def test_what_follows_the_product(level: isa.Isa, activation: str | None, depth:
             operands = {"bias": bias, "residual": residual}
             more = {name: operands[name] for name in given}
             result = Result(level, a, panels, columns, product=product, **more)
-            found = result.tiles((20, level.tile_rows), 3)
+            found = result.tiles(Blocking(20, level.tile_rows, 1), 3)
             np.testing.assert_array_equal(bits(result.rows(2)), bits(expected))
             np.testing.assert_array_equal(bits(found), bits(expected))
 
@@ -323,7 +333,7 @@ def test_packing_in_parts(level: isa.Isa, by_rows: bool) -> None:
     expected = packed(a, tile)
     for parts in (1, 3, 8):
         out = np.full(expected.size + 64, GUARD)
-        words = (source, out, *source.shape, ld(source))
+        words = (source, out, *source.shape, ld(source), tile)
         call(packer, words, *reversed(even(len(expected), parts)))
         np.testing.assert_array_equal(out[: expected.size], expected.reshape(-1))
         assert (out[expected.size :] == GUARD).all()
@@ -333,8 +343,8 @@ def test_packing_nothing(level: isa.Isa) -> None:
     """Nothing is read or written: both pointers are 0."""
     for tile in (level.tile_rows, level.tile_columns):
         packer = kernel(packing.pack_rows_kernel, level, tile)
-        call(packer, (0, 0, 0, 7, 7), (0, 0))
-        call(packer, (0, 0, 2 * tile + 1, 0, 7), (0, 3))
+        call(packer, (0, 0, 0, 7, 7, tile), (0, 0))
+        call(packer, (0, 0, 2 * tile + 1, 0, 7, tile), (0, 3))
     packer = kernel(packing.pack_columns_kernel, level)
     call(packer, (0, 0, 7, 0, 7), (0, 0))
     call(packer, (0, 0, 0, 2 * level.tile_columns + 1, 7), (0, 3))
@@ -352,11 +362,16 @@ def test_packing_any_leading_dimension(level: isa.Isa, step: int) -> None:
 
 def test_blocking() -> None:
     for level in isa.ISAS.values():
-        for rows in (1, 100, 3000):
+        for rows in (1, 8, 100, 3000):
             for depth in (0, 1, 768, 50257):
-                depth_block, row_block = matmul_tiles.blocking(level, rows, depth)
+                depth_block, height, tiles = matmul_tiles.blocking(level, rows, depth)
                 assert depth_block >= 1
-                assert row_block >= level.tile_rows
-                assert row_block % level.tile_rows == 0
-        assert matmul_tiles.blocking(level, 512, 768, most_rows=30).row_block <= 30
+                assert 1 <= height <= level.tile_rows
+                assert tiles >= 1
+                assert -(-rows // height) == -(-rows // level.tile_rows), (
+                    "no more tiles than needed"
+                )
+        few = matmul_tiles.blocking(level, 512, 768, most_rows=30)
+        assert few.height * few.tiles <= 30
         assert 1 <= matmul_rows.row_kernel_limit(level) <= level.tile_rows
+    assert matmul_tiles.blocking(isa.ISAS["avx2"], 8, 768)[1:] == (4, 2), "not 6 and 2"

@@ -53,7 +53,7 @@ def pack(level: isa.Isa, table: Array, weights: WeightType = "f32") -> Array:
     tile = level.tile_columns
     panels = np.full((packing.panel_count(level, count), width, tile), 9, table.dtype)
     text = packing.pack_rows_kernel(level, tile, weights)
-    call(text, (table, panels, count, width, width), (0, len(panels)))
+    call(text, (table, panels, count, width, width, tile), (0, len(panels)))
     return panels
 
 

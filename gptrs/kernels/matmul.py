@@ -36,15 +36,15 @@ from gptrs.kernels.matmul_weights import WeightType
 _POINTERS = ("a", "panels", "c", "bias", "residual")
 _SIZES = (
     *("rows", "depth", "columns", "lda", "ldc", "ldr"),
-    *("depth_block", "row_block"),
     *("panel_step", "ldp"),
+    *("depth_block", "height", "tiles"),
 )
 MATMUL_WORDS = _POINTERS + _SIZES
 """The argument words of both product kernels, in order.
 
 Leading dimensions (lda of A, ldc of C, ldr of the residual) and sizes count elements. Where
-``bias`` or ``residual`` is 0, nothing is added. For the tile kernel ``a`` points to the packed
-tiles and lda is not read; the two block sizes are read by it alone. The row kernel can take weights
+``bias`` or ``residual`` is 0, nothing is added. For the tile kernel ``a`` points to packed tiles
+and lda is not read; the sizes of blocks are read by it alone. The row kernel can take weights
 [K, N] that are not packed, so it is told where panels are: each begins ``panel_step`` elements
 after the one before, and its rows are ``ldp`` apart. C overlaps no operand.
 """

@@ -72,7 +72,8 @@ def _dots(
         left = [f.splat(f.read(f.at(row, loop.index), F32)) for row in a]
         at = f.mul(loop.index, w["ldp"])
         if streams == 1:  # several keep the memory busy, and prefetching disturbs them
-            read_ahead(f, weights, f.at(panels[0], i64(AHEAD_BYTES), I8), at)
+            row = f.at(panels[0], at, element_type(weights))
+            read_ahead(f, weights, f.at(row, i64(AHEAD_BYTES), I8))
         for i in range(streams * vectors):
             stream, vector = divmod(i, vectors)
             index = f.add(at, i64(vector * lanes))

@@ -20,15 +20,20 @@ from gptrs.kernels.matmul_weights import (
     element_type,
     read_ahead,
     read_weights,
+    row_bytes,
 )
 from gptrs.kernels.packing import panel_count
 
 
 class Blocking(NamedTuple):
-    """Sizes of the blocks that the tile kernel works on, in elements of the depth and rows."""
+    """Sizes of what the tile kernel works on."""
 
     depth_block: int
-    row_block: int
+    """Elements of the depth."""
+    height: int
+    """Rows of C in a tile: at most ``tile_rows``."""
+    tiles: int
+    """Tiles in a row block."""
 
 
 _A_BYTES = 384 * KB  # of a row block, which stays in L2 beside a part of a panel
@@ -40,28 +45,29 @@ def blocking(isa: Isa, rows: int, depth: int, *, most_rows: int | None = None) -
     if rows <= 2 * isa.tile_rows:
         blocks = 1  # memory is the bound, and reads a whole panel faster than pieces of many
     depth_block = max(1, -(-depth // max(1, blocks)))
-    fitting = _A_BYTES // (4 * depth_block)
-    fitting = fitting if most_rows is None else min(fitting, most_rows)
-    tiles = -(-rows // isa.tile_rows)
-    row_blocks = max(1, -(-tiles // max(1, fitting // isa.tile_rows)))
-    return Blocking(depth_block, max(1, -(-tiles // row_blocks)) * isa.tile_rows)
+    tiles = max(1, -(-rows // isa.tile_rows))
+    height = max(1, -(-rows // tiles))  # 8 rows are two tiles of 4, and not of 6 and 2
+    fitting = _A_BYTES // (4 * depth_block * isa.tile_rows)
+    fitting = fitting if most_rows is None else min(fitting, most_rows // height)
+    row_blocks = -(-tiles // max(1, fitting))
+    return Blocking(depth_block, height, -(-tiles // row_blocks))
 
 
-def tile_extent(isa: Isa, rows: int, columns: int, row_block: int) -> int:
+def tile_extent(isa: Isa, rows: int, columns: int, blocks: Blocking) -> int:
     """The extent of `tile_kernel`: panels times row blocks, all panels of a row block in turn."""
-    return -(-rows // row_block) * panel_count(isa, columns)
+    return -(-rows // (blocks.height * blocks.tiles)) * panel_count(isa, columns)
 
 
-_TILE = (POINTER, POINTER, POINTER, POINTER, I64, I64, I1)
+_TILE = (POINTER, POINTER, POINTER, I64, POINTER, I64, I64, I1)
 
 
 def _tile(module: Any, isa: Isa, weights: WeightType, rows: int) -> Any:
-    """tile(a, panel, ahead, c, ldc, depth, fresh): C[rows, w] = (0 if fresh else C) + A·B.
+    """tile(a, panel, ahead, step, c, ldc, depth, fresh): C[rows, w] = (0 if fresh else C) + A·B.
 
-    Meanwhile it asks for as much memory from ``ahead`` on as it reads of the panel.
+    Meanwhile it asks for memory from ``ahead`` on, ``step`` bytes for each row of the panel.
     """
     f = Function.part(module, isa, f"tile{rows}", *_TILE)
-    a, panel, ahead, c, ldc, depth, fresh = f.arguments
+    a, panel, ahead, step, c, ldc, depth, fresh = f.arguments
     lanes, vectors = isa.lanes, isa.tile_vectors
     places = [
         f.at(f.at(c, f.mul(ldc, i64(row))), i64(vector * lanes))
@@ -81,20 +87,22 @@ def _tile(module: Any, isa: Isa, weights: WeightType, rows: int) -> Any:
     for total, value in zip(sums, held, strict=True):
         total.add_incoming(zero, entry)
         total.add_incoming(value, resume)
-    with f.loop(i64(0), depth, carried=sums) as loop:
+    with f.loop(i64(0), depth, carried=[*sums, ahead]) as loop:
+        *sums, ahead = loop.values
         at = f.mul(loop.index, i64(isa.tile_columns))
         right = [
             read_weights(f, weights, panel, f.add(at, i64(vector * lanes)))
             for vector in range(vectors)
         ]
-        read_ahead(f, weights, ahead, at)
+        read_ahead(f, weights, ahead)
         at = f.mul(loop.index, i64(isa.tile_rows))
         for row in range(rows):
             left = f.splat(f.read(f.at(a, f.add(at, i64(row))), F32))
             for vector in range(vectors):
                 i = row * vectors + vector
-                loop.values[i] = f.multiply_add(left, right[vector], loop.values[i])
-    for total, place in zip(loop.values, places, strict=True):
+                sums[i] = f.multiply_add(left, right[vector], sums[i])
+        loop.values = [*sums, f.at(ahead, step, I8)]
+    for total, place in zip(loop.values[:-1], places, strict=True):
         f.write(total, place)
     f.ret_void()
     return f.made
@@ -114,12 +122,12 @@ def _copy(module: Any, isa: Isa) -> Any:
 def _edge(module: Any, isa: Isa, whole: Any) -> Any:
     """edge(as tile, rows, columns): a tile that C does not cover, computed beside it."""
     f = Function.part(module, isa, "edge", *_TILE, I64, I64)
-    a, panel, ahead, c, ldc, depth, fresh, rows, columns = f.arguments
+    *given, c, ldc, depth, fresh, rows, columns = f.arguments
     copy, width = _copy(module, isa), i64(isa.tile_columns)
     beside = f.alloca(ir.ArrayType(F32, isa.tile_rows * isa.tile_columns))
     with f.if_then(f.not_(fresh)):
         f.call(copy, [c, ldc, beside, width, rows, columns])
-    f.call(whole, [a, panel, ahead, beside, width, depth, fresh, rows])
+    f.call(whole, [*given, beside, width, depth, fresh, rows])
     f.call(copy, [beside, width, c, ldc, rows, columns])
     f.ret_void()
     return f.made
@@ -138,8 +146,9 @@ def _whole(module: Any, isa: Isa, weights: WeightType) -> Any:
 def tile_kernel(isa: Isa, product: Product) -> KernelText:
     """The product of packed rows and panels.
 
-    Words: `gptrs.kernels.matmul.MATMUL_WORDS`; extent: `tile_extent`. ``row_block`` is a
-    multiple of the tile's rows, ``depth_block`` at least 1.
+    Words: `gptrs.kernels.matmul.MATMUL_WORDS`, the last of them a `Blocking`; extent:
+    `tile_extent`. A tile that is alone in its row block asks for its panel a page ahead. Others
+    share their panel, which the first finds in a cache: each asks for a part of the next panel.
     """
     name = f"matmul_tiles_{product.label}"
     module = ir.Module(f"{name} {isa.name}")
@@ -149,23 +158,27 @@ def tile_kernel(isa: Isa, product: Product) -> KernelText:
     f = Function.kernel(module, isa, name)
     address, first, last = f.arguments
     w = matmul_words(f, address)
-    width, height = i64(isa.tile_columns), i64(isa.tile_rows)
+    width, packed_rows = i64(isa.tile_columns), i64(isa.tile_rows)
+    height = w["height"]
     panels = f.ceiling(w["columns"], width)
     panels = f.select(f.icmp_signed(">", panels, i64(0)), panels, i64(1))  # it divides
+    element, bytes_of_row = element_type(product.weights), i64(row_bytes(isa, product.weights))
 
-    def tile(row_start: Any, row: Any, row_end: Any, panel: Any, k: Any, depth: Any) -> None:
-        rows = f.least(f.sub(row_end, row), height)
-        column = f.mul(panel, width)
+    def tile(number: Any, share: tuple[Any, Any], panel: Any, k: Any, depth: Any) -> None:
+        place, step = share
+        alone = f.icmp_signed("==", step, bytes_of_row)
+        row, column = f.mul(number, height), f.mul(panel, width)
+        rows = f.least(f.sub(w["rows"], row), height)
         columns = f.least(f.sub(w["columns"], column), width)
-        a = f.at(w["a"], f.add(f.mul(row, w["depth"]), f.mul(k, height)))
+        a = f.at(w["a"], f.mul(f.add(f.mul(number, w["depth"]), k), packed_rows))
         b = f.mul(f.add(f.mul(panel, w["depth"]), k), width)
-        b = f.at(w["panels"], b, element_type(product.weights))
+        b = f.at(w["panels"], b, element)
         c = f.at(w["c"], f.add(f.mul(row, w["ldc"]), column))
-        # Other tiles of the panel find it in a cache, and fetch the next one.
-        further = f.at(b, i64(AHEAD_BYTES), I8)
-        following = f.at(b, f.mul(w["depth"], width), element_type(product.weights))
-        ahead = f.select(f.icmp_signed("==", row, row_start), further, following)
-        given = [a, b, ahead, c, w["ldc"], depth, f.icmp_signed("==", k, i64(0)), rows]
+        following = f.at(b, f.mul(w["depth"], width), element)
+        following = f.at(following, f.mul(f.mul(place, step), depth), I8)
+        ahead = f.select(alone, f.at(b, i64(AHEAD_BYTES), I8), following)
+        fresh = f.icmp_signed("==", k, i64(0))
+        given = [a, b, ahead, step, c, w["ldc"], depth, fresh, rows]
         with f.if_else(f.icmp_signed("==", columns, width), likely=True) as (covered, cut):
             with covered:
                 f.call(whole, given)
@@ -179,16 +192,15 @@ def tile_kernel(isa: Isa, product: Product) -> KernelText:
         start = f.sub(first, before)
         start = f.select(f.icmp_signed(">", start, i64(0)), start, i64(0))
         stop = f.least(f.sub(last, before), panels)
-        top = f.mul(block.index, w["row_block"])
-        bottom = f.least(f.add(top, w["row_block"]), w["rows"])
+        top = f.mul(block.index, w["tiles"])
+        bottom = f.least(f.add(top, w["tiles"]), f.ceiling(w["rows"], height))
+        step = f.ceiling(bytes_of_row, f.sub(bottom, top))
         # Without depth there is one block all the same, which sets C to zero.
         depth = f.select(f.icmp_signed(">", w["depth"], i64(1)), w["depth"], i64(1))
         with f.loop(i64(0), depth, w["depth_block"]) as k:
             length = f.least(f.sub(w["depth"], k.index), w["depth_block"])
-            with (
-                f.loop(start, stop) as panel,
-                f.loop(top, bottom, height) as row,
-            ):
-                tile(top, row.index, bottom, panel.index, k.index, length)
+            with f.loop(start, stop) as panel, f.loop(top, bottom) as number:
+                share = f.sub(number.index, top), step
+                tile(number.index, share, panel.index, k.index, length)
     f.ret_void()
     return KernelText(str(module), name)

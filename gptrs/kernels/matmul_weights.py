@@ -10,7 +10,8 @@ from typing import Any, Literal
 
 from llvmlite import ir
 
-from gptrs.kernels.emit import F16, F32, I16, I32, Function, i64, like
+from gptrs.kernels.emit import F16, F32, I8, I16, I32, Function, i64, like
+from gptrs.kernels.isa import Isa
 
 WeightType = Literal["f32", "f16", "bf16"]
 
@@ -64,7 +65,12 @@ def _widened_half(f: Function, bits: Any, wide: Any) -> Any:
     return f.bitcast(f.or_(result, sign), wide)
 
 
-def read_ahead(f: Function, weights: WeightType, panel: Any, index: Any) -> None:
-    """Ask for one row of a panel, from element ``index`` on."""
-    for column in range(0, f.isa.tile_columns, LINE_BYTES // _BYTES[weights]):
-        f.prefetch(f.at(panel, f.add(index, i64(column)), element_type(weights)))
+def row_bytes(isa: Isa, weights: WeightType) -> int:
+    """The size of a row of a panel."""
+    return isa.tile_columns * _BYTES[weights]
+
+
+def read_ahead(f: Function, weights: WeightType, place: Any) -> None:
+    """Ask for as much memory from ``place`` on as a row of a panel takes."""
+    for offset in range(0, row_bytes(f.isa, weights), LINE_BYTES):
+        f.prefetch(f.at(place, i64(offset), I8))

@@ -22,29 +22,31 @@ def panel_count(isa: Isa, columns: int) -> int:
 
 
 def pack_rows_kernel(isa: Isa, tile: int, weights: WeightType = "f32") -> KernelText:
-    """Packs [rows, depth] with a leading dimension into tiles [⌈rows/tile⌉, depth, tile].
+    """Packs [rows, depth] with a leading dimension into tiles [⌈rows/height⌉, depth, tile].
 
     With ``tile = isa.tile_rows`` it packs A, with ``tile = isa.tile_columns`` a weight [N, K].
-    Words: pointers source and destination, sizes rows, depth, ld; extent: tiles. Elements are
-    copied as they are; rows that are missing in the last tile are zero.
+    Words: pointers source and destination, sizes rows, depth, ld, height; extent: tiles. Each tile
+    begins ``height`` rows after the one before, at most as many as it has: what follows in it does
+    not matter. Elements are copied as they are; rows that are missing in the last tile are zero.
     """
     name = f"pack_rows{tile}_{weights}"
     module = ir.Module(f"{name} {isa.name}")
     element, lanes = element_type(weights), isa.lanes
     f = Function.kernel(module, isa, name)
     address, first, last = f.arguments
-    w = f.words(address, ("source", "destination"), ("rows", "depth", "ld"))
+    w = f.words(address, ("source", "destination"), ("rows", "depth", "ld", "height"))
     final = f.sub(w["rows"], i64(1))
     # A store of a vector across the tile's end is mended by the next one; the last has none.
     usable = w["depth"] if tile % lanes == 0 else f.sub(w["depth"], i64(1))
     full = f.sub(usable, f.srem(usable, i64(lanes)))
     with f.loop(first, last) as index:
-        top = f.mul(index.index, i64(tile))
+        top = f.mul(index.index, w["height"])
         rows = [
             f.at(w["source"], f.mul(f.least(f.add(top, i64(row)), final), w["ld"]), element)
             for row in range(tile)
         ]
-        out = f.at(w["destination"], f.mul(top, w["depth"]), element)
+        place = f.mul(f.mul(index.index, i64(tile)), w["depth"])
+        out = f.at(w["destination"], place, element)
         kind = ir.VectorType(element, lanes)
         with f.loop(i64(0), full, i64(lanes)) as k:
             # Last rows first: what they leave too much is overwritten by the first ones.

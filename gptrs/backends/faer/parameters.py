@@ -54,7 +54,7 @@ def _pack_rows(array: Array, form: Panels, isa: Isa, address: int) -> None:
     columns = form.columns if form.transposed else array.size // max(1, form.depth)
     shape = (form.depth, columns) if form.transposed else (columns, form.depth)
     matrix = np.ascontiguousarray(array).reshape(shape)
-    words = np.array([matrix.ctypes.data, address, *shape, shape[1]], np.int64)
+    words = np.array([matrix.ctypes.data, address, *shape, shape[1], isa.tile_columns], np.int64)
     threads, extent = thread_count(), panel_count(isa, columns)
     chunks = max(1, min(extent, threads * _CHUNKS if threads > 1 else 1))
     kernel = packing_kernel(isa, form.transposed, form.weights)

@@ -134,6 +134,7 @@ class MatrixProduct(Call):
         depth, columns, matrix = b.size(self.depth), b.size(self.columns), self.b.matrix
         sizes = (depth, columns) if self.transposed else (columns, depth)
         words = [self._weight(b, offset), panels, *sizes, b.size(matrix.stride)]
+        words.append(b.isa.tile_columns)
         pack = packing_kernel(b.isa, self.transposed, self.weights)
         b.step(pack, words, panel_count(b.isa, columns), 8 * depth * columns / _BYTES_PER_NS)
 
@@ -163,20 +164,20 @@ class MatrixProduct(Call):
             extent = panel_count(isa, columns)
             b.step(kernel(row_kernel, isa, self._product), [*words.values()], extent, time)
             return
-        words["a"] = tiles
-        pack = kernel(pack_rows_kernel, isa, isa.tile_rows)
-        pack_words = [a, tiles, rows, depth, b.size(self.a.matrix.stride)]
-        pack_time = 8 * rows * depth / _BYTES_PER_NS
-        b.step(pack, pack_words, -(-rows // isa.tile_rows), pack_time)
         most = -(-rows // b.threads) if b.threads > 1 else None
-        depth_block, row_block = blocking(isa, rows, depth, most_rows=most)
-        words.update(depth_block=depth_block, row_block=row_block)
-        extent = tile_extent(isa, rows, columns, row_block)
+        blocks = blocking(isa, rows, depth, most_rows=most)
+        words["a"] = tiles
+        words.update(blocks._asdict())
+        pack = kernel(pack_rows_kernel, isa, isa.tile_rows)
+        pack_words = [a, tiles, rows, depth, b.size(self.a.matrix.stride), blocks.height]
+        pack_time = 8 * rows * depth / _BYTES_PER_NS
+        b.step(pack, pack_words, -(-rows // blocks.height), pack_time)
+        extent = tile_extent(isa, rows, columns, blocks)
         b.step(kernel(tile_kernel, isa, self._product), [*words.values()], extent, time)
 
 
 def packing_kernel(isa: Isa, transposed: bool, weights: WeightType) -> Kernel:
-    """The kernel that packs a weight. Words: source, panels, two sizes as it lies, stride."""
+    """The kernel that packs a weight: source, panels, two sizes as it lies, stride, panel width."""
     if transposed:
         return kernel(pack_columns_kernel, isa, weights)
     return kernel(pack_rows_kernel, isa, isa.tile_columns, weights)
