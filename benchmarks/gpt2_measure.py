@@ -1,8 +1,8 @@
 """What `benchmarks.gpt2` runs in a process of its own: one mode at one number of threads.
 
-    python -m benchmarks.gpt2_measure {decode,prefill,call,passes} DIRECTORY ROUNDS
+    python -m benchmarks.gpt2_measure MODE DIRECTORY ROUNDS [PEER ...]
 
-Threads are ``GPTRS_NUM_THREADS`` on both sides. One thread is measured in CPU time, which other
+Threads are ``GPTRS_NUM_THREADS`` on all sides. One thread is measured in CPU time, which other
 processes disturb less, several in wall-clock time. Prints the measurements as JSON.
 """
 
@@ -12,173 +12,178 @@ import json
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import torch
 
-import gptrs
-from benchmarks.gpt2_models import VOCABULARY, Ours, Side, TorchLoop, Transformers
-from gptrs import events, ptir, settings
-from gptrs.debug.lowering import ProgramLowered, ProgramTraced
+from benchmarks import peers
+from benchmarks.gpt2_directory import EXACT, VOCABULARY, Side, write_directory
+from benchmarks.gpt2_ours import Ours
+from benchmarks.gpt2_turns import Clock, Measurement, in_turn
+from gptrs import settings
 
 PROMPT, NEW, LONG = 16, 64, 512  # tokens
-CALLS, IDLE_CALLS, IDLE = 2000, 20, 0.02
-PAUSE = 0.1  # seconds in which the threads of one side fall asleep before the other's turn
+SWEEP = (1, 7, 16, 33, 64, 128, 512, 1000)
+BATCH = 8
+ROUNDING = 0.5
+"""How far logits of weights rounded to f16 or bf16 may lie from those of the f32 ones."""
+
+IDS: list[int] = np.random.default_rng(1).integers(0, VOCABULARY, SWEEP[-1]).tolist()
 
 
-@dataclass(frozen=True)
-class Measurement:
-    """Figures of each side, one a round; the first side is ours."""
+class Bench:
+    """One process: where the model is, whom to measure beside, and how."""
 
-    mode: str
-    threads: int
-    unit: str
-    sides: dict[str, list[float]]
+    def __init__(self, directory: Path, rounds: int, names: list[str]) -> None:
+        self.directory, self.rounds, self.names = directory, rounds, names
+        self.threads = settings.num_threads()
+        self.clock: Clock = time.process_time if self.threads == 1 else time.perf_counter
+
+    def sides(self) -> dict[str, Side]:
+        """Ours and those of the peers, which agree with ours."""
+        made: dict[str, Side] = {"ours": Ours(self.directory)}
+        for name in self.names:
+            made |= peers.sides(name, self.directory, self.threads)
+        check_logits(made)
+        check_tokens(made)
+        return made
+
+    def measurement(
+        self, mode: str, unit: str, sides: dict[str, Side], run: Callable[[Side], float]
+    ) -> Measurement:
+        turns = {name: lambda side=side: run(side) for name, side in sides.items()}
+        return Measurement(mode, self.threads, unit, in_turn(turns, self.rounds))
+
+    def decode(self, side: Side, rows: int = 1) -> float:
+        """Tokens/s after the first of each row, which is the prompt's."""
+        steps = side.steps(prompts(rows), NEW + 1)
+        next(steps)
+        start = self.clock()
+        count = sum(len(step) for step in steps)
+        return count / (self.clock() - start)
+
+    def prefill(self, side: Side, length: int = LONG) -> float:
+        """ms to the logits of the last token."""
+        start = self.clock()
+        side.last_logits(IDS[:length])
+        return 1e3 * (self.clock() - start)
 
 
-def in_turn(
-    sides: dict[str, Callable[[], float]], rounds: int, *, pause: float = PAUSE
-) -> dict[str, list[float]]:
-    """What the sides return, round by round; a first round is not counted."""
-    found: dict[str, list[float]] = {name: [] for name in sides}
-    for number in range(rounds + 1):
-        for name, run in sides.items():
-            time.sleep(pause)
-            figure = run()
-            if number > 0:
-                found[name].append(figure)
-    return found
+def prompts(rows: int) -> list[list[int]]:
+    """As many texts of `PROMPT` tokens."""
+    return [IDS[PROMPT * row : PROMPT * (row + 1)] for row in range(rows)]
 
 
-def check_equal(sides: dict[str, Side], ids: list[int]) -> None:
-    """All sides give the logits and the tokens of the first one."""
-    first, *others = sides.values()
-    logits, tokens = first.last_logits(ids), list(first.tokens(ids[:PROMPT], NEW))
-    for other in others:
-        np.testing.assert_allclose(other.last_logits(ids), logits, rtol=0, atol=1e-3)
-        np.testing.assert_array_equal(list(other.tokens(ids[:PROMPT], NEW)), tokens)
+def check_logits(sides: dict[str, Side], length: int = LONG) -> None:
+    """All sides give the logits of the first one, each as closely as it says."""
+    first, *others = sides.items()
+    logits = first[1].last_logits(IDS[:length])
+    for name, side in others:
+        found = side.last_logits(IDS[:length])
+        np.testing.assert_allclose(found, logits, rtol=0, atol=side.tolerance, err_msg=name)
 
 
-def measure_model(
-    mode: str, directory: Path, rounds: int, threads: int, clock: Callable[[], float]
-) -> Measurement:
-    """``decode``: tokens/s after the first token, which is the prompt's. ``prefill``: ms."""
-    ids = np.random.default_rng(1).integers(0, VOCABULARY, LONG).tolist()
-    growing = Transformers(directory)
-    sides: dict[str, Side] = {
-        "ours": Ours(directory),
-        "torch loop": TorchLoop(directory),
-        "transformers": growing,
-        "transformers static": growing.fixed(),
+def check_tokens(sides: dict[str, Side], rows: int = 1, count: int = NEW) -> None:
+    """All f32 sides give the tokens of the first one."""
+    first, *others = sides.items()
+    tokens = list(first[1].steps(prompts(rows), count))
+    for name, side in others:
+        if side.tolerance <= EXACT:
+            assert list(side.steps(prompts(rows), count)) == tokens, f"{name} gives other tokens"
+
+
+def measure_batch(bench: Bench) -> list[Measurement]:
+    """Decoding eight texts at once, and how much faster that is than one."""
+    sides = bench.sides()
+    check_tokens(sides, BATCH, count=PROMPT)
+    turns: dict[str, Callable[[], float]] = {}
+    for name, side in sides.items():
+        for rows in (1, BATCH):
+            turns[f"{name} {rows}"] = lambda side=side, rows=rows: bench.decode(side, rows)
+    found = in_turn(turns, bench.rounds)
+    together = {name: found[f"{name} {BATCH}"] for name in sides}
+    gains = {
+        name: [many / one for many, one in zip(together[name], found[f"{name} 1"], strict=True)]
+        for name in sides
     }
-    check_equal(sides, ids)
-
-    def decode(side: Side) -> float:
-        tokens = side.tokens(ids[:PROMPT], NEW + 1)
-        next(tokens)
-        start = clock()
-        count = sum(1 for _ in tokens)
-        return count / (clock() - start)
-
-    def prefill(side: Side) -> float:
-        start = clock()
-        side.last_logits(ids)
-        return 1e3 * (clock() - start)
-
-    run, unit = (decode, "tokens/s") if mode == "decode" else (prefill, "ms")
-    turns = {name: lambda side=side: run(side) for name, side in sides.items()}
-    return Measurement(mode, threads, unit, in_turn(turns, rounds))
-
-
-def measure_call(rounds: int, threads: int, clock: Callable[[], float]) -> list[Measurement]:
-    """µs of a small function, called back to back and after 20 ms of idling."""
-
-    @ptir.jit
-    def ours(x: Any, w: Any, b: Any) -> Any:
-        return ptir.gelu(x @ w + b)
-
-    def theirs(x: Any, w: Any, b: Any) -> Any:
-        return torch.nn.functional.gelu(x @ w + b)
-
-    random = np.random.default_rng(0)
-    inputs = [random.standard_normal((1, 64), np.float32) for _ in range(CALLS)]
-    w, b = random.standard_normal((64, 64), np.float32), random.standard_normal(64, np.float32)
-    tensors, weights = list(map(torch.from_numpy, inputs)), list(map(torch.from_numpy, (w, b)))
-    calls = {"ours": (ours, inputs, (w, b)), "torch": (theirs, tensors, weights)}
-    expected = theirs(tensors[0], *weights).numpy()
-    np.testing.assert_allclose(np.asarray(ours(inputs[0], w, b)), expected, atol=1e-4)
-
-    def together(function: Any, xs: list[Any], rest: Any) -> float:
-        start = clock()
-        for x in xs:
-            function(x, *rest)
-        return 1e6 * (clock() - start) / len(xs)
-
-    def alone(function: Any, xs: list[Any], rest: Any) -> float:
-        start = time.perf_counter()
-        function(xs[0], *rest)
-        return 1e6 * (time.perf_counter() - start)
-
-    def turns(run: Callable[..., float]) -> dict[str, Callable[[], float]]:
-        return {name: lambda call=call: run(*call) for name, call in calls.items()}
-
-    busy = in_turn(turns(together), rounds)
-    idle = in_turn(turns(alone), rounds * IDLE_CALLS, pause=IDLE)
     return [
-        Measurement("call", threads, "µs", busy),
-        Measurement("call, idle before", threads, "µs", idle),
+        Measurement(f"decode, {BATCH} at once", bench.threads, "tokens/s", together),
+        Measurement(f"decode, {BATCH} at once against 1", bench.threads, "×", gains),
     ]
 
 
-def measure_passes(directory: Path, rounds: int, threads: int) -> list[Measurement]:
-    """ms of tracing a step over a cache, and of all passes over its program."""
-    module = gptrs.load(directory).module
-    jitted, cache = type(module).__call__, module.init_cache(np.zeros(1, np.int32), 64)
-    traced: list[float] = []
-    lowered: list[float] = []
+def check_narrow(side: Side, directory: Path, full: Side) -> None:
+    """A side with narrow weights gives the tokens and logits of torch with these, widened to f32,
+    and logits not far from those of the f32 weights."""
+    from benchmarks.peers.torch_side import TorchLoop  # not for those who ask for other modes
 
-    def hear(event: object) -> None:
-        if isinstance(event, ProgramTraced):
-            traced.append(1e3 * event.seconds)
-        elif isinstance(event, ProgramLowered):
-            lowered.append(1e3 * event.seconds)
+    alike: dict[str, Side] = {"torch": TorchLoop(directory), directory.name: side}
+    check_logits(alike)
+    check_tokens(alike)
+    rounded, logits = side.last_logits(IDS[:PROMPT]), full.last_logits(IDS[:PROMPT])
+    np.testing.assert_allclose(rounded, logits, rtol=0, atol=ROUNDING)
 
-    for _ in range(rounds + 1):
-        jitted.clear_cache()
-        with events.listen(hear):
-            jitted.program(module, np.zeros((1, 3), np.int64), cache, logits="last")
-    # The first time, definitions and types are worked out that are remembered then.
-    modes = {"passes, first time": slice(0, 1), "passes, again": slice(1, None)}
-    return [
-        Measurement(
-            mode,
-            threads,
-            "ms",
-            {
-                "ours": [sum(pair) for pair in zip(traced[part], lowered[part], strict=True)],
-                "tracing alone": traced[part],
-            },
-        )
-        for mode, part in modes.items()
-    ]
+
+def measure_weights(bench: Bench) -> list[Measurement]:
+    """Decoding with the weights stored in f16 and in bf16, beside f32 and llama.cpp's f16."""
+    full = Ours(bench.directory)
+    sides: dict[str, Side] = {"ours f32": full}
+    for dtype in ("f16", "bf16"):
+        directory = write_directory(bench.directory, dtype)
+        sides[f"ours {dtype}"] = Ours(directory)
+        check_narrow(sides[f"ours {dtype}"], directory, full)
+    if "llama_cpp" in bench.names:
+        others = peers.sides("llama_cpp", bench.directory, bench.threads)
+        check_logits({"ours": full, **others})
+        sides["llama.cpp F16"] = others["llama.cpp F16"]
+    turns = {name: lambda side=side: bench.decode(side) for name, side in sides.items()}
+    found = in_turn(turns, bench.rounds)
+    measured: list[Measurement] = []
+    for dtype in ("f16", "bf16"):
+        beside = {name: found[name] for name in found if name in ("ours f32", "llama.cpp F16")}
+        figures = {"ours": found[f"ours {dtype}"], **beside}
+        measured.append(Measurement(f"decode, {dtype} weights", bench.threads, "tokens/s", figures))
+    return measured
+
+
+def measure_sweep(bench: Bench) -> list[Measurement]:
+    """Prompts of many lengths."""
+    sides, measured = bench.sides(), list[Measurement]()
+    for length in SWEEP:
+        check_logits(sides, length)
+        run: Callable[[Side], float] = lambda side, length=length: bench.prefill(side, length)
+        measured.append(bench.measurement(f"prefill {length}", "ms", sides, run))
+    return measured
+
+
+def measure(mode: str, bench: Bench) -> list[Measurement]:
+    """What the modes share is above; the others' modules import torch, and come when asked for."""
+    given = bench.directory, bench.rounds, bench.threads
+    if mode == "decode":
+        return [bench.measurement("decode", "tokens/s", bench.sides(), bench.decode)]
+    if mode == "prefill":
+        return [bench.measurement(f"prefill {LONG}", "ms", bench.sides(), bench.prefill)]
+    if mode in ("batch", "weights", "sweep"):
+        modes = {"batch": measure_batch, "weights": measure_weights, "sweep": measure_sweep}
+        return modes[mode](bench)
+    if mode == "bandwidth":
+        from benchmarks.gpt2_limits import measure_limits
+
+        return measure_limits(*given, bench.clock, bench.decode, bench.prefill, LONG)
+    from benchmarks import gpt2_overhead as overhead
+
+    if mode == "call":
+        return overhead.measure_call(bench.names, bench.rounds, bench.threads, bench.clock)
+    if mode == "passes":
+        return overhead.measure_passes(*given)
+    return overhead.measure_new_length(bench.directory, bench.threads, bench.clock)
 
 
 def main() -> None:
-    mode, directory, rounds = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
-    threads = settings.num_threads()
-    torch.set_num_threads(threads)
-    clock = time.process_time if threads == 1 else time.perf_counter
-    if mode == "call":
-        with torch.inference_mode():  # entered once: that takes as long as a quarter of a call
-            found = measure_call(rounds, threads, clock)
-    elif mode == "passes":
-        found = measure_passes(directory, rounds, threads)
-    else:
-        found = [measure_model(mode, directory, rounds, threads, clock)]
-    print(json.dumps([asdict(measurement) for measurement in found]))
+    mode, directory, rounds, *names = sys.argv[1:]
+    bench = Bench(Path(directory), int(rounds), names)
+    print(json.dumps([asdict(measurement) for measurement in measure(mode, bench)]))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,65 @@
+"""GPT-2 in onnxruntime: ONNX's own operations, and those that it has for transformers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.gpt2_directory import EXACT, HEAD_SIZE, HEADS, LAYERS, Prompts, Side
+from benchmarks.peers.onnx_graph import write_onnx
+
+onnxruntime: Any = import_module("onnxruntime")
+CACHE = [f"{kind}_{layer}" for layer in range(LAYERS) for kind in ("key", "value")]
+
+
+class OnnxRuntime:
+    """Outputs stay in onnxruntime's memory and are the next step's inputs."""
+
+    tolerance: float = EXACT
+
+    def __init__(self, file: Path, threads: int) -> None:
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+        providers = ["CPUExecutionProvider"]
+        self.session = onnxruntime.InferenceSession(str(file), options, providers=providers)
+
+    def _empty(self, rows: int) -> list[Any]:
+        array = np.zeros((rows, HEADS, 0, HEAD_SIZE), np.float32)
+        return [onnxruntime.OrtValue.ortvalue_from_numpy(array) for _ in CACHE]
+
+    def _forward(self, ids: NDArray[np.int64], cache: list[Any]) -> tuple[NDArray[Any], list[Any]]:
+        bound = self.session.io_binding()
+        bound.bind_cpu_input("ids", ids)
+        bound.bind_output("logits", "cpu")
+        for name, value in zip(CACHE, cache, strict=True):
+            bound.bind_ortvalue_input(f"past_{name}", value)
+            bound.bind_output(name, "cpu")
+        self.session.run_with_iobinding(bound)
+        logits, *cache = bound.get_outputs()
+        return logits.numpy(), cache
+
+    def steps(self, prompts: Prompts, count: int) -> Iterator[list[int]]:
+        new, cache = np.array(prompts, np.int64), self._empty(len(prompts))
+        for _ in range(count):
+            logits, cache = self._forward(new, cache)
+            new = logits.argmax(-1, keepdims=True)
+            yield new[:, 0].tolist()
+
+    def last_logits(self, prompt: list[int]) -> NDArray[Any]:
+        return self._forward(np.array([prompt], np.int64), self._empty(1))[0][0]
+
+
+def sides(directory: Path, threads: int) -> dict[str, Side]:
+    return {
+        "onnxruntime": OnnxRuntime(write_onnx(directory, fused=False), threads),
+        "onnxruntime fused": OnnxRuntime(write_onnx(directory, fused=True), threads),
+    }
+
+
+def quickest(directory: Path, threads: int) -> Side:
+    return OnnxRuntime(write_onnx(directory, fused=True), threads)
