@@ -30,14 +30,13 @@ class KVCache:
         cls, layers: int, starts: NDArray[np.int32], heads: int, capacity: int, head_size: int
     ) -> KVCache:
         """A cache without tokens, in f32."""
-        shape = (len(starts), heads, capacity, head_size)
-
-        def room() -> tuple[Tensor, ...]:
-            return tuple(ptir.tensor(np.zeros(shape, np.float32)) for _ in range(layers))
-
+        # In one piece: systems give large pages to large pieces, and a first write into small ones
+        # takes longer than the write.
+        room = np.zeros((2, layers, len(starts), heads, capacity, head_size), np.float32)
+        keys, values = (tuple(ptir.tensor(layer) for layer in part) for part in room)
         return cls(
-            room(),
-            room(),
+            keys,
+            values,
             ptir.tensor(np.zeros((), np.int32)),
             ptir.tensor(np.array(starts, np.int32)),
         )

@@ -21,25 +21,19 @@ _CHUNKS = 4  # a thread
 _READ_BYTES = 4 * 2**20  # of a weight at a time, in memory that serves again
 
 
-def pack(array: Array, form: Panels, isa: Isa) -> Array:
-    """A weight as bytes in panels."""
-    packed = _room(form, isa)
-    _pack_rows(array, form, isa, packed.ctypes.data)
-    return packed
-
-
-def _pack_parameter(parameter: Parameter, form: Panels, isa: Isa) -> Array:
-    """The same for a parameter, whose elements are not kept."""
+def pack(weight: Array | Parameter, form: Panels, isa: Isa) -> Array:
+    """A weight as bytes in panels. Of a parameter, no more is loaded than has to be at once."""
     packed, shape, width = _room(form, isa), (form.columns, form.depth), isa.tile_columns
-    if form.transposed or parameter.shape != shape:  # a panel has elements of all rows
-        _pack_rows(parameter.numpy(), form, isa, packed.ctypes.data)
+    if isinstance(weight, np.ndarray):
+        _pack_rows(weight, form, isa, packed.ctypes.data)
+    elif form.transposed or weight.shape != shape:  # a panel has elements of all rows
+        _pack_rows(weight.numpy(), form, isa, packed.ctypes.data)
     else:
-        row = max(1, form.depth * parameter.dtype.numpy.itemsize)
+        row = max(1, form.depth * weight.dtype.numpy.itemsize)
         some = max(1, _READ_BYTES // (row * width)) * width
         for first in range(0, form.columns, some):
             address = packed.ctypes.data + first * row
-            _pack_rows(parameter.rows(first, first + some), form, isa, address)
-    parameter.release()
+            _pack_rows(weight.rows(first, first + some), form, isa, address)
     return packed
 
 
@@ -76,7 +70,8 @@ class PackedParameters:
             found = self._packed.get(key)
             if found is not None and found[0]() is parameter:
                 return found[1]
-            packed = _pack_parameter(parameter, form, isa)
+            packed = pack(parameter, form, isa)
+            parameter.release()
 
             def drop(_: object) -> None:
                 self._packed.pop(key, None)
