@@ -371,7 +371,8 @@ def test_blocking() -> None:
                 assert -(-rows // height) == -(-rows // level.tile_rows), (
                     "no more tiles than needed"
                 )
-        few = matmul_tiles.blocking(level, 512, 768, most_rows=30)
-        assert few.height * few.tiles <= 30
+        parted = matmul_tiles.blocking(level, 512, 768, row_blocks=9)
+        assert -(-512 // (parted.height * parted.tiles)) >= 9
+        assert matmul_tiles.blocking(level, 3, 768, row_blocks=9).tiles == 1
         assert 1 <= matmul_rows.row_kernel_limit(level) <= level.tile_rows
     assert matmul_tiles.blocking(isa.ISAS["avx2"], 8, 768)[1:] == (4, 2), "not 6 and 2"

@@ -39,18 +39,21 @@ class Blocking(NamedTuple):
 _A_BYTES = 384 * KB  # of a row block, which stays in L2 beside a part of a panel
 
 
-def blocking(isa: Isa, rows: int, depth: int, *, most_rows: int | None = None) -> Blocking:
-    """Blocks that suit the caches; row blocks of at most ``most_rows``, to have more of them."""
+def blocking(isa: Isa, rows: int, depth: int, *, row_blocks: int = 1) -> Blocking:
+    """Blocks that suit the caches; at least so many row blocks, if there are tiles for them.
+
+    Each row block reads all panels, so that more of them pay only where panels are too few for all
+    threads.
+    """
     blocks = -(-4 * isa.tile_columns * depth // isa.panel_bytes)
     if rows <= 2 * isa.tile_rows:
         blocks = 1  # memory is the bound, and reads a whole panel faster than pieces of many
     depth_block = max(1, -(-depth // max(1, blocks)))
     tiles = max(1, -(-rows // isa.tile_rows))
     height = max(1, -(-rows // tiles))  # 8 rows are two tiles of 4, and not of 6 and 2
-    fitting = _A_BYTES // (4 * depth_block * isa.tile_rows)
-    fitting = fitting if most_rows is None else min(fitting, most_rows // height)
-    row_blocks = -(-tiles // max(1, fitting))
-    return Blocking(depth_block, height, -(-tiles // row_blocks))
+    fitting = max(1, _A_BYTES // (4 * depth_block * isa.tile_rows))
+    even = -(-tiles // -(-tiles // fitting))
+    return Blocking(depth_block, height, min(even, max(1, tiles // row_blocks)))
 
 
 def tile_extent(isa: Isa, rows: int, columns: int, blocks: Blocking) -> int:

@@ -24,6 +24,7 @@ from gptrs.kernels.packing import (
     panel_count,
 )
 
+_PIECES = 4  # a thread, so that a late one holds up little
 _MOST_PRODUCTS = 1024  # of a batch, each a step or three
 _FLOPS_PER_NS, _BYTES_PER_NS = 60.0, 10.0
 _NARROW: dict[str, WeightType] = {"f16": "f16", "bf16": "bf16"}
@@ -164,8 +165,8 @@ class MatrixProduct(Call):
             extent = panel_count(isa, columns)
             b.step(kernel(row_kernel, isa, self._product), [*words.values()], extent, time)
             return
-        most = -(-rows // b.threads) if b.threads > 1 else None
-        blocks = blocking(isa, rows, depth, most_rows=most)
+        pieces = b.threads * _PIECES if b.threads > 1 else 1
+        blocks = blocking(isa, rows, depth, row_blocks=-(-pieces // panel_count(isa, columns)))
         words["a"] = tiles
         words.update(blocks._asdict())
         pack = kernel(pack_rows_kernel, isa, isa.tile_rows)
