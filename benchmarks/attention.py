@@ -24,6 +24,7 @@ import torch
 from numpy.typing import NDArray
 
 from benchmarks.matmul import CHUNKS_PER_THREAD, FROM_MEMORY, peak, words
+from benchmarks.spinning import TURNS, restart_with
 from gptrs.kernels import isa
 from gptrs.kernels.attention import (
     attention_extent,
@@ -197,8 +198,10 @@ def main() -> None:
     parser.add_argument("--caches", type=int, nargs="*", default=CACHES)
     parser.add_argument("--new", type=int, nargs="*", default=NEW)
     parser.add_argument("--seconds", type=float, default=SECONDS)
+    parser.add_argument("--omp-spin", default=TURNS, help="turns that torch's threads spin")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
+    restart_with(options.omp_spin)
     top = peak(isa.current())
     print(f"{isa.current().name}, {isa.host()[1]}: {top:.1f} GFLOP/s peak of one thread")
     print(

@@ -54,6 +54,7 @@ from rich.table import Table
 from benchmarks import peers
 from benchmarks.gpt2_directory import write_directory
 from benchmarks.gpt2_first import Measured, measure_first_token
+from benchmarks.spinning import TURNS
 
 MODES = (
     *("decode", "prefill", "sweep", "batch", "weights", "bandwidth"),
@@ -181,7 +182,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--backend", help="the backend of gptrs, instead of its default")
-    parser.add_argument("--omp-spin", default="10000", help="GOMP_SPINCOUNT, or: default")
+    parser.add_argument("--omp-spin", default=TURNS, help="GOMP_SPINCOUNT, or: default")
     default = Path(tempfile.gettempdir()) / "gptrs-random-gpt2-124m"
     parser.add_argument("--directory", type=Path, default=default, help="of the model")
     parser.add_argument("--json", type=Path, help="also write all figures to this file")

@@ -1,6 +1,6 @@
 """The matrix product against torch: the same threads, call by call in turn, medians.
 
-    python benchmarks/matmul.py [--threads 1 2] [--rows 1 4 512] [--json FILE]
+    python -m benchmarks.matmul [--threads 1 2] [--rows 1 4 512] [--omp-spin 10000] [--json FILE]
 
 A line is C[M, N] = A[M, K]·B[K, N]. Ours includes packing A for each call; B is packed before, as
 weights are. Torch is the faster of `torch.mm` on B[K, N] and `linear` on B[N, K]. Up to 64 rows,
@@ -23,6 +23,7 @@ import torch
 from llvmlite import ir
 from numpy.typing import NDArray
 
+from benchmarks.spinning import TURNS, restart_with
 from gptrs.kernels import isa, packing
 from gptrs.kernels.compile import compile_ir
 from gptrs.kernels.driver import Status, Step, StepTable, current_driver
@@ -33,9 +34,9 @@ from gptrs.kernels.matmul_tiles import blocking, tile_extent, tile_kernel
 
 Array = NDArray[Any]
 
-SQUARE = [(n, n, n) for n in (256, 512, 1024, 2048)]
+SQUARE = [(n, n, n) for n in (256, 512, 1024, 2048, 4096)]
 WEIGHTS = [(768, 768), (768, 2304), (768, 3072), (3072, 768), (768, 50257)]  # of GPT-2
-ROWS = (1, 4, 14, 64, 512)
+ROWS = (1, 4, 8, 14, 64, 512)
 FROM_MEMORY = 128 * 2**20  # bytes of weights that take turns: several times a large L3
 SECONDS = 1.0
 CHUNKS_PER_THREAD = 4
@@ -188,8 +189,10 @@ def main() -> None:
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--rows", type=int, nargs="*", default=ROWS)
     parser.add_argument("--square", action=argparse.BooleanOptionalAction, default=True)
+    parser.add_argument("--omp-spin", default=TURNS, help="turns that torch's threads spin")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
+    restart_with(options.omp_spin)
     top = peak(isa.current())
     print(f"{isa.current().name}, {isa.host()[1]}: {top:.1f} GFLOP/s peak of one thread")
     print("threads     M     K      N  epilogue   GFLOP/s  of peak  weights GB/s   torch  × torch")
