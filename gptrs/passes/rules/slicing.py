@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from gptrs.ir.dims import DimLike, Shape, dim, same, same_shape
+from gptrs.ir.dims import DimLike, Shape, dim, same, same_shape, surely_greater
 from gptrs.ir.ops.dynamic import Start, dynamic_slice, dynamic_update_slice
 from gptrs.ir.ops.literal import full
 from gptrs.ir.ops.shape import broadcast_to, concat, pad, reshape, slice_, transpose
@@ -62,13 +62,19 @@ def drop_full_slice(x: Tensor, n: Dims, s: Steps) -> Tensor | None:
             "t": (1, 1),
         },
         {"x": "f32[20]", "b": (2,), "n": (8,), "s": (2,), "c": (1,), "m": (3,), "t": (3,)},
+        {"x": "f32[3]", "b": (0,), "n": (2,), "s": (2,), "c": (2,), "m": (0,), "t": (1,)},
     ],
 )
-def merge_slices(x: Tensor, b: Dims, s: Steps, c: Dims, m: Dims, t: Steps) -> Tensor:
-    """A slice of a slice."""
+def merge_slices(x: Tensor, b: Dims, s: Steps, c: Dims, m: Dims, t: Steps) -> Tensor | None:
+    """A slice of a slice. Nothing, taken behind the last of wide steps, may begin outside of x."""
+    starts: list[DimLike] = []
+    for first, then, step, size in zip(b, c, s, m, strict=True):
+        if step > 1 and not same(size, 0) and not surely_greater(size, 0):
+            return None
+        starts.append(first if same(size, 0) else first + then * step)
     return slice_(
         x,
-        starts=tuple(i + j * k for i, j, k in zip(b, c, s, strict=True)),
+        starts=tuple(starts),
         sizes=m,
         strides=tuple(i * j for i, j in zip(s, t, strict=True)),
     )
