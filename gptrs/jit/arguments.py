@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.lib.array_utils import byte_bounds
 
 from gptrs import settings, tree
 from gptrs.errors import ArgumentError, DonatedError
@@ -230,22 +229,12 @@ def sharing(arrays: Sequence[Array], donated: Collection[int]) -> tuple[int, int
     """The places of two arrays that share memory, of which one is in a place that is donated."""
     if len({id(array if array.base is None else _owner(array)) for array in arrays}) == len(arrays):
         return None
-    spans = sorted((*_span(array), place) for place, array in enumerate(arrays) if array.size)
-    end, other = 0, -1
-    for begin, until, place in spans:
-        if begin < end and (place in donated or other in donated):
-            return min(other, place), max(other, place)
-        if until > end:
-            end, other = until, place
+    first: dict[int, int] = {}
+    for place, array in enumerate(arrays):
+        other = first.setdefault(id(_owner(array)), place)
+        if other != place and (place in donated or other in donated):
+            return other, place
     return None
-
-
-def _span(array: Array) -> tuple[int, int]:
-    """The first address of an array, and the one after its last."""
-    if array.flags.c_contiguous:
-        begin = array.__array_interface__["data"][0]
-        return begin, begin + array.nbytes
-    return byte_bounds(array)
 
 
 def _owner(array: Array) -> object:

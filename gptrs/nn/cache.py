@@ -30,10 +30,14 @@ class KVCache:
         cls, layers: int, starts: NDArray[np.int32], heads: int, capacity: int, head_size: int
     ) -> KVCache:
         """A cache without tokens, in f32."""
+        shape = (len(starts), heads, capacity, head_size)
         # In one piece: systems give large pages to large pieces, and a first write into small ones
-        # takes longer than the write.
-        room = np.zeros((2, layers, len(starts), heads, capacity, head_size), np.float32)
-        keys, values = (tuple(ptir.tensor(layer) for layer in part) for part in room)
+        # takes longer than the write. Arrays own their buffers: two views are not donated at once.
+        rooms = np.zeros((2, layers, int(np.prod(shape))), np.float32)
+        keys, values = (
+            tuple(ptir.tensor(np.frombuffer(room.data, np.float32).reshape(shape)) for room in part)
+            for part in rooms
+        )
         return cls(
             keys,
             values,

@@ -7,7 +7,7 @@ from threading import RLock
 
 import numpy as np
 
-from gptrs.backends.faer.calls.base import Panels
+from gptrs.backends.faer.calls.base import PIECES, Panels
 from gptrs.backends.faer.calls.product import packing_kernel, panel_bytes
 from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array
@@ -17,7 +17,6 @@ from gptrs.kernels.packing import panel_count
 from gptrs.kernels.threads import thread_count
 
 _LINE = 64
-_CHUNKS = 4  # a thread
 _READ_BYTES = 4 * 2**20  # of a weight at a time, in memory that serves again
 
 
@@ -50,7 +49,7 @@ def _pack_rows(array: Array, form: Panels, isa: Isa, address: int) -> None:
     matrix = np.ascontiguousarray(array).reshape(shape)
     words = np.array([matrix.ctypes.data, address, *shape, shape[1], isa.tile_columns], np.int64)
     threads, extent = thread_count(), panel_count(isa, columns)
-    chunks = max(1, min(extent, threads * _CHUNKS if threads > 1 else 1))
+    chunks = max(1, min(extent, threads * PIECES if threads > 1 else 1))
     kernel = packing_kernel(isa, form.transposed, form.weights)
     step = Step(kernel.address, words.ctypes.data, extent, chunks)
     current_driver().run(StepTable([step]), Status(), threads=threads)

@@ -9,7 +9,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, NamedTuple
 
-from gptrs.backends.faer.calls.base import ASIDE, Address, Binder, Call, Panels, Word
+from gptrs.backends.faer.calls.base import ASIDE, PIECES, Address, Binder, Call, Panels, Word
 from gptrs.backends.faer.work import RegionStep
 from gptrs.ir.dims import Dim, DimLike
 from gptrs.ir.program import Value
@@ -18,7 +18,6 @@ from gptrs.kernels.isa import Isa
 
 _SERIAL_NS = 8000.0  # work below is not worth waking a thread
 _PIECE_NS = 4000.0  # and no thread gets pieces smaller than this
-_CHUNKS = 4  # a thread, so that a late one holds up little
 
 
 class Ingredient(NamedTuple):
@@ -114,7 +113,7 @@ class Cook(Binder):
     def _chunks(self, extent: int, time: float) -> int:
         if self.threads == 1 or time < _SERIAL_NS:
             return 1
-        return max(1, min(extent, self.threads * _CHUNKS, int(time / _PIECE_NS)))
+        return max(1, min(extent, self.threads * PIECES, int(time / _PIECE_NS)))
 
     def cook(self, work: Call | RegionStep) -> Recipe:
         """The recipe of a call or a region."""

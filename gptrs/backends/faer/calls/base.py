@@ -15,6 +15,9 @@ from gptrs.kernels.emit import KernelText
 from gptrs.kernels.isa import Isa
 from gptrs.kernels.matmul_weights import WeightType
 
+PIECES = 4
+"""How many chunks a thread gets of a step, so that a late one holds up little."""
+
 
 class Address(NamedTuple):
     """A place in an array of the call: the array's number (see `recipes`), and bytes."""

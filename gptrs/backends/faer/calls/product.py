@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from itertools import product as cartesian
 
-from gptrs.backends.faer.calls.base import Address, Binder, Call, Panels, is_stable, kernel
+from gptrs.backends.faer.calls.base import PIECES, Address, Binder, Call, Panels, is_stable, kernel
 from gptrs.backends.faer.graph import Graph, Matrix, Members, Source, rows_of
 from gptrs.backends.views import View
 from gptrs.ir.dims import DimLike, Shape, product, same
@@ -24,7 +24,6 @@ from gptrs.kernels.packing import (
     panel_count,
 )
 
-_PIECES = 4  # a thread, so that a late one holds up little
 _MOST_PRODUCTS = 1024  # of a batch, each a step or three
 _FLOPS_PER_NS, _BYTES_PER_NS = 60.0, 10.0
 _NARROW: dict[str, WeightType] = {"f16": "f16", "bf16": "bf16"}
@@ -165,7 +164,7 @@ class MatrixProduct(Call):
             extent = panel_count(isa, columns)
             b.step(kernel(row_kernel, isa, self._product), [*words.values()], extent, time)
             return
-        pieces = b.threads * _PIECES if b.threads > 1 else 1
+        pieces = b.threads * PIECES if b.threads > 1 else 1
         blocks = blocking(isa, rows, depth, row_blocks=-(-pieces // panel_count(isa, columns)))
         words["a"] = tiles
         words.update(blocks._asdict())
