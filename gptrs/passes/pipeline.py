@@ -13,6 +13,7 @@ from gptrs.passes.hoist import hoist_parameters
 from gptrs.passes.merge import merge_common_subexpressions
 from gptrs.passes.raising import raise_composites
 from gptrs.passes.simplify import simplify
+from gptrs.passes.slices import push_slices
 
 _CLEAN: tuple[Pass, ...] = (
     simplify,
@@ -24,6 +25,7 @@ _CLEAN: tuple[Pass, ...] = (
 PIPELINE: tuple[Stage, ...] = (
     Repeat(_CLEAN, settings.opt_pre_iters),
     raise_composites,
+    push_slices,
     choose_implementations,
     claim_or_inline,
     Repeat(_CLEAN, settings.opt_post_iters),

@@ -1,0 +1,212 @@
+"""Slices move to where rows are not yet mixed: what is computed, and that results stay the same."""
+
+# The parameters of a lambda have no types.
+# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportArgumentType=false
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gptrs
+from gptrs import ptir
+from gptrs.backends.reference import ReferenceBackend, ReferencePlan
+from gptrs.ir.dims import dim, same
+from gptrs.ir.dispatch import interpreter
+from gptrs.ir.interpreters import Recorder
+from gptrs.ir.program import Program, verify
+from gptrs.ir.rewrite import Fuel
+from gptrs.ir.types import Type, f32, si32
+from gptrs.passes.base import Context
+from gptrs.passes.dead import eliminate_dead
+from gptrs.passes.slices import push_slices
+from tests.cases.sample import several
+
+S = dim("S")
+SIZES = {"S": 5}
+
+
+def program(function: Callable[..., Any], *types: Type) -> Program:
+    recorder = Recorder("f")
+    params = [recorder.input(each, f"x{number}") for number, each in enumerate(types)]
+    with interpreter(recorder):
+        results = several(function(*params))
+    return recorder.finish(results)
+
+
+def pushed(before: Program, *, precise: bool = False, fuel: Fuel | None = None) -> Program:
+    context = Context(ReferenceBackend(), precise=precise, fuel=fuel or Fuel())
+    after = push_slices(before, context)
+    verify(after)
+    return eliminate_dead(after, context)
+
+
+def shapes(found: Program) -> dict[str, Any]:
+    """The shape of the last result of each op."""
+    return {i.op.name: i.result.type.shape for i in found.body}
+
+
+def check(before: Program, after: Program, *, exact: bool = True) -> None:
+    rng = np.random.default_rng(0)
+    arrays: list[Any] = []
+    for param in before.params:
+        shape = tuple(SIZES["S"] if n is S else n for n in param.type.shape)
+        whole = param.type.dtype is si32
+        arrays.append(
+            rng.integers(3, 6, shape).astype(np.int32)
+            if whole
+            else rng.standard_normal(shape, np.float32)
+        )
+    pairs = zip(
+        ReferencePlan(before).run(arrays, SIZES),
+        ReferencePlan(after).run(arrays, SIZES),
+        strict=True,
+    )
+    for expected, found in pairs:
+        if exact:
+            np.testing.assert_array_equal(found, expected)
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+def t(*shape: Any) -> Type:
+    return Type(shape, f32)
+
+
+ROWWISE: dict[str, tuple[Callable[..., Any], tuple[Type, ...]]] = {
+    "add": (lambda x, y: x + y, (t(2, S, 4), t(2, S, 4))),
+    "mul": (lambda x, y: x * y, (t(2, S, 4), t(4))),
+    "select": (lambda x, y: ptir.select(x > y, x, 0.0), (t(2, S, 4), t(S, 1))),
+    "cast": (lambda x: ptir.cast(x, dtype="f64"), (t(2, S, 4),)),
+    "gelu_tanh": (ptir.gelu_tanh, (t(2, S, 4),)),
+    "layer_norm": (ptir.layer_norm, (t(2, S, 4), t(4), t(4))),
+    "rms_norm": (ptir.rms_norm, (t(2, S, 4), t(4))),
+    "softmax": (ptir.softmax, (t(2, S, 4),)),
+    "linear": (ptir.linear, (t(2, S, 4), t(3, 4), t(3))),
+    "dot_general": (
+        lambda x, y: ptir.dot_general(x, y, contract_lhs=(0,), contract_rhs=(1,)),
+        (t(4, 2, S), t(3, 4)),
+    ),
+    "matmul": (lambda x, y: x @ y, (t(2, S, 4), t(4, 3))),
+    "matmul of each": (lambda x, y: ptir.matmul(x, y), (t(2, S, 4), t(2, 4, 3))),
+    "transpose": (lambda x: x.permute(2, 1, 0), (t(4, S, 2),)),
+    "reshape": (lambda x: x.reshape(2, S, 6), (t(2, S, 3, 2),)),
+}
+
+
+@pytest.mark.parametrize("name", ROWWISE)
+def test_rows_that_nobody_reads_are_not_computed(name: str) -> None:
+    function, types = ROWWISE[name]
+    name = name.split()[0]
+    before = program(lambda *xs: function(*xs)[:, -1:], *types)
+    after = pushed(before)
+    assert same(shapes(before)[name][1], S)
+    assert shapes(after)[name][1] == 1
+    check(before, after, exact=name not in ("linear", "dot_general", "matmul"))
+    assert pushed(after) is after, "nothing is left to do"
+
+
+def test_a_chain_is_followed_to_its_beginning() -> None:
+    def block(x: Any, w: Any, v: Any) -> Any:
+        y = x + ptir.linear(ptir.gelu(ptir.linear(ptir.layer_norm(x), w)), v)
+        return ptir.layer_norm(y)[:, -1:]
+
+    before = program(block, t(2, S, 4), t(8, 4), t(4, 8))
+    after = pushed(before)
+    assert {i.result.type.shape[1] for i in after.body} == {1}
+    assert len([i for i in after.body if i.op.name == "slice"]) <= 2  # one for each reader of x
+    check(before, after, exact=False)
+
+
+def test_readers_that_disagree_get_all_rows() -> None:
+    def two(x: Any) -> Any:
+        y = ptir.tanh(x)
+        return y[:, -1:], y[:, :2]
+
+    def whole(x: Any) -> Any:
+        y = ptir.tanh(x)
+        return y[:, -1:], y
+
+    for function in (two, whole):
+        before = program(function, t(2, S, 4))
+        assert pushed(before) is before
+
+
+def test_what_is_mixed_is_computed_as_a_whole() -> None:
+    for function in (
+        lambda x: ptir.softmax(x, axis=1)[:, -1:],
+        lambda x: ptir.layer_norm(x)[:, :, :2],
+        lambda x: x.reshape(2, S * 4)[:, :4],
+        lambda x: ptir.cumsum(x, axis=1)[:, -1:],
+        lambda x: ptir.tanh(x)[:, ::2],
+    ):
+        before = program(function, t(2, S, 4))
+        assert pushed(before) is before
+
+
+def attend(**options: Any) -> Callable[..., Any]:
+    return lambda q, k, v, end: ptir.attention(q, k, v, None, end, **options)
+
+
+KEYS = (t(1, 2, S, 4), t(1, 2, 6, 4), t(1, 2, 6, 4), Type((1,), si32))
+
+
+@pytest.mark.parametrize("options", [{}, {"causal": True}, {"causal": True, "window": 2}])
+def test_the_last_queries_stand_where_they_stood(options: dict[str, Any]) -> None:
+    before = program(lambda *xs: attend(**options)(*xs)[:, :, -2:], *KEYS)
+    after = pushed(before)
+    assert shapes(after)["attention"][2] == 2
+    check(before, after, exact=False)
+
+
+def test_other_queries_would_stand_elsewhere() -> None:
+    before = program(lambda *xs: attend(causal=True)(*xs)[:, :, :2], *KEYS)
+    assert pushed(before) is before
+    free = program(lambda *xs: attend()(*xs)[:, :, :2], *KEYS)
+    assert shapes(pushed(free))["attention"][2] == 2
+    check(free, pushed(free), exact=False)
+
+
+def test_a_precise_program_keeps_its_products() -> None:
+    before = program(lambda x, w: ptir.linear(ptir.tanh(x), w)[:, -1:], t(2, S, 4), t(3, 4))
+    assert pushed(before, precise=True) is before
+    exact = program(lambda x: ptir.layer_norm(ptir.tanh(x))[:, -1:], t(2, S, 4))
+    assert shapes(pushed(exact, precise=True))["tanh"][1] == 1
+
+
+def test_each_instruction_takes_fuel() -> None:
+    before = program(lambda x: ptir.exp(ptir.tanh(x))[:, -1:], t(2, S, 4))
+    fuel = Fuel(1)
+    after = pushed(before, fuel=fuel)
+    assert fuel.log == ["narrow exp"]
+    assert same(shapes(after)["tanh"][1], S)
+    check(before, after)
+    assert pushed(before, fuel=Fuel(0)) is before
+
+
+def test_one_value_as_both_operands() -> None:
+    before = program(lambda x: (x @ x)[-1:], t(4, 4))
+    assert pushed(before) is before
+    twice = program(lambda x: (x + x)[-1:], t(4, 4))
+    check(twice, pushed(twice))
+    assert shapes(pushed(twice))["add"][0] == 1
+
+
+def test_the_last_layer_of_gpt2_computes_one_token() -> None:
+    module = gptrs.load("stories").module
+    call: Any = type(module).__call__
+    tokens = np.array([[5, 6, 7, 8]])
+    cache = module.init_cache(np.zeros(1, np.int32), 8)
+    lowered = call.lowered(module, tokens, cache, logits="last")
+    calls = [i for i in lowered.body if i.op.name == "custom_call"]
+    # The last layer from attention on: attention, product, norm, two products, norm, head.
+    tail = [i.result.type.shape for i in calls[-7:]]
+    assert all(same(shape[2 if len(shape) == 4 else 1], 1) for shape in tail)
+    assert not same(calls[-8].result.type.shape[1], 1), "keys and values are of all tokens"
+    every, _ = module(tokens)
+    one, _ = module(tokens, cache, logits="last")
+    np.testing.assert_array_equal(one.numpy(), every.numpy()[:, -1:])
