@@ -21,8 +21,8 @@ from gptrs.passes.base import Context
 _EACH = frozenset(["gelu", "gelu_tanh", "gelu_quick", "silu", "sigmoid", "relu", "relu6"])
 """Composites that work element by element."""
 _NORMS = frozenset(["layer_norm", "rms_norm"])
-_ROUNDED = frozenset(["linear", "matmul", "dot_general", "attention"])
-"""Of these a backend may round fewer rows otherwise than many."""
+_ROUNDED = frozenset([*_NORMS, "softmax", "linear", "matmul", "dot_general", "attention"])
+"""These sum; a backend may round fewer rows otherwise than many."""
 
 
 class Box(NamedTuple):
