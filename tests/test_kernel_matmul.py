@@ -76,7 +76,7 @@ def pack(level: isa.Isa, b: Array, weights: WeightType = "f32") -> Array:
     panels = packing.panel_count(level, b.shape[1])
     out = np.full((panels, b.shape[0], level.tile_columns), 9, b.dtype)
     packer = kernel(packing.pack_columns_kernel, level, weights)
-    call(packer, (b, out, *b.shape, ld(b)), (0, panels))
+    call(packer, (b, out, *b.shape, ld(b), b.shape[0]), (0, panels))
     return out
 
 
@@ -327,16 +327,28 @@ def test_packing_in_parts(level: isa.Isa, by_rows: bool) -> None:
     a = matrix(19 * level.tile_columns + 1, 37, 1)
     source = a if by_rows else np.ascontiguousarray(a.T)
     if by_rows:
-        packer = kernel(packing.pack_rows_kernel, level, tile)
+        packer, last = kernel(packing.pack_rows_kernel, level, tile), tile
     else:
-        packer = kernel(packing.pack_columns_kernel, level)
+        packer, last = kernel(packing.pack_columns_kernel, level), len(source)
     expected = packed(a, tile)
     for parts in (1, 3, 8):
         out = np.full(expected.size + 64, GUARD)
-        words = (source, out, *source.shape, ld(source), tile)
+        words = (source, out, *source.shape, ld(source), last)
         call(packer, words, *reversed(even(len(expected), parts)))
         np.testing.assert_array_equal(out[: expected.size], expected.reshape(-1))
         assert (out[expected.size :] == GUARD).all()
+
+
+def test_packing_some_rows_at_a_time(level: isa.Isa) -> None:
+    b = np.random.default_rng(0).standard_normal((37, 9 * level.tile_columns + 3), np.float32)
+    panels = packing.panel_count(level, b.shape[1])
+    out = np.full((panels, len(b), level.tile_columns), GUARD)
+    packer = kernel(packing.pack_columns_kernel, level)
+    for first in (0, 16, 32):
+        part = b[first : first + 16]
+        words = (part, out[0, first:], *part.shape, ld(part), len(b))
+        call(packer, words, (0, 1), (1, panels))
+    np.testing.assert_array_equal(out.reshape(-1), packed(b.T, level.tile_columns).reshape(-1))
 
 
 def test_packing_nothing(level: isa.Isa) -> None:
@@ -346,8 +358,8 @@ def test_packing_nothing(level: isa.Isa) -> None:
         call(packer, (0, 0, 0, 7, 7, tile), (0, 0))
         call(packer, (0, 0, 2 * tile + 1, 0, 7, tile), (0, 3))
     packer = kernel(packing.pack_columns_kernel, level)
-    call(packer, (0, 0, 7, 0, 7), (0, 0))
-    call(packer, (0, 0, 0, 2 * level.tile_columns + 1, 7), (0, 3))
+    call(packer, (0, 0, 7, 0, 7, 7), (0, 0))
+    call(packer, (0, 0, 0, 2 * level.tile_columns + 1, 7, 0), (0, 3))
 
 
 @pytest.mark.parametrize("step", [0, -1, 3])

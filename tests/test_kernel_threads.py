@@ -1,15 +1,19 @@
-"""How many threads are used: affinity, control groups and settings."""
+"""How many threads are used: affinity, control groups and settings; work spread among them."""
 
 from __future__ import annotations
 
 import math
 import os
+from itertools import count
 from pathlib import Path
+from threading import Barrier
+from threading import enumerate as enumerate_threads
 
 import pytest
 
+from gptrs import events
 from gptrs.kernels import threads
-from gptrs.kernels.threads import available_cores, cgroup_quota, thread_count
+from gptrs.kernels.threads import available_cores, cgroup_quota, spread, thread_count
 
 
 def test_thread_count(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,3 +54,35 @@ def test_cgroup_quota(
             (path.parent / "cpu.cfs_period_us").write_text("100000")
     assert cgroup_quota(tmp_path / "membership", tmp_path / "cgroup") == expected
     assert cgroup_quota(tmp_path / "none", tmp_path / "cgroup") == math.inf
+
+
+class TestSpread:
+    @pytest.mark.parametrize("threads", [1, 3])
+    def test_every_item_once_each_thread_as_one(self, threads: int) -> None:
+        heard: list[object] = []
+        done: list[tuple[int, int]] = []
+
+        def work(item: int) -> None:
+            events.emit(item)
+            done.append((item, thread_count()))
+
+        with events.listen(heard.append):
+            spread(work, range(50), threads)
+        assert sorted(done) == [(item, 1) for item in range(50)]
+        assert sorted(map(str, heard)) == sorted(map(str, range(50))), "listeners hear threads too"
+
+    def test_items_are_done_at_the_same_time(self) -> None:
+        both = Barrier(2, timeout=60)
+        spread(lambda _: both.wait(), range(2), 2)
+
+    @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+    def test_an_error_ends_all(self, error: type[BaseException]) -> None:
+        before = len(enumerate_threads())
+
+        def work(item: int) -> None:
+            if item == 3:
+                raise error("here")
+
+        with pytest.raises(error, match="here"):
+            spread(work, count(), 2)
+        assert len(enumerate_threads()) == before, "nobody is left behind"

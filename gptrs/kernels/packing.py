@@ -73,21 +73,22 @@ _PANELS_AT_ONCE = 8
 
 
 def pack_columns_kernel(isa: Isa, weights: WeightType = "f32") -> KernelText:
-    """Packs a weight [K, N] with a leading dimension into panels.
+    """Packs rows of a weight [K, N] with a leading dimension into panels.
 
-    Words: pointers source and destination, sizes depth, columns, ld; extent: panels. Elements are
-    copied as they are; columns that are missing in the last panel are zero.
+    Words: pointers source and destination (the first of the rows in the first panel), sizes depth
+    (how many rows), columns, ld, height (of a panel: K); extent: panels. Elements are copied as
+    they are; columns that are missing in the last panel are zero.
     """
     name = f"pack_columns_{weights}"
     module = ir.Module(f"{name} {isa.name}")
     element, lanes, width = element_type(weights), isa.lanes, isa.tile_columns
     f = Function.kernel(module, isa, name)
     address, first, last = f.arguments
-    w = f.words(address, ("source", "destination"), ("depth", "columns", "ld"))
+    w = f.words(address, ("source", "destination"), ("depth", "columns", "ld", "height"))
     kind = ir.VectorType(element, lanes)
 
     def row_of_panel(k: Any, panel: Any, read: Callable[[Any, Any], Any]) -> None:
-        out = f.mul(f.add(f.mul(panel, w["depth"]), k), i64(width))
+        out = f.mul(f.add(f.mul(panel, w["height"]), k), i64(width))
         for i in range(0, width, lanes):
             column = f.add(f.mul(panel, i64(width)), i64(i))
             source = f.at(w["source"], f.add(f.mul(k, w["ld"]), column), element)

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from functools import cache
+from itertools import islice
 from pathlib import Path
+from threading import Lock, Thread
 from time import monotonic
+from typing import TypeVar
 
 from gptrs import settings
+
+T = TypeVar("T")
 
 MAX_THREADS = 1024
 """Threads that a run has at most, whatever it asks for."""
@@ -42,6 +47,37 @@ def limit_threads(count: int) -> Generator[None]:
         yield
     finally:
         _limit.reset(token)
+
+
+def spread(function: Callable[[T], object], items: Iterable[T], threads: int) -> None:
+    """Call ``function`` with every item, on up to ``threads`` Python threads at once.
+
+    For what releases the GIL: reading, and kernels, which run on one thread each. Items are taken
+    in their order. After an error no more are begun, and it is raised when the others have ended.
+    """
+    left, lock = iter(items), Lock()
+    errors: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            with limit_threads(1):
+                while not errors:
+                    with lock:
+                        item = [*islice(left, 1)]
+                    if not item:
+                        return
+                    function(item[0])
+        except BaseException as error:
+            errors.append(error)
+
+    others = [Thread(target=copy_context().run, args=(work,)) for _ in range(threads - 1)]
+    for thread in others:
+        thread.start()
+    work()
+    for thread in others:
+        thread.join()
+    for error in errors:
+        raise error
 
 
 _RECENT = 0.1  # seconds; asking the system takes several microseconds, as long as a small call

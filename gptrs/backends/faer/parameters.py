@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from threading import RLock
+from threading import Lock
 
 import numpy as np
 
@@ -22,18 +22,25 @@ _READ_BYTES = 4 * 2**20  # of a weight at a time, in memory that serves again
 
 def pack(weight: Array | Parameter, form: Panels, isa: Isa) -> Array:
     """A weight as bytes in panels. Of a parameter, no more is loaded than has to be at once."""
-    packed, shape, width = _room(form, isa), (form.columns, form.depth), isa.tile_columns
-    if isinstance(weight, np.ndarray):
-        _pack_rows(weight, form, isa, packed.ctypes.data)
-    elif form.transposed or weight.shape != shape:  # a panel has elements of all rows
-        _pack_rows(weight.numpy(), form, isa, packed.ctypes.data)
+    packed, shape, width = _room(form, isa), _as_stored(form), isa.tile_columns
+    address: int = packed.ctypes.data
+    if isinstance(weight, np.ndarray) or weight.shape != shape:
+        array = weight if isinstance(weight, np.ndarray) else weight.numpy()
+        _pack_rows(array.reshape(shape), form, isa, address)
+        return packed
+    item = weight.dtype.numpy.itemsize
+    some = max(1, _READ_BYTES // max(1, item * shape[1]))
+    if form.transposed:
+        step = item * width  # from a row to the next one within a panel
     else:
-        row = max(1, form.depth * weight.dtype.numpy.itemsize)
-        some = max(1, _READ_BYTES // (row * width)) * width
-        for first in range(0, form.columns, some):
-            address = packed.ctypes.data + first * row
-            _pack_rows(weight.rows(first, first + some), form, isa, address)
+        step, some = item * shape[1], -(-some // width) * width
+    for first in range(0, shape[0], some):
+        _pack_rows(weight.rows(first, first + some), form, isa, address + first * step)
     return packed
+
+
+def _as_stored(form: Panels) -> tuple[int, int]:
+    return (form.depth, form.columns) if form.transposed else (form.columns, form.depth)
 
 
 def _room(form: Panels, isa: Isa) -> Array:
@@ -42,38 +49,50 @@ def _room(form: Panels, isa: Isa) -> Array:
     return held[-held.ctypes.data % _LINE :][:size]
 
 
-def _pack_rows(array: Array, form: Panels, isa: Isa, address: int) -> None:
-    """Write panels to ``address``: of all columns, or of as many as ``array`` has rows."""
-    columns = form.columns if form.transposed else array.size // max(1, form.depth)
-    shape = (form.depth, columns) if form.transposed else (columns, form.depth)
-    matrix = np.ascontiguousarray(array).reshape(shape)
-    words = np.array([matrix.ctypes.data, address, *shape, shape[1], isa.tile_columns], np.int64)
-    threads, extent = thread_count(), panel_count(isa, columns)
+def _pack_rows(matrix: Array, form: Panels, isa: Isa, address: int) -> None:
+    """Write rows of a weight as it is stored to their place in the panels, at ``address``."""
+    matrix = np.ascontiguousarray(matrix)
+    rows, ld = matrix.shape
+    last = form.depth if form.transposed else isa.tile_columns
+    words = np.array([matrix.ctypes.data, address, rows, ld, ld, last], np.int64)
+    threads = thread_count()
+    extent = panel_count(isa, form.columns if form.transposed else rows)
     chunks = max(1, min(extent, threads * PIECES if threads > 1 else 1))
     kernel = packing_kernel(isa, form.transposed, form.weights)
     step = Step(kernel.address, words.ctypes.data, extent, chunks)
     current_driver().run(StepTable([step]), Status(), threads=threads)
 
 
+class _Packed:
+    """The panels of one parameter, when there are any yet."""
+
+    def __init__(self, parameter: weakref.ref[Parameter]) -> None:
+        self.parameter = parameter
+        self.lock = Lock()
+        self.panels: Array | None = None
+
+
 class PackedParameters:
     """The panels of parameters by identity. Their sources are released once they are packed."""
 
     def __init__(self) -> None:
-        self._lock = RLock()
-        self._packed: dict[tuple[int, Panels, str], tuple[weakref.ref[Parameter], Array]] = {}
+        self._lock = Lock()
+        self._packed: dict[tuple[int, Panels, str], _Packed] = {}
 
     def get(self, parameter: Parameter, form: Panels, isa: Isa) -> Array:
-        """The panels of ``parameter``, packed when they are first asked for."""
+        """The panels of ``parameter``, packed when they are first asked for; threads may pack
+        several parameters at the same time."""
         key = id(parameter), form, isa.name
+
+        def drop(_: object) -> None:
+            self._packed.pop(key, None)
+
         with self._lock:
-            found = self._packed.get(key)
-            if found is not None and found[0]() is parameter:
-                return found[1]
-            packed = pack(parameter, form, isa)
-            parameter.release()
-
-            def drop(_: object) -> None:
-                self._packed.pop(key, None)
-
-            self._packed[key] = weakref.ref(parameter, drop), packed
-            return packed
+            entry = self._packed.get(key)
+            if entry is None or entry.parameter() is not parameter:
+                entry = self._packed[key] = _Packed(weakref.ref(parameter, drop))
+        with entry.lock:
+            if entry.panels is None:
+                entry.panels = pack(parameter, form, isa)
+                parameter.release()
+            return entry.panels

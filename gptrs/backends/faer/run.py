@@ -26,9 +26,11 @@ from gptrs.ir.program import Param, Program, Value
 from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array
 from gptrs.kernels.driver import Failure, current_driver
+from gptrs.kernels.threads import spread
 
 Arguments = Sequence[Array | Parameter]
 
+_WORTH_THREADS = 2**22  # elements to load, of which a thread takes some milliseconds
 _NOTHING = np.empty(0, np.uint8)  # the memory of values without elements
 _at = ctypes.addressof
 _buffer_of: Any = ctypes.c_char.from_buffer
@@ -91,9 +93,19 @@ def _load(bound: Bound, weights: Weights, arguments: Arguments) -> None:
     if ids == bound.loaded:
         return
     bound.unload()
+    loaded: dict[int, Array] = {}
+
+    def load(place: int) -> None:
+        _, number, form = bound.weights[place]
+        loaded[place] = weights.parameter(arguments[number], form)
+
+    # Large ones first, so that threads end at the same time.
+    sizes = [arguments[number].size for _, number, _ in bound.weights]
+    order = sorted(range(len(sizes)), key=lambda place: -sizes[place])
+    spread(load, order, bound.threads if sum(sizes) > _WORTH_THREADS else 1)
     held: list[object] = []
-    for buffer, number, form in bound.weights:
-        array = weights.parameter(arguments[number], form)
+    for place, (buffer, number, _) in enumerate(bound.weights):
+        array = loaded[place]
         if array.flags.num & READY != READY:
             array = np.array(array, order="C")
         bound.move(buffer, array.ctypes.data)

@@ -177,7 +177,8 @@ class MatrixProduct(Call):
 
 
 def packing_kernel(isa: Isa, transposed: bool, weights: WeightType) -> Kernel:
-    """The kernel that packs a weight: source, panels, two sizes as it lies, stride, panel width."""
+    """The kernel that packs rows of a weight: source, panels, two sizes as it lies, stride, and how
+    high a panel is where rows lie across panels, how wide otherwise."""
     if transposed:
         return kernel(pack_columns_kernel, isa, weights)
     return kernel(pack_rows_kernel, isa, isa.tile_columns, weights)
