@@ -281,9 +281,11 @@ def test_an_interrupt_ends_a_loop(mode: str) -> None:
         before = signal.signal(signal.SIGALRM, interrupt)
         try:
             for _ in range(5):
-                signal.setitimer(signal.ITIMER_REAL, 0.05)
+                # Again after a second: what a callback of the collector raises is lost.
+                signal.setitimer(signal.ITIMER_REAL, 0.05, 1)
                 with pytest.raises(KeyboardInterrupt):
                     function(x, 1e9)
+                signal.setitimer(signal.ITIMER_REAL, 0)
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, before)
