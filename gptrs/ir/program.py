@@ -182,16 +182,19 @@ def key_of(thing: object) -> object:
 
     Unlike ``==`` it tells 1 from 1.0 and True, 0.0 from -0.0, and finds NaN equal to itself.
     """
-    if isinstance(thing, float | complex):
-        return type(thing), repr(thing)
+    kind = type(thing)
+    if kind is int or kind is str:  # most of them
+        return kind, thing
+    if isinstance(thing, tuple):
+        return tuple([key_of(each) for each in cast("tuple[object, ...]", thing)])
     if isinstance(thing, Dim):
         return Dim, thing.terms
-    if isinstance(thing, tuple):
-        return tuple(map(key_of, thing))  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    if isinstance(thing, (float, complex)):
+        return kind, repr(thing)
     if isinstance(thing, np.ndarray):
         array = cast("Array", thing)
         return array.dtype.str, array.dtype.name, array.shape, array.tobytes()
-    return type(thing), thing
+    return kind, thing
 
 
 def attrs_key(attrs: Mapping[str, object]) -> tuple[object, ...]:

@@ -26,6 +26,11 @@ from tests.cases.sample import (
 )
 
 
+def _roots(x: torch.Tensor, power: float) -> torch.Tensor:
+    """The power of each element; torch takes √x for one power of all."""
+    return torch.pow(x, torch.full_like(x, power))
+
+
 def _tensors(fn: Callable[..., Any]) -> Callable[..., Any]:
     """``fn`` where torch takes tensors only: numbers become tensors of the other's dtype."""
 
@@ -197,6 +202,7 @@ BINARY = (
     _row("remainder", _tensors(_remainder), (sample("T[S,9]", 0.7), sample(-5, "T[9]")), FLOATS),
     _row("pow", _tensors(torch.pow), _binary("any", "0..3", *_POWERS), INTEGERS),
     _row("pow", _tensors(torch.pow), _binary("any", "any", *_BELOW, *_REALS), FLOATS, 4),
+    _row("pow", _roots, (sample("T[S,9] special", 0.5), sample("T[S,1] special", 0.5)), FLOATS, 4),
     _row("pow", _tensors(torch.pow), _COMPLEX, COMPLEX, 16),
     _row("maximum", _tensors(torch.maximum), _binary("any", "any", *_BELOW), REAL),
     _row("minimum", _tensors(torch.minimum), _binary("any", "any", *_BELOW), REAL),

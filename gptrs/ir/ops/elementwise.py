@@ -96,7 +96,12 @@ def _remainder(x: Any, y: Any) -> Any:
 def _pow(x: Any, y: Any) -> Any:
     if _is_integer(x, y) and np.any(np.asarray(y) < 0):
         raise ElementError("an integer to a negative integer power is no integer")
-    return np.power(x, y)
+    if _is_integer(x, y):
+        return np.power(x, y)
+    # For one power of many elements NumPy takes √x in place of x⁰·⁵, which differs at −∞ and −0.
+    shape = np.broadcast_shapes(np.shape(x), np.shape(y))
+    powers = np.array(np.broadcast_to(np.asarray(y, np.result_type(x, y)), shape or (1,)))
+    return np.power(x, powers).reshape(shape)
 
 
 def _check_shift(amount: Any) -> None:
