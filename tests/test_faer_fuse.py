@@ -93,3 +93,13 @@ def test_program(name: str) -> None:
     for a, b in pairs:
         np.testing.assert_allclose(a.numpy(), np.asarray(b), rtol=2e-6, atol=4e-6)
     assert (found, len(body) - found) == (calls, others), jitted.lowered(X)
+
+
+@pytest.mark.parametrize("rows", [1, 7, 40])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_a_product_of_two_arguments_packs_the_second(rows: int, transposed: bool) -> None:
+    rng = np.random.default_rng(0)
+    x, w = rng.standard_normal((rows, 45), np.float32), rng.standard_normal((45, 70), np.float32)
+    given = np.ascontiguousarray(w.T) if transposed else w
+    product = ptir.jit(backend="faer")(lambda x, w: x @ (w.T if transposed else w))
+    np.testing.assert_allclose(product(x, given).numpy(), x @ w, rtol=1e-4, atol=1e-5)

@@ -134,7 +134,7 @@ class MatrixProduct(Call):
         depth, columns, matrix = b.size(self.depth), b.size(self.columns), self.b.matrix
         sizes = (depth, columns) if self.transposed else (columns, depth)
         words = [self._weight(b, offset), panels, *sizes, b.size(matrix.stride)]
-        words.append(b.isa.tile_columns)
+        words.append(depth if self.transposed else b.isa.tile_columns)
         pack = packing_kernel(b.isa, self.transposed, self.weights)
         b.step(pack, words, panel_count(b.isa, columns), 8 * depth * columns / _BYTES_PER_NS)
 
