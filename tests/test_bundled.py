@@ -14,7 +14,7 @@ import transformers
 
 import gptrs
 from gptrs.models import BUNDLED
-from gptrs.runtime.load import LanguageModel
+from gptrs.runtime.language import LanguageModel
 from training.stories import stories, story, training_vocabulary, words
 
 DIRECTORY = BUNDLED["stories"]

@@ -10,8 +10,7 @@ import select
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from time import monotonic
@@ -22,8 +21,9 @@ import pytest
 import gptrs
 from gptrs import __version__
 from gptrs.cli.app import run
-from gptrs.runtime.load import LanguageModel
+from gptrs.runtime.language import LanguageModel
 from gptrs.runtime.threads import limit_threads
+from tests.cli import Cli, Done, in_process
 from tests.models import tiny_gpt2
 
 COMMAND = str(Path(sys.executable).with_name("gptrs"))
@@ -50,31 +50,12 @@ def endless(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tiny_gpt2(path, n_positions=20_000, n_layer=12, eos_token_id=None)
 
 
-@dataclass(frozen=True)
-class Done:
-    code: int
-    out: str
-    err: str
-
-
-Cli = Callable[..., Done]
-
-
 @pytest.fixture
 def cli(
     directory: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Cli:
     """Runs ``gptrs generate`` on the tiny model, in this process."""
-
-    def call(*arguments: str) -> Done:
-        monkeypatch.setattr(
-            "sys.argv", ["gptrs", "generate", "--model", str(directory), *arguments]
-        )
-        code = run()
-        said = capsys.readouterr()
-        return Done(code, said.out, said.err)
-
-    return call
+    return in_process(monkeypatch, capsys, "generate", "--model", str(directory))
 
 
 def test_the_installed_command_continues_a_text(directory: Path, model: LanguageModel) -> None:

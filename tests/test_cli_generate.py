@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import Any
@@ -13,8 +11,8 @@ from typing import Any
 import pytest
 
 import gptrs
-from gptrs.cli.app import run
-from gptrs.runtime.load import LanguageModel
+from gptrs.runtime.language import LanguageModel
+from tests.cli import Cli, Done, in_process
 from tests.models import END, END_ID, tiny_gpt2
 
 
@@ -28,31 +26,12 @@ def model(directory: Path) -> LanguageModel:
     return gptrs.load(directory)
 
 
-@dataclass(frozen=True)
-class Done:
-    code: int
-    out: str
-    err: str
-
-
-Cli = Callable[..., Done]
-
-
 @pytest.fixture
 def cli(
     directory: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Cli:
     """Runs ``gptrs generate`` on the tiny model, in this process."""
-
-    def call(*arguments: str) -> Done:
-        monkeypatch.setattr(
-            "sys.argv", ["gptrs", "generate", "--model", str(directory), *arguments]
-        )
-        code = run()
-        said = capsys.readouterr()
-        return Done(code, said.out, said.err)
-
-    return call
+    return in_process(monkeypatch, capsys, "generate", "--model", str(directory))
 
 
 FLAGS: list[tuple[list[str], dict[str, Any]]] = [

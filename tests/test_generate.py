@@ -16,7 +16,7 @@ import pytest
 import gptrs
 from gptrs import ptir
 from gptrs.errors import ArgumentError
-from gptrs.runtime.load import LanguageModel
+from gptrs.runtime.language import LanguageModel
 from tests.models import END, END_ID, tiny_gpt2
 
 PROMPTS = ["once", "the fox", "", "a much longer prompt", "été 😀"]

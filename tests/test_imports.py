@@ -13,7 +13,7 @@ import gptrs
 from tests.models import tiny_gpt2
 
 HEAVY = {
-    *("ml_dtypes", "numba", "numpy", "rich", "safetensors", "threadpoolctl", "tokenizers"),
+    *("PIL", "ml_dtypes", "numba", "numpy", "rich", "safetensors", "threadpoolctl", "tokenizers"),
     *("torch", "transformers", "typer"),
 }
 

@@ -21,7 +21,7 @@ import gptrs
 from gptrs import events
 from gptrs.backends.faer import parameters, run
 from gptrs.errors import ArgumentError, LoadError
-from gptrs.runtime.load import LanguageModel
+from gptrs.runtime.language import LanguageModel
 from gptrs.runtime.weights import WeightRead, WeightsOpened
 from tests.models import (
     DTYPES,

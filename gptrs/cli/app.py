@@ -8,6 +8,7 @@ import typer
 
 from gptrs import __version__, settings
 from gptrs.cli.bisect import bisect
+from gptrs.cli.forward import forward
 from gptrs.cli.generate import generate
 from gptrs.cli.patterns import patterns
 from gptrs.errors import PtirError
@@ -45,6 +46,7 @@ def root(
 
 
 app.command()(generate)
+app.command()(forward)
 app.command()(bisect)
 app.command()(patterns)
 

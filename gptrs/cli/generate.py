@@ -22,7 +22,7 @@ from gptrs.errors import ArgumentError
 if TYPE_CHECKING:
     from io import TextIOWrapper
 
-    from gptrs.runtime.load import LanguageModel
+    from gptrs.runtime.language import LanguageModel
 
 
 def generate(

@@ -14,22 +14,10 @@ from numpy.typing import NDArray
 from gptrs import ptir
 from gptrs.errors import LoadError
 from gptrs.ir.tensor import Parameter, Tensor
+from gptrs.nn.activations import ACTIVATIONS
 from gptrs.nn.cache import KVCache
 from gptrs.nn.layers import Conv1D, Embedding, LayerNorm, Linear
 from gptrs.nn.module import Module
-
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "gelu": ptir.gelu,
-    "gelu_new": ptir.gelu_tanh,
-    "gelu_fast": ptir.gelu_tanh,
-    "gelu_pytorch_tanh": ptir.gelu_tanh,
-    "quick_gelu": ptir.gelu_quick,
-    "relu": ptir.relu,
-    "sigmoid": ptir.sigmoid,
-    "silu": ptir.silu,
-    "swish": ptir.silu,
-    "tanh": ptir.tanh,
-}
 
 
 @dataclass(frozen=True)
@@ -132,6 +120,7 @@ class Block(Module):
 class GPT2(Module):
     """The language model: tokens to logits of the token after each."""
 
+    task: ClassVar = "causal_lm"
     config_type: ClassVar = GPT2Config
     config_renames: ClassVar = {
         "hidden_size": "n_embd",

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, dataclass_transform
+from typing import Any, ClassVar, TypeAlias, dataclass_transform
 
 from gptrs import tree
 from gptrs.ir.tensor import Parameter
+
+ParameterOf: TypeAlias = Callable[[str, tuple[int, ...]], Parameter]
+"""The parameter of a name and a shape: what models are built from."""
 
 
 @dataclass_transform(eq_default=False)

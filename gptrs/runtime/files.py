@@ -7,7 +7,7 @@ import json
 import types
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from gptrs.errors import LoadError
 
@@ -49,16 +49,25 @@ def config_from_json(
             value, hint = data[name], hints[field.name]
             if not _fits(value, hint):
                 raise LoadError(f"{path}: {name} is {value!r}, expected {_words(hint)}")
-            given[field.name] = value
+            given[field.name] = _frozen(value)
     try:
         return kind(**given)
     except LoadError as error:
         raise LoadError(f"{path}: {error.problem}", fix=error.fix) from None
 
 
+def _frozen(value: object) -> object:
+    return tuple(cast("list[object]", value)) if isinstance(value, list) else value
+
+
 def _fits(value: object, hint: Any) -> bool:
     if get_origin(hint) in (Union, types.UnionType):
         return any(_fits(value, part) for part in get_args(hint))
+    if get_origin(hint) is tuple:  # tuple[int, ...]
+        element = get_args(hint)[0]
+        return isinstance(value, list) and all(
+            _fits(each, element) for each in cast("list[object]", value)
+        )
     if hint is float:
         return isinstance(value, int | float) and not isinstance(value, bool)
     if hint is int:
@@ -67,5 +76,8 @@ def _fits(value: object, hint: Any) -> bool:
 
 
 def _words(hint: Any) -> str:
-    parts = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
-    return " or ".join("null" if part is type(None) else part.__name__ for part in parts)
+    if get_origin(hint) in (Union, types.UnionType):
+        return " or ".join(map(_words, get_args(hint)))
+    if get_origin(hint) is tuple:
+        return f"list of {_words(get_args(hint)[0])}"
+    return "null" if hint is type(None) else hint.__name__

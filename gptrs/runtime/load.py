@@ -1,269 +1,89 @@
-"""``gptrs.load``: a model by its directory, ready to use."""
+"""``gptrs.load``: a model by its directory or its file, ready to use."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any, TypeVar, cast, overload
+from typing import Any, Literal, overload
 
-import numpy as np
-from numpy.typing import NDArray
-
-from gptrs.errors import ArgumentError, LoadError
-from gptrs.ir.tensor import Tensor, as_array
-from gptrs.jit.overrides import Policies
+from gptrs.errors import LoadError
 from gptrs.models import BUNDLED, MODELS
+from gptrs.models.torchvision import TORCHVISION
+from gptrs.runtime.classifier import ImageClassifier
 from gptrs.runtime.files import config_from_json, read_json
-from gptrs.runtime.overridden import Overridden, read_overrides
+from gptrs.runtime.labels import read_labels
+from gptrs.runtime.language import LanguageModel
+from gptrs.runtime.overridden import read_overrides
+from gptrs.runtime.tensor_files import SUFFIX, Checkpoint
 from gptrs.runtime.weights import Weights
-from gptrs.text.completion import Completion, complete, stream_text
-from gptrs.text.generation import generate_logprobs, generate_tokens
-from gptrs.text.logprobs import TokenLogprobs
-from gptrs.text.options import GenerationOptions
-from gptrs.text.streaming import TextStream
-from gptrs.text.tokenizer import Tokenizer
 
-T = TypeVar("T")
+_HANDLES = {"causal_lm": LanguageModel, "image_classifier": ImageClassifier}
 
 
-def load(path: str | os.PathLike[str] = "stories") -> LanguageModel:
-    """Open a Hugging Face model directory, or a model that ships with gptrs (``"stories"``).
+@overload
+def load(path: Literal["stories"] = "stories") -> LanguageModel: ...
+@overload
+def load(path: str | os.PathLike[str]) -> Any: ...
 
-    Weights are read when they are first needed. Raises `LoadError` naming the file and what is
-    wrong with it.
+
+def load(path: str | os.PathLike[str] = "stories") -> LanguageModel | ImageClassifier:
+    """Open a Hugging Face model directory, a file of torchvision's weights (``.safetensors``), or
+    a model that ships with gptrs (``"stories"``).
+
+    The result is a `LanguageModel` or an `ImageClassifier`. Torchvision's weights tell their own
+    configuration; beside them, the entries of a ``config.json`` count first. Weights are read when
+    they are first needed. Raises `LoadError` naming the file and what is wrong with it.
     """
-    directory = BUNDLED.get(str(path), Path(path))
-    if not directory.is_dir():
+    place = BUNDLED.get(str(path), Path(path))
+    is_file = place.suffix == SUFFIX and place.is_file()
+    if not is_file and not place.is_dir():
         raise LoadError(
-            f"there is no model directory {str(path)!r}",
+            f"there is no model directory{' or file' * (place.suffix == SUFFIX)} {str(path)!r}",
             fix=f"give the path of a Hugging Face directory, or one of: {', '.join(BUNDLED)}",
         )
-    file = directory / "config.json"
-    data = read_json(file)
+    file = place if is_file else place / "config.json"
+    data = {} if is_file else read_json(file)
+    kind = None if is_file else _kind(data, file)
+    overrides = read_overrides(data, file)
+    checkpoint = Checkpoint(place)
+    kind = kind or _torchvision_kind(checkpoint)
+    model = _model_class(kind)
+    fields, renames = data, model.renames
+    if kind in TORCHVISION and TORCHVISION[kind].fits(shapes := checkpoint.shapes()):
+        fields, renames = TORCHVISION[kind].fields(shapes) | data, TORCHVISION[kind].renames
+    if model.task == "image_classifier" and (labels := read_labels(data, file)) is not None:
+        fields = {**fields, "num_labels": len(labels)}
+    config = config_from_json(model.config_type, model.config_renames, fields, file)
+    weights = Weights(checkpoint, renames, model.ignored, model.copies(config))
+    built = model.build(config, weights.parameter)
+    weights.finish()
+    return _HANDLES[model.task](place, kind, built, data, overrides)
+
+
+def _kind(data: dict[str, Any], file: Path) -> str:
     kind = data.get("model_type")
     if not isinstance(kind, str) or kind not in MODELS:
         raise LoadError(
             f"{file}: model_type is {kind!r}, expected one of {', '.join(sorted(MODELS))}",
             fix="choose a model of a type that gptrs knows",
         )
+    return kind
+
+
+def _torchvision_kind(checkpoint: Checkpoint) -> str:
+    """The type of the model whose weights alone are there."""
+    names = checkpoint.shapes()
+    for kind, naming in TORCHVISION.items():
+        if naming.fits(names):
+            return kind
+    raise LoadError(
+        f"{checkpoint.place}: its tensors are not named as in torchvision's"
+        f" {' or '.join(TORCHVISION)}, the models that need no config.json",
+        fix="load the directory that holds this file and its config.json",
+    )
+
+
+def _model_class(kind: str) -> Any:
     module, _, attribute = MODELS[kind].partition(":")
-    model = getattr(import_module(module), attribute)
-    overrides = read_overrides(data, file)
-    config = config_from_json(model.config_type, model.config_renames, data, file)
-    weights = Weights(directory, model.renames, model.ignored, model.copies(config))
-    built = model.build(config, weights.parameter)
-    weights.finish()
-    return LanguageModel(directory, kind, built, data, overrides)
-
-
-class LanguageModel:
-    """A loaded model that continues text.
-
-    ``module`` is the model itself (call it with tokens and a cache), ``config`` its configuration.
-    Text and `forward` follow the checkpoint's ``runtime.functional_overrides``.
-    """
-
-    def __init__(
-        self,
-        directory: Path,
-        kind: str,
-        module: Any,
-        config: dict[str, Any],
-        overrides: Policies = (),
-    ) -> None:
-        self.directory = directory
-        self.kind = kind
-        self.module = module
-        self.config = module.config
-        self._model = Overridden(module, overrides) if overrides else module
-        self._eos = _end_of_text(directory, config)
-        self._bos = _first_token(directory, config)
-        self._tokenizer: Tokenizer | None = None
-
-    @property
-    def tokenizer(self) -> Tokenizer:
-        """The tokenizer, read when it is first needed. Raises `LoadError` if it cannot be used."""
-        if self._tokenizer is None:
-            made = Tokenizer.from_directory(self.directory)
-            if made.vocab_size > self.module.vocab_size:
-                raise LoadError(
-                    f"{self.directory / 'tokenizer.json'} has {made.vocab_size} tokens, expected at"
-                    f" most {self.module.vocab_size}, the vocab_size of config.json",
-                    fix="check that tokenizer.json belongs to this model",
-                )
-            self._tokenizer = made
-        return self._tokenizer
-
-    def forward(self, tokens: object) -> Tensor:
-        """Logits [..., tokens, vocabulary] for integer ``tokens`` [tokens] or [batch, tokens].
-
-        Raises `ArgumentError` for what is none of these, or does not fit the model.
-        """
-        ids = _as_ids(tokens)
-        for wrong in ids[(ids < 0) | (ids >= self.module.vocab_size)].flat[:1]:
-            raise ArgumentError(
-                f"tokens hold {wrong}, expected ids from 0 to {self.module.vocab_size - 1}",
-                fix="encode the text with the tokenizer of this model",
-            )
-        if ids.shape[-1] > self.module.context_length:
-            raise ArgumentError(
-                f"{ids.shape[-1]} tokens do not fit the context of {self.module.context_length}",
-                fix="pass fewer tokens",
-            )
-        logits, _ = self._model(np.atleast_2d(ids))
-        return logits[0] if ids.ndim == 1 else logits
-
-    @overload
-    def generate(self, prompt: str, **options: Any) -> str: ...
-    @overload
-    def generate(self, prompt: list[str] | tuple[str, ...], **options: Any) -> list[str]: ...
-
-    def generate(
-        self, prompt: str | list[str] | tuple[str, ...], **options: Any
-    ) -> str | list[str]:
-        """The text that follows ``prompt``; of a list of prompts, the text that follows each.
-
-        Options are those of `GenerationOptions`: ``max_tokens`` (to the end of the text or of the
-        context), ``temperature`` (0, greedy), ``top_k``, ``top_p``, ``min_p``,
-        ``repetition_penalty``, ``presence_penalty``, ``frequency_penalty``, ``logit_bias``,
-        ``context_shift``, ``seed``, ``stop``, ``ignore_eos``. ``logprobs`` is one of `complete`.
-        """
-        _refuse_logprobs(options, "generate gives text", "complete")
-        done = self.complete(prompt, **options)
-        return [each.text for each in done] if isinstance(done, list) else done.text
-
-    @overload
-    def complete(self, prompt: str, **options: Any) -> Completion: ...
-    @overload
-    def complete(self, prompt: list[str] | tuple[str, ...], **options: Any) -> list[Completion]: ...
-
-    def complete(
-        self, prompt: str | list[str] | tuple[str, ...], **options: Any
-    ) -> Completion | list[Completion]:
-        """The text that follows ``prompt`` with its tokens, why it ended and, with ``logprobs=n``,
-        how likely each token was; of a list of prompts, one for each. Options as for `generate`."""
-        several = isinstance(prompt, list | tuple)
-        settled = _options(options)
-        ids = [self._encode(text) for text in (prompt if several else [prompt])]
-        done = complete(self._model, self.tokenizer, ids, settled, self._eos)
-        return done if several else done[0]
-
-    def stream(self, prompt: str, **options: Any) -> Iterator[str]:
-        """The text that follows ``prompt``, piece by piece. Options as for `generate`."""
-        _refuse_logprobs(options, "stream gives text", "stream_logprobs")
-        settled = _options(options)
-        ids = self._encode(prompt)
-        return stream_text(self._model, self.tokenizer, ids, settled, self._eos)
-
-    def stream_tokens(self, ids: Sequence[int], **options: Any) -> Iterator[int]:
-        """The tokens that follow ``ids``, one by one. Options as for `generate`; ``stop`` strings
-        end the stream after the token that completes one."""
-        _refuse_logprobs(options, "stream_tokens gives ids", "stream_logprobs")
-        settled = _options(options)
-        steps = generate_tokens(self._model, [ids], settled, eos=self._eos)
-        tokens = (cast("int", token) for (token,) in steps)
-        return _until_stop(tokens, self._text(settled), lambda token: token)
-
-    def stream_logprobs(
-        self, ids: Sequence[int], *, logprobs: int = 0, **options: Any
-    ) -> Iterator[TokenLogprobs]:
-        """What `stream_tokens` gives, with how likely each token and the ``logprobs`` likeliest
-        ones were."""
-        settled = _options({**options, "logprobs": logprobs})
-        steps = generate_logprobs(self._model, [ids], settled, eos=self._eos)
-        tokens = (cast("TokenLogprobs", token) for (token,) in steps)
-        return _until_stop(tokens, self._text(settled), lambda token: token.token)
-
-    def _text(self, options: GenerationOptions) -> TextStream | None:
-        return TextStream(self.tokenizer, options.stop) if options.stop else None
-
-    def _encode(self, prompt: str) -> list[int]:
-        if not isinstance(prompt, str):
-            raise ArgumentError(
-                f"a prompt is a {type(prompt).__name__}, expected a string",
-                fix="pass text, or token ids to stream_tokens",
-            )
-        ids = self.tokenizer.encode(prompt)
-        if ids:
-            return ids
-        if self._bos is None or not 0 <= self._bos < self.module.vocab_size:
-            raise ArgumentError(
-                "the prompt is empty, and the model has no token to begin with"
-                f" (bos_token_id is {self._bos})",
-                fix="pass a prompt of at least one character",
-            )
-        return [self._bos]
-
-    def __repr__(self) -> str:
-        count = sum(int(p.size) for p in self.module.parameters().values())
-        return f"<{self.kind} {self.directory.name}: {count:,} parameters>"
-
-
-def _options(options: dict[str, Any]) -> GenerationOptions:
-    known = GenerationOptions.__dataclass_fields__
-    if unknown := sorted(set(options) - set(known)):
-        raise ArgumentError(f"unknown option {unknown[0]!r}", fix=f"use: {', '.join(known)}")
-    return GenerationOptions(**options)
-
-
-def _refuse_logprobs(options: dict[str, Any], gives: str, other: str) -> None:
-    if options.get("logprobs") is not None:
-        raise ArgumentError(
-            f"option logprobs is {options['logprobs']!r}, and {gives} alone",
-            fix=f"call {other}",
-        )
-
-
-def _until_stop(
-    tokens: Iterator[T], text: TextStream | None, id_of: Callable[[T], int]
-) -> Iterator[T]:
-    for token in tokens:
-        yield token
-        if text is not None:
-            text.push(id_of(token))
-            if text.stopped:
-                return
-
-
-def _as_ids(tokens: object) -> NDArray[Any]:
-    try:
-        array = as_array(tokens)
-        ids: NDArray[Any] = np.asarray(tokens) if array is None else array
-    except ValueError:  # lists of different lengths
-        raise ArgumentError(
-            "tokens are rows of different lengths, expected integers [tokens] or [batch, tokens]",
-            fix="call forward for each row, or generate with a list of prompts",
-        ) from None
-    if ids.ndim not in (1, 2) or ids.dtype.kind not in "iu" or ids.size == 0:
-        raise ArgumentError(
-            f"tokens have shape {ids.shape} and dtype {ids.dtype}, expected integers [tokens]"
-            " or [batch, tokens], at least one token",
-            fix="pass token ids: model.tokenizer.encode(text)",
-        )
-    return ids
-
-
-def _first_token(directory: Path, config: dict[str, Any]) -> int | None:
-    given = config.get("bos_token_id")
-    if given is not None and type(given) is not int:
-        raise LoadError(
-            f"{directory / 'config.json'}: bos_token_id is {given!r}, expected an integer or null"
-        )
-    return given
-
-
-def _end_of_text(directory: Path, config: dict[str, Any]) -> tuple[int, ...]:
-    """The tokens that end a text: generation_config.json counts before config.json."""
-    file = directory / "generation_config.json"
-    given = (read_json(file) if file.exists() else {}).get("eos_token_id")
-    if given is None:
-        file, given = directory / "config.json", config.get("eos_token_id")
-    if given is None:
-        return ()
-    ids = cast("list[object]", given if isinstance(given, list) else [given])
-    ends = tuple(i for i in ids if type(i) is int)
-    if len(ends) < len(ids):
-        raise LoadError(f"{file}: eos_token_id is {given!r}, expected an integer or several")
-    return ends
+    return getattr(import_module(module), attribute)

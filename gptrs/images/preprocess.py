@@ -1,0 +1,144 @@
+"""Images as a model was trained on them: resized, cropped, scaled and normalised."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gptrs.errors import ArgumentError, LoadError
+from gptrs.images.decode import MODES, Pixels, decode
+from gptrs.images.recipe import FILE_NAME, Recipe, imagenet, read_recipe
+
+if TYPE_CHECKING:
+    from gptrs.images.decode import ImageSource
+
+
+class Preprocessor:
+    """Makes images ready for a model, as the image processors of Hugging Face transformers do."""
+
+    def __init__(self, recipe: Recipe, channels: int = 3) -> None:
+        if channels not in MODES:
+            raise ArgumentError(f"channels is {channels!r}, expected 1 (grey) or 3 (RGB)")
+        self.recipe = recipe
+        self.channels = channels
+
+    @classmethod
+    def from_directory(
+        cls, directory: str | os.PathLike[str], *, size: int, channels: int
+    ) -> Preprocessor:
+        """The preprocessor of a model directory, by its ``preprocessor_config.json``.
+
+        Without that file: what is usual for ImageNet, for images of ``size`` × ``size`` pixels.
+        Raises `LoadError` naming file, field, what was found and what was expected.
+        """
+        file = Path(directory) / FILE_NAME
+        if file.exists():
+            return cls(read_recipe(file, channels), channels)
+        if channels != 3:
+            raise LoadError(
+                f"{file} does not exist, and nothing is usual for images of {channels} channels",
+                fix="add the file, or prepare the images yourself and pass an array of them",
+            )
+        return cls(imagenet(size), channels)
+
+    @property
+    def size(self) -> tuple[int, int] | None:
+        """Height and width of every result; None where they depend on the image."""
+        return self.recipe.crops[-1] if self.recipe.crops else self.recipe.size
+
+    def __call__(self, images: Iterable[ImageSource]) -> NDArray[np.float32]:
+        """Images, ready: f32 [images, height, width, channels].
+
+        Each is a path, a Pillow image, or an array [height, width, channels] of uint8 or of floats
+        from 0 to 1. Raises `ArgumentError` and `LoadError` naming the image.
+        """
+        array = cast("object", images)  # several of one size may be one array
+        one = array.ndim < 4 if isinstance(array, np.ndarray) else isinstance(images, str | bytes)
+        if one or not isinstance(images, Iterable):
+            raise ArgumentError(
+                f"images is a {type(images).__name__}, expected several images",
+                fix="put the image in a list",
+            )
+        ready = [self._prepare(image, f"images[{i}]") for i, image in enumerate(images)]
+        if not ready:
+            raise ArgumentError("images is empty, expected at least one image")
+        for number, image in enumerate(ready):
+            if image.shape != ready[0].shape:
+                first, other = ("×".join(map(str, x.shape[:2])) for x in (ready[0], image))
+                raise ArgumentError(
+                    f"images[{number}] becomes {other} pixels and images[0] {first},"
+                    " expected images of one size: this model's preprocessing does not crop them",
+                    fix="pass them one by one",
+                )
+        return np.stack(ready)
+
+    def _prepare(self, source: ImageSource, name: str) -> NDArray[np.float32]:
+        recipe = self.recipe
+        pixels = decode(source, self.channels, name)
+        name = name if not isinstance(source, str | os.PathLike) else os.fspath(source)
+        height, width = pixels.shape[:2]
+        if recipe.shortest_edge is not None:
+            short, long = recipe.shortest_edge, max(height, width)
+            longer = int(short * long / min(height, width))
+            size = (longer, short) if width <= height else (short, longer)
+            pixels = _resized(pixels, size, recipe.resample, name)
+        elif recipe.size is not None:
+            pixels = _resized(pixels, recipe.size, recipe.resample, name)
+        for size in recipe.crops:
+            pixels = _cropped(pixels, size)
+        return _scaled(pixels, recipe)
+
+
+def _resized(pixels: Pixels, size: tuple[int, int], resample: int, name: str) -> Pixels:
+    from PIL import Image  # slow to import
+
+    height, width = size
+    if height * width > (Image.MAX_IMAGE_PIXELS or height * width):
+        raise ArgumentError(
+            f"{name} is {pixels.shape[1]} by {pixels.shape[0]} pixels, and resized"
+            f" {width} by {height}, expected at most {Image.MAX_IMAGE_PIXELS} pixels",
+            fix="cut the part out that the model shall see",
+        )
+    how = Image.Resampling(resample)
+    if pixels.dtype == np.uint8:
+        whole = Image.fromarray(pixels if pixels.shape[2] > 1 else pixels[:, :, 0])
+        return np.asarray(whole.resize((width, height), how)).reshape(height, width, -1)
+    planes = [
+        np.asarray(Image.fromarray(np.ascontiguousarray(plane)).resize((width, height), how))
+        for plane in np.moveaxis(pixels, 2, 0)
+    ]
+    return np.stack(planes, axis=2).clip(0, 1)  # as whole numbers are: some filters overshoot
+
+
+def _cropped(pixels: Pixels, size: tuple[int, int]) -> Pixels:
+    """The middle; of an odd rest one row more is cut off at the end, and added at the beginning."""
+    made = np.zeros((*size, pixels.shape[2]), pixels.dtype)
+    kept: list[slice] = []
+    placed: list[slice] = []
+    for have, want in zip(pixels.shape, size, strict=False):
+        cut, added = max(have - want, 0) // 2, (max(want - have, 0) + 1) // 2
+        count = min(have, want)
+        kept.append(slice(cut, cut + count))
+        placed.append(slice(added, added + count))
+    made[tuple(placed)] = pixels[tuple(kept)]
+    return made
+
+
+def _scaled(pixels: Pixels, recipe: Recipe) -> NDArray[np.float32]:
+    """Rounded once where values are scaled, and again where they are normalised."""
+    values: NDArray[Any] = pixels
+    factor = 1.0 if recipe.scale is None else recipe.scale
+    if pixels.dtype != np.uint8:
+        factor *= 255
+    if factor != 1.0:
+        values = values.astype(np.float64) * factor
+    values = values.astype(np.float32)
+    if recipe.mean is not None:
+        mean, std = (np.array(each, np.float32) for each in (recipe.mean, recipe.std))
+        values = (values - mean) / std
+    return cast("NDArray[np.float32]", values)

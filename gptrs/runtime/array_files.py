@@ -1,0 +1,95 @@
+"""Arrays in files: ``.npy``, ``.npz`` and tensor archives, told apart by how they begin."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+
+from gptrs.errors import ArgumentError, LoadError
+from gptrs.ir.types import Array
+from gptrs.runtime.archive import MAGIC, read_archive, write_archive
+from gptrs.runtime.replacing import replacing
+
+ARCHIVE_SUFFIX = ".gten"
+SUFFIXES = (".npy", ".npz", ARCHIVE_SUFFIX)
+_NPY = b"\x93NUMPY"
+_NPZ = (b"PK\x03\x04", b"PK\x05\x06")  # of a zip file, and of an empty one
+
+
+def read_arrays(path: Path) -> dict[str, Array] | None:
+    """The arrays of a file by their names, that of a ``.npy`` file by its stem.
+
+    None when the file begins as none of these does. Nothing is unpickled. Raises `LoadError` for
+    a file that is missing or damaged.
+    """
+    try:
+        with path.open("rb") as file:
+            begin = file.read(len(MAGIC))
+    except FileNotFoundError:
+        raise LoadError(f"{path} does not exist", fix="give the path of a file") from None
+    except OSError as error:
+        raise LoadError(f"{path} cannot be read: {error}") from None
+    if begin == MAGIC:
+        return read_archive(path)
+    try:
+        if begin.startswith(_NPY):
+            # Mapped, it is compared with its header before memory is taken.
+            mapped = np.load(path, mmap_mode="r", allow_pickle=False)
+            return {path.stem: np.array(cast("Array", mapped))}
+        if begin.startswith(_NPZ):
+            with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+                return {name: arrays[name] for name in arrays.files}
+    except Exception as error:  # the zip and header parsers raise whatever they run into
+        raise LoadError(
+            f"{path} cannot be read as NumPy arrays: {error}",
+            fix="save it again with numpy.save or numpy.savez",
+        ) from None
+    return None
+
+
+def choose(arrays: Mapping[str, Array], path: Path, names: tuple[str, ...]) -> Array:
+    """The array called by the first of ``names`` that is there, else the only one.
+
+    Raises `LoadError` naming the file.
+    """
+    for name in names:
+        if name in arrays:
+            return arrays[name]
+    if len(arrays) != 1:
+        wanted = " or ".join(map(repr, names))
+        found = ", ".join(map(repr, sorted(arrays)[:8]))
+        raise LoadError(
+            f"{path} holds {len(arrays)} arrays{': ' * bool(found)}{found},"
+            f" expected one, or one called {wanted}"
+        )
+    return next(iter(arrays.values()))
+
+
+def check_ending(path: Path) -> None:
+    """Raise `ArgumentError` unless ``path`` ends as a kind of file that `write_array` writes."""
+    if path.suffix not in SUFFIXES:
+        raise ArgumentError(
+            f"{path} ends in {path.suffix!r}, expected one of {', '.join(SUFFIXES)}",
+            fix=f"name it {path.stem}{SUFFIXES[0]}",
+        )
+
+
+def write_array(path: Path, name: str, array: Array) -> None:
+    """Write one array as the ending of ``path`` says, whole or not at all.
+
+    NumPy's files have no bf16 and no fp8: there these become f32. Raises `ArgumentError`.
+    """
+    check_ending(path)
+    if path.suffix == ARCHIVE_SUFFIX:
+        write_archive(path, {name: array})
+        return
+    if array.dtype.isbuiltin != 1:
+        array = array.astype(np.float32)
+    with replacing(path) as file:
+        if path.suffix == ".npy":
+            np.save(file, array)
+        else:
+            np.savez(file, allow_pickle=False, **{name: array})

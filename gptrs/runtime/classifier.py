@@ -1,0 +1,141 @@
+"""A loaded image classifier: images in, labels out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, cast, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gptrs.errors import ArgumentError
+from gptrs.images.preprocess import Preprocessor
+from gptrs.ir.tensor import Tensor, as_array
+from gptrs.jit.overrides import Policies, checkpoint_overrides
+from gptrs.nn.layout import is_channels_first
+from gptrs.runtime.labels import read_labels
+
+if TYPE_CHECKING:
+    from gptrs.images.decode import ImageSource
+
+
+class Label(NamedTuple):
+    """A class that an image may show, and how likely it does."""
+
+    index: int  # pyright: ignore[reportIncompatibleMethodOverride]
+    name: str
+    probability: float
+
+
+class ImageClassifier:
+    """A loaded model that tells what images show.
+
+    ``module`` is the model itself (call it with images [N, H, W, C]), ``config`` its configuration,
+    ``labels`` the names of its classes. `forward` and `classify` follow the checkpoint's
+    ``runtime.functional_overrides``.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        kind: str,
+        module: Any,
+        config: dict[str, Any],
+        overrides: Policies = (),
+    ) -> None:
+        self.directory = directory
+        self.kind = kind
+        self.module = module
+        self.config = module.config
+        named = read_labels(config, directory / "config.json")
+        count = self.config.num_labels
+        self.labels = named or tuple(f"LABEL_{index}" for index in range(count))
+        self._overrides = overrides
+        self._preprocessor: Preprocessor | None = None
+
+    @property
+    def preprocessor(self) -> Preprocessor:
+        """What makes images ready, read when it is first needed. Raises `LoadError`."""
+        if self._preprocessor is None:
+            self._preprocessor = Preprocessor.from_directory(
+                self.directory, size=self.module.image_size, channels=self.config.num_channels
+            )
+        return self._preprocessor
+
+    def forward(self, images: object) -> Tensor:
+        """Logits [N, classes] for preprocessed ``images`` [N, H, W, C] or [N, C, H, W], floats;
+        [classes] for one image without the axis N.
+
+        Raises `ArgumentError` or `ShapeError` for what is none of these.
+        """
+        array = self._as_images(images)
+        single = array.ndim == 3
+        with checkpoint_overrides(self._overrides):
+            logits = cast("Tensor", self.module(array[None] if single else array))
+        return logits[0] if single else logits
+
+    @overload
+    def classify(self, images: ImageSource, top: int = 5) -> list[Label]: ...
+    @overload
+    def classify(self, images: Sequence[ImageSource], top: int = 5) -> list[list[Label]]: ...
+
+    def classify(
+        self, images: ImageSource | Sequence[ImageSource], top: int = 5
+    ) -> list[Label] | list[list[Label]]:
+        """The ``top`` likeliest labels of an image, likeliest first; of a list, those of each.
+
+        An image is a path, a Pillow image or an array [H, W, C], of uint8 from 0 to 255 or of
+        floats from 0 to 1. Raises `ArgumentError` or `LoadError` for one that cannot be used.
+        """
+        if type(top) is not int or top < 1:
+            raise ArgumentError(f"top is {top!r}, expected an integer from 1 up")
+        if isinstance(images, list | tuple) or (
+            isinstance(images, np.ndarray) and images.ndim == 4
+        ):
+            return self._classify(cast("Sequence[ImageSource]", images), top)
+        return self._classify([cast("ImageSource", images)], top)[0]
+
+    def _classify(self, sources: Sequence[ImageSource], top: int) -> list[list[Label]]:
+        if len(sources) == 0:
+            return []
+        logits = self.forward(self.preprocessor(sources)).numpy().astype(np.float64)
+        likely = np.exp(logits - logits.max(axis=1, keepdims=True))
+        likely /= likely.sum(axis=1, keepdims=True)
+        order = np.argsort(-likely, axis=1, kind="stable")[:, :top]
+        return [
+            [Label(int(i), self.labels[i], float(row[i])) for i in indices]
+            for indices, row in zip(order, likely, strict=True)
+        ]
+
+    def _as_images(self, images: object) -> NDArray[np.float32]:
+        array = as_array(images)
+        channels = self.config.num_channels
+        expected = f"floats [N, H, W, {channels}] or [N, {channels}, H, W], N optional"
+        if array is None:
+            raise ArgumentError(
+                f"images are a {type(images).__name__}, expected an array: {expected}",
+                fix="pass paths and Pillow images to classify",
+            )
+        if array.dtype.kind not in "fV" or array.ndim not in (3, 4) or array.size == 0:
+            raise ArgumentError(
+                f"images have shape {array.shape} and dtype {array.dtype}, expected {expected},"
+                " not empty",
+                fix="classify preprocesses images; so does model.preprocessor(images)",
+            )
+        is_channels_first(array.shape[-3:], channels)
+        return array.astype(np.float32, copy=False)
+
+    @property
+    def causal_lm(self) -> None:
+        """None: it continues no text."""
+        return None
+
+    @property
+    def image_classifier(self) -> ImageClassifier:
+        """This handle: it classifies images."""
+        return self
+
+    def __repr__(self) -> str:
+        count = sum(int(p.size) for p in self.module.parameters().values())
+        return f"<{self.kind} {self.directory.name}: {count:,} parameters>"

@@ -1,0 +1,190 @@
+"""Bad images and bad preprocessor_config.json files: one clear error each."""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from gptrs.errors import ArgumentError, LoadError
+from gptrs.images.preprocess import Preprocessor
+from tests.pictures import RESNET, picture, preprocessor
+
+
+@pytest.mark.parametrize(
+    ("fields", "field", "found", "expected"),
+    [
+        (
+            {"feature_extractor_type": "CLIPFeatureExtractor"},
+            "image_processor_type",
+            "'CLIP",
+            "ViT",
+        ),
+        ({"feature_extractor_type": None}, "image_processor_type", "None", "ConvNextImageProc"),
+        ({"feature_extractor_type": ["ViT"]}, "image_processor_type", "['ViT']", "one of"),
+        ({"size": 0}, "size", "0", "from 1 to 16384"),
+        ({"size": 10**9}, "size", "1000000000", "from 1 to 16384"),
+        ({"size": True}, "size", "True", "pixels"),
+        ({"size": 22.5}, "size", "22.5", "pixels"),
+        ({"size": {"height": 8, "width": 8}}, "size", "'height'", "shortest_edge"),
+        ({"size": {"shortest_edge": "8"}}, "size", "'8'", "pixels"),
+        ({"size": {"shortest_edge": 8, "longest_edge": 9}}, "size", "longest", "shortest_edge"),
+        ({"crop_pct": 0}, "crop_pct", "0", "above 0, at most 1"),
+        ({"crop_pct": 1.5}, "crop_pct", "1.5", "above 0, at most 1"),
+        ({"crop_pct": float("nan")}, "crop_pct", "nan", "above 0, at most 1"),
+        ({"do_resize": 1}, "do_resize", "1", "true or false"),
+        ({"do_normalize": "yes"}, "do_normalize", "'yes'", "true or false"),
+        ({"do_pad": True}, "do_pad", "True", "false"),
+        ({"do_center_crop": True}, "crop_size", "None", "height"),
+        ({"do_center_crop": True, "crop_size": {"height": 4}}, "crop_size", "'height'", "width"),
+        ({"do_center_crop": True, "crop_size": -4}, "crop_size", "-4", "from 1 to 16384"),
+        ({"resample": 6}, "resample", "6", "from 0 to 5"),
+        ({"resample": "bicubic"}, "resample", "'bicubic'", "from 0 to 5"),
+        ({"rescale_factor": -1}, "rescale_factor", "-1", "above 0"),
+        ({"rescale_factor": 10**400}, "rescale_factor", "1000", "above 0"),
+        ({"image_mean": [0.5, 0.5]}, "image_mean", "[0.5, 0.5]", "3 numbers"),
+        ({"image_mean": [0.5, "a", 0.5]}, "image_mean", "'a'", "3 numbers"),
+        ({"image_std": [0.5, 0, 0.5]}, "image_std", "[0.5, 0, 0.5]", "3 positive numbers"),
+        ({"image_std": float("inf")}, "image_std", "inf", "3 positive numbers"),
+    ],
+    ids=str,
+)
+def test_bad_fields(
+    tmp_path: Path, fields: dict[str, Any], field: str, found: str, expected: str
+) -> None:
+    with pytest.raises(LoadError) as caught:
+        preprocessor(tmp_path, **RESNET | fields)
+    start, _, rest = caught.value.problem.partition(" is ")
+    assert start == f"{tmp_path / 'preprocessor_config.json'}: {field}"
+    value, _, wanted = rest.partition(", expected ")
+    assert found in value
+    assert expected in wanted
+    assert caught.value.fix
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (b"{", "is not JSON"),
+        (b"[]", "holds a list, expected an object"),
+        (b"\xff", "cannot be read"),
+        (b"[" * 100_000, "is not JSON"),
+    ],
+    ids=["cut", "list", "bytes", "deep"],
+)
+def test_no_json(tmp_path: Path, text: bytes, said: str) -> None:
+    (tmp_path / "preprocessor_config.json").write_bytes(text)
+    with pytest.raises(LoadError, match=rf"preprocessor_config\.json {said}"):
+        Preprocessor.from_directory(tmp_path, size=224, channels=3)
+
+
+def test_other_numbers_of_channels(tmp_path: Path) -> None:
+    with pytest.raises(LoadError, match="does not exist, and nothing is usual for images of 1"):
+        Preprocessor.from_directory(tmp_path, size=224, channels=1)
+    (tmp_path / "preprocessor_config.json").write_text(json.dumps(RESNET | {"do_normalize": False}))
+    with pytest.raises(ArgumentError, match="channels is 4, expected 1"):
+        Preprocessor.from_directory(tmp_path, size=224, channels=4)
+
+
+def png(width: int, height: int) -> bytes:
+    """A grey image whose rows are not there."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        body = kind + data
+        return struct.pack(">I", len(data)) + body + struct.pack(">I", zlib.crc32(body))
+
+    header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
+    rows = zlib.compress(b"")
+    return (
+        b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", rows) + chunk(b"IEND", b"")
+    )
+
+
+def encoded(kind: str) -> bytes:
+    file = BytesIO()
+    picture(200, 150).save(file, kind)
+    return file.getvalue()
+
+
+def damaged(data: bytes) -> bytes:
+    """``data`` with 40 other bytes in its middle."""
+    return data[: len(data) // 2] + b"\xa5" * 40 + data[len(data) // 2 + 40 :]
+
+
+FILES: dict[str, tuple[bytes, str]] = {
+    "empty": (b"", "is empty, expected an image"),
+    "text": (b"not a picture", "is no image, expected an image"),
+    "zeros": (bytes(1000), "is no image"),
+    "magic": (b"\x89PNG\r\n\x1a\n", "is no image"),
+    "half-a-jpeg": (encoded("JPEG")[:2000], "cannot be decoded: OSError: "),
+    "half-a-png": (encoded("PNG")[:3000], "cannot be decoded: OSError: "),
+    "damaged-png": (damaged(encoded("PNG")), "cannot be decoded: "),
+    "damaged-tiff": (encoded("TIFF")[:1000], "cannot be decoded: |is no image"),
+    "no-rows": (png(20, 20), "cannot be decoded: "),
+    "bomb": (png(60_000, 60_000), "has too many pixels: "),
+    "half-a-bomb": (png(10_000, 10_000), "has too many pixels: "),
+    "zero-size": (png(0, 20), "cannot be decoded: |is no image|is 0 by 20 pixels"),
+    "gif": (encoded("GIF")[:100], "cannot be decoded: |is no image"),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_bad_files(tmp_path: Path, name: str) -> None:
+    data, said = FILES[name]
+    (tmp_path / "photo.png").write_bytes(data)
+    usual = Preprocessor.from_directory(tmp_path, size=32, channels=3)
+    with pytest.raises(LoadError, match=rf"photo\.png ({said})") as caught:
+        usual([picture(40, 40), tmp_path / "photo.png"])
+    assert str(tmp_path) in str(caught.value)
+
+
+def test_files_that_are_not_there(tmp_path: Path) -> None:
+    usual = Preprocessor.from_directory(tmp_path, size=32, channels=3)
+    with pytest.raises(LoadError, match=r"none\.png does not exist"):
+        usual([tmp_path / "none.png"])
+    with pytest.raises(LoadError, match="cannot be read: "):
+        usual([tmp_path])
+    with pytest.raises(LoadError, match="cannot be read: "):
+        usual(["a\0b"])
+
+
+OTHERS: dict[str, tuple[Any, str]] = {
+    "number": ([3], r"images\[0\] is a int, expected a path"),
+    "list": ([[[0]]], r"images\[0\] is a list"),
+    "nothing": ([], "images is empty"),
+    "path": ("photo.png", "images is a str, expected several images"),
+    "image": (Image.new("RGB", (4, 4)), "expected several images"),
+    "array": (np.zeros((4, 4, 3), np.uint8), "expected several images"),
+    "integers": ([np.zeros((4, 4, 3), np.int64)], r"an array \[4, 4, 3\] of int64, expected"),
+    "grey": ([np.zeros((4, 4), np.uint8)], r"\[4, 4\] of uint8, expected \[height, width, 3\]"),
+    "channels-first": ([np.zeros((3, 4, 4), np.uint8)], r"\[3, 4, 4\] of uint8"),
+    "no-pixels": ([np.zeros((0, 4, 3), np.uint8)], "at least 1 by 1 pixel"),
+    "no-width": ([Image.new("RGB", (0, 4))], "is 0 by 4 pixels"),
+    "bright": ([np.full((4, 4, 3), 255.0)], r"floats from 255\.0 to 255\.0, expected 0 to 1"),
+    "dark": ([np.full((4, 4, 3), -0.1)], "expected 0 to 1"),
+    "nan": ([np.full((4, 4, 3), np.nan)], "expected 0 to 1"),
+    "deep": ([Image.new("F", (4, 4))], "32 bits a pixel"),
+    "long": ([Image.new("L", (1, 100_000))], "and resized 36 by 3600000, expected at most"),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_bad_arguments(tmp_path: Path, name: str) -> None:
+    images, said = OTHERS[name]
+    usual = Preprocessor.from_directory(tmp_path, size=32, channels=3)
+    with pytest.raises(ArgumentError, match=said):
+        usual(images)
+
+
+def test_images_that_stay_of_different_sizes(tmp_path: Path) -> None:
+    kept = preprocessor(tmp_path, image_processor_type="ViTImageProcessor", do_resize=False)
+    assert kept.size is None
+    with pytest.raises(ArgumentError, match=r"images\[1\] becomes 9×8 pixels and images\[0\] 4×5"):
+        kept([picture(5, 4), picture(8, 9)])
