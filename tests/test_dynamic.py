@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gptrs import ptir
-from gptrs.errors import ArgumentError, DimError, PtirError
+from gptrs.errors import ArgumentError, DimError, PtirError, ShapeError
 from gptrs.ir.types import si32
 
 pytestmark = pytest.mark.usefixtures("reference")
@@ -206,3 +206,24 @@ def test_options_that_name_no_dimension() -> None:
         function(array(3))
     with pytest.raises(ArgumentError, match=r"axis 1 of argument x, which is f64\[\]"):
         function(2.0)
+
+
+@pytest.mark.parametrize("backend", ["faer", "reference"])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda n: ptir.full(shape=(n - 2,), value=1.0, dtype=ptir.f32),
+        lambda n: ptir.iota(shape=(n - 2,)),
+        lambda n: ptir.rng_uniform(ptir.tensor(7), shape=(n - 2,)),
+        lambda n: ptir.rng_normal(ptir.tensor(7), shape=(n - 2,)),
+    ],
+    ids=["full", "iota", "uniform", "normal"],
+)
+def test_a_difference_that_is_negative(make: Any, backend: str) -> None:
+    def of_length(x: Any) -> Any:
+        return make(x.shape[0])
+
+    function = ptir.jit(backend=backend, dynamic={"x": {0: "N"}})(of_length)
+    assert function(np.zeros(5, np.float32)).shape == (3,)
+    with pytest.raises(ShapeError, match=r"shape \[-1\] has a negative extent"):
+        function(np.zeros(1, np.float32))

@@ -103,3 +103,15 @@ def test_a_product_of_two_arguments_packs_the_second(rows: int, transposed: bool
     given = np.ascontiguousarray(w.T) if transposed else w
     product = ptir.jit(backend="faer")(lambda x, w: x @ (w.T if transposed else w))
     np.testing.assert_allclose(product(x, given).numpy(), x @ w, rtol=1e-4, atol=1e-5)
+
+
+def test_two_updates_of_arrays_of_different_lengths() -> None:
+    """Calls that differ in the sizes of their operands alone share no steps."""
+
+    @ptir.jit(backend="faer")
+    def update(x: Any, y: Any, new: Any) -> Any:
+        return ptir.dynamic_update_slice(x, new, (2,)), ptir.dynamic_update_slice(y, new, (2,))
+
+    two, one, new = (np.full(n, n, np.float32) for n in (2, 1, 1))
+    found = update(two, one, new)
+    assert [each.numpy().tolist() for each in found] == [[2, 1], [1]]

@@ -167,6 +167,13 @@ def test_the_last_queries_stand_where_they_stood(options: dict[str, Any]) -> Non
     check(before, after, exact=False)
 
 
+def test_nothing_of_an_axis_of_one() -> None:
+    before = program(lambda x, y: (ptir.tanh(x) + y)[:, 1:], t(2, 1, 4), t(4))
+    check(before, pushed(before))
+    sizes = [i.result.type.shape for i in pushed(before).body if i.op.name in ("tanh", "add")]
+    assert sizes == [(2, 0, 4)] * 2
+
+
 def test_other_queries_would_stand_elsewhere() -> None:
     before = program(lambda *xs: attend(causal=True)(*xs)[:, :, :2], *KEYS)
     assert pushed(before) is before

@@ -63,16 +63,18 @@ def _program(program: Program, sizes: Sizes) -> Program:
 def evaluate(program: Program, arrays: Sequence[Array]) -> tuple[Array, ...]:
     """The results of a program without symbols, each op by its NumPy meaning."""
     values: dict[Value, Array] = dict(zip(program.params, arrays, strict=True))
-
-    def operand(thing: Any) -> Any:
-        if isinstance(thing, Value):
-            return values[thing]
-        return tuple(map(operand, thing)) if isinstance(thing, tuple) else thing  # pyright: ignore[reportUnknownArgumentType]
-
     for i in program.body:
-        found = apply(i, [operand(o) for o in i.operands], i.attrs)
+        found = apply(i, [_operand(o, values) for o in i.operands], i.attrs)
         values.update(zip(i.results, found, strict=True))
     return tuple(values[result] for result in program.results)
+
+
+def _operand(thing: Any, values: Mapping[Value, Array]) -> Any:
+    """An operand's arrays. (A function in `evaluate` that calls itself would be a cycle, which
+    keeps all arrays until the collector comes.)"""
+    if isinstance(thing, Value):
+        return values[thing]
+    return tuple(_operand(part, values) for part in thing) if isinstance(thing, tuple) else thing  # pyright: ignore[reportUnknownVariableType]
 
 
 def apply(instruction: Instruction, operands: Sequence[Any], attrs: Attrs) -> tuple[Array, ...]:

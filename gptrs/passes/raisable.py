@@ -67,10 +67,16 @@ def _along_axis(op: Composite[Any, Any], cores: str, doc: str) -> Raisable:
 
 
 def _norm(op: Composite[Any, Any], given: int, doc: str) -> Raisable:
-    """A norm of x [..., D] with ``given`` vectors [D] and then ones that may be absent."""
+    """A norm of x [..., D] with ``given`` vectors [D] and then ones that may be absent.
+
+    Statistics that are not given are sums.
+    """
     optional = len(op.operand_names) - 1 - given
 
     def propose(site: Site) -> Iterator[Proposal]:
+        elementwise: bool = getattr(site.root.op, "elementwise", False)
+        if not elementwise or not (given or site.nearest("reduce_sum")):
+            return
         vector = Type(site.type.shape[-1:], site.type.dtype)
         for vectors in product((vector, None), repeat=optional):
             operands = (site.type, *[vector] * given, *vectors)

@@ -203,19 +203,28 @@ class _Graph:
         self._results = frozenset(program.results)
         self.makers: dict[Value, Instruction] = {}
         self._readers: dict[Value, list[Instruction]] = {}
+        fixed: set[Value] = {p for p in program.params if p.role == "parameter"}
+        self._moving: set[Instruction] = set()  # what parameters alone do not decide
         for instruction in program.body:
             self.makers.update(dict.fromkeys(instruction.results, instruction))
             for value in instruction.values():
                 self._readers.setdefault(value, []).append(instruction)
+            if fixed.issuperset(instruction.values()):
+                fixed.update(instruction.results)
+            else:
+                self._moving.add(instruction)
 
     def after_cores(self, raisable: Raisable) -> Sequence[Instruction]:
-        """The instructions near a core of ``raisable`` that depend on it, in order."""
+        """The instructions near a core of ``raisable`` that depend on it, in order.
+
+        Those that parameters decide are left out: they run once, and need no kernel.
+        """
         near = {i for i in self.program.body if _is_core(i, raisable)}
         edge = near
         for _ in range(_FARTHEST):
             edge = {r for i in edge for v in i.results for r in self._readers.get(v, ())} - near
             near = near | edge
-        return [i for i in self.program.body if i in near]
+        return [i for i in self.program.body if i in near and i in self._moving]
 
     def between(self, root: Instruction, operands: Bound) -> set[Instruction]:
         """What computes ``root`` from ``operands``."""

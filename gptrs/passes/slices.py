@@ -48,7 +48,9 @@ class Box(NamedTuple):
         starts: list[DimLike] = [0] * len(shape)
         sizes: list[DimLike] = [*shape]
         for theirs, ours in axes.items():
-            if not same(shape[theirs], 1):
+            if same(self.sizes[ours], 0):
+                sizes[theirs] = 0
+            elif not same(shape[theirs], 1):  # which is broadcast, or all of it is taken
                 starts[theirs], sizes[theirs] = self.starts[ours], self.sizes[ours]
         box = Box(tuple(starts), tuple(sizes))
         return None if same_shape(box.sizes, shape) else box

@@ -13,6 +13,7 @@ from gptrs.errors import ArgumentError
 from gptrs.images.preprocess import Preprocessor
 from gptrs.ir.tensor import Tensor, as_array
 from gptrs.jit.overrides import Policies, checkpoint_overrides
+from gptrs.kernels.threads import spread, thread_count
 from gptrs.nn.layout import is_channels_first
 from gptrs.runtime.labels import read_labels
 
@@ -53,6 +54,7 @@ class ImageClassifier:
         self.labels = named or tuple(f"LABEL_{index}" for index in range(count))
         self._overrides = overrides
         self._preprocessor: Preprocessor | None = None
+        self._has_run = False
 
     @property
     def preprocessor(self) -> Preprocessor:
@@ -70,10 +72,28 @@ class ImageClassifier:
         Raises `ArgumentError` or `ShapeError` for what is none of these.
         """
         array = self._as_images(images)
-        single = array.ndim == 3
+        if array.ndim == 3:
+            return self._logits(array[None])[0]
+        if len(array) == 1:
+            return self._logits(array)
+        # Image by image, each with the bits that it has in a batch: what layers hand on stays in
+        # caches, and threads need not wait for each other at every layer.
+        logits: dict[int, NDArray[Any]] = {}
+
+        def run(number: int) -> None:
+            logits[number] = self._logits(array[number : number + 1]).numpy()
+
+        left = list(range(len(array)))
+        if not self._has_run:
+            run(left.pop())  # loads weights with all threads
+        spread(run, left, min(thread_count(), len(left)))
+        return Tensor(np.concatenate([logits[number] for number in range(len(array))]))
+
+    def _logits(self, images: NDArray[Any]) -> Tensor:
         with checkpoint_overrides(self._overrides):
-            logits = cast("Tensor", self.module(array[None] if single else array))
-        return logits[0] if single else logits
+            logits = cast("Tensor", self.module(images))
+        self._has_run = True
+        return logits
 
     @overload
     def classify(self, images: ImageSource, top: int = 5) -> list[Label]: ...

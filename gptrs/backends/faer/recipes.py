@@ -125,7 +125,8 @@ class Cook(Binder):
 def likeness(thing: Any, places: Mapping[Value, int]) -> Hashable:
     """What a call does, but for its arrays: equal for calls that one recipe serves."""
     if isinstance(thing, Value):
-        return "operand", places[thing], thing.type.dtype.name
+        shape = likeness(thing.type.shape, places)
+        return "operand", places[thing], thing.type.dtype.name, shape
     if isinstance(thing, Dim):
         return thing.terms
     if isinstance(thing, tuple):

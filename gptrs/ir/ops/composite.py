@@ -199,7 +199,8 @@ def attention(
     the result is [B, H, S, D]. Row b sees the keys kv_start[b] ≤ t < kv_len[b] (integers [B]; all
     keys where absent). The last query stands at the last key seen: query i has position
     kv_len[b] − S + i; ``causal`` hides keys after it, ``window`` keys ``window`` or more before
-    it. A query that sees no key gives 0. ``scale`` is 1/√D unless given.
+    it. A query that sees no key gives 0. ``scale`` is 1/√D unless given. Where a key is hidden, its
+    value has to be finite: 0 times another one may count, or not.
     """
     if not q.ndim == k.ndim == v.ndim == 4:
         raise ShapeError(f"q, k and v have ranks {q.ndim}, {k.ndim} and {v.ndim}, expected 4")

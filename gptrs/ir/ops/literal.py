@@ -34,6 +34,7 @@ def full(*, shape: Shape, value: float, dtype: DType) -> Type:
 
 @full.numpy
 def _(*, shape: tuple[int, ...], value: float, dtype: DType) -> Array:
+    check_extents(shape)  # a difference of symbols may be negative
     return np.full(shape, value, dtype.numpy)
 
 
@@ -54,6 +55,7 @@ def _(*, shape: Shape, dtype: DType, axis: int) -> Attrs:
 
 @iota.numpy
 def _(*, shape: tuple[int, ...], dtype: DType, axis: int) -> Array:
+    check_extents(shape)
     along = [1] * len(shape)
     along[axis] = shape[axis]
     positions = np.arange(shape[axis]).reshape(along).astype(dtype.numpy)

@@ -51,6 +51,7 @@ def rng_uniform(
 
 @rng_uniform.numpy
 def _(seed: Array, *, shape: tuple[int, ...], dtype: DType, low: float, high: float) -> Array:
+    check_extents(shape)
     count = math.prod(shape)
     if dtype is f64:
         u = _fractions(_words(seed, (count + 1) // 2, _UNIFORM).reshape(-1, 2)) * 2.0**-53
@@ -84,6 +85,7 @@ def rng_normal(
 
 @rng_normal.numpy
 def _(seed: Array, *, shape: tuple[int, ...], dtype: DType, mean: float, std: float) -> Array:
+    check_extents(shape)
     count = math.prod(shape)
     if dtype is f64:
         words = _words(seed, (count + 1) // 2, _NORMAL).reshape(-1, 2, 2)

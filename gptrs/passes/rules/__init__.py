@@ -22,6 +22,7 @@ from gptrs.passes.rules import (
     slicing,
     strength,
     summing,
+    windows,
 )
 
 
@@ -38,7 +39,7 @@ def _rules_of(module: ModuleType) -> Iterator[Rule]:
 _FAMILIES = (
     *(moving, slicing, joining, converting),
     *(arithmetic, strength, roots, choosing, deciding),
-    *(reducing, summing, contracting, scaling, normalising),
+    *(reducing, summing, contracting, scaling, normalising, windows),
 )
 
 RULES: tuple[Rule, ...] = tuple(rule for family in _FAMILIES for rule in _rules_of(family))
