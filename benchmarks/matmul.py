@@ -119,7 +119,7 @@ class Ours:
         self.steps: list[tuple[list[Step], Status]] = []
         for weight in weights:
             packed = aligned(panels * k * width)
-            pack_b(words(weight, packed, k, n, n, width).ctypes.data, 0, panels)
+            pack_b(words(weight, packed, k, n, n, k).ctypes.data, 0, panels)
             given = (a if few else packed_a, packed, self.result, bias, 0)
             block = words(*given, m, k, n, k, n, 0, k * width, width, *blocks)
             a_block = words(a, packed_a, m, k, k, blocks.height)

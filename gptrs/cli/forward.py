@@ -13,6 +13,7 @@ from gptrs.cli import interrupt
 from gptrs.cli.dumps import DumpDir, DumpModeName, dumping
 from gptrs.cli.predictions import Predictions, print_json, print_tables
 from gptrs.cli.progress import progress
+from gptrs.cli.running import Backend, Threads
 from gptrs.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -45,12 +46,8 @@ def forward(
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object an input instead of tables.")
     ] = False,
-    backend: Annotated[
-        str | None, typer.Option(help="The backend to run on, else GPTRS_BACKEND.")
-    ] = None,
-    threads: Annotated[
-        int, typer.Option(min=0, help="Threads to use; 0: GPTRS_NUM_THREADS, else all cores.")
-    ] = 0,
+    backend: Backend = None,
+    threads: Threads = 0,
     dump_dir: DumpDir = None,
     dump_mode: DumpModeName = None,
 ) -> None:

@@ -16,6 +16,7 @@ from gptrs.cli import interrupt, sampling
 from gptrs.cli.completions import print_json, print_texts
 from gptrs.cli.dumps import DumpDir, DumpModeName, dumping
 from gptrs.cli.progress import progress
+from gptrs.cli.running import Backend, Threads
 from gptrs.cli.times import Times, print_times
 from gptrs.errors import ArgumentError
 
@@ -56,12 +57,8 @@ def generate(
     seed: sampling.Seed = None,
     stop: sampling.Stop = None,
     ignore_eos: sampling.IgnoreEos = False,
-    backend: Annotated[
-        str | None, typer.Option(help="The backend to run on, else GPTRS_BACKEND.")
-    ] = None,
-    threads: Annotated[
-        int, typer.Option(min=0, help="Threads to use; 0: GPTRS_NUM_THREADS, else all cores.")
-    ] = 0,
+    backend: Backend = None,
+    threads: Threads = 0,
     stats: Annotated[bool, typer.Option("--stats", help="Print times at the end.")] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object a prompt instead of streaming.")
