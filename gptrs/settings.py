@@ -164,6 +164,13 @@ opt_post_iters = Setting(
     "an integer of at least 0",
     "how often the passes after claims may run over a program; 0 leaves them out",
 )
+winograd = Setting(
+    "GPTRS_WINOGRAD",
+    True,
+    _flag,
+    "0 or 1",
+    "whether 3 × 3 convolutions may be done with fewer multiplications, which rounds more",
+)
 precise = Setting(
     "GPTRS_PRECISE", False, _flag, "0 or 1", "leave out rewrites that change how results round"
 )
@@ -244,7 +251,9 @@ cache_bytes = Setting(
 )
 
 
-REWRITING: tuple[Setting[bool] | Setting[int], ...] = (precise, opt_pre_iters, opt_post_iters, fuel)
+REWRITING: tuple[Setting[bool] | Setting[int], ...] = (
+    *(precise, winograd, opt_pre_iters, opt_post_iters, fuel),
+)
 """What the rewriting of a program depends on."""
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -10,8 +12,15 @@ import pytest
 from numpy.typing import NDArray
 
 from gptrs.kernels import compile as compiling
+from gptrs.kernels import isa
 from gptrs.kernels.cache import KernelCache, open_cache
 from gptrs.kernels.compile import Kernel, compile_ir
+from gptrs.kernels.emit import KernelText
+from gptrs.kernels.isa import Isa
+
+# A level's own instructions where this CPU has them; else its code on the best of this CPU's.
+HERE = [level.name for level in isa.host_levels()]
+LEVELS = [(name if name in HERE else HERE[0], name) for name in isa.ISAS]
 
 # out[i] = x[i] * factor + x[0], over a range of rows of n elements
 SCALE = """
@@ -55,6 +64,20 @@ define void @count(i64 %arguments, i64 %first, i64 %last) {
   ret void
 }
 """
+
+
+def use_level(level: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> Isa:
+    """One of `LEVELS`, for which kernels are compiled from now on, and kept nowhere."""
+    target, shape = level
+    monkeypatch.setenv("GPTRS_ISA", target)
+    monkeypatch.setenv("GPTRS_CACHE_BYTES", "0")
+    return isa.ISAS[shape]
+
+
+@cache
+def text_of(build: Callable[..., KernelText], *arguments: Any) -> KernelText:
+    """What ``build`` writes, written once."""
+    return build(*arguments)
 
 
 def run(kernel: Kernel, *arguments: NDArray[Any] | int, extent: tuple[int, int] = (0, 1)) -> None:

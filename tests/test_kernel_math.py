@@ -65,6 +65,7 @@ EXACT: dict[str, Callable[[Any], Any]] = {
     "gelu_tanh": gelu_tanh,
     "gelu_quick": lambda x: x * sigmoid(1.702 * x),
     "relu": lambda x: np.maximum(x, 0.0),
+    "relu6": lambda x: np.minimum(np.maximum(x, 0.0), 6.0),
 }
 
 
@@ -166,8 +167,9 @@ def test_gated_activations(level: isa.Isa, function: str) -> None:
     assert (found[x == np.inf] == np.inf).all()
 
 
-def test_relu(level: isa.Isa) -> None:
-    _, found, exact = both(level, "relu")
+@pytest.mark.parametrize("function", ["relu", "relu6"])
+def test_relu(level: isa.Isa, function: str) -> None:
+    _, found, exact = both(level, function)
     np.testing.assert_array_equal(found, exact.astype(np.float32))
 
 

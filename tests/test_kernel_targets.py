@@ -11,6 +11,8 @@ import pytest
 
 from gptrs.kernels.attention import Head, attention_kernel
 from gptrs.kernels.compile import Code
+from gptrs.kernels.conv import conv_kernel
+from gptrs.kernels.depthwise import Depthwise, depthwise_kernel
 from gptrs.kernels.emit import KernelText
 from gptrs.kernels.isa import ISAS, Isa, Target, target_for
 from gptrs.kernels.math import elementwise_kernel
@@ -20,6 +22,16 @@ from gptrs.kernels.matmul_tiles import tile_kernel
 from gptrs.kernels.norm import layer_norm_kernel, rms_norm_kernel, softmax_kernel
 from gptrs.kernels.packing import pack_columns_kernel, pack_rows_kernel
 from gptrs.kernels.rows import take_kernel, update_kernel
+from gptrs.kernels.strips import Epilogue
+from gptrs.kernels.window_parts import Window
+from gptrs.kernels.windows import avg_pool_kernel, global_avg_pool_kernel, max_pool_kernel
+from gptrs.kernels.winograd import (
+    Outputs,
+    winograd_pixels_kernel,
+    winograd_sums_kernel,
+    winograd_taps_kernel,
+)
+from gptrs.kernels.winograd_product import winograd_product_kernel
 from tests.kernels import SCALE
 
 TARGETS = {
@@ -33,6 +45,8 @@ FMA = {
     "neon": r"fmla\s+v\d+\.4s",
 }
 SPILLED = r"\(%rsp\).*%[xyz]mm|%[xyz]mm.*\(%rsp\)|\bq\d+.*\[sp"  # a vector on the stack
+FOLLOWS = Epilogue("relu", last=True)
+TILES: tuple[Outputs, ...] = (2, 4)
 BUILDERS: dict[str, Callable[[Isa], KernelText]] = {
     **{f"tiles {w}": partial(tile_kernel, product=Product(w)) for w in ("f32", "f16", "bf16")},
     **{f"rows {w}": partial(row_kernel, product=Product(w)) for w in ("f32", "f16", "bf16")},
@@ -45,6 +59,22 @@ BUILDERS: dict[str, Callable[[Isa], KernelText]] = {
     "softmax": softmax_kernel,
     "take": take_kernel,
     "update": update_kernel,
+    **{
+        f"depthwise {k}x{k} by {stride}": partial(
+            depthwise_kernel,
+            window=Window((k, k), (stride, stride)),
+            follows=Depthwise(activation="relu6"),
+        )
+        for k, stride in ((3, 1), (3, 2), (5, 1), (7, 1))
+    },
+    "conv": partial(conv_kernel, epilogue=FOLLOWS),
+    "winograd product": winograd_product_kernel,
+    **{f"winograd pixels {m}": partial(winograd_pixels_kernel, m=m) for m in TILES},
+    **{f"winograd sums {m}": partial(winograd_sums_kernel, m=m, epilogue=FOLLOWS) for m in TILES},
+    **{f"winograd taps {m}": partial(winograd_taps_kernel, m=m) for m in TILES},
+    "max pool": partial(max_pool_kernel, window=Window((3, 3), (2, 2))),
+    "mean pool": partial(avg_pool_kernel, window=Window((3, 3)), count_padding=False),
+    "mean of images": global_avg_pool_kernel,
     **{name: partial(elementwise_kernel, function=name) for name in ("exp", "erf")},
 }
 
@@ -98,6 +128,34 @@ def test_rows_walk_panels_in_registers(name: str) -> None:
     walks = [loop for loop in loops(text) if len(re.findall(FMA[name], loop)) >= 8]
     assert walks
     for loop in walks:
+        assert not re.search(SPILLED, loop), loop
+
+
+@pytest.mark.parametrize("name", FMA)
+@pytest.mark.parametrize("builder", [name for name in BUILDERS if name.startswith("depthwise")])
+def test_windows_stay_in_registers(builder: str, name: str) -> None:
+    """In the loops over the rows of windows."""
+    level, width = ISAS[name], int(builder.split()[1][0])
+    text = code(BUILDERS[builder](level)).assembly(target(name))
+    largest = 8 if width + 2 + 8 <= level.registers else 4
+    rows = [loop for loop in loops(text) if len(re.findall(FMA[name], loop)) == largest * width]
+    assert len(rows) == 1
+    assert not re.search(SPILLED, rows[0]), rows[0]
+
+
+@pytest.mark.parametrize("name", FMA)
+@pytest.mark.parametrize("builder", ["conv", "winograd product"])
+def test_a_strip_stays_in_registers(builder: str, name: str) -> None:
+    """In the loop over the depth, of which LLVM may write out two turns."""
+    level = ISAS[name]
+    text = code(BUILDERS[builder](level)).assembly(target(name))
+    highest = re.search(rf"^strip{level.tile_rows}:(?s:.*?)^\.Lfunc_end", text, re.MULTILINE)
+    assert highest
+    turns = [loop for loop in loops(highest[0]) if re.search(FMA[name], loop)]
+    assert turns
+    for loop in turns:
+        turn = level.tile_rows * level.tile_vectors
+        assert len(re.findall(FMA[name], loop)) in (turn, 2 * turn), loop
         assert not re.search(SPILLED, loop), loop
 
 

@@ -190,6 +190,12 @@ def relu(f: Builder, x: Any) -> Any:
     return f.select(f.fcmp_ordered("<", x, zero), zero, x)
 
 
+def relu6(f: Builder, x: Any) -> Any:
+    """min(max(x, 0), 6)."""
+    positive, six = relu(f, x), like(x, 6.0)
+    return f.select(f.fcmp_ordered(">", positive, six), six, positive)
+
+
 ACTIVATIONS: dict[str, Callable[[Builder, Any], Any]] = {
     "sigmoid": sigmoid,
     "silu": silu,
@@ -197,9 +203,10 @@ ACTIVATIONS: dict[str, Callable[[Builder, Any], Any]] = {
     "gelu_tanh": gelu_tanh,
     "gelu_quick": gelu_quick,
     "relu": relu,
+    "relu6": relu6,
     "tanh": tanh,
 }
-"""What a matrix product can apply to its result."""
+"""What products and convolutions can apply to their results."""
 
 FUNCTIONS: dict[str, Callable[[Builder, Any], Any]] = {
     **ACTIVATIONS,

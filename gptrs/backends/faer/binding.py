@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gptrs.backends.faer.arena import Places
-from gptrs.backends.faer.calls.base import Panels
+from gptrs.backends.faer.calls.base import Form
 from gptrs.backends.faer.recipes import Cook, Recipe, Sizes
 from gptrs.backends.faer.storage import Home, Placed, Storage
 from gptrs.backends.faer.work import CallStep, RegionStep, Single, Work
@@ -31,7 +31,7 @@ class Buffer(NamedTuple):
     kind: Literal["argument", "parameter", "constant", "result"]
     number: int
     """Of the program's parameter, instruction or result."""
-    form: Panels | None = None
+    form: Form | None = None
 
 
 class Segment(NamedTuple):
@@ -74,8 +74,8 @@ class Bound:
         default_factory=list[tuple[int, int, tuple[int, ...], Any]]
     )
     """Results: buffer, number, shape, dtype."""
-    weights: list[tuple[int, int, Panels | None]] = field(
-        default_factory=list[tuple[int, int, Panels | None]]
+    weights: list[tuple[int, int, Form | None]] = field(
+        default_factory=list[tuple[int, int, Form | None]]
     )
     """Parameters that kernels read: buffer, number, form."""
     loaded: list[int] = field(default_factory=list[int])
@@ -170,7 +170,7 @@ class _Binder:
         for room, size in zip(rooms, recipe.scratch, strict=True):
             self._places.give(room, size)
 
-    def _slot(self, home: Home, form: Panels | None) -> tuple[int, int]:
+    def _slot(self, home: Home, form: Form | None) -> tuple[int, int]:
         """The buffer that a home is in, and where it begins there."""
         if home.kind == "arena":
             return ARENA, self._bound.offsets[home]

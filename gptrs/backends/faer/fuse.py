@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gptrs import settings
 from gptrs.backends.faer.calls import CALLS, COMPOSITES
 from gptrs.backends.faer.calls.base import Call, is_stable, values_of
 from gptrs.backends.faer.calls.product import MatrixProduct
@@ -34,9 +35,11 @@ def claims(instruction: Instruction) -> bool:
     return find_call(instruction, alone) is not None
 
 
-def find_call(core: Instruction, graph: Graph) -> Call | None:
+def find_call(core: Instruction, graph: Graph, *, precise: bool = False) -> Call | None:
     """The call that does ``core``."""
-    return next((c for kind in CALLS.values() if (c := kind.match(core, graph))), None)
+    precise = precise or not settings.winograd()
+    kinds = (kind for kind in CALLS.values() if not (precise and kind.rounds))
+    return next((c for kind in kinds if (c := kind.match(core, graph))), None)
 
 
 def call_of(instruction: Instruction) -> Call:
@@ -86,7 +89,7 @@ def make_calls(program: Program, context: Context) -> Program:
     calls: dict[Instruction, Call] = {}  # by the instruction that makes the result
     members: dict[Call, list[Instruction]] = {}  # in the program's order
     for core in program.body:
-        if core in graph.taken or (call := find_call(core, graph)) is None:
+        if core in graph.taken or (call := find_call(core, graph, precise=context.precise)) is None:
             continue
         if context.fuel.spend(f"call {call.target}"):
             calls[graph.maker[call.result]] = call

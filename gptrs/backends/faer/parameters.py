@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Sequence
 from threading import Lock
 
 import numpy as np
 
-from gptrs.backends.faer.calls.base import PIECES, Panels
+from gptrs.backends.faer.calls.base import PIECES, Form, Panels, WinogradPanels, kernel
 from gptrs.backends.faer.calls.product import packing_kernel, panel_bytes
 from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array
+from gptrs.kernels.compile import Kernel
 from gptrs.kernels.driver import Status, Step, StepTable, current_driver
 from gptrs.kernels.isa import Isa
 from gptrs.kernels.packing import panel_count
 from gptrs.kernels.threads import thread_count
+from gptrs.kernels.winograd import planes, winograd_taps_kernel
 
 _LINE = 64
 _READ_BYTES = 4 * 2**20  # of a weight at a time, in memory that serves again
 
 
-def pack(weight: Array | Parameter, form: Panels, isa: Isa) -> Array:
+def pack(weight: Array | Parameter, form: Form, isa: Isa) -> Array:
     """A weight as bytes in panels. Of a parameter, no more is loaded than has to be at once."""
-    packed, shape, width = _room(form, isa), _as_stored(form), isa.tile_columns
+    if isinstance(form, WinogradPanels):
+        array = weight if isinstance(weight, np.ndarray) else weight.numpy()
+        return _transformed(np.ascontiguousarray(array), form, isa)
+    size = panel_bytes(isa, form.weights, form.depth, form.columns)
+    packed, shape, width = _room(size), _as_stored(form), isa.tile_columns
     address: int = packed.ctypes.data
     if isinstance(weight, np.ndarray) or weight.shape != shape:
         array = weight if isinstance(weight, np.ndarray) else weight.numpy()
@@ -43,8 +50,7 @@ def _as_stored(form: Panels) -> tuple[int, int]:
     return (form.depth, form.columns) if form.transposed else (form.columns, form.depth)
 
 
-def _room(form: Panels, isa: Isa) -> Array:
-    size = panel_bytes(isa, form.weights, form.depth, form.columns)
+def _room(size: int) -> Array:
     held = np.empty(size + _LINE, np.uint8)
     return held[-held.ctypes.data % _LINE :][:size]
 
@@ -54,12 +60,24 @@ def _pack_rows(matrix: Array, form: Panels, isa: Isa, address: int) -> None:
     matrix = np.ascontiguousarray(matrix)
     rows, ld = matrix.shape
     last = form.depth if form.transposed else isa.tile_columns
-    words = np.array([matrix.ctypes.data, address, rows, ld, ld, last], np.int64)
-    threads = thread_count()
     extent = panel_count(isa, form.columns if form.transposed else rows)
+    words = [matrix.ctypes.data, address, rows, ld, ld, last]
+    _run(packing_kernel(isa, form.transposed, form.weights), words, extent)
+
+
+def _transformed(taps: Array, form: WinogradPanels, isa: Isa) -> Array:
+    panels = panel_count(isa, form.outputs)
+    packed = _room(4 * planes(form.tile) * form.channels * panels * isa.tile_columns)
+    words = [taps.ctypes.data, packed.ctypes.data, form.channels, form.outputs]
+    _run(kernel(winograd_taps_kernel, isa, form.tile), words, panels)
+    return packed
+
+
+def _run(code: Kernel, words: Sequence[int], extent: int) -> None:
+    """One step by itself."""
+    block, threads = np.array(words, np.int64), thread_count()
     chunks = max(1, min(extent, threads * PIECES if threads > 1 else 1))
-    kernel = packing_kernel(isa, form.transposed, form.weights)
-    step = Step(kernel.address, words.ctypes.data, extent, chunks)
+    step = Step(code.address, block.ctypes.data, extent, chunks)
     current_driver().run(StepTable([step]), Status(), threads=threads)
 
 
@@ -77,9 +95,9 @@ class PackedParameters:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._packed: dict[tuple[int, Panels, str], _Packed] = {}
+        self._packed: dict[tuple[int, Form, str], _Packed] = {}
 
-    def get(self, parameter: Parameter, form: Panels, isa: Isa) -> Array:
+    def get(self, parameter: Parameter, form: Form, isa: Isa) -> Array:
         """The panels of ``parameter``, packed when they are first asked for; threads may pack
         several parameters at the same time."""
         key = id(parameter), form, isa.name

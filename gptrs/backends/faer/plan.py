@@ -12,7 +12,7 @@ import numpy as np
 from gptrs.backends.base import Plan, PlanReport
 from gptrs.backends.faer.arena import Arenas
 from gptrs.backends.faer.binding import Bound, Buffer, bind
-from gptrs.backends.faer.calls.base import Panels
+from gptrs.backends.faer.calls.base import Form
 from gptrs.backends.faer.parameters import PackedParameters, pack
 from gptrs.backends.faer.report import report
 from gptrs.backends.faer.run import run
@@ -66,7 +66,7 @@ class FaerPlan(Plan):
         return FaerPlan(region, self._parameters, self._arenas, self._symbols)
 
     @property
-    def packed(self) -> Mapping[Value, Set[Panels]]:
+    def packed(self) -> Mapping[Value, Set[Form]]:
         return self.storage.packed
 
     def _prepare(self, work: Work) -> None:
@@ -142,7 +142,7 @@ class FaerPlan(Plan):
         key = (thread_count(), *[sizes[symbol] for symbol in self._symbols])
         return report(self.storage, self.bind(sizes, key))
 
-    def parameter(self, parameter: Any, form: Panels | None) -> Array:
+    def parameter(self, parameter: Any, form: Form | None) -> Array:
         """The elements of a parameter, in the form asked for."""
         if not isinstance(parameter, Parameter):  # a region's, which is computed
             return parameter if form is None else pack(parameter, form, self.isa)

@@ -9,7 +9,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, NamedTuple
 
-from gptrs.backends.faer.calls.base import ASIDE, PIECES, Address, Binder, Call, Panels, Word
+from gptrs.backends.faer.calls.base import ASIDE, PIECES, Address, Binder, Call, Form, Word
 from gptrs.backends.faer.work import RegionStep
 from gptrs.ir.dims import Dim, DimLike
 from gptrs.ir.program import Value
@@ -39,7 +39,7 @@ class Recipe:
     """The steps of a call, or None where its kernels cannot do these sizes."""
 
     steps: list[Ingredient] | None = field(default_factory=list[Ingredient])
-    forms: list[tuple[int, Panels | None]] = field(default_factory=list[tuple[int, Panels | None]])
+    forms: list[tuple[int, Form | None]] = field(default_factory=list[tuple[int, Form | None]])
     """By slot: which operand it is, and in what form. The last operand is the result."""
     scratch: list[int] = field(default_factory=list[int])
     """The sizes of scratch memory, in bytes."""
@@ -73,7 +73,7 @@ class Cook(Binder):
         status: int,
         sizes: Sizes,
         operands: Sequence[Value],
-        packed: Sequence[frozenset[Panels]],
+        packed: Sequence[frozenset[Form]],
         in_place: bool,
     ) -> None:
         self.isa, self.threads, self.status, self.in_place = isa, threads, status, in_place
@@ -81,9 +81,9 @@ class Cook(Binder):
         self.recipe = Recipe()
         self._places = {value: number for number, value in enumerate(operands)}
         self._packed = packed
-        self._slots: dict[tuple[int, Panels | None], int] = {}
+        self._slots: dict[tuple[int, Form | None], int] = {}
 
-    def _slot(self, operand: int, form: Panels | None) -> int:
+    def _slot(self, operand: int, form: Form | None) -> int:
         if (operand, form) not in self._slots:
             self._slots[operand, form] = len(self.recipe.forms)
             self.recipe.forms.append((operand, form))
@@ -93,7 +93,7 @@ class Cook(Binder):
         size = self.size(offset) * value.type.dtype.numpy.itemsize
         return Address(self._slot(self._places[value], None), size)
 
-    def panels(self, value: Value, form: Panels) -> Address | None:
+    def panels(self, value: Value, form: Form) -> Address | None:
         operand = self._places[value]
         return Address(self._slot(operand, form), 0) if form in self._packed[operand] else None
 

@@ -29,11 +29,7 @@ def report(storage: Storage, bound: Bound) -> PlanReport:
                 native += inner.native_steps
                 largest = max(largest, inner.arena_bytes)  # one region runs at a time
                 steps += [_inside(name, step) for step in inner.steps]
-    sizes = (
-        form.depth * form.columns * (4 if form.weights == "f32" else 2)
-        for forms in storage.packed.values()
-        for form in forms
-    )
+    sizes = (form.bytes for forms in storage.packed.values() for form in forms)
     return PlanReport(
         storage.program.name, tuple(steps), native, bound.arena_bytes + largest, sum(sizes)
     )

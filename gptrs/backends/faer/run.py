@@ -15,7 +15,7 @@ import numpy as np
 
 from gptrs.backends.faer.arena import Arena
 from gptrs.backends.faer.binding import ARENA, READY, Bound
-from gptrs.backends.faer.calls.base import Panels
+from gptrs.backends.faer.calls.base import Form
 from gptrs.backends.faer.control import drive
 from gptrs.backends.faer.storage import Home, Storage
 from gptrs.backends.faer.work import CallStep, ControlStep, Single
@@ -39,7 +39,7 @@ _buffer_of: Any = ctypes.c_char.from_buffer
 class Weights(Protocol):
     """Gives parameters in the form that kernels want."""
 
-    def parameter(self, parameter: Any, form: Panels | None) -> Array: ...
+    def parameter(self, parameter: Any, form: Form | None) -> Array: ...
 
 
 def address_of(array: Array) -> int:

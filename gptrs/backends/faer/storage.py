@@ -11,7 +11,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from gptrs.backends.faer.calls.base import Panels
+from gptrs.backends.faer.calls.base import Form
 from gptrs.backends.faer.calls.rows import Take, Update
 from gptrs.backends.faer.recipes import likeness
 from gptrs.backends.faer.work import CallStep, ControlStep, ReferenceStep, RegionStep, Work
@@ -43,7 +43,7 @@ class Placed:
     view: bool  # there is nothing to do: the result is an array that is there, in another shape
     in_place: bool = False  # the result overwrites what it is an update of
     homes: list[Home] = field(default_factory=list[Home])  # of its operands, then of the result
-    packed: list[frozenset[Panels]] = field(default_factory=list[frozenset[Panels]])
+    packed: list[frozenset[Form]] = field(default_factory=list[frozenset[Form]])
     """By operand: the forms in which a parameter is kept."""
     likeness: Hashable = None
     """Equal for calls that do the same with other arrays; None for what is one of a kind."""
@@ -66,7 +66,7 @@ class Storage:
         self.homes: dict[Value, Home] = {}
         self.steps: list[Placed] = []
         """The work in order."""
-        self.packed: dict[Value, set[Panels]] = {}
+        self.packed: dict[Value, set[Form]] = {}
         """The forms in which parameters and constants are wanted."""
         self._results = set(program.results)
         # An argument must not be half overwritten when a call fails.

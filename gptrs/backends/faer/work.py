@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Protocol
 
 from gptrs.backends.base import PlanReport
-from gptrs.backends.faer.calls.base import Binder, Call, Panels
+from gptrs.backends.faer.calls.base import Binder, Call, Form
 from gptrs.backends.faer.fuse import call_of
 from gptrs.backends.faer.render import Rendered, render
 from gptrs.backends.grouping import DTYPES, group
@@ -47,7 +47,7 @@ class RegionPlan(Protocol):
     program: Program
 
     @property
-    def packed(self) -> Mapping[Value, Set[Panels]]:
+    def packed(self) -> Mapping[Value, Set[Form]]:
         """The forms in which parameters and constants are wanted."""
         ...
 

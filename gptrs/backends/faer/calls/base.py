@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, ClassVar, NamedTuple, TypeAlias, cast
 
@@ -14,6 +14,7 @@ from gptrs.kernels.compile import Kernel, compile_built
 from gptrs.kernels.emit import KernelText
 from gptrs.kernels.isa import Isa
 from gptrs.kernels.matmul_weights import WeightType
+from gptrs.kernels.winograd import Outputs, planes
 
 PIECES = 4
 """How many chunks a thread gets of a step, so that a late one holds up little."""
@@ -37,6 +38,28 @@ class Panels(NamedTuple):
     depth: int
     columns: int
 
+    @property
+    def bytes(self) -> int:
+        """Of its elements."""
+        return self.depth * self.columns * (4 if self.weights == "f32" else 2)
+
+
+class WinogradPanels(NamedTuple):
+    """The packed form of taps [3, 3, C, O] that are transformed (`kernels.winograd`)."""
+
+    tile: Outputs
+    channels: int
+    outputs: int
+
+    @property
+    def bytes(self) -> int:
+        """Of its elements."""
+        return 4 * planes(self.tile) * self.channels * self.outputs
+
+
+Form: TypeAlias = Panels | WinogradPanels
+"""A form in which a weight is kept."""
+
 
 class Binder(ABC):
     """Takes the steps of a call at known sizes. Times are estimates in ns on one thread."""
@@ -55,7 +78,7 @@ class Binder(ABC):
         """Where a value's element number ``offset`` is."""
 
     @abstractmethod
-    def panels(self, value: Value, form: Panels) -> Address | None:
+    def panels(self, value: Value, form: Form) -> Address | None:
         """The packed form of a parameter or constant, if the plan keeps it in this form."""
 
     @abstractmethod
@@ -84,6 +107,8 @@ class Call(ABC):
     """A custom call: which instructions it stands for, and how it becomes steps."""
 
     target: ClassVar[str]
+    rounds: ClassVar[bool] = False
+    """Whether results may differ more from the definition's than by the order of sums."""
 
     result: Value
     members: tuple[Instruction, ...]
@@ -101,7 +126,7 @@ class Call(ABC):
     def bind(self, b: Binder) -> bool:
         """Give ``b`` its steps; False where its kernels cannot do these sizes."""
 
-    def packed(self) -> dict[Value, Panels]:
+    def packed(self) -> Mapping[Value, Form]:
         """The weights that it wants packed once."""
         return {}
 

@@ -1,0 +1,84 @@
+"""What follows a convolution and nothing else reads, so that its kernel can do it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gptrs.backends.faer.graph import Graph, Members, Source, rows_of
+from gptrs.backends.views import View
+from gptrs.ir.dims import same, same_shape
+from gptrs.ir.program import Instruction, Value
+from gptrs.ir.types import f32
+from gptrs.kernels.math import ACTIVATIONS
+from gptrs.kernels.strips import Epilogue
+
+
+@dataclass(frozen=True)
+class Following:
+    """act(y + bias) + residual, or act(y + bias + residual), each part of it if it is there."""
+
+    bias: Source | None = None
+    residual: Source | None = None
+    activation: str | None = None
+    last: bool = False
+
+    @property
+    def epilogue(self) -> Epilogue:
+        """What code depends on."""
+        return Epilogue(self.activation, self.last)
+
+
+def is_whole(view: View) -> bool:
+    """Whether all elements lie in order without gaps."""
+    return rows_of(view, len(view.shape)) is not None
+
+
+def is_along_channels(view: View) -> bool:
+    """Whether all rows of the last axis are one row without gaps."""
+    still = all(same(stride, 0) for stride in view.strides[:-1])
+    return still and (same(view.shape[-1], 1) or same(view.strides[-1], 1))
+
+
+def following(core: Instruction, graph: Graph, members: Members) -> tuple[Value, Following]:
+    """What follows ``core`` in an order that kernels can do, and the value that it ends with.
+
+    ``core`` and what follows become members.
+    """
+    result, found = core.result, Following()
+    members.add(core)
+    bias = core.operands[2]
+    if isinstance(bias, Value):
+        source = graph.source(bias, is_along_channels)
+        found = Following(members.read(source))
+    while (reader := graph.only_reader(result)) is not None:
+        more = _extended(found, result, reader, graph)
+        if more is None:
+            break
+        for source in (more.bias, more.residual):
+            if source is not None:
+                members.read(source)
+        members.add(reader)
+        result, found = reader.result, more
+    return result, found
+
+
+def _extended(
+    found: Following, result: Value, reader: Instruction, graph: Graph
+) -> Following | None:
+    if reader.op.name in ACTIVATIONS and found.activation is None:
+        last = found.residual is not None
+        return Following(found.bias, found.residual, reader.op.name, last)
+    others = [o for o in reader.operands if o is not result]
+    if reader.op.name != "add" or found.residual is not None or len(others) != 1:
+        return None
+    (other,) = others
+    if not isinstance(other, Value) or other.type.dtype is not f32 or not other.type.shape:
+        return None
+    if found == Following() and same(other.type.shape[-1], result.type.shape[-1]):
+        bias = graph.source(other, is_along_channels)
+        if bias is not None and same(bias.view.shape[-1], result.type.shape[-1]):
+            return Following(bias)
+    if not same_shape(other.type.shape, result.type.shape):
+        return None
+    residual = graph.source(other, is_whole)
+    return None if residual is None else Following(found.bias, residual, found.activation)

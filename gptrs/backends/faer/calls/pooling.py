@@ -1,0 +1,108 @@
+"""The greatest element and the mean of windows, and of whole images."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gptrs.backends.faer.calls.base import Address, Binder, Call, kernel
+from gptrs.backends.faer.calls.windowed import Windowed, read_whole, window_of
+from gptrs.backends.faer.graph import Graph, Members, Source
+from gptrs.ir.program import Instruction
+from gptrs.kernels.compile import Kernel
+from gptrs.kernels.isa import Isa
+from gptrs.kernels.windows import (
+    GLOBAL_POOL_WORDS,
+    avg_pool_kernel,
+    global_avg_pool_kernel,
+    global_pool_extent,
+    max_pool_kernel,
+)
+
+_NS_PER_ELEMENT = 0.2
+
+
+@dataclass(frozen=True, eq=False)
+class MaxPool(Windowed):
+    """The greatest element of each window."""
+
+    target = "gpt_rs.faer.max_pool2d.nhwc.f32.v1"
+
+    @classmethod
+    def match(cls, core: Instruction, graph: Graph) -> MaxPool | None:
+        if core.op.name != "max_pool2d":
+            return None
+        members = Members()
+        x = read_whole(core.operands[0], graph, members)
+        if x is None:
+            return None
+        members.add(core)
+        window = window_of(core, core.attrs["window"])
+        return cls(core.result, tuple(members.found), x, window, core.attrs["padding"])
+
+    def compile(self, isa: Isa) -> None:
+        kernel(max_pool_kernel, isa, self.window)
+
+    def bind(self, b: Binder) -> bool:
+        return self.step(b, kernel(max_pool_kernel, b.isa, self.window), self.words(b))
+
+
+@dataclass(frozen=True, eq=False)
+class AvgPool(Windowed):
+    """The mean of each window."""
+
+    target = "gpt_rs.faer.avg_pool2d.nhwc.f32.v1"
+
+    count_padding: bool
+
+    @classmethod
+    def match(cls, core: Instruction, graph: Graph) -> AvgPool | None:
+        if core.op.name != "avg_pool2d":
+            return None
+        members = Members()
+        x = read_whole(core.operands[0], graph, members)
+        if x is None:
+            return None
+        members.add(core)
+        window = window_of(core, core.attrs["window"])
+        count: bool = core.attrs["count_include_pad"]
+        return cls(core.result, tuple(members.found), x, window, core.attrs["padding"], count)
+
+    def _kernel(self, isa: Isa) -> Kernel:
+        return kernel(avg_pool_kernel, isa, self.window, count_padding=self.count_padding)
+
+    def compile(self, isa: Isa) -> None:
+        self._kernel(isa)
+
+    def bind(self, b: Binder) -> bool:
+        return self.step(b, self._kernel(b.isa), self.words(b))
+
+
+@dataclass(frozen=True, eq=False)
+class GlobalAvgPool(Call):
+    """The mean of each channel of an image."""
+
+    target = "gpt_rs.faer.global_avg_pool2d.nhwc.f32.v1"
+
+    x: Source
+
+    @classmethod
+    def match(cls, core: Instruction, graph: Graph) -> GlobalAvgPool | None:
+        if core.op.name != "global_avg_pool2d":
+            return None
+        members = Members()
+        x = read_whole(core.operands[0], graph, members)
+        members.add(core)
+        return cls(core.result, tuple(members.found), x) if x is not None else None
+
+    def compile(self, isa: Isa) -> None:
+        kernel(global_avg_pool_kernel, isa)
+
+    def bind(self, b: Binder) -> bool:
+        images, height, width, channels = map(b.size, self.x.view.shape)
+        words: dict[str, int | Address] = dict.fromkeys(GLOBAL_POOL_WORDS, 0)
+        words.update(x=b.address(self.x.value, self.x.view.offset), result=b.address(self.result))
+        words.update(height=height, width=width, channels=channels)
+        time = _NS_PER_ELEMENT * images * height * width * channels
+        extent = global_pool_extent(images, channels)
+        b.step(kernel(global_avg_pool_kernel, b.isa), [*words.values()], extent, time)
+        return True

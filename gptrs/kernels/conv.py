@@ -1,0 +1,217 @@
+"""The convolution of images [N, H, W, C] with taps [KH, KW, C, O], f32, channels last.
+
+A strip of neighbouring pixels times a panel of outputs is a tile of a product (`strips`): the taps
+of one row of the kernel lie side by side for each pixel, KW·C elements. Images with padding are
+copied, some rows at a time, into memory with zeros around them, which stays in a cache. All sizes
+are words: the code depends on the epilogue alone.
+"""
+
+# llvmlite has no types: its values are Any here.
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from llvmlite import ir
+
+from gptrs.kernels.emit import I8, I64, POINTER, Function, KernelText, i64
+from gptrs.kernels.isa import KB, Isa
+from gptrs.kernels.matmul_weights import row_bytes
+from gptrs.kernels.packing import panel_count
+from gptrs.kernels.strips import Epilogue, Strips, copy_function, fill_function, given
+from gptrs.kernels.window_parts import Window
+
+_POINTERS = ("x", "panels", "result", "bias", "residual", "room")
+_SIZES = (
+    *("height", "width", "out_height", "out_width", "channels", "columns", "top", "left"),
+    *("taps_down", "taps_across", "stride_down", "stride_across", "far_down", "far_across"),
+    *("padded", "band", "bands", "parts", "room_step", "strip"),
+)
+CONV_WORDS = _POINTERS + _SIZES
+"""The argument words of `conv_kernel`, in order.
+
+``taps`` count, and lie ``far`` apart; ``columns`` are the outputs of a pixel. ``bias`` and
+``residual`` (which lies as the result does) may be 0. An item of the extent is a band of rows of an
+image, times a part of the panels; with ``padded`` it copies what it reads to ``room``, where item i
+has ``room_step`` elements from i·room_step on. Strips have ``strip`` pixels at most.
+"""
+
+
+def reach(window: Window, rows: int, columns: int) -> tuple[int, int]:
+    """How many rows and columns of the padded image so many outputs read."""
+    sizes = zip((rows, columns), window.strides, window.size, window.dilation, strict=True)
+    down, across = ((n - 1) * stride + (k - 1) * far + 1 for n, stride, k, far in sizes)
+    return down, across
+
+
+class Bands(NamedTuple):
+    """How the work is cut; the fields are words."""
+
+    band: int
+    """Rows of outputs."""
+    bands: int
+    """In an image."""
+    parts: int
+    """Of the panels."""
+    strip: int
+    """Pixels."""
+    room_step: int
+    """Elements of a band with zeros around it."""
+
+
+_BAND_BYTES = 128 * KB  # stays in L2 beside a panel
+
+
+def bands_of(
+    isa: Isa, window: Window, sizes: tuple[int, int, int, int], *, items: int = 1
+) -> Bands:
+    """Cut an image with ``sizes`` (rows and columns of outputs, channels, outputs of a pixel); into
+    ``items`` at least, if it can be."""
+    height, width, channels, columns = sizes
+
+    def room(rows: int) -> int:
+        down, across = reach(window, rows, width)
+        return down * across * channels
+
+    fitting = max(1, 1 + (_BAND_BYTES // 4 - room(1)) // max(1, room(2) - room(1)))
+    bands = -(-height // min(height, fitting))
+    bands = max(bands, min(items, height // 2, 2 * bands))
+    band = -(-height // max(1, bands))
+    bands = -(-height // band)
+    parts = max(1, min(panel_count(isa, columns), -(-items // bands)))
+    strips = -(-width // isa.tile_rows)
+    return Bands(band, bands, parts, -(-width // strips), room(band))
+
+
+def conv_extent(images: int, bands: Bands) -> int:
+    """The extent of `conv_kernel`."""
+    return images * bands.bands * bands.parts
+
+
+def conv_kernel(isa: Isa, epilogue: Epilogue) -> KernelText:
+    """The convolution. Words: `CONV_WORDS`; extent: `conv_extent`."""
+    name = f"conv_{epilogue.label}"
+    module = ir.Module(f"{name} {isa.name}")
+    strips, pad = Strips(module, isa, epilogue), _pad(module, isa)
+    f = Function.kernel(module, isa, name)
+    address, first, last = f.arguments
+    w = f.words(address, _POINTERS, _SIZES)
+    panels = f.ceiling(w["columns"], i64(isa.tile_columns))
+    per_part = f.ceiling(panels, w["parts"])
+    span = f.mul(f.sub(w["out_width"], i64(1)), w["stride_across"])
+    span = f.add(span, f.mul(f.sub(w["taps_across"], i64(1)), w["far_across"]))
+    span = f.add(span, i64(1))
+    padded = f.icmp_signed("!=", w["padded"], i64(0))
+    line = f.mul(f.select(padded, span, w["width"]), w["channels"])
+    source = _Source(f, w, line)
+    # Of all items of this call, one at a time is in the first one's room.
+    room = f.at(w["room"], f.mul(first, w["room_step"]))
+    with f.loop(first, last) as item:
+        part, rest = f.srem(item.index, w["parts"]), f.sdiv(item.index, w["parts"])
+        image, top = f.sdiv(rest, w["bands"]), f.mul(f.srem(rest, w["bands"]), w["band"])
+        rows = f.least(w["band"], f.sub(w["out_height"], top))
+        pixels = f.mul(w["height"], w["width"])
+        whole = f.at(w["x"], f.mul(f.mul(image, pixels), w["channels"]))
+        from_row = f.mul(top, w["stride_down"])
+        with f.if_then(padded):
+            tall = f.mul(f.sub(rows, i64(1)), w["stride_down"])
+            tall = f.add(tall, f.mul(f.sub(w["taps_down"], i64(1)), w["far_down"]))
+            above, tall = f.sub(from_row, w["top"]), f.add(tall, i64(1))
+            sizes = [w["left"], span, w["height"], w["width"], w["channels"]]
+            f.call(pad, [whole, room, above, tall, *sizes])
+        source.begin = f.select(padded, room, f.at(whole, f.mul(from_row, line)))
+        start = f.mul(part, per_part)
+        end = f.least(f.add(start, per_part), panels)
+        above = f.add(f.mul(image, w["out_height"]), top)
+        _band(f, strips, w, source, (start, end), (above, rows))
+    f.ret_void()
+    return KernelText(str(module), name)
+
+
+class _Source:
+    """Where pixels are read: rows ``line`` elements apart, each pixel in runs of side by side taps.
+
+    Taps that lie apart are a run each.
+    """
+
+    def __init__(self, f: Function, w: dict[str, Any], line: Any) -> None:
+        self.line, self.step = line, f.mul(w["stride_across"], w["channels"])
+        self.begin: Any = None  # the first pixel, item by item
+        together = f.icmp_signed("==", w["far_across"], i64(1))
+        across = f.select(together, i64(1), w["taps_across"])
+        length = f.mul(w["taps_across"], w["channels"])
+        self.length = f.select(together, length, w["channels"])
+        self.runs = f.mul(w["taps_down"], across)
+        self.offsets = f.alloca(I64, self.runs)
+        with f.loop(i64(0), self.runs) as run:
+            row, column = f.sdiv(run.index, across), f.srem(run.index, across)
+            down = f.mul(f.mul(row, w["far_down"]), line)
+            offset = f.add(down, f.mul(f.mul(column, w["far_across"]), w["channels"]))
+            f.write(offset, f.at(self.offsets, run.index, I64))
+
+
+def _band(
+    f: Function,
+    strips: Strips,
+    w: dict[str, Any],
+    source: _Source,
+    panels: tuple[Any, Any],
+    rows: tuple[Any, Any],
+) -> None:
+    """The results of a band, of some panels. Meanwhile each panel's strips ask for the next one."""
+    (above, count), isa, depth = rows, f.isa, f.mul(source.runs, source.length)
+    across = f.ceiling(w["out_width"], w["strip"])
+    share = f.ceiling(i64(row_bytes(isa, "f32")), f.mul(across, count))
+    with f.loop(*panels) as panel:
+        column = f.mul(panel.index, i64(isa.tile_columns))
+        here = f.at(w["panels"], f.mul(column, depth))
+        following = f.at(here, f.mul(depth, i64(isa.tile_columns)))
+        bias = _behind(f, w["bias"], column)
+        with f.loop(i64(0), count) as row, f.loop(i64(0), across) as strip:
+            x = f.mul(strip.index, w["strip"])
+            pixels = f.least(w["strip"], f.sub(w["out_width"], x))
+            down = f.mul(f.mul(row.index, w["stride_down"]), source.line)
+            a = f.at(source.begin, f.add(down, f.mul(x, source.step)))
+            number = f.add(f.mul(row.index, across), strip.index)
+            ahead = f.at(following, f.mul(f.mul(number, share), depth), I8)
+            pixel = f.add(f.mul(f.add(above, row.index), w["out_width"]), x)
+            place = f.add(f.mul(pixel, w["columns"]), column)
+            words = [a, source.step, source.offsets, source.runs, source.length, here, ahead, share]
+            words += [f.at(w["result"], place), w["columns"], bias]
+            words += [_behind(f, w["residual"], place), w["columns"]]
+            strips.emit(f, words, pixels, f.sub(w["columns"], column))
+
+
+def _behind(f: Function, pointer: Any, index: Any) -> Any:
+    """The address of element ``index`` of what may not be there."""
+    return f.select(given(f, pointer), f.at(pointer, index), ir.Constant(POINTER, None))
+
+
+def _pad(module: Any, isa: Isa) -> Any:
+    """pad(image, room, above, rows, left, columns, height, width, channels): ``rows`` by
+    ``columns`` pixels that begin at row ``above`` and column −``left`` of an image; zeros outside.
+    """
+    copy, fill = copy_function(module, isa), fill_function(module, isa)
+    f = Function.part(module, isa, "pad", POINTER, POINTER, *(I64,) * 7)
+    image, room, above, rows, left, columns, height, width, channels = f.arguments
+    begin = f.least(left, columns)
+    inside = f.least(width, f.sub(columns, begin))
+    line = f.mul(columns, channels)
+    with f.loop(i64(0), rows) as row:
+        out = f.at(room, f.mul(row.index, line))
+        y = f.add(above, row.index)
+        there = f.and_(f.icmp_signed(">=", y, i64(0)), f.icmp_signed("<", y, height))
+        with f.if_else(there, likely=True) as (within, beyond):
+            with within:
+                source = f.at(image, f.mul(f.mul(y, width), channels))
+                edge, count = f.mul(begin, channels), f.mul(inside, channels)
+                f.call(fill, [out, edge])
+                f.call(copy, [source, count, f.at(out, edge), count, i64(1), count])
+                after = f.add(edge, count)
+                f.call(fill, [f.at(out, after), f.sub(line, after)])
+            with beyond:
+                f.call(fill, [out, line])
+    f.ret_void()
+    return f.made

@@ -1,0 +1,205 @@
+"""Strips: tiles of a product whose rows are read where they lie, at a fixed distance.
+
+A row of A is some runs of elements at offsets that all rows share. So a convolution multiplies
+pixels by taps without copying its input once for each tap, and Winograd's products read tiles as
+they were transformed. B is packed in panels as for `gptrs.kernels.matmul`, whose order rule holds:
+each element is one chain of multiply-adds, depth ascending, from zero; then bias, activation and
+residual, in registers.
+"""
+
+# llvmlite has no types: its values are Any here.
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from llvmlite import ir
+
+from gptrs.kernels.emit import F32, I8, I64, POINTER, Function, i64
+from gptrs.kernels.isa import Isa
+from gptrs.kernels.math import ACTIVATIONS
+from gptrs.kernels.matmul_weights import read_ahead
+
+_Vectors = tuple[Any, list[Any]]
+"""A pointer, which may be null, and an offset from it for each vector."""
+
+
+class Epilogue(NamedTuple):
+    """What follows a product besides the bias."""
+
+    activation: str | None = None
+    """One of `gptrs.kernels.math.ACTIVATIONS`."""
+    last: bool = False
+    """Whether the activation follows the residual rather than the bias."""
+
+    @property
+    def label(self) -> str:
+        """A part of the names of kernels."""
+        return f"{self.activation}{'_last' if self.last else ''}" if self.activation else "plain"
+
+    def emit(self, f: Function, sums: list[Any], bias: _Vectors, residual: _Vectors) -> list[Any]:
+        """The sums with bias, activation and residual, each from where it is, if it is there."""
+
+        def activated(values: list[Any], now: bool) -> list[Any]:
+            if self.activation is None or not now:
+                return values
+            return [ACTIVATIONS[self.activation](f, value) for value in values]
+
+        sums = activated(_plus(f, sums, bias), not self.last)
+        return activated(_plus(f, sums, residual), self.last)
+
+
+_STRIP = (
+    *(POINTER, I64, POINTER, I64, I64, POINTER, POINTER, I64),
+    *(POINTER, I64, POINTER, POINTER, I64),
+)
+
+
+class Strips:
+    """The functions for strips of all heights, in the module of a kernel."""
+
+    def __init__(self, module: Any, isa: Isa, epilogue: Epilogue) -> None:
+        self._isa, self._epilogue = isa, epilogue
+        strips = [self._strip(module, height) for height in range(1, isa.tile_rows + 1)]
+        self._whole = self._chosen(module, strips)
+        self._edge = self._cut(module)
+
+    def emit(self, f: Function, given: list[Any], height: Any, columns: Any) -> None:
+        """C of ``height`` rows, of the next ``columns`` columns.
+
+        Given are a, step (elements from row to row), offsets (words: where each run of a row
+        begins), how many runs, their length, panel, ahead, share (bytes to ask for from ``ahead``
+        on, for each element of the depth), c, ldc, bias, residual, ldr. A null bias or residual is
+        none.
+        """
+        width = i64(self._isa.tile_columns)
+        with f.if_else(f.icmp_signed(">=", columns, width), likely=True) as (covered, cut):
+            with covered:
+                f.call(self._whole, [*given, height])
+            with cut:
+                f.call(self._edge, [*given, height, columns])
+
+    def _strip(self, module: Any, height: int) -> Any:
+        isa = self._isa
+        f = Function.part(module, isa, f"strip{height}", *_STRIP)
+        a, step, offsets, runs, length, panel, ahead, share, *rest = f.arguments
+        c, ldc, bias, residual, ldr = rest
+        lanes, vectors = isa.lanes, isa.tile_vectors
+        zero = ir.Constant(f.vector, [0.0] * lanes)
+        sums = [zero] * (height * vectors)
+        with f.loop(i64(0), runs, carried=[*sums, panel, ahead]) as run:
+            *sums, panel, ahead = run.values
+            start = f.at(a, f.read(f.at(offsets, run.index, I64), I64))
+            starts = [f.at(start, f.mul(step, i64(row))) for row in range(height)]
+            with f.loop(i64(0), length, carried=[*sums, ahead]) as loop:
+                *sums, ahead = loop.values
+                at = f.mul(loop.index, i64(isa.tile_columns))
+                right = [f.read(f.at(panel, f.add(at, i64(v * lanes)))) for v in range(vectors)]
+                read_ahead(f, "f32", ahead)
+                for row in range(height):
+                    left = f.splat(f.read(f.at(starts[row], loop.index), F32))
+                    for v in range(vectors):
+                        i = row * vectors + v
+                        sums[i] = f.multiply_add(left, right[v], sums[i])
+                loop.values = [*sums, f.at(ahead, share, I8)]
+            *sums, ahead = loop.values
+            panel = f.at(panel, f.mul(length, i64(isa.tile_columns)))
+            run.values = [*sums, panel, ahead]
+        self._finish(f, run.values[:-2], (c, ldc), bias, (residual, ldr))
+        f.ret_void()
+        return f.made
+
+    def _finish(
+        self, f: Function, sums: list[Any], c: tuple[Any, Any], bias: Any, residual: tuple[Any, Any]
+    ) -> None:
+        lanes, vectors = self._isa.lanes, self._isa.tile_vectors
+        places = [divmod(i, vectors) for i in range(len(sums))]
+
+        def offsets(ld: Any) -> list[Any]:
+            return [f.add(f.mul(ld, i64(row)), i64(v * lanes)) for row, v in places]
+
+        finished = self._epilogue.emit(
+            f, sums, (bias, offsets(i64(0))), (residual[0], offsets(residual[1]))
+        )
+        for total, offset in zip(finished, offsets(c[1]), strict=True):
+            f.write(total, f.at(c[0], offset))
+
+    def _chosen(self, module: Any, strips: list[Any]) -> Any:
+        """whole(as strip, height): the strip of that height."""
+        f = Function.part(module, self._isa, "whole", *_STRIP, I64)
+        *given, height = f.arguments
+        f.choose(height, [(i + 1, strip, given) for i, strip in enumerate(strips)])
+        f.ret_void()
+        return f.made
+
+    def _cut(self, module: Any) -> Any:
+        """edge(as strip, height, columns): a strip that C does not cover, computed beside it."""
+        f = Function.part(module, self._isa, "edge", *_STRIP, I64, I64)
+        *given, c, ldc, bias, residual, ldr, height, columns = f.arguments
+        copy, width = copy_function(module, self._isa), i64(self._isa.tile_columns)
+        room = ir.ArrayType(F32, self._isa.tile_rows * self._isa.tile_columns)
+        null = ir.Constant(POINTER, None)
+
+        def beside(pointer: Any, ld: Any, rows: Any) -> Any:
+            """A copy of a matrix with rows of a whole tile's width, if there is one."""
+            memory = f.alloca(room)
+            there = f.icmp_unsigned("!=", pointer, null)
+            with f.if_then(there):
+                f.call(copy, [pointer, ld, memory, width, rows, columns])
+            return f.select(there, memory, null)
+
+        result, row = f.alloca(room), beside(bias, i64(0), i64(1))
+        more = beside(residual, ldr, height)
+        f.call(self._whole, [*given, result, width, row, more, width, height])
+        f.call(copy, [result, width, c, ldc, height, columns])
+        f.ret_void()
+        return f.made
+
+
+def given(f: Function, pointer: Any) -> Any:
+    """Whether there is something at ``pointer``."""
+    return f.icmp_unsigned("!=", pointer, ir.Constant(POINTER, None))
+
+
+def _plus(f: Function, sums: list[Any], other: _Vectors) -> list[Any]:
+    pointer, offsets = other
+    before = f.block
+    with f.if_then(given(f, pointer)):
+        now = [
+            f.fadd(total, f.read(f.at(pointer, offset)))
+            for total, offset in zip(sums, offsets, strict=True)
+        ]
+        inside = f.block
+    joined = [f.phi(f.vector) for _ in sums]
+    for phi, old, new in zip(joined, sums, now, strict=True):
+        phi.add_incoming(old, before)
+        phi.add_incoming(new, inside)
+    return joined
+
+
+def copy_function(module: Any, isa: Isa) -> Any:
+    """copy(source, lds, destination, ldd, rows, columns), in ``module``."""
+    if (found := module.globals.get("copy")) is not None:
+        return found
+    f = Function.part(module, isa, "copy", POINTER, I64, POINTER, I64, I64, I64)
+    source, lds, destination, ldd, rows, columns = f.arguments
+    for row, column, mask in f.pieces(rows, columns):
+        value = f.read(f.at(source, f.add(f.mul(row, lds), column)), mask=mask)
+        f.write(value, f.at(destination, f.add(f.mul(row, ldd), column)), mask)
+    f.ret_void()
+    return f.made
+
+
+def fill_function(module: Any, isa: Isa) -> Any:
+    """fill(pointer, count): zeros, in ``module``."""
+    if (found := module.globals.get("fill")) is not None:
+        return found
+    f = Function.part(module, isa, "fill", POINTER, I64)
+    pointer, count = f.arguments
+    zero = ir.Constant(f.vector, [0.0] * isa.lanes)
+    for _, place, mask in f.pieces(i64(1), count):
+        f.write(zero, f.at(pointer, place), mask)
+    f.ret_void()
+    return f.made
