@@ -12,7 +12,6 @@ processes disturb less; several in wall-clock time.
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -24,6 +23,7 @@ import torch
 from numpy.typing import NDArray
 
 from benchmarks.matmul import CHUNKS_PER_THREAD, FROM_MEMORY, peak, words
+from benchmarks.report import kernel_machine, write_json
 from benchmarks.spinning import TURNS, restart_with
 from gptrs.kernels import isa
 from gptrs.kernels.attention import (
@@ -203,7 +203,8 @@ def main() -> None:
     options = parser.parse_args()
     restart_with(options.omp_spin)
     top = peak(isa.current())
-    print(f"{isa.current().name}, {isa.host()[1]}: {top:.1f} GFLOP/s peak of one thread")
+    about = kernel_machine(top)
+    print(f"{about['level']}, {about['cpu']}: {top:.1f} GFLOP/s peak of one thread")
     print(
         "threads heads groups  new  keys size        µs  GFLOP/s  of peak  cache GB/s   torch"
         "  × torch  ±"
@@ -224,10 +225,7 @@ def main() -> None:
                 )
     behind = [line for line in lines if line.times_torch < 1]
     print(f"{len(lines)} lines, behind torch in {len(behind)}")
-    if options.json:
-        result = {"level": isa.current().name, "cpu": isa.host()[1], "peak_gflops": top}
-        rows = [line._asdict() for line in lines]
-        options.json.write_text(json.dumps({**result, "lines": rows}, indent=1))
+    write_json(options.json, about, lines=[line._asdict() for line in lines])
 
 
 if __name__ == "__main__":

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from benchmarks.gpt2_directory import prefill_flops, step_bytes
 from benchmarks.gpt2_ours import Ours
-from benchmarks.gpt2_turns import Clock, Measurement, in_turn
 from benchmarks.matmul import peak_kernel
+from benchmarks.turns import Clock, Measurement, in_turn
 from gptrs.kernels import isa
 from gptrs.kernels.compile import Kernel, compile_ir
 from gptrs.kernels.driver import Status, Step, StepTable, current_driver

@@ -17,10 +17,10 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks import peers
 from benchmarks.gpt2_directory import EXACT, VOCABULARY, Side, write_directory
 from benchmarks.gpt2_ours import Ours
-from benchmarks.gpt2_turns import Clock, Measurement, in_turn
+from benchmarks.peers import GPT2
+from benchmarks.turns import Clock, Measurement, in_turn
 from gptrs import settings
 
 PROMPT, NEW, LONG = 16, 64, 512  # tokens
@@ -44,7 +44,7 @@ class Bench:
         """Ours and those of the peers, which agree with ours."""
         made: dict[str, Side] = {"ours": Ours(self.directory)}
         for name in self.names:
-            made |= peers.sides(name, self.directory, self.threads)
+            made |= GPT2.sides(name, self.directory, self.threads)
         check_logits(made)
         check_tokens(made)
         return made
@@ -116,7 +116,7 @@ def measure_batch(bench: Bench) -> list[Measurement]:
 def check_narrow(side: Side, directory: Path, full: Side) -> None:
     """A side with narrow weights gives the tokens and logits of torch with these, widened to f32,
     and logits not far from those of the f32 weights."""
-    from benchmarks.peers.torch_side import TorchLoop  # not for those who ask for other modes
+    from benchmarks.peers.torch_gpt2 import TorchLoop  # not for those who ask for other modes
 
     alike: dict[str, Side] = {"torch": TorchLoop(directory), directory.name: side}
     check_logits(alike)
@@ -134,7 +134,7 @@ def measure_weights(bench: Bench) -> list[Measurement]:
         sides[f"ours {dtype}"] = Ours(directory)
         check_narrow(sides[f"ours {dtype}"], directory, full)
     if "llama_cpp" in bench.names:
-        others = peers.sides("llama_cpp", bench.directory, bench.threads)
+        others = GPT2.sides("llama_cpp", bench.directory, bench.threads)
         check_logits({"ours": full, **others})
         sides["llama.cpp F16"] = others["llama.cpp F16"]
     turns = {name: lambda side=side: bench.decode(side) for name, side in sides.items()}

@@ -15,7 +15,7 @@ import torch
 import gptrs
 from benchmarks.gpt2_directory import VOCABULARY
 from benchmarks.gpt2_ours import Ours
-from benchmarks.gpt2_turns import Clock, Measurement, in_turn
+from benchmarks.turns import Clock, Measurement, in_turn
 from gptrs import events, ptir
 from gptrs.debug.lowering import ProgramLowered, ProgramTraced
 from gptrs.kernels.compile import KernelReady

@@ -11,7 +11,6 @@ One thread is measured in CPU time, which other processes disturb less; several 
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -23,6 +22,7 @@ import torch
 from llvmlite import ir
 from numpy.typing import NDArray
 
+from benchmarks.report import kernel_machine, write_json
 from benchmarks.spinning import TURNS, restart_with
 from gptrs.kernels import isa, packing
 from gptrs.kernels.compile import compile_ir
@@ -194,7 +194,8 @@ def main() -> None:
     options = parser.parse_args()
     restart_with(options.omp_spin)
     top = peak(isa.current())
-    print(f"{isa.current().name}, {isa.host()[1]}: {top:.1f} GFLOP/s peak of one thread")
+    about = kernel_machine(top)
+    print(f"{about['level']}, {about['cpu']}: {top:.1f} GFLOP/s peak of one thread")
     print("threads     M     K      N  epilogue   GFLOP/s  of peak  weights GB/s   torch  × torch")
     lines: list[Line] = []
     jobs = [(shape, False, False) for shape in SQUARE if options.square]
@@ -210,10 +211,7 @@ def main() -> None:
                 f"{line.torch_gflops:7.1f} {line.times_torch:8.2f}",
                 flush=True,
             )
-    if options.json:
-        result = {"level": isa.current().name, "cpu": isa.host()[1], "peak_gflops": top}
-        rows = [line._asdict() for line in lines]
-        options.json.write_text(json.dumps({**result, "lines": rows}, indent=1))
+    write_json(options.json, about, lines=[line._asdict() for line in lines])
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.gpt2_directory import EXACT, HEAD_SIZE, HEADS, LAYERS, Prompts, Side
-from benchmarks.peers.onnx_graph import write_onnx
+from benchmarks.peers.onnx_gpt2 import write_onnx
+from benchmarks.peers.onnxruntime_session import onnxruntime, session
 
-onnxruntime: Any = import_module("onnxruntime")
 CACHE = [f"{kind}_{layer}" for layer in range(LAYERS) for kind in ("key", "value")]
 
 
@@ -23,10 +22,7 @@ class OnnxRuntime:
     tolerance: float = EXACT
 
     def __init__(self, file: Path, threads: int) -> None:
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
-        providers = ["CPUExecutionProvider"]
-        self.session = onnxruntime.InferenceSession(str(file), options, providers=providers)
+        self.session = session(file, threads)
 
     def _empty(self, rows: int) -> list[Any]:
         array = np.zeros((rows, HEADS, 0, HEAD_SIZE), np.float32)

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.gpt2_directory import EXACT, HEAD_SIZE, HEADS, LAYERS, Prompts, Side
-from benchmarks.peers.onnx_graph import write_onnx
+from benchmarks.peers.onnx_gpt2 import write_onnx
+from benchmarks.peers.openvino_model import compile_model, openvino
 
-openvino: Any = import_module("openvino")
 ops: Any = import_module("openvino.opset13")
 CACHE = [f"{kind}_{layer}" for layer in range(LAYERS) for kind in ("key", "value")]
 
@@ -22,24 +22,13 @@ def _read(file: Path) -> Any:
     return openvino.Core().read_model(file)
 
 
-def _compile(model: Any, threads: int) -> Any:
-    settings = {
-        "INFERENCE_NUM_THREADS": threads,
-        "NUM_STREAMS": 1,
-        "PERFORMANCE_HINT": "LATENCY",
-        "INFERENCE_PRECISION_HINT": "f32",
-        "KV_CACHE_PRECISION": "f32",
-    }
-    return openvino.Core().compile_model(model, "CPU", settings)
-
-
 class OpenVino:
     """Keys and values are outputs of one of two requests, and the next inputs of the other."""
 
     tolerance: float = EXACT
 
     def __init__(self, file: Path, threads: int) -> None:
-        model = _compile(_read(file), threads)
+        model = compile_model(_read(file), threads)
         self.requests: list[Any] = [model.create_infer_request() for _ in range(2)]
 
     def _empty(self, rows: int) -> list[Any]:
@@ -115,7 +104,7 @@ class StatefulOpenVino:
     def __init__(self, file: Path, threads: int) -> None:
         model = _read(file)
         _keep_state(model)
-        self.request = _compile(model, threads).create_infer_request()
+        self.request = compile_model(model, threads).create_infer_request()
 
     def _forward(self, ids: NDArray[np.int64]) -> NDArray[Any]:
         chosen = np.arange(len(ids), dtype=np.int32)

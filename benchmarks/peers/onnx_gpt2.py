@@ -10,12 +10,10 @@ its optimiser for transformers writes them, and no other library reads it.
 
 from __future__ import annotations
 
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from benchmarks.gpt2_directory import (
     EPSILON,
@@ -26,44 +24,14 @@ from benchmarks.gpt2_directory import (
     WIDTH,
     read_weights,
 )
+from benchmarks.peers.onnx_file import Graph, library, save
 
-onnx: Any = import_module("onnx")
 FUSED = "com.microsoft"
 OPSETS = {"": 20, FUSED: 1}  # 20: Gelu; not later, so that older libraries read it too
-IR_VERSION = 10
 
 
-class Graph:
-    """Nodes and constants, written one after the other; values are known by their names."""
-
-    def __init__(self, weights: dict[str, NDArray[Any]]) -> None:
-        self.nodes: list[Any] = []
-        self.constants: dict[str, NDArray[Any]] = weights
-        self._count = 0
-
-    def op(self, kind: str, *inputs: str, outputs: int = 1, domain: str = "", **given: Any) -> Any:
-        """The name of the output, or the names of several."""
-        self._count += 1
-        names = [f"{kind}_{self._count}_{i}" for i in range(outputs)]
-        make = onnx.helper.make_node
-        self.nodes.append(make(kind, list(inputs), names, names[0], domain=domain, **given))
-        return names[0] if outputs == 1 else names
-
-    def named(self, name: str, value: str) -> None:
-        """Give ``value`` a name of the model's outputs."""
-        self.nodes.append(onnx.helper.make_node("Identity", [value], [name], name))
-
-    def numbers(self, *values: int) -> str:
-        """A constant int64 [values]."""
-        name = "numbers_" + "_".join(map(str, values))
-        self.constants[name] = np.array(values, np.int64)
-        return name
-
-    def scalar(self, value: Any, kind: Any = np.float32) -> str:
-        """A constant without dimensions."""
-        name = f"scalar_{value}"
-        self.constants[name] = np.array(value, kind)
-        return name
+class Gpt2Graph(Graph):
+    """With the parts that occur in every layer."""
 
     def linear(self, x: str, name: str) -> str:
         """x·W + b."""
@@ -79,13 +47,13 @@ class Graph:
         return self.op("Transpose", split, perm=[0, 2, 1, 3])
 
 
-def _size(g: Graph, x: str, axis: int) -> str:
+def _size(g: Gpt2Graph, x: str, axis: int) -> str:
     """The size of an axis, int64 without dimensions."""
     sizes = g.op("Shape", x)
     return g.op("Gather", sizes, g.scalar(axis, np.int64))
 
 
-def _attend(g: Graph, qkv: str, layer: int, mask: str) -> str:
+def _attend(g: Gpt2Graph, qkv: str, layer: int, mask: str) -> str:
     """Attention by ONNX's own operations: [rows, new, width]."""
     parts = g.op("Split", qkv, outputs=3, axis=-1, num_outputs=3)
     q, k, v = (g.heads(part) for part in parts)
@@ -100,7 +68,7 @@ def _attend(g: Graph, qkv: str, layer: int, mask: str) -> str:
     return g.op("Reshape", joined, g.numbers(0, 0, WIDTH))
 
 
-def _mask(g: Graph, past: str, end: str) -> str:
+def _mask(g: Gpt2Graph, past: str, end: str) -> str:
     """f32 [new, end]: 0 where a position may look, else a number that softmax turns into 0."""
     one = g.scalar(1, np.int64)
     rows = g.op("Range", past, end, one)
@@ -109,7 +77,7 @@ def _mask(g: Graph, past: str, end: str) -> str:
     return g.op("Where", later, g.scalar(-1e9), g.scalar(0.0))
 
 
-def _attend_fused(g: Graph, qkv: str, layer: int) -> str:
+def _attend_fused(g: Gpt2Graph, qkv: str, layer: int) -> str:
     q, k, v = g.op("Split", qkv, outputs=3, axis=-1, num_outputs=3)
     past = f"past_key_{layer}", f"past_value_{layer}"
     given: dict[str, Any] = {"num_heads": HEADS, "unidirectional": 1, "domain": FUSED}
@@ -120,7 +88,7 @@ def _attend_fused(g: Graph, qkv: str, layer: int) -> str:
     return y
 
 
-def _layers(g: Graph, x: str, past: str, end: str) -> str:
+def _layers(g: Gpt2Graph, x: str, past: str, end: str) -> str:
     mask = _mask(g, past, end)
     for layer in range(LAYERS):
         block = f"h.{layer}"
@@ -133,7 +101,7 @@ def _layers(g: Graph, x: str, past: str, end: str) -> str:
     return x
 
 
-def _layers_fused(g: Graph, x: str) -> str:
+def _layers_fused(g: Gpt2Graph, x: str) -> str:
     """Biases go where what follows adds them: into the norm after the sum, and into the gelu."""
 
     def product(x: str, name: str) -> str:
@@ -163,7 +131,7 @@ def _layers_fused(g: Graph, x: str) -> str:
     return normed
 
 
-def _model(g: Graph, *, fused: bool) -> Any:
+def _model(g: Gpt2Graph, *, fused: bool) -> Any:
     past = _size(g, "past_key_0", 2)
     end = g.op("Add", past, _size(g, "ids", 1))
     positions = g.op("Range", past, end, g.scalar(1, np.int64))
@@ -173,6 +141,7 @@ def _model(g: Graph, *, fused: bool) -> Any:
     last = g.op("Gather", x, g.scalar(-1, np.int64), axis=1)
     last = last if fused else g.norm(last, "ln_f")
     g.named("logits", g.op("Gemm", last, "wte.weight", transB=1))
+    onnx = library()
     value, kinds = onnx.helper.make_tensor_value_info, onnx.TensorProto
     cache: list[Any] = ["rows", HEADS, "past", HEAD_SIZE]
     longer: list[Any] = ["rows", HEADS, "end", HEAD_SIZE]
@@ -181,21 +150,15 @@ def _model(g: Graph, *, fused: bool) -> Any:
     inputs += [value(f"past_{name}", kinds.FLOAT, cache) for name in names]
     outputs = [value("logits", kinds.FLOAT, ["rows", VOCABULARY])]
     outputs += [value(name, kinds.FLOAT, longer) for name in names]
-    constants = [onnx.numpy_helper.from_array(a, name) for name, a in g.constants.items()]
-    graph = onnx.helper.make_graph(g.nodes, "gpt2", inputs, outputs, constants)
-    opsets = [onnx.helper.make_opsetid(domain, number) for domain, number in OPSETS.items()]
-    return onnx.helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION)
+    return g.model("gpt2", inputs, outputs, OPSETS)
 
 
 def write_onnx(directory: Path, *, fused: bool) -> Path:
     """The model of an f32 directory as an ONNX file beside it, written unless it is there."""
     folder = directory.with_name(f"{directory.name}-onnx{'-fused' if fused else ''}")
-    file, data = folder / "model.onnx", "model.data"
-    if not file.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        model, partial = _model(Graph(read_weights(directory)), fused=fused), folder / "partial"
-        (folder / data).unlink(missing_ok=True)
-        given: dict[str, Any] = {"location": data, "save_as_external_data": True}
-        onnx.save_model(model, str(partial), all_tensors_to_one_file=True, **given)
-        partial.rename(file)
-    return file
+    file = folder / "model.onnx"
+    return (
+        file
+        if file.exists()
+        else save(_model(Gpt2Graph(read_weights(directory)), fused=fused), folder)
+    )

@@ -5,10 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 PAUSE = 0.1  # seconds in which the threads of one side fall asleep before the other's turn
 
 Clock = Callable[[], float]
+Measured = dict[str, Any]  # a `Measurement` as JSON
 
 
 @dataclass(frozen=True)
@@ -16,7 +18,7 @@ class Measurement:
     """Figures of each side, one a round; the side ``ours`` is the one that others stand beside."""
 
     mode: str
-    threads: int
+    threads: int | None  # None where it does not matter
     unit: str
     sides: dict[str, list[float]]
 
