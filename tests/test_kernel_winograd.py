@@ -71,7 +71,7 @@ def test_taps(level: isa.Isa, m: Outputs, channels: int, past: int) -> None:
     exact, size = twice(TAPS[m], taps), twice(np.abs(TAPS[m]), np.abs(taps))
     assert (np.abs(found[..., :columns] - exact) <= TAP_STEPS[m] * UNIT * size).all()
     np.testing.assert_array_equal(found[..., columns:], 0)
-    for ranges in cut(channels):
+    for ranges in cut(panel_count(level, columns)):
         np.testing.assert_array_equal(transformed(level, m, taps, ranges), u)
 
 

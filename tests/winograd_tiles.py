@@ -73,11 +73,12 @@ def call(text: KernelText, words: Sequence[Array | int], ranges: Ranges) -> None
 def transformed(level: isa.Isa, m: Outputs, taps: Array, ranges: Ranges | None = None) -> Array:
     """U [planes, panels, C, w] of taps [3, 3, C, O]."""
     *_, channels, columns = taps.shape
-    shape = planes(m), panel_count(level, columns), channels, level.tile_columns
+    panels = panel_count(level, columns)
+    shape = planes(m), panels, channels, level.tile_columns
     held = np.full(int(np.prod(shape)) + 64, GUARD)
     words = [guarded(taps), held[32:].ctypes.data, channels, columns]
     text = text_of(winograd_taps_kernel, level, m)
-    call(text, words, [(0, channels)] if ranges is None else ranges)
+    call(text, words, [(0, panels)] if ranges is None else ranges)
     assert (held[:32] == GUARD).all(), "written before the panels"
     assert (held[-32:] == GUARD).all(), "written behind the panels"
     return held[32:-32].reshape(shape)
