@@ -20,7 +20,7 @@ from gptrs.kernels.emit import I8, I64, POINTER, Function, KernelText, i64
 from gptrs.kernels.isa import KB, Isa
 from gptrs.kernels.matmul_weights import row_bytes
 from gptrs.kernels.packing import panel_count
-from gptrs.kernels.strips import Epilogue, Strips, copy_function, fill_function, given
+from gptrs.kernels.strips import Epilogue, Strips, behind, copy_function, fill_function
 from gptrs.kernels.window_parts import Window
 
 _POINTERS = ("x", "panels", "result", "bias", "residual", "room")
@@ -168,7 +168,7 @@ def _band(
         column = f.mul(panel.index, i64(isa.tile_columns))
         here = f.at(w["panels"], f.mul(column, depth))
         following = f.at(here, f.mul(depth, i64(isa.tile_columns)))
-        bias = _behind(f, w["bias"], column)
+        bias = behind(f, w["bias"], column)
         with f.loop(i64(0), count) as row, f.loop(i64(0), across) as strip:
             x = f.mul(strip.index, w["strip"])
             pixels = f.least(w["strip"], f.sub(w["out_width"], x))
@@ -180,13 +180,8 @@ def _band(
             place = f.add(f.mul(pixel, w["columns"]), column)
             words = [a, source.step, source.offsets, source.runs, source.length, here, ahead, share]
             words += [f.at(w["result"], place), w["columns"], bias]
-            words += [_behind(f, w["residual"], place), w["columns"]]
+            words += [behind(f, w["residual"], place), w["columns"]]
             strips.emit(f, words, pixels, f.sub(w["columns"], column))
-
-
-def _behind(f: Function, pointer: Any, index: Any) -> Any:
-    """The address of element ``index`` of what may not be there."""
-    return f.select(given(f, pointer), f.at(pointer, index), ir.Constant(POINTER, None))
 
 
 def _pad(module: Any, isa: Isa) -> Any:

@@ -20,7 +20,7 @@ from llvmlite import ir
 from gptrs.kernels.emit import F32, I8, I64, POINTER, Function, i64
 from gptrs.kernels.isa import Isa
 from gptrs.kernels.math import ACTIVATIONS
-from gptrs.kernels.matmul_weights import read_ahead
+from gptrs.kernels.matmul_weights import read_ahead, row_bytes
 
 _Vectors = tuple[Any, list[Any]]
 """A pointer, which may be null, and an offset from it for each vector."""
@@ -49,6 +49,26 @@ class Epilogue(NamedTuple):
 
         sums = activated(_plus(f, sums, bias), not self.last)
         return activated(_plus(f, sums, residual), self.last)
+
+
+class Rows(NamedTuple):
+    """A matrix A without gaps."""
+
+    first: Any
+    count: Any
+    depth: Any
+    strip: Any
+    """Rows of a strip, at most."""
+    offsets: Any
+    """The address of a word that is 0."""
+
+
+class Places(NamedTuple):
+    """Where the elements of C are."""
+
+    first: Any
+    step: Any
+    """Elements from row to row, also of the residual."""
 
 
 _STRIP = (
@@ -81,9 +101,27 @@ class Strips:
             with cut:
                 f.call(self._edge, [*given, height, columns])
 
+    def emit_panel(
+        self, f: Function, a: Rows, panel: Any, c: Places, bias: Any, residual: Any, columns: Any
+    ) -> None:
+        """C of all rows of A, which lie without gaps, of the next ``columns`` columns.
+
+        Meanwhile the strips ask for the panel behind this one.
+        """
+        share = f.ceiling(i64(row_bytes(f.isa, "f32")), f.ceiling(a.count, a.strip))
+        following = f.at(panel, f.mul(a.depth, i64(f.isa.tile_columns)))
+        with f.loop(i64(0), a.count, a.strip) as row:
+            height = f.least(a.strip, f.sub(a.count, row.index))
+            number = f.sdiv(row.index, a.strip)
+            ahead = f.at(following, f.mul(f.mul(number, share), a.depth), I8)
+            begin, place = f.at(a.first, f.mul(row.index, a.depth)), f.mul(row.index, c.step)
+            words = [begin, a.depth, a.offsets, i64(1), a.depth, panel, ahead, share]
+            words += [f.at(c.first, place), c.step, bias, behind(f, residual, place), c.step]
+            self.emit(f, words, height, columns)
+
     def _strip(self, module: Any, height: int) -> Any:
         isa = self._isa
-        f = Function.part(module, isa, f"strip{height}", *_STRIP)
+        f = Function.part(module, isa, f"strip{height}_{self._epilogue.label}", *_STRIP)
         a, step, offsets, runs, length, panel, ahead, share, *rest = f.arguments
         c, ldc, bias, residual, ldr = rest
         lanes, vectors = isa.lanes, isa.tile_vectors
@@ -128,7 +166,7 @@ class Strips:
 
     def _chosen(self, module: Any, strips: list[Any]) -> Any:
         """whole(as strip, height): the strip of that height."""
-        f = Function.part(module, self._isa, "whole", *_STRIP, I64)
+        f = Function.part(module, self._isa, f"whole_{self._epilogue.label}", *_STRIP, I64)
         *given, height = f.arguments
         f.choose(height, [(i + 1, strip, given) for i, strip in enumerate(strips)])
         f.ret_void()
@@ -136,7 +174,7 @@ class Strips:
 
     def _cut(self, module: Any) -> Any:
         """edge(as strip, height, columns): a strip that C does not cover, computed beside it."""
-        f = Function.part(module, self._isa, "edge", *_STRIP, I64, I64)
+        f = Function.part(module, self._isa, f"edge_{self._epilogue.label}", *_STRIP, I64, I64)
         *given, c, ldc, bias, residual, ldr, height, columns = f.arguments
         copy, width = copy_function(module, self._isa), i64(self._isa.tile_columns)
         room = ir.ArrayType(F32, self._isa.tile_rows * self._isa.tile_columns)
@@ -161,6 +199,11 @@ class Strips:
 def given(f: Function, pointer: Any) -> Any:
     """Whether there is something at ``pointer``."""
     return f.icmp_unsigned("!=", pointer, ir.Constant(POINTER, None))
+
+
+def behind(f: Function, pointer: Any, index: Any) -> Any:
+    """The address of element ``index`` of what may not be there."""
+    return f.select(given(f, pointer), f.at(pointer, index), ir.Constant(POINTER, None))
 
 
 def _plus(f: Function, sums: list[Any], other: _Vectors) -> list[Any]:

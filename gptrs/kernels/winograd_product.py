@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from llvmlite import ir
 
-from gptrs.kernels.emit import I8, I64, POINTER, Function, KernelText, i64
+from gptrs.kernels.emit import I64, POINTER, Function, KernelText, i64
 from gptrs.kernels.isa import Isa
-from gptrs.kernels.matmul_weights import row_bytes
-from gptrs.kernels.strips import Epilogue, Strips
+from gptrs.kernels.strips import Epilogue, Places, Rows, Strips
 
 PRODUCT_WORDS = (
     *("v", "u", "sums"),
@@ -39,19 +38,12 @@ def winograd_product_kernel(isa: Isa) -> KernelText:
     row = f.mul(w["panels"], width)
     offsets = f.alloca(I64)
     f.write(i64(0), offsets)
-    share = f.ceiling(i64(row_bytes(isa, "f32")), f.ceiling(w["tiles"], w["strip"]))
     with f.loop(first, last) as item:
         plane, panel = f.sdiv(item.index, w["panels"]), f.srem(item.index, w["panels"])
-        here = f.at(w["u"], f.mul(item.index, size))
-        following = f.at(here, size)
         v = f.at(w["v"], f.mul(plane, w["v_step"]))
+        a = Rows(v, w["tiles"], w["channels"], w["strip"], offsets)
         sums = f.at(w["sums"], f.add(f.mul(plane, w["sums_step"]), f.mul(panel, width)))
-        with f.loop(i64(0), w["tiles"], w["strip"]) as tile:
-            height = f.least(w["strip"], f.sub(w["tiles"], tile.index))
-            number = f.sdiv(tile.index, w["strip"])
-            ahead = f.at(following, f.mul(f.mul(number, share), w["channels"]), I8)
-            a, c = f.at(v, f.mul(tile.index, w["channels"])), f.at(sums, f.mul(tile.index, row))
-            words = [a, w["channels"], offsets, i64(1), w["channels"], here, ahead, share, c, row]
-            strips.emit(f, [*words, null, null, i64(0)], height, width)
+        here = f.at(w["u"], f.mul(item.index, size))
+        strips.emit_panel(f, a, here, Places(sums, row), null, null, width)
     f.ret_void()
     return KernelText(str(module), name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gptrs.backends.faer.calls.attending import Attention
 from gptrs.backends.faer.calls.base import Call
+from gptrs.backends.faer.calls.bottleneck import Bottleneck
 from gptrs.backends.faer.calls.conv import DirectConv, WinogradConv
 from gptrs.backends.faer.calls.depthwise import DepthwiseConv
 from gptrs.backends.faer.calls.pooling import AvgPool, GlobalAvgPool, MaxPool
@@ -15,7 +16,7 @@ CALLS: dict[str, type[Call]] = {
     call.target: call
     for call in (
         *(MatrixProduct, Attention, LayerNorm, Softmax, Take, Update),
-        *(WinogradConv, DirectConv, DepthwiseConv, MaxPool, AvgPool, GlobalAvgPool),
+        *(Bottleneck, WinogradConv, DirectConv, DepthwiseConv, MaxPool, AvgPool, GlobalAvgPool),
     )
 }
 """By target."""

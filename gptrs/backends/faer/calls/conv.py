@@ -90,13 +90,29 @@ class _Convolution(Call):
         (top, _), (left, _) = self.padding
         return {"height": height, "width": width, "top": top, "left": left}
 
-    def added(self, b: Binder) -> dict[str, int | Address]:
-        """The words for bias and residual."""
-        words: dict[str, int | Address] = {"bias": 0, "residual": 0}
-        for name, source in (("bias", self.following.bias), ("residual", self.following.residual)):
-            if source is not None:
-                words[name] = b.address(source.value, source.view.offset)
-        return words
+
+@dataclass(frozen=True)
+class Rows:
+    """Taps as a matrix [KH·KW·C, O], of which products want panels."""
+
+    value: Value
+    stable: bool
+    form: Panels
+
+    def packed(self) -> dict[Value, Form]:
+        """What is to be packed once."""
+        return {self.value: self.form} if self.stable else {}
+
+    def panels(self, b: Binder) -> Address:
+        """The panels, for which there is a step if the plan does not keep them."""
+        if (kept := b.panels(self.value, self.form)) is not None:
+            return kept
+        _, weights, depth, columns = self.form
+        room = b.scratch(panel_bytes(b.isa, weights, depth, columns))
+        words = [b.address(self.value), room, depth, columns, columns, depth]
+        time = 8 * depth * columns / _BYTES_PER_NS
+        b.step(packing_kernel(b.isa, True, weights), words, panel_count(b.isa, columns), time)
+        return room
 
 
 class DirectConv(_Convolution):
@@ -109,27 +125,18 @@ class DirectConv(_Convolution):
         return cls.read(core, graph)
 
     @property
-    def _form(self) -> Panels:
+    def rows(self) -> Rows:
+        """The taps as a matrix."""
         down, across = self.window.size
-        return Panels(True, "f32", down * across * self.channels, self.outputs)
+        form = Panels(True, "f32", down * across * self.channels, self.outputs)
+        return Rows(self.taps, self.stable, form)
 
     def packed(self) -> dict[Value, Form]:
-        return {self.taps: self._form} if self.stable else {}
+        return self.rows.packed()
 
     def compile(self, isa: Isa) -> None:
         kernel(conv_kernel, isa, self.following.epilogue)
         packing_kernel(isa, True, "f32")
-
-    def _panels(self, b: Binder) -> Address:
-        """The packed taps, for which there is a step if they are no parameter."""
-        if (kept := b.panels(self.taps, self._form)) is not None:
-            return kept
-        _, weights, depth, columns = self._form
-        room = b.scratch(panel_bytes(b.isa, weights, depth, columns))
-        words = [b.address(self.taps), room, depth, columns, columns, depth]
-        time = 8 * depth * columns / _BYTES_PER_NS
-        b.step(packing_kernel(b.isa, True, weights), words, panel_count(b.isa, columns), time)
-        return room
 
     def bind(self, b: Binder) -> bool:
         images, rows, columns, _ = map(b.size, self.result.type.shape)
@@ -137,7 +144,7 @@ class DirectConv(_Convolution):
             return False
         if not images or not self.outputs:
             return True
-        panels = self._panels(b)
+        panels = self.rows.panels(b)
         given = self.sizes(b)
         if self.window == Window((1, 1)) and self.padding == ((0, 0), (0, 0)):
             rows, columns = _longer_rows(b.isa, rows, columns)
@@ -149,7 +156,7 @@ class DirectConv(_Convolution):
         padded = any(n for pair in self.padding for n in pair)
         room = b.scratch(4 * extent * bands.room_step) if padded else 0
         words: dict[str, int | Address] = dict.fromkeys(CONV_WORDS, 0)
-        words.update(given, **self.added(b), **bands._asdict())
+        words.update(given, **self.following.addresses(b), **bands._asdict())
         words.update(x=b.address(self.x.value, self.x.view.offset), panels=panels, room=room)
         words.update(result=b.address(self.result), out_height=rows, out_width=columns)
         words.update(channels=self.channels, columns=self.outputs, padded=int(padded))
@@ -158,7 +165,7 @@ class DirectConv(_Convolution):
         words.update(taps_down=down, taps_across=across)
         words.update(stride_down=stride_down, stride_across=stride_across)
         words.update(far_down=far_down, far_across=far_across)
-        work = images * rows * columns * self._form.depth * self.outputs
+        work = images * rows * columns * self.rows.form.depth * self.outputs
         code = kernel(conv_kernel, b.isa, self.following.epilogue)
         b.step(code, [*words.values()], extent, 2 * work / _FLOPS_PER_NS)
         return True
@@ -242,7 +249,7 @@ class WinogradConv(_Convolution):
         tiles = -(-images * down * across // max(1, blocks))
         v_step, step = tiles * self.channels + _APART, tiles * row + _APART
         v, sums = b.scratch(4 * count * v_step), b.scratch(4 * count * step)
-        given: dict[str, int | Address] = {**self.sizes(b), **self.added(b)}
+        given: dict[str, int | Address] = {**self.sizes(b), **self.following.addresses(b)}
         given.update(x=b.address(self.x.value, self.x.view.offset), result=b.address(self.result))
         given.update(v=v, u=taps, sums=sums, channels=self.channels, columns=self.outputs)
         given.update(down=down, across=across, panels=panels, row_step=row)

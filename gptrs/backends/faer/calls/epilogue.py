@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gptrs.backends.faer.calls.base import Address, Binder
 from gptrs.backends.faer.graph import Graph, Members, Source, rows_of
 from gptrs.backends.views import View
 from gptrs.ir.dims import same, same_shape
@@ -26,6 +27,14 @@ class Following:
     def epilogue(self) -> Epilogue:
         """What code depends on."""
         return Epilogue(self.activation, self.last)
+
+    def addresses(self, b: Binder) -> dict[str, int | Address]:
+        """The words for bias and residual."""
+        words: dict[str, int | Address] = {"bias": 0, "residual": 0}
+        for name, source in (("bias", self.bias), ("residual", self.residual)):
+            if source is not None:
+                words[name] = b.address(source.value, source.view.offset)
+        return words
 
 
 def is_whole(view: View) -> bool:

@@ -1,0 +1,152 @@
+"""Inverted bottlenecks: a depthwise convolution with the 1 × 1 ones before and behind it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gptrs.backends.faer.calls.base import Address, Binder, Call, Form, kernel
+from gptrs.backends.faer.calls.conv import DirectConv, Rows
+from gptrs.backends.faer.calls.depthwise import DepthwiseConv
+from gptrs.backends.faer.calls.epilogue import Following
+from gptrs.backends.faer.calls.product import packing_kernel
+from gptrs.backends.faer.graph import Graph, Members, Source
+from gptrs.ir.dims import product
+from gptrs.ir.ops.vision import Padding2d
+from gptrs.ir.program import Instruction, Value
+from gptrs.ir.types import Shape
+from gptrs.kernels.bottleneck import BOTTLENECK_WORDS, Stages, bottleneck_kernel, cut_of
+from gptrs.kernels.compile import Kernel
+from gptrs.kernels.depthwise import Depthwise
+from gptrs.kernels.isa import KB, Isa
+from gptrs.kernels.window_parts import Window
+
+_FLOPS_PER_NS = 60.0
+_PARTS = 2
+"""For each thread: some rows between parts are computed twice."""
+_FEWEST_BYTES = 512 * KB
+"""Of an image between the parts: less stays in a cache as it is."""
+
+
+@dataclass(frozen=True)
+class Pixelwise:
+    """A 1 × 1 convolution, and what follows it."""
+
+    taps: Rows
+    following: Following
+
+    @classmethod
+    def of(cls, conv: DirectConv | None) -> Pixelwise | None:
+        """What ``conv`` does, if it is one."""
+        if conv is None or conv.window != Window((1, 1)):
+            return None
+        if any(n for pair in conv.padding for n in pair):
+            return None
+        return cls(conv.rows, conv.following)
+
+
+@dataclass(frozen=True, eq=False)
+class Bottleneck(Call):
+    """last(depthwise(first(x))), whose bits do not depend on whether they are computed together."""
+
+    target = "gpt_rs.faer.inverted_bottleneck.nhwc.f32.v1"
+
+    x: Source
+    first: Pixelwise | None
+    window: Window
+    padding: Padding2d
+    weight: Source
+    bias: Source | None
+    activation: str | None
+    last: Pixelwise
+
+    @classmethod
+    def match(cls, core: Instruction, graph: Graph) -> Bottleneck | None:
+        before = DirectConv.match(core, graph)
+        first, middle = Pixelwise.of(before), core
+        if before is not None and first is not None and first.following.residual is None:
+            reader = graph.only_reader(before.result)
+            if reader is None:
+                return None
+            middle = reader
+        found = DepthwiseConv.match(middle, graph)
+        reader = None if found is None else graph.only_reader(found.result)
+        if found is None or reader is None:
+            return None
+        behind = DirectConv.match(reader, graph)
+        last = Pixelwise.of(behind)
+        if behind is None or last is None or not _reads(behind.x, found.result):
+            return None
+        if before is not None and not _reads(found.x, before.result):
+            return None
+        if not _is_large(found.x.view.shape[1:]) and not _is_large(found.result.type.shape[1:]):
+            return None
+        members = Members()
+        for call in (before, found, behind):
+            members.add(*(call.members if call is not None else ()))
+        x = found.x if before is None else before.x
+        parts = (found.window, found.padding, found.weight, found.bias, found.activation)
+        return cls(behind.result, tuple(members.found), x, first, *parts, last)
+
+    @property
+    def _stages(self) -> Stages:
+        first = None if self.first is None else self.first.following.epilogue
+        depthwise = Depthwise(bias=self.bias is not None, activation=self.activation)
+        return Stages(first, self.window, depthwise, self.last.following.epilogue)
+
+    @property
+    def _pixelwise(self) -> tuple[Pixelwise, ...]:
+        return (self.last,) if self.first is None else (self.first, self.last)
+
+    def _kernel(self, isa: Isa) -> Kernel:
+        return kernel(bottleneck_kernel, isa, self._stages)
+
+    def compile(self, isa: Isa) -> None:
+        self._kernel(isa)
+        packing_kernel(isa, True, "f32")
+
+    def packed(self) -> dict[Value, Form]:
+        found: dict[Value, Form] = {}
+        for part in self._pixelwise:
+            found.update(part.taps.packed())
+        return found
+
+    def bind(self, b: Binder) -> bool:
+        images, rows, columns, outputs = map(b.size, self.result.type.shape)
+        _, height, width, channels = map(b.size, self.x.view.shape)
+        if rows <= 0 or columns <= 0:
+            return False
+        if not images or not outputs:
+            return True
+        hidden = self.last.taps.form.depth
+        parts = -(-b.threads * _PARTS // max(1, images)) if b.threads > 1 else 1
+        cut = cut_of(self._stages, (height, width, rows, columns), hidden, parts=parts)
+        extent = images * cut.parts
+        words: dict[str, int | Address] = {**dict.fromkeys(BOTTLENECK_WORDS, 0), **cut._asdict()}
+        for prefix, part in (("", self.first), ("last_", self.last)):
+            if part is not None:
+                words[f"{prefix}panels"] = part.taps.panels(b)
+                words[f"{prefix}bias"] = part.following.addresses(b)["bias"]
+        words["residual"] = self.last.following.addresses(b)["residual"]
+        for name, source in (("x", self.x), ("weight", self.weight), ("weight_bias", self.bias)):
+            if source is not None:
+                words[name] = b.address(source.value, source.view.offset)
+        words.update(result=b.address(self.result), room=b.scratch(4 * extent * cut.room_step))
+        words.update(height=height, width=width, channels=channels, hidden=hidden)
+        words.update(out_height=rows, out_width=columns, columns=outputs)
+        words.update(top=self.padding[0][0], left=self.padding[1][0])
+        taps = self.window.size[0] * self.window.size[1]
+        work = rows * columns * hidden * (taps + outputs)
+        work += height * width * hidden * channels if self.first is not None else 0
+        b.step(self._kernel(b.isa), [*words.values()], extent, 2 * images * work / _FLOPS_PER_NS)
+        return True
+
+
+def _reads(source: Source, value: Value) -> bool:
+    """Whether a kernel reads ``value`` as it is."""
+    return source.value is value and not source.through
+
+
+def _is_large(shape: Shape) -> bool:
+    """Whether an image [H, W, C] does not stay in a cache by itself."""
+    size = product(shape)
+    return isinstance(size, int) and 4 * size > _FEWEST_BYTES
