@@ -19,9 +19,12 @@
   weights and 150 MB
 
 --against names the others: torch (a hand-written eager loop, and transformers' own model with
-either cache), compile (torch.compile of a loop of static shapes, also with frozen weights),
-onnxruntime (ONNX's own operations, and its own), openvino (cache passed along, and as state),
-llama_cpp (F32 and F16), ctranslate2, jax. One that is not installed is left out.
+either cache), compile (torch.compile of a loop of static shapes, also with frozen weights; not in
+first-token), onnxruntime (ONNX's own operations, and its own), openvino (cache passed along, and as
+state), llama_cpp (F32 and F16), ctranslate2, jax. One that is not installed is left out, as is
+compile without a C++ compiler. Each of its two ways has a process of its own, whose threads compile
+before anyone is timed; the seconds that this took follow the figures. Nothing compiled by an
+earlier run is used, unless TORCHINDUCTOR_CACHE_DIR says where such are kept.
 
 The weights are written once as a Hugging Face directory, from which all sides load or which is
 converted beside it; before timing they must agree, logits to 0.001 and all tokens, f16 to what its
@@ -39,6 +42,7 @@ import json
 import os
 import tempfile
 from pathlib import Path
+from statistics import median
 
 from rich.console import Console
 
@@ -107,6 +111,16 @@ def measure_mode(mode: str, options: argparse.Namespace) -> list[Measured]:
     return [measurement for part in found for measurement in part]
 
 
+def show(found: list[Measured], console: Console) -> None:
+    """A table; figures that ours has no part in stand below it."""
+    console.print(table([part for part in found if "ours" in part["sides"]]))
+    for part in found:
+        if "ours" not in part["sides"]:
+            words = (f"{name} {median(all_):.4g}" for name, all_ in part["sides"].items())
+            where = f"{part['mode']}, {part['threads']} threads"
+            console.print(f"{where}, {part['unit']}: {'; '.join(words)}")
+
+
 def main() -> None:
     options, console = parse(), Console(width=160)
     options.against = GPT2.installed(options.against, console.print)
@@ -120,7 +134,7 @@ def main() -> None:
     for mode in options.modes or MODES:
         load.append(os.getloadavg()[0])
         found = measure_mode(mode, options)
-        console.print(table(found))
+        show(found, console)
         results += found
         write_json(options.json, about, results=results)  # each time: what is measured is not lost
     console.print(f"load before each mode: {', '.join(f'{n:.1f}' for n in load)}")

@@ -3,14 +3,14 @@
     python -m benchmarks.gpt2_measure MODE DIRECTORY ROUNDS [PEER ...]
 
 Threads are ``GPTRS_NUM_THREADS`` on all sides. One thread is measured in CPU time, which other
-processes disturb less, several in wall-clock time. Prints the measurements as JSON.
+processes disturb less, several in wall-clock time. Prints the measurements as JSON, with a last one
+of the seconds that sides took to compile, where some do.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -19,8 +19,9 @@ import numpy as np
 
 from benchmarks.gpt2_directory import EXACT, VOCABULARY, Side, write_directory
 from benchmarks.gpt2_ours import Ours
+from benchmarks.gpt2_side import Apart, clock_of, decode_rate, prefill_ms
 from benchmarks.peers import GPT2
-from benchmarks.turns import Clock, Measurement, in_turn
+from benchmarks.turns import Measurement, in_turn
 from gptrs import settings
 
 PROMPT, NEW, LONG = 16, 64, 512  # tokens
@@ -38,15 +39,20 @@ class Bench:
     def __init__(self, directory: Path, rounds: int, names: list[str]) -> None:
         self.directory, self.rounds, self.names = directory, rounds, names
         self.threads = settings.num_threads()
-        self.clock: Clock = time.process_time if self.threads == 1 else time.perf_counter
+        self.clock, self.apart = clock_of(self.threads), dict[str, Apart]()
 
-    def sides(self) -> dict[str, Side]:
-        """Ours and those of the peers, which agree with ours."""
+    def sides(self, *, decodes: bool = False, prefills: bool = False) -> dict[str, Side]:
+        """Ours and those of the peers, which agree with ours.
+
+        Those apart are compiled for every length, and compared in what is timed alone.
+        """
         made: dict[str, Side] = {"ours": Ours(self.directory)}
         for name in self.names:
             made |= GPT2.sides(name, self.directory, self.threads)
-        check_logits(made)
-        check_tokens(made)
+        self.apart |= {name: side for name, side in made.items() if isinstance(side, Apart)}
+        known = {name: side for name, side in made.items() if name not in self.apart}
+        check_logits(made if prefills else known)
+        check_tokens(made if decodes else known)
         return made
 
     def measurement(
@@ -57,17 +63,16 @@ class Bench:
 
     def decode(self, side: Side, rows: int = 1) -> float:
         """Tokens/s after the first of each row, which is the prompt's."""
-        steps = side.steps(prompts(rows), NEW + 1)
-        next(steps)
-        start = self.clock()
-        count = sum(len(step) for step in steps)
-        return count / (self.clock() - start)
+        return decode_rate(side, prompts(rows), NEW + 1, self.clock)
 
     def prefill(self, side: Side, length: int = LONG) -> float:
         """ms to the logits of the last token."""
-        start = self.clock()
-        side.last_logits(IDS[:length])
-        return 1e3 * (self.clock() - start)
+        return prefill_ms(side, IDS[:length], self.clock)
+
+    def compiling(self, mode: str) -> list[Measurement]:
+        """Seconds that sides in processes of their own have taken to compile so far."""
+        taken = {name: [side.seconds_compiling()] for name, side in self.apart.items()}
+        return [Measurement(f"{mode}, compiling", self.threads, "s", taken)] if taken else []
 
 
 def prompts(rows: int) -> list[list[int]]:
@@ -84,8 +89,9 @@ def check_logits(sides: dict[str, Side], length: int = LONG) -> None:
         np.testing.assert_allclose(found, logits, rtol=0, atol=side.tolerance, err_msg=name)
 
 
-def check_tokens(sides: dict[str, Side], rows: int = 1, count: int = NEW) -> None:
-    """All f32 sides give the tokens of the first one."""
+def check_tokens(sides: dict[str, Side], rows: int = 1, count: int = NEW + 1) -> None:
+    """All f32 sides give the tokens of the first one: as many as are timed, so that a side which
+    is compiled for a length of the cache has been."""
     first, *others = sides.items()
     tokens = list(first[1].steps(prompts(rows), count))
     for name, side in others:
@@ -95,7 +101,7 @@ def check_tokens(sides: dict[str, Side], rows: int = 1, count: int = NEW) -> Non
 
 def measure_batch(bench: Bench) -> list[Measurement]:
     """Decoding eight texts at once, and how much faster that is than one."""
-    sides = bench.sides()
+    sides = bench.sides(decodes=True)
     check_tokens(sides, BATCH, count=PROMPT)
     turns: dict[str, Callable[[], float]] = {}
     for name, side in sides.items():
@@ -149,7 +155,7 @@ def measure_weights(bench: Bench) -> list[Measurement]:
 
 def measure_sweep(bench: Bench) -> list[Measurement]:
     """Prompts of many lengths."""
-    sides, measured = bench.sides(), list[Measurement]()
+    sides, measured = bench.sides(prefills=True), list[Measurement]()
     for length in SWEEP:
         check_logits(sides, length)
         run: Callable[[Side], float] = lambda side, length=length: bench.prefill(side, length)
@@ -161,9 +167,10 @@ def measure(mode: str, bench: Bench) -> list[Measurement]:
     """What the modes share is above; the others' modules import torch, and come when asked for."""
     given = bench.directory, bench.rounds, bench.threads
     if mode == "decode":
-        return [bench.measurement("decode", "tokens/s", bench.sides(), bench.decode)]
+        return [bench.measurement(mode, "tokens/s", bench.sides(decodes=True), bench.decode)]
     if mode == "prefill":
-        return [bench.measurement(f"prefill {LONG}", "ms", bench.sides(), bench.prefill)]
+        sides = bench.sides(prefills=True)
+        return [bench.measurement(f"prefill {LONG}", "ms", sides, bench.prefill)]
     if mode in ("batch", "weights", "sweep"):
         modes = {"batch": measure_batch, "weights": measure_weights, "sweep": measure_sweep}
         return modes[mode](bench)
@@ -183,7 +190,9 @@ def measure(mode: str, bench: Bench) -> list[Measurement]:
 def main() -> None:
     mode, directory, rounds, *names = sys.argv[1:]
     bench = Bench(Path(directory), int(rounds), names)
-    print(json.dumps([asdict(measurement) for measurement in measure(mode, bench)]))
+    found = measure(mode, bench)
+    found += bench.compiling(mode)
+    print(json.dumps([asdict(measurement) for measurement in found]))
 
 
 if __name__ == "__main__":

@@ -1,10 +1,19 @@
-"""GPT-2 by torch.compile: a loop of static shapes, its weights as arguments or frozen into it."""
+"""GPT-2 by torch.compile: a loop of static shapes, its weights as arguments or frozen into it.
+
+    python -m benchmarks.peers.compile_gpt2 WAY DIRECTORY THREADS     answers requests
+
+Each way has a process of its own: what compiles there disturbs nobody once all is compiled, and
+frozen weights are not kept beside others. Nothing compiled before is used, so that times to compile
+are whole, unless TORCHINDUCTOR_CACHE_DIR is set.
+"""
 
 from __future__ import annotations
 
+import os
 import sys
+import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -24,8 +33,17 @@ from benchmarks.gpt2_directory import (
     Side,
     read_weights,
 )
+from benchmarks.gpt2_side import Apart, answers
+from benchmarks.peers.torch_gpt2 import best_order
+from benchmarks.processes import Worker, serve
 
 SHAPES = 64  # of tokens and caches: at most so many are compiled, instead of run without
+WAYS: dict[str, dict[str, Any]] = {"compile": {}, "compile frozen": {"freezing": True}}
+KEPT = "TORCHINDUCTOR_CACHE_DIR"  # read when something is first compiled
+
+Cache = list[tuple[torch.Tensor, torch.Tensor]]  # keys and values of each layer
+
+library: Any = torch  # its types are partly unknown
 
 
 class StaticLoop(torch.nn.Module):
@@ -33,9 +51,16 @@ class StaticLoop(torch.nn.Module):
 
     def __init__(self, directory: Path) -> None:
         super().__init__()
-        library: Any = torch
-        for name, array in read_weights(directory).items():
-            made = torch.nn.Parameter(library.from_numpy(array), requires_grad=False)
+        weights: dict[str, torch.Tensor] = {
+            name: library.from_numpy(array) for name, array in read_weights(directory).items()
+        }
+        kinds = ("attn.c_attn", "attn.c_proj", "mlp.c_fc", "mlp.c_proj")
+        for kind in kinds:  # those of all layers, so that times are of reading memory
+            names = [f"h.{i}.{kind}.weight" for i in range(LAYERS)]
+            weights |= zip(names, best_order([weights[name] for name in names]), strict=True)
+        (weights["head"],) = best_order([weights["wte.weight"].T])
+        for name, tensor in weights.items():
+            made = torch.nn.Parameter(tensor, requires_grad=False)
             self.register_parameter(name.replace(".", "_"), made)
 
     def _norm(self, x: torch.Tensor, name: str) -> torch.Tensor:
@@ -46,29 +71,33 @@ class StaticLoop(torch.nn.Module):
         weight, bias = self.get_parameter(f"{name}_weight"), self.get_parameter(f"{name}_bias")
         return torch.addmm(bias, x, weight)
 
-    def forward(
-        self, tokens: torch.Tensor, seen: torch.Tensor, keys: torch.Tensor, values: torch.Tensor
-    ) -> torch.Tensor:
-        """Logits [rows, vocabulary] after ``tokens`` [rows, count], of which ``seen`` int64 [1]
-        come before, in ``keys`` and ``values`` [layers, rows, heads, capacity, head size]."""
+    def forward(self, tokens: torch.Tensor, seen: torch.Tensor, cache: Cache) -> torch.Tensor:
+        """Logits [rows, vocabulary] after ``tokens`` [rows, count]; ``seen`` int64 [1] came before
+        them, in the keys and values of each layer [rows, heads, capacity, head size].
+
+        Several tokens are a prompt, before which there is nothing.
+        """
         rows, count = tokens.shape
         places = seen + torch.arange(count)
-        mask = torch.arange(keys.shape[3]) <= places[:, None]
+        mask = torch.arange(cache[0][0].shape[2]) <= places[:, None]
         wte = self.get_parameter("wte_weight")
         x = (wte[tokens] + self.get_parameter("wpe_weight")[places]).view(rows * count, WIDTH)
-        for i in range(LAYERS):
+        for i, (keys, values) in enumerate(cache):
             block = f"h_{i}"
             y = self._linear(self._norm(x, f"{block}_ln_1"), f"{block}_attn_c_attn")
             q, k, v = y.view(rows, count, 3, HEADS, HEAD_SIZE).permute(2, 0, 3, 1, 4).unbind()
-            keys[i].index_copy_(2, places, k)
-            values[i].index_copy_(2, places, v)
-            y = functional.scaled_dot_product_attention(q, keys[i], values[i], attn_mask=mask)
+            keys.index_copy_(2, places, k)
+            values.index_copy_(2, places, v)
+            if count > 1:  # half the work of a mask
+                y = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+            else:
+                y = functional.scaled_dot_product_attention(q, keys, values, attn_mask=mask)
             y = y.transpose(1, 2).reshape(rows * count, WIDTH)
             x = x + self._linear(y, f"{block}_attn_c_proj")
             y = self._linear(self._norm(x, f"{block}_ln_2"), f"{block}_mlp_c_fc")
             x = x + self._linear(functional.gelu(y, approximate="tanh"), f"{block}_mlp_c_proj")
         last = self._norm(x.view(rows, count, WIDTH)[:, -1], "ln_f")
-        return torch.mm(last, wte.T)
+        return torch.mm(last, self.get_parameter("head"))
 
 
 class Compiled:
@@ -77,22 +106,19 @@ class Compiled:
     tolerance: float = EXACT
 
     def __init__(self, name: str, model: StaticLoop, options: dict[str, Any]) -> None:
-        library: Any = torch
-        self.name, self.seen_shapes = name, set[tuple[int, ...]]()
+        self.name, self.seconds = name, dict[tuple[int, ...], float]()
         self.run: Any = library.compile(model, dynamic=False, options=options)
 
-    def _cache(self, rows: int, capacity: int) -> tuple[torch.Tensor, torch.Tensor]:
-        shape = LAYERS, rows, HEADS, capacity, HEAD_SIZE
-        return torch.zeros(shape), torch.zeros(shape)
+    def _cache(self, rows: int, capacity: int) -> Cache:
+        """A tensor for each layer: parts of one would be copied in each step."""
+        shape = rows, HEADS, capacity, HEAD_SIZE
+        return [(torch.zeros(shape), torch.zeros(shape)) for _ in range(LAYERS)]
 
-    def _forward(
-        self, tokens: torch.Tensor, seen: int, cache: tuple[torch.Tensor, torch.Tensor]
-    ) -> torch.Tensor:
-        start, shape = time.perf_counter(), (*tokens.shape, cache[0].shape[3])
-        logits: torch.Tensor = self.run(tokens, torch.tensor([seen]), *cache)
-        if shape not in self.seen_shapes:
-            self.seen_shapes.add(shape)
-            seconds = time.perf_counter() - start
+    def _forward(self, tokens: torch.Tensor, seen: int, cache: Cache) -> torch.Tensor:
+        start, shape = time.perf_counter(), (*tokens.shape, cache[0][0].shape[2])
+        logits: torch.Tensor = self.run(tokens, torch.tensor([seen]), cache)
+        if shape not in self.seconds:
+            self.seconds[shape] = seconds = time.perf_counter() - start
             print(f"{self.name}: {seconds:.1f} s to compile for {shape}", file=sys.stderr)
         return logits
 
@@ -112,10 +138,49 @@ class Compiled:
         return found[0].numpy()
 
 
+def why_not() -> str | None:
+    """Why nothing can be compiled here, in a line; None if it can."""
+
+    def double(x: torch.Tensor) -> torch.Tensor:
+        return x + x
+
+    try:
+        library.compile(double)(torch.ones(8))
+    except Exception as error:  # of torch, or of the C++ compiler
+        return next((line for line in str(error).splitlines() if line.strip()), repr(error))
+    return None
+
+
 def sides(directory: Path, threads: int) -> dict[str, Side]:
-    torch.set_num_threads(threads)
-    config: Any = import_module("torch._dynamo.config")
-    config.recompile_limit, config.fail_on_recompile_limit_hit = SHAPES, True
-    model = StaticLoop(directory)
-    ways: dict[str, dict[str, Any]] = {"compile": {}, "compile frozen": {"freezing": True}}
-    return {name: Compiled(name, model, options) for name, options in ways.items()}
+    """The ways, in processes of their own; none where torch finds no C++ compiler that works."""
+    made: dict[str, Side] = {}
+    for name in WAYS:
+        worker = Worker(__name__, name, str(directory), str(threads))
+        if reason := worker.ask("why_not"):
+            print(f"compile is left out: {reason}", file=sys.stderr)
+            worker.close()
+            return {}
+        made[name] = Apart(worker, Compiled.tolerance)
+    return made
+
+
+def main() -> None:
+    name, directory, threads = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
+
+    def begin() -> dict[str, Callable[..., Any]]:
+        torch.set_num_threads(threads)
+        config: Any = import_module("torch._dynamo.config")
+        config.recompile_limit, config.fail_on_recompile_limit_hit = SHAPES, True
+        if reason := why_not():
+            return {"why_not": lambda: reason}
+        side = Compiled(name, StaticLoop(directory), WAYS[name])
+        more = {"why_not": lambda: None, "seconds_compiling": lambda: sum(side.seconds.values())}
+        return {**answers(side, threads), **more}
+
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as fresh:
+        os.environ.setdefault(KEPT, fresh)
+        serve(begin)
+
+
+if __name__ == "__main__":
+    main()
