@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from types import FrameType, TracebackType
 from typing import NamedTuple, TypeVar
 
@@ -113,13 +116,30 @@ def _is_internal(frame: FrameType) -> bool:
     return not module.startswith(("gptrs.models.", "gptrs.nn."))
 
 
+_starter: ContextVar[Location | None] = ContextVar("gptrs_starter", default=None)
+
+
+@contextmanager
+def located_threads(where: Location | None) -> Generator[None]:
+    """Inside the block, ``where`` is the user's line of threads that copies of this context run
+    on."""
+    token = _starter.set(where)
+    try:
+        yield
+    finally:
+        _starter.reset(token)
+
+
 def user_location() -> Location | None:
     """The innermost line on the stack that is not this package's own; None below its own command
-    line."""
+    line. On a thread that runs this package alone: that of `located_threads`."""
     frame: FrameType | None = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
     while frame is not None and _is_internal(frame):
         frame = frame.f_back
-    if frame is None or str(frame.f_globals.get("__name__", "")).startswith("typer."):
+    module = "" if frame is None else str(frame.f_globals.get("__name__", ""))
+    if module == "threading":
+        return _starter.get()
+    if frame is None or module.startswith("typer."):
         return None
     return Location(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_qualname)
 

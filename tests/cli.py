@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from gptrs.cli.app import run
 
@@ -32,3 +36,15 @@ def in_process(
         return Done(code, said.out, said.err)
 
     return call
+
+
+def rows(out: str) -> list[list[str]]:
+    """The words of each line."""
+    return [line.split() for line in out.splitlines()]
+
+
+def saved(cli: Cli, out: Path, *arguments: str) -> NDArray[Any]:
+    """The logits that a command writes."""
+    done = cli(*arguments, "--out", str(out))
+    assert (done.code, done.err) == (0, "")
+    return np.load(out)

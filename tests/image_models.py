@@ -16,6 +16,7 @@ import transformers
 from numpy.typing import NDArray
 from torch import nn
 
+import gptrs
 from gptrs.ir.tensor import Parameter
 from tests.models import Arrays, save_arrays
 
@@ -85,6 +86,16 @@ def mobilenet_v2(directory: Path, **fields: Any) -> Any:
     model = with_random_statistics(transformers.MobileNetV2ForImageClassification(config))
     model.save_pretrained(directory)
     return model
+
+
+def assert_parity(model: Any, path: Path, given: Images) -> None:
+    """The model at ``path`` gives the logits of the torch ``model``."""
+    expected = logits(model, given)
+    assert 0.2 < expected.std() < 25, "logits of this size make the tolerance mean something"
+    differ = np.ptp(expected, axis=0).max()
+    assert differ > 10 * TORCH_ERROR, "so do images that differ"
+    found = gptrs.load(path).forward(given).numpy()
+    np.testing.assert_allclose(found, expected, rtol=0, atol=TORCH_ERROR)
 
 
 def zeros(name: str, shape: tuple[int, ...]) -> Parameter:

@@ -11,6 +11,7 @@ from PIL import Image
 
 from gptrs.images.preprocess import Preprocessor
 from gptrs.images.recipe import IMAGENET_MEAN, IMAGENET_STD
+from gptrs.runtime.preprocessor import read_preprocessor
 
 RESNET: dict[str, Any] = {
     "feature_extractor_type": "ConvNextFeatureExtractor",
@@ -38,4 +39,4 @@ def preprocessor(directory: Path, **fields: Any) -> Preprocessor:
     """The preprocessor of a directory whose file has ``fields``."""
     directory.mkdir(exist_ok=True)
     (directory / "preprocessor_config.json").write_text(json.dumps(fields))
-    return Preprocessor.from_directory(directory, size=224, channels=3)
+    return read_preprocessor(directory, size=224, channels=3)

@@ -14,10 +14,11 @@ from PIL import Image
 
 import gptrs
 from gptrs import events
-from gptrs.errors import ArgumentError, LoadError, PtirError
+from gptrs.errors import ArgumentError, LoadError, Location, PtirError
 from gptrs.models.resnet import ResNet
 from gptrs.runtime.classifier import ImageClassifier, Label
 from gptrs.runtime.language import LanguageModel
+from gptrs.runtime.threads import limit_threads
 from gptrs.runtime.weights import WeightRead, WeightsOpened
 from tests.image_models import (
     TorchvisionResNet,
@@ -186,6 +187,24 @@ class TestForward:
         with pytest.raises(PtirError, match=said):
             model.forward(given)
 
+    def test_an_error_on_another_thread_names_the_users_line(
+        self, model: ImageClassifier, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        given = images(8, 32, 32)
+        model.forward(given[:1])
+        monkeypatch.setenv("GPTRS_BACKEND", "nothing")
+        found: set[Location | None] = set()
+        for _ in range(20):  # any of the threads may be the first to fail
+            with limit_threads(4), pytest.raises(ArgumentError, match="no backend") as raised:
+                model.forward(given)
+            found.add(raised.value.where)
+        ((file, _, function),) = [where for where in found if where]
+        assert file == __file__
+        assert function.endswith("test_an_error_on_another_thread_names_the_users_line")
+
+    def test_floats_beyond_f32_are_infinite(self, model: ImageClassifier) -> None:
+        assert np.isnan(model.forward(np.full((1, 32, 32, 3), 1e300)).numpy()).any()
+
 
 class TestClassify:
     def test_a_picture_however_it_comes(
@@ -220,6 +239,21 @@ class TestClassify:
         ]
         assert model.classify([]) == []
         assert model.classify(np.stack([np.asarray(photo), other])) == found
+
+    def test_top_may_be_of_numpy(self, model: ImageClassifier, photo: Image.Image) -> None:
+        top: Any = np.int64(2)
+        assert model.classify(photo, top=top) == model.classify(photo, top=2)
+
+    def test_weights_that_are_no_numbers(
+        self, tmp_path: Path, arrays: Arrays, photo: Image.Image
+    ) -> None:
+        wrong = arrays | {"fc.bias": np.full(7, np.nan, np.float32)}
+        model = gptrs.load(write(tmp_path / "r.safetensors", wrong))
+        with pytest.raises(
+            PtirError, match="the largest logit is nan, expected a finite"
+        ) as raised:
+            model.classify(photo)
+        assert "weights" in raised.value.fix
 
     @pytest.mark.parametrize("top", [0, -1, 1.5, True, None])
     def test_a_bad_top(self, model: ImageClassifier, photo: Image.Image, top: Any) -> None:

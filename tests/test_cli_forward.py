@@ -1,22 +1,21 @@
-"""``gptrs forward``: images and tokens in, likeliest classes and tokens and logits out."""
+"""``gptrs forward``: images in, likeliest classes and logits out."""
 
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
-from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 import gptrs
 from gptrs.runtime.archive import read_archive, write_archive
 from gptrs.runtime.classifier import ImageClassifier
-from gptrs.runtime.language import LanguageModel
-from tests.cli import Cli, in_process
+from tests.cli import Cli, in_process, rows, saved
 from tests.image_models import resnet
-from tests.models import tiny_gpt2
+from tests.models import load_arrays, save_arrays
 from tests.pictures import RESNET, picture
 
 NAMES = ["cat", "dog", "[red]fox[/]", "été", "cup", "hat", "key"]
@@ -38,37 +37,10 @@ def classifier(images: Path) -> ImageClassifier:
     return gptrs.load(images)
 
 
-@pytest.fixture(scope="module")
-def words(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_gpt2(tmp_path_factory.mktemp("gpt2"))
-
-
-@pytest.fixture(scope="module")
-def language(words: Path) -> LanguageModel:
-    return gptrs.load(words)
-
-
 @pytest.fixture
 def see(images: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
     """Runs ``gptrs forward`` on the image model."""
     return in_process(monkeypatch, capsys, "forward", "--model", str(images))
-
-
-@pytest.fixture
-def read(words: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
-    """Runs ``gptrs forward`` on the language model."""
-    return in_process(monkeypatch, capsys, "forward", "--model", str(words))
-
-
-def rows(out: str) -> list[list[str]]:
-    return [line.split() for line in out.splitlines()]
-
-
-def saved(see: Cli, out: Path, *arguments: str) -> NDArray[Any]:
-    """The logits that a command writes."""
-    done = see(*arguments, "--out", str(out))
-    assert (done.code, done.err) == (0, "")
-    return np.load(out)
 
 
 def test_an_image(see: Cli, images: Path, classifier: ImageClassifier) -> None:
@@ -170,41 +142,25 @@ def test_a_backend(
     assert np.allclose(logits, expected, rtol=0, atol=1e-4)
 
 
-def test_text(read: Cli, language: LanguageModel, tmp_path: Path) -> None:
-    logits = saved(read, tmp_path / "x.npy", "--text", "once upon")
-    ids = language.tokenizer.encode("once upon")
-    assert np.array_equal(logits, language.forward([ids]).numpy())
-    done = read("--text", "once upon", "--top", "1", "--json")
-    told = json.loads(done.out)
-    likely = language.complete("once upon", max_tokens=1, logprobs=1).logprobs
-    assert likely is not None
-    (token, logprob) = likely[0].top[0]
-    spelt = repr(language.tokenizer.spell(token))
-    assert told["input"] == "once upon"
-    assert [(each["id"], each["token"]) for each in told["top"]] == [(token, spelt)]
-    assert told["top"][0]["probability"] == pytest.approx(np.exp(logprob), rel=1e-4)
-    head, row = rows(read("--text", "once upon", "--top", "1").out)
-    assert head == ["id", "token", "probability"]
-    assert row == [str(token), *spelt.split(), f"{np.exp(logprob):.4f}"]
-
-
-def test_token_ids(read: Cli, language: LanguageModel, tmp_path: Path) -> None:
-    ids = np.array([[5, 9, 200], [1, 2, 3]])
-    expected = language.forward(ids).numpy()
-    np.save(tmp_path / "both", ids)
-    np.save(tmp_path / "first", ids[0])
-    np.savez(tmp_path / "second", other=ids, tokens=ids[1:])
-    write_archive(tmp_path / "both.gten", {"input_ids": ids.astype(np.int32)})
-    for name in ("both.npy", "both.gten"):
-        logits = saved(read, tmp_path / "x.npy", "--input", str(tmp_path / name))
-        assert np.array_equal(logits, expected), name
-    rows_apart = ["--input", str(tmp_path / "first.npy"), "--input", str(tmp_path / "second.npz")]
-    assert np.array_equal(saved(read, tmp_path / "x.npy", *rows_apart), expected)
+def test_logits_that_are_no_distribution(see: Cli, images: Path, tmp_path: Path) -> None:
+    shutil.copytree(images, tmp_path / "model")
+    arrays = load_arrays(images / "model.safetensors")
+    arrays["classifier.1.bias"][:] = np.nan
+    save_arrays(arrays, tmp_path / "model" / "model.safetensors")
+    photos = ["--input", str(images / "one.png"), "--out", str(tmp_path / "x.npy")]
+    done = see("--model", str(tmp_path / "model"), *photos)
+    assert (done.code, done.out) == (1, "")
+    assert done.err.startswith("error: the largest logit is nan, expected a finite number")
+    assert f"in {images / 'one.png'}" in done.err
+    assert not (tmp_path / "x.npy").exists()
 
 
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
+        (["--top", "-1"], "--top"),
+        (["--top", "many"], "--top"),
+        (["--out", ""], "expected one of .npy"),
         (["--out", "x.csv"], "x.csv ends in '.csv', expected one of .npy, .npz, .gten"),
         (["--out", "x"], "x ends in '', expected"),
         (["--out", "/no/where/x.npy"], "/no/where is no folder"),
@@ -246,13 +202,25 @@ def test_bad_images(see: Cli, images: Path, tmp_path: Path) -> None:
     (tmp_path / "half.npz").write_bytes((tmp_path / "two.npz").read_bytes()[:1000])
     (tmp_path / "half.gten").write_bytes(b"GPTRSTEN\2\0\0\0")
     (tmp_path / "text.jpg").write_text("a cat")
+    (tmp_path / "zero.jpg").write_bytes(b"")
+    (tmp_path / "folder").mkdir()
+    np.save(tmp_path / "fields", np.zeros((1, 40, 3), [("a", np.float32)]))
+    np.save(tmp_path / "void", floats.astype(ml_dtypes.bfloat16))  # NumPy has no name for it
+    np.save(tmp_path / "bools", floats > 0)
+    np.save(tmp_path / "five", floats[None])
+    np.save(tmp_path / "empty", floats[:0])
+    np.save(tmp_path / "bytes", np.zeros((0, 40, 40, 3), np.uint8))
+    np.save(tmp_path / "inf", floats[:1] - np.inf)
+    np.save(tmp_path / "large", np.full((40, 40, 3), 1e300))
+    floats[1, 2, 3, 0] = np.nan
+    np.save(tmp_path / "nan", floats.transpose(0, 3, 1, 2))
     for name, said in {
         "none.png": "does not exist",
         "text.jpg": "is no image",
         "half.png": "cannot be decoded",
         "half.npy": "cannot be read as NumPy arrays: ",
         "half.npz": "cannot be read as NumPy arrays: ",
-        "half.gten": "has 12 bytes",
+        "half.gten": "half.gten: the file has 0 bytes left",
         "object.npy": "cannot be read as NumPy arrays: ",
         "two.npz": "holds 2 arrays: 'a', 'b', expected one, or one called 'images' or 'input'",
         "none.npz": "holds 0 arrays, expected one",
@@ -260,6 +228,17 @@ def test_bad_images(see: Cli, images: Path, tmp_path: Path) -> None:
         "rank.npy": "holds float32[40,3], expected floats",
         "channels.npy": "images have shape [40,40,2] each",
         "wide.npy": "has shape [40,30,3] and",
+        "zero.jpg": "is empty, expected an image",
+        "folder": "is a folder, expected an image or an array",
+        "fields.npy": "[1,40,3], expected floats",
+        "void.npy": "holds |V2[2,40,40,3], expected floats",
+        "bools.npy": "holds bool[2,40,40,3], expected floats",
+        "five.npy": "holds float32[1,2,40,40,3], expected floats",
+        "empty.npy": "holds float32[0,40,40,3], expected floats",
+        "bytes.npy": "holds uint8[0,40,40,3], expected floats",
+        "nan.npy": "holds nan at [1, 0, 2, 3], expected finite numbers",
+        "inf.npy": "holds -inf at [0, 0, 0, 0], expected finite numbers",
+        "large.npy": "holds 1e+300 at [0, 0, 0], expected finite numbers",
     }.items():
         done = see("--input", str(images / "one.png"), "--input", str(tmp_path / name))
         assert (done.code, done.out) == (1, ""), name
@@ -268,26 +247,6 @@ def test_bad_images(see: Cli, images: Path, tmp_path: Path) -> None:
         assert str(tmp_path / name) in done.err
         assert "Traceback" not in done.err
     assert "takes images" in see("--text", "a").err
-
-
-def test_bad_tokens(read: Cli, tmp_path: Path, images: Path) -> None:
-    np.save(tmp_path / "good", [1, 2, 3])
-    np.save(tmp_path / "floats", [1.0])
-    np.save(tmp_path / "rank", [[[1, 2, 3]]])
-    np.save(tmp_path / "long", [1, 2, 3, 4])
-    for file, said in {
-        images / "one.png": "is no .npy, .npz or .gten file, expected an array of token ids",
-        tmp_path / "floats.npy": "holds float64[1], expected integers [tokens] or [N, tokens]",
-        tmp_path / "rank.npy": "holds int64[1,1,3], expected integers",
-        tmp_path / "long.npy": "has shape [4] and",
-    }.items():
-        done = read("--input", str(tmp_path / "good.npy"), "--input", str(file))
-        assert (done.code, done.out) == (1, "")
-        assert f"error: {file} {said}" in done.err
-    np.save(tmp_path / "beyond", [1, 9000])
-    assert "tokens hold 9000" in read("--input", str(tmp_path / "beyond.npy")).err
-    assert "nothing to run the model on" in read().err
-    assert "at least one token" in read("--text", "").err
 
 
 def test_logits_are_written_whole_or_not_at_all(see: Cli, images: Path, tmp_path: Path) -> None:

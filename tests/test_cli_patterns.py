@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import gptrs
-from gptrs.cli.app import run
 from gptrs.ir.parsing import parse
 from gptrs.models.gpt2 import GPT2
 from gptrs.passes.raisable import RAISABLE
 from gptrs.passes.simplify import RULES
+from tests.cli import Cli, in_process
 from tests.models import tiny_gpt2
-
-Cli = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture(scope="module")
@@ -27,21 +24,13 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture
 def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
-    """Runs ``gptrs`` in this process: its exit code and what it said."""
-
-    def call(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr("sys.argv", ["gptrs", *arguments])
-        code = run()
-        said = capsys.readouterr()
-        return code, said.out, said.err
-
-    return call
+    return in_process(monkeypatch, capsys)
 
 
 def test_every_rule_is_listed_once(cli: Cli) -> None:
-    code, out, err = cli("patterns", "--json")
-    assert (code, err) == (0, "")
-    rules = json.loads(out)["rules"]
+    done = cli("patterns", "--json")
+    assert (done.code, done.err) == (0, "")
+    rules = json.loads(done.out)["rules"]
     assert {rule["name"] for rule in rules} >= {rule.name for rule in RULES}
     assert len({(rule["name"], rule["file"]) for rule in rules}) == len(rules)
     for rule in rules:
@@ -52,38 +41,38 @@ def test_every_rule_is_listed_once(cli: Cli) -> None:
 
 
 def test_the_table_is_not_cut_where_it_is_piped(cli: Cli) -> None:
-    code, out, err = cli("patterns")
-    assert (code, err) == (0, "")
+    done = cli("patterns")
+    assert (done.code, done.err) == (0, "")
     for rule in RULES:
-        lines = [line for line in out.splitlines() if line.split()[:1] == [rule.name]]
+        lines = [line for line in done.out.splitlines() if line.split()[:1] == [rule.name]]
         assert any(rule.doc.partition("\n")[0] in line for line in lines), rule.name
 
 
 def test_every_raisable_composite_is_listed(cli: Cli) -> None:
-    found = json.loads(cli("patterns", "--json")[1])["composites"]
+    found = json.loads(cli("patterns", "--json").out)["composites"]
     assert [(each["name"], each["meaning"]) for each in found] == [
         (each.name, each.doc) for each in RAISABLE
     ]
     root = Path(gptrs.__file__).parent
     assert all((root / each["file"]).is_file() for each in found)
-    lines = cli("patterns", "softmax")[1].splitlines()
+    lines = cli("patterns", "softmax").out.splitlines()
     assert any(line.split()[:2] == ["softmax", "ir/ops/composite.py"] for line in lines)
 
 
 @pytest.mark.parametrize("words", ["merge_transposes", "MERGE_TRANSPOSES", "transposes"])
 def test_a_filter(cli: Cli, words: str) -> None:
-    found = json.loads(cli("patterns", words, "--json")[1])["rules"]
-    every = json.loads(cli("patterns", "--json")[1])["rules"]
+    found = json.loads(cli("patterns", words, "--json").out)["rules"]
+    every = json.loads(cli("patterns", "--json").out)["rules"]
     assert "merge_transposes" in [rule["name"] for rule in found]
     assert 0 < len(found) < len(every)
     assert all(rule in every for rule in found)
 
 
 def test_a_filter_that_finds_nothing(cli: Cli) -> None:
-    code, out, err = cli("patterns", "no such rule")
-    assert (code, out) == (1, "")
-    assert err.startswith("error: no rule or composite has 'no such rule'")
-    assert "fix: " in err
+    done = cli("patterns", "no such rule")
+    assert (done.code, done.out) == (1, "")
+    assert done.err.startswith("error: no rule or composite has 'no such rule'")
+    assert "fix: " in done.err
 
 
 @pytest.mark.parametrize("mode", [None, "all", "compile"])
@@ -113,7 +102,7 @@ def test_a_mode_for_the_folder_of_the_setting(
     monkeypatch.setenv("GPTRS_DUMP", str(tmp_path))
     GPT2.__call__.clear_cache()
     arguments = ["generate", "once", "--model", directory, "--max-tokens", "1"]
-    assert cli(*arguments, "--dump-mode", "compile")[0] == 0
+    assert cli(*arguments, "--dump-mode", "compile").code == 0
     (folder,) = tmp_path.iterdir()
     assert len(list(folder.glob("*.py"))) == 2
 
@@ -128,10 +117,10 @@ def test_a_mode_for_the_folder_of_the_setting(
     ids=["mode", "where", "file"],
 )
 def test_wrong_usage(cli: Cli, arguments: list[str], code: int, named: str) -> None:
-    found, out, err = cli("generate", "once", *arguments)
-    assert (found, out) == (code, "")
-    assert err.count("error: ") == 1
-    assert named in err
+    done = cli("generate", "once", *arguments)
+    assert (done.code, done.out) == (code, "")
+    assert done.err.count("error: ") == 1
+    assert named in done.err
 
 
 def test_a_command_has_no_line_of_the_users(
@@ -140,6 +129,6 @@ def test_a_command_has_no_line_of_the_users(
     monkeypatch.setenv("GPTRS_DEBUG", "1")
     jitted: Any = GPT2.__call__
     jitted.clear_cache()
-    code, _, err = cli("generate", "once", "--max-tokens", "2", "--model", directory)
-    assert code == 0
-    assert "gptrs: gpt2, traced for" in err
+    done = cli("generate", "once", "--max-tokens", "2", "--model", directory)
+    assert done.code == 0
+    assert "gptrs: gpt2, traced for" in done.err

@@ -7,7 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from gptrs.text.logprobs import token_logprobs
+from gptrs.errors import PtirError
+from gptrs.text.logprobs import likeliest, token_logprobs
 
 
 @pytest.mark.parametrize("scale", [0.1, 3.0, 1e4])
@@ -37,3 +38,18 @@ def test_how_many(count: int, told: int) -> None:
     top = token_logprobs(logits, 0, count).top
     assert [token for token, _ in top] == [1, 2, 0, 3][:told]
     assert count < 4 or top[3][1] == -math.inf
+
+
+def test_the_likeliest_have_probabilities() -> None:
+    logits = np.log(np.array([0.25, 0.125, 0.5, 0.125], np.float32))
+    found = likeliest(logits, 3)
+    assert [choice for choice, _ in found] == [2, 0, 1]
+    assert [likely for _, likely in found] == pytest.approx([0.5, 0.25, 0.125])
+    assert likeliest(np.array([0, -np.inf], np.float32), 9) == [(0, 1.0), (1, 0.0)]
+
+
+@pytest.mark.parametrize("wrong", [math.nan, math.inf, -math.inf])
+def test_no_distribution(wrong: float) -> None:
+    logits = np.array([wrong] * 2, np.float32)
+    with pytest.raises(PtirError, match=f"the largest logit is {wrong}, expected a finite number"):
+        likeliest(logits, 1)

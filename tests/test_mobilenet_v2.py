@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -10,22 +9,20 @@ import numpy as np
 import pytest
 
 import gptrs
-from gptrs.errors import LoadError, ShapeError
+from gptrs.errors import LoadError
 from gptrs.models.mobilenet_v2 import MobileNetV2, MobileNetV2Config
 from gptrs.nn.layers import same_padding
 from tests.image_models import (
-    TORCH_ERROR,
-    Images,
     TorchvisionMobileNetV2,
+    assert_parity,
     images,
-    logits,
     mobilenet_v2,
     state,
     with_random_statistics,
     write,
     zeros,
 )
-from tests.models import Arrays, load_arrays
+from tests.models import Arrays
 
 VARIANTS: dict[str, dict[str, Any]] = {
     "TensorFlow's padding": {},
@@ -42,20 +39,6 @@ VARIANTS: dict[str, dict[str, Any]] = {
 }
 
 
-def assert_parity(model: Any, path: Path, given: Images) -> None:
-    expected = logits(model, given)
-    assert 0.2 < expected.std() < 25, "logits of this size make the tolerance mean something"
-    found = gptrs.load(path).forward(given).numpy()
-    np.testing.assert_allclose(found, expected, rtol=0, atol=TORCH_ERROR)
-
-
-@pytest.fixture(scope="module")
-def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("mobilenet_v2")
-    mobilenet_v2(made)
-    return made
-
-
 @pytest.mark.parametrize("fields", VARIANTS.values(), ids=VARIANTS.keys())
 def test_logits_of_every_variant(tmp_path: Path, fields: dict[str, Any]) -> None:
     model = mobilenet_v2(tmp_path, **fields)
@@ -67,29 +50,6 @@ def test_logits_of_every_variant(tmp_path: Path, fields: dict[str, Any]) -> None
 def test_images_of_odd_sizes(tmp_path: Path, tf_padding: bool, height: int, width: int) -> None:
     model = mobilenet_v2(tmp_path, tf_padding=tf_padding)
     assert_parity(model, tmp_path, images(2, height, width))
-
-
-def test_a_row_does_not_depend_on_the_batch(directory: Path) -> None:
-    model = gptrs.load(directory)
-    three = images(3, 32, 40)
-    MobileNetV2.__call__.clear_cache()
-    together = model.forward(three).numpy()
-    assert together.shape == (3, 7)
-    for row, image in zip(together, three, strict=True):
-        np.testing.assert_allclose(model.forward(image[None]).numpy(), [row], atol=1e-5, rtol=0)
-    assert MobileNetV2.__call__.cache_info().misses == 1, "the batch size is symbolic"
-
-
-def test_channels_may_be_first(directory: Path) -> None:
-    model = gptrs.load(directory)
-    given = images(2, 32, 40)
-    first = np.ascontiguousarray(given.transpose(0, 3, 1, 2))
-    np.testing.assert_array_equal(model.forward(first).numpy(), model.forward(given).numpy())
-
-
-def test_images_of_wrong_shapes(directory: Path) -> None:
-    with pytest.raises(ShapeError, match=r"\[32,32,4\] each, expected \[H, W, 3\]"):
-        gptrs.load(directory).module(np.zeros((1, 32, 32, 4), np.float32))
 
 
 @pytest.mark.parametrize("dilation", [1, 2, 3])
@@ -182,28 +142,3 @@ class TestTorchvision:
         path = write(tmp_path / "mobilenet.safetensors", arrays)
         with pytest.raises(LoadError, match=r"no place for tensor 'features\.19\.conv\.0\.0\.weig"):
             gptrs.load(path)
-
-
-@pytest.mark.parametrize(
-    ("field", "value", "said"),
-    [
-        ("depth_multiplier", 0, "expected a number above 0"),
-        ("depth_multiplier", "1", "expected float"),
-        ("expand_ratio", float("nan"), "expected a number above 0"),
-        ("layer_norm_eps", -1, "finite number from 0"),
-        ("depth_divisible_by", 0, "expected at least 1"),
-        ("hidden_act", "gelu_2027", "expected one of gelu"),
-        ("image_size", [1, 2, 3], "expected one or two"),
-        ("image_size", [], "expected one or two"),
-        ("image_size", "224", "expected int or list of int"),
-        ("tf_padding", None, "expected bool"),
-    ],
-    ids=lambda value: str(value)[:20],
-)
-def test_bad_fields(directory: Path, tmp_path: Path, field: str, value: object, said: str) -> None:
-    shutil.copytree(directory, tmp_path / "model")
-    weights = tmp_path / "model" / "model.safetensors"
-    write(weights, load_arrays(weights), **{"model_type": "mobilenet_v2", field: value})
-    with pytest.raises(LoadError, match=said) as caught:
-        gptrs.load(tmp_path / "model")
-    assert f"{tmp_path / 'model' / 'config.json'}: {field}" in str(caught.value)

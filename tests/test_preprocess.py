@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
+import struct
 import subprocess
 import sys
+import zlib
 from collections.abc import Callable
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
-from gptrs.images.preprocess import Preprocessor
 from gptrs.images.recipe import IMAGENET_MEAN, IMAGENET_STD
+from gptrs.runtime.preprocessor import read_preprocessor
 from tests.pictures import RESNET, picture, preprocessor
 
 EXACT = 1e-5  # the same steps in the same precision: only the last bits may differ
@@ -118,12 +122,12 @@ def test_without_a_file_it_is_as_usual_for_imagenet(tmp_path: Path) -> None:
         "image_mean": list(IMAGENET_MEAN),
         "image_std": list(IMAGENET_STD),
     }
-    usual = Preprocessor.from_directory(tmp_path, size=224, channels=3)
+    usual = read_preprocessor(tmp_path, size=224, channels=3)
     image = picture(300, 260)
     expected = in_transformers("MobileNetV2", fields, [image])
     assert np.abs(usual([image]) - expected).max() <= EXACT
     assert usual.size == (224, 224)
-    small = Preprocessor.from_directory(tmp_path, size=32, channels=3)
+    small = read_preprocessor(tmp_path, size=32, channels=3)
     assert small.recipe.shortest_edge == 36
     assert small([image]).shape == (1, 32, 32, 3)
 
@@ -168,6 +172,64 @@ def test_arrays(tmp_path: Path) -> None:
     assert np.abs(plain([whole]) - plain([pixels[:224, :224]])).max() <= EXACT
 
 
+def in_16_bits(image: Image.Image) -> bytes:
+    """A PNG file of RGB with 16 bits a value, which Pillow reads and does not write."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        body = kind + data
+        return struct.pack(">I", len(data)) + body + struct.pack(">I", zlib.crc32(body))
+
+    values = np.asarray(image).astype(">u2") * 257
+    header = struct.pack(">IIBBBBB", image.width, image.height, 16, 2, 0, 0, 0)
+    rows = zlib.compress(b"".join(b"\0" + row.tobytes() for row in values.astype(">u2")))
+    parts = chunk(b"IHDR", header) + chunk(b"IDAT", rows) + chunk(b"IEND", b"")
+    return b"\x89PNG\r\n\x1a\n" + parts
+
+
+def encoded(image: Image.Image, kind: str, **options: Any) -> bytes:
+    file = BytesIO()
+    image.save(file, kind, **options)
+    return file.getvalue()
+
+
+FIRST, SECOND = picture(40, 30, "P", seed=1), picture(40, 30, "P", seed=2)
+ODD_FILES: dict[str, tuple[bytes, Image.Image]] = {
+    "16 bits of each colour": (in_16_bits(picture(40, 30)), picture(40, 30)),
+    "one pixel": (encoded(picture(1, 1), "PNG"), picture(1, 1)),
+    "one row": (encoded(picture(300, 1), "PNG"), picture(300, 1)),
+    "one column": (encoded(picture(1, 300), "PNG"), picture(1, 300)),
+    "grey with alpha": (encoded(picture(40, 30, "LA"), "PNG"), picture(40, 30, "L")),
+    "an animation": (encoded(FIRST, "GIF", save_all=True, append_images=[SECOND]), FIRST),
+    "more after its end": (encoded(picture(40, 30), "PNG") + b"more", picture(40, 30)),
+}
+
+
+@pytest.mark.parametrize("name", ODD_FILES)
+def test_odd_files(tmp_path: Path, name: str) -> None:
+    data, expected = ODD_FILES[name]
+    (tmp_path / "image.jpg").write_bytes(data)  # the content counts, not the ending
+    made = preprocessor(tmp_path, **RESNET)
+    assert np.array_equal(made([tmp_path / "image.jpg"]), made([expected]))
+
+
+def test_a_jpeg_for_printing(tmp_path: Path) -> None:
+    file = tmp_path / "image.jpg"
+    picture(40, 30, "CMYK").save(file)
+    made = preprocessor(tmp_path, **RESNET)
+    with Image.open(file) as image:
+        assert image.mode == "CMYK"
+        expected = in_transformers("ConvNext", RESNET, [image])
+    assert np.abs(made([file]) - expected).max() <= EXACT
+
+
+def test_floats_of_every_width(tmp_path: Path) -> None:
+    as_is = preprocessor(tmp_path, image_processor_type="ViTImageProcessor", do_resize=False)
+    exact = np.asarray(picture(9, 8)) // 16 / np.float32(16)  # exact in every type
+    expected = as_is([exact])
+    for dtype in (np.float64, np.longdouble, np.float16, ml_dtypes.bfloat16):
+        assert np.array_equal(as_is([exact.astype(dtype)]), expected), dtype
+
+
 def test_floats_stay_between_black_and_white(tmp_path: Path) -> None:
     made = preprocessor(tmp_path, **RESNET | {"do_normalize": False, "size": 50})
     edge = np.repeat([0.0, 1.0], 6)[None, :, None]
@@ -193,7 +255,7 @@ def test_a_palette_with_transparency_warns_of_nothing(tmp_path: Path) -> None:
 def test_one_channel_is_grey(tmp_path: Path) -> None:
     fields = {"image_processor_type": "ViTImageProcessor", "size": 20, "image_mean": [0.5]}
     (tmp_path / "preprocessor_config.json").write_text(json.dumps(fields | {"image_std": 0.5}))
-    grey = Preprocessor.from_directory(tmp_path, size=20, channels=1)
+    grey = read_preprocessor(tmp_path, size=20, channels=1)
     image = picture(20, 20)
     values = np.asarray(image.convert("L"), np.float32)[None, :, :, None]
     assert np.abs(grey([image]) - (values / 255 - 0.5) / 0.5).max() <= EXACT

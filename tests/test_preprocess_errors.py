@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 
 from gptrs.errors import ArgumentError, LoadError
-from gptrs.images.preprocess import Preprocessor
+from gptrs.runtime.preprocessor import read_preprocessor
 from tests.pictures import RESNET, picture, preprocessor
 
 
@@ -29,8 +29,9 @@ from tests.pictures import RESNET, picture, preprocessor
         ),
         ({"feature_extractor_type": None}, "image_processor_type", "None", "ConvNextImageProc"),
         ({"feature_extractor_type": ["ViT"]}, "image_processor_type", "['ViT']", "one of"),
-        ({"size": 0}, "size", "0", "from 1 to 16384"),
-        ({"size": 10**9}, "size", "1000000000", "from 1 to 16384"),
+        ({"size": 0}, "size", "0", "from 1 to 4096"),
+        ({"size": 10**9}, "size", "1000000000", "from 1 to 4096"),
+        ({"size": 4097}, "size", "4097", "from 1 to 4096"),
         ({"size": True}, "size", "True", "pixels"),
         ({"size": 22.5}, "size", "22.5", "pixels"),
         ({"size": {"height": 8, "width": 8}}, "size", "'height'", "shortest_edge"),
@@ -39,20 +40,25 @@ from tests.pictures import RESNET, picture, preprocessor
         ({"crop_pct": 0}, "crop_pct", "0", "above 0, at most 1"),
         ({"crop_pct": 1.5}, "crop_pct", "1.5", "above 0, at most 1"),
         ({"crop_pct": float("nan")}, "crop_pct", "nan", "above 0, at most 1"),
+        ({"crop_pct": 1e-9}, "crop_pct", "1e-09", "more, so that images have at most 4096"),
+        ({"crop_pct": 1e-320}, "crop_pct", "1e-320", "more, so that images"),
         ({"do_resize": 1}, "do_resize", "1", "true or false"),
         ({"do_normalize": "yes"}, "do_normalize", "'yes'", "true or false"),
         ({"do_pad": True}, "do_pad", "True", "false"),
         ({"do_center_crop": True}, "crop_size", "None", "height"),
         ({"do_center_crop": True, "crop_size": {"height": 4}}, "crop_size", "'height'", "width"),
-        ({"do_center_crop": True, "crop_size": -4}, "crop_size", "-4", "from 1 to 16384"),
+        ({"do_center_crop": True, "crop_size": -4}, "crop_size", "-4", "from 1 to 4096"),
         ({"resample": 6}, "resample", "6", "from 0 to 5"),
         ({"resample": "bicubic"}, "resample", "'bicubic'", "from 0 to 5"),
         ({"rescale_factor": -1}, "rescale_factor", "-1", "above 0"),
         ({"rescale_factor": 10**400}, "rescale_factor", "1000", "above 0"),
+        ({"rescale_factor": 1e300}, "rescale_factor", "1e+300", "above 0, at most 1e+09"),
         ({"image_mean": [0.5, 0.5]}, "image_mean", "[0.5, 0.5]", "3 numbers"),
         ({"image_mean": [0.5, "a", 0.5]}, "image_mean", "'a'", "3 numbers"),
-        ({"image_std": [0.5, 0, 0.5]}, "image_std", "[0.5, 0, 0.5]", "3 positive numbers"),
-        ({"image_std": float("inf")}, "image_std", "inf", "3 positive numbers"),
+        ({"image_mean": 1e300}, "image_mean", "1e+300", "3 numbers from -1e+09 to 1e+09"),
+        ({"image_std": [0.5, 0, 0.5]}, "image_std", "[0.5, 0, 0.5]", "3 numbers from 1e-09"),
+        ({"image_std": float("inf")}, "image_std", "inf", "3 numbers from 1e-09 to 1e+09"),
+        ({"image_std": 1e-320}, "image_std", "1e-320", "3 numbers from 1e-09"),
     ],
     ids=str,
 )
@@ -82,15 +88,15 @@ def test_bad_fields(
 def test_no_json(tmp_path: Path, text: bytes, said: str) -> None:
     (tmp_path / "preprocessor_config.json").write_bytes(text)
     with pytest.raises(LoadError, match=rf"preprocessor_config\.json {said}"):
-        Preprocessor.from_directory(tmp_path, size=224, channels=3)
+        read_preprocessor(tmp_path, size=224, channels=3)
 
 
 def test_other_numbers_of_channels(tmp_path: Path) -> None:
     with pytest.raises(LoadError, match="does not exist, and nothing is usual for images of 1"):
-        Preprocessor.from_directory(tmp_path, size=224, channels=1)
+        read_preprocessor(tmp_path, size=224, channels=1)
     (tmp_path / "preprocessor_config.json").write_text(json.dumps(RESNET | {"do_normalize": False}))
     with pytest.raises(ArgumentError, match="channels is 4, expected 1"):
-        Preprocessor.from_directory(tmp_path, size=224, channels=4)
+        read_preprocessor(tmp_path, size=224, channels=4)
 
 
 def png(width: int, height: int) -> bytes:
@@ -139,18 +145,19 @@ FILES: dict[str, tuple[bytes, str]] = {
 def test_bad_files(tmp_path: Path, name: str) -> None:
     data, said = FILES[name]
     (tmp_path / "photo.png").write_bytes(data)
-    usual = Preprocessor.from_directory(tmp_path, size=32, channels=3)
+    usual = read_preprocessor(tmp_path, size=32, channels=3)
     with pytest.raises(LoadError, match=rf"photo\.png ({said})") as caught:
         usual([picture(40, 40), tmp_path / "photo.png"])
     assert str(tmp_path) in str(caught.value)
 
 
 def test_files_that_are_not_there(tmp_path: Path) -> None:
-    usual = Preprocessor.from_directory(tmp_path, size=32, channels=3)
+    usual = read_preprocessor(tmp_path, size=32, channels=3)
     with pytest.raises(LoadError, match=r"none\.png does not exist"):
         usual([tmp_path / "none.png"])
-    with pytest.raises(LoadError, match="cannot be read: "):
+    with pytest.raises(LoadError, match="is a folder, expected an image") as caught:
         usual([tmp_path])
+    assert str(tmp_path) in caught.value.problem
     with pytest.raises(LoadError, match="cannot be read: "):
         usual(["a\0b"])
 
@@ -178,7 +185,7 @@ OTHERS: dict[str, tuple[Any, str]] = {
 @pytest.mark.parametrize("name", OTHERS)
 def test_bad_arguments(tmp_path: Path, name: str) -> None:
     images, said = OTHERS[name]
-    usual = Preprocessor.from_directory(tmp_path, size=32, channels=3)
+    usual = read_preprocessor(tmp_path, size=32, channels=3)
     with pytest.raises(ArgumentError, match=said):
         usual(images)
 

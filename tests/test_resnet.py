@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +11,12 @@ import pytest
 import torch
 
 import gptrs
-from gptrs.errors import LoadError, ShapeError
+from gptrs.errors import LoadError
 from gptrs.models.resnet import ResNet, ResNetConfig
 from tests.image_models import (
-    TORCH_ERROR,
-    Images,
     TorchvisionResNet,
+    assert_parity,
     images,
-    logits,
     resnet,
     state,
     with_random_statistics,
@@ -54,22 +51,6 @@ PARAMETERS = {"resnet-18": 11_689_512, "resnet-34": 21_797_672, "resnet-50": 25_
 """As torchvision's documentation counts them, without the statistics of the normalisations."""
 
 
-def assert_parity(model: Any, path: Path, given: Images) -> None:
-    expected = logits(model, given)
-    assert 0.2 < expected.std() < 25, "logits of this size make the tolerance mean something"
-    assert np.ptp(expected, axis=0).min() > 10 * TORCH_ERROR or len(given) == 1
-    found = gptrs.load(path).forward(given).numpy()
-    np.testing.assert_allclose(found, expected, rtol=0, atol=TORCH_ERROR)
-
-
-@pytest.fixture(scope="module")
-def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Of a basic model."""
-    made = tmp_path_factory.mktemp("resnet")
-    resnet(made)
-    return made
-
-
 @pytest.mark.parametrize("fields", VARIANTS.values(), ids=VARIANTS.keys())
 def test_logits_of_every_variant(tmp_path: Path, fields: dict[str, Any]) -> None:
     model = resnet(tmp_path, **fields)
@@ -91,41 +72,6 @@ def test_weights_are_widened(tmp_path: Path, dtype: str, to: Any) -> None:
     }
     save_arrays(narrow, tmp_path / "model.safetensors")
     assert_parity(model.to(torch.float32), tmp_path, images(2, 32, 32))
-
-
-def test_a_row_does_not_depend_on_the_batch(directory: Path) -> None:
-    model = gptrs.load(directory)
-    three = images(3, 32, 40)
-    ResNet.__call__.clear_cache()
-    together = model.forward(three).numpy()
-    assert together.shape == (3, 7)
-    for row, image in zip(together, three, strict=True):
-        np.testing.assert_allclose(model.forward(image[None]).numpy(), [row], atol=1e-5, rtol=0)
-        np.testing.assert_allclose(model.forward(image).numpy(), row, atol=1e-5, rtol=0)
-    assert ResNet.__call__.cache_info().misses == 1, "the batch size is symbolic"
-
-
-def test_channels_may_be_first(directory: Path) -> None:
-    model = gptrs.load(directory)
-    given = images(2, 32, 40)
-    first = np.ascontiguousarray(given.transpose(0, 3, 1, 2))
-    expected = model.forward(given).numpy()
-    np.testing.assert_array_equal(model.forward(first).numpy(), expected)
-    np.testing.assert_array_equal(model.module(first).numpy(), expected)
-
-
-@pytest.mark.parametrize(
-    ("shape", "said"),
-    [
-        ((2, 32, 32, 4), "expected .H, W, 3. or .3, H, W."),
-        ((1, 3, 32, 3), "cannot be told"),
-        ((32, 32, 3), "rank 3, expected 4"),
-        ((1, 1, 32, 32, 3), "rank 5, expected 4"),
-    ],
-)
-def test_images_of_wrong_shapes(directory: Path, shape: tuple[int, ...], said: str) -> None:
-    with pytest.raises(ShapeError, match=said):
-        gptrs.load(directory).module(np.zeros(shape, np.float32))
 
 
 @pytest.mark.parametrize("name", SIZES)
@@ -214,31 +160,3 @@ class TestTorchvision:
         path = write(tmp_path / "wide.safetensors", {**arrays, "layer1.0.conv1.weight": wide})
         with pytest.raises(LoadError, match=r"'layer1\.0\.conv1\.weight' has shape"):
             gptrs.load(path)
-
-
-@pytest.mark.parametrize(
-    ("field", "value", "said"),
-    [
-        ("layer_type", "basics", "expected one of basic, bottleneck"),
-        ("hidden_act", "gelu_2027", "expected one of gelu"),
-        ("hidden_sizes", 8, "expected list of int"),
-        ("hidden_sizes", [8, 12.0, 16, 20], "expected list of int"),
-        ("hidden_sizes", [8, 12, 16], "depths has 4 entries and hidden_sizes 3"),
-        ("hidden_sizes", [], "depths has 4 entries"),
-        ("depths", [1, 0, 1, 1], "expected at least 1"),
-        ("embedding_size", 0, "expected at least 1"),
-        ("num_channels", "3", "expected int"),
-        ("downsample_in_bottleneck", 1, "expected bool"),
-    ],
-    ids=lambda value: str(value)[:20],
-)
-def test_bad_fields(directory: Path, tmp_path: Path, field: str, value: object, said: str) -> None:
-    shutil.copytree(directory, tmp_path / "model")
-    file = tmp_path / "model" / "config.json"
-    arrays = load_arrays(tmp_path / "model" / "model.safetensors")
-    config = {"model_type": "resnet", "layer_type": "basic", "depths": [1, 2, 1, 1]}
-    write(tmp_path / "model" / "model.safetensors", arrays, **{**config, field: value})
-    with pytest.raises(LoadError, match=said) as caught:
-        gptrs.load(tmp_path / "model")
-    assert str(file) in str(caught.value)
-    assert field in str(caught.value)

@@ -25,6 +25,7 @@ GOOD: list[tuple[str, str, Any]] = [
     ("GPTRS_BACKEND", "other", "other"),
     ("GPTRS_CACHE_SIZE", "7", 7),
     ("GPTRS_NUM_THREADS", "0", 0),
+    ("GPTRS_WINOGRAD", "0", False),
 ]
 BAD = [
     ("GPTRS_EAGER", "maybe"),
@@ -33,6 +34,7 @@ BAD = [
     ("GPTRS_CACHE_SIZE", "many"),
     ("GPTRS_NUM_THREADS", "-1"),
     ("GPTRS_NUM_THREADS", "1.5"),
+    ("GPTRS_WINOGRAD", "3"),
 ]
 
 

@@ -11,7 +11,7 @@ import typer
 from gptrs import settings
 from gptrs.cli import interrupt
 from gptrs.cli.dumps import DumpDir, DumpModeName, dumping
-from gptrs.cli.predictions import Predictions, print_json, print_tables
+from gptrs.cli.predictions import Predictions, likeliest_choices, print_json, print_tables
 from gptrs.cli.progress import progress
 from gptrs.cli.running import Backend, Threads
 from gptrs.errors import ArgumentError
@@ -68,14 +68,14 @@ def forward(
         end_progress = stack.enter_context(progress())
         opened = load(model)
         if opened.image_classifier is not None:
-            logits, told = _classify(opened.image_classifier, inputs or [], text)
+            logits, told = _classify(opened.image_classifier, inputs or [], text, top)
         else:
-            logits, told = _continue(opened.causal_lm, inputs or [], text)
+            logits, told = _continue(opened.causal_lm, inputs or [], text, top)
         end_progress()
         interrupt.check()
         if out is not None:
             write_array(out, "logits", logits)
-        (print_json if as_json else print_tables)(told, top)
+        (print_json if as_json else print_tables)(told)
 
 
 def _check(inputs: list[Path], text: str | None, out: Path | None, backend: str | None) -> None:
@@ -97,7 +97,7 @@ def _check(inputs: list[Path], text: str | None, out: Path | None, backend: str 
 
 
 def _classify(
-    model: ImageClassifier, inputs: list[Path], text: str | None
+    model: ImageClassifier, inputs: list[Path], text: str | None, top: int
 ) -> tuple[Array, Predictions]:
     from gptrs.runtime.batches import image_batch, random_image
 
@@ -109,11 +109,12 @@ def _classify(
         typer.echo(f"no --input: running on a random image (seed {_SEED})", err=True)
         names, images = ["random"], random_image(model, _SEED)
     logits = model.forward(images).numpy()
-    return logits, Predictions(names, logits, "class", "label", model.labels.__getitem__)
+    choices = likeliest_choices(names, logits, top, model.labels.__getitem__)
+    return logits, Predictions(names, choices, "class", "label")
 
 
 def _continue(
-    model: LanguageModel, inputs: list[Path], text: str | None
+    model: LanguageModel, inputs: list[Path], text: str | None, top: int
 ) -> tuple[Array, Predictions]:
     import numpy as np
 
@@ -125,9 +126,11 @@ def _continue(
         names, ids = [text], np.atleast_2d(np.array(model.tokenizer.encode(text), np.int64))
     else:
         raise ArgumentError("there is nothing to run the model on", fix="give --text or --input")
+    tokenizer = model.tokenizer if model.has_tokenizer else None
     logits = model.forward(ids).numpy()
 
-    def spell(token: int) -> str:
-        return repr(model.tokenizer.spell(token))
+    def spell(token: int) -> str | None:
+        return repr(tokenizer.spell(token)) if tokenizer else None
 
-    return logits, Predictions(names, logits[:, -1], "id", "token", spell)
+    choices = likeliest_choices(names, logits[:, -1], top, spell)
+    return logits, Predictions(names, choices, "id", "token" if tokenizer else None)

@@ -3,66 +3,84 @@
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-import numpy as np
 import typer
 from numpy.typing import NDArray
+
+from gptrs.errors import PtirError
+
+
+class Choice(NamedTuple):
+    """A class or a token, how it is spelt where that is known, and its probability."""
+
+    number: int
+    name: str | None
+    probability: float
 
 
 @dataclass(frozen=True)
 class Predictions:
-    """Logits [inputs, choices], what the inputs are called and how a choice is spelt."""
+    """The likeliest choices for each input, likeliest first."""
 
     inputs: list[str]
-    logits: NDArray[Any]
+    choices: list[list[Choice]]
     number: str
     """What the index of a choice is called: ``class`` or ``id``."""
-    name: str
-    """What a choice is called: ``label`` or ``token``."""
-    spell: Callable[[int], str]
-
-    def likeliest(self, count: int) -> Iterator[tuple[str, list[tuple[int, float]]]]:
-        """Each input with its ``count`` likeliest choices and their probabilities."""
-        from gptrs.text.logprobs import token_logprobs  # the engine is loaded by now
-
-        for name, row in zip(self.inputs, self.logits, strict=True):
-            top = token_logprobs(row, 0, min(count, row.size)).top
-            yield name, [(choice, float(np.exp(logprob))) for choice, logprob in top]
+    name: str | None
+    """What a choice is called: ``label`` or ``token``; None where their names are not known."""
 
 
-def print_json(told: Predictions, count: int) -> None:
+def likeliest_choices(
+    inputs: Sequence[str], logits: NDArray[Any], count: int, spell: Callable[[int], str | None]
+) -> list[list[Choice]]:
+    """The ``count`` likeliest choices for each row of ``logits`` [inputs, choices].
+
+    Raises `PtirError` naming the input whose logits are no distribution.
+    """
+    from gptrs.text.logprobs import likeliest  # the engine is loaded by now
+
+    made: list[list[Choice]] = []
+    for name, row in zip(inputs, logits, strict=True):
+        try:
+            top = likeliest(row, count)
+        except PtirError as error:
+            error.context.append(name)
+            raise
+        made.append([Choice(i, spell(i), likely) for i, likely in top])
+    return made
+
+
+def print_json(told: Predictions) -> None:
     """Print an object a line for each input."""
-    for name, top in told.likeliest(count):
-        choices = [
-            {told.number: choice, told.name: told.spell(choice), "probability": _known(likely)}
-            for choice, likely in top
+    for name, choices in zip(told.inputs, told.choices, strict=True):
+        top = [
+            {told.number: each.number}
+            | ({told.name: each.name} if told.name else {})
+            | {"probability": each.probability}
+            for each in choices
         ]
-        line = {"input": name, "top": choices}
-        typer.echo(json.dumps(line, ensure_ascii=False, allow_nan=False))
+        typer.echo(json.dumps({"input": name, "top": top}, ensure_ascii=False, allow_nan=False))
 
 
-def print_tables(told: Predictions, count: int) -> None:
+def print_tables(told: Predictions) -> None:
     """Print a table for each input, under its name where there are several."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     console = Console(soft_wrap=True, highlight=False)
-    for number, (name, top) in enumerate(told.likeliest(count)):
+    for number, (name, choices) in enumerate(zip(told.inputs, told.choices, strict=True)):
         if len(told.inputs) > 1:
             typer.echo("\n" * (number > 0) + name)
-        table = Table(told.number, told.name, "probability", box=None, header_style="bold")
-        for column in (table.columns[0], table.columns[2]):
-            column.justify = "right"
-        for choice, likely in top:
-            spelt = Text(told.spell(choice))  # as it is: not rich's markup
-            table.add_row(str(choice), spelt, f"{likely:.4f}")
+        table = Table(box=None, header_style="bold")
+        table.add_column(told.number, justify="right")
+        if told.name:
+            table.add_column(told.name)
+        table.add_column("probability", justify="right")
+        for each in choices:
+            spelt = [Text(each.name)] if each.name is not None else []  # not rich's markup
+            table.add_row(str(each.number), *spelt, f"{each.probability:.4f}")
         console.print(table)
-
-
-def _known(number: float) -> float | None:
-    return number if math.isfinite(number) else None  # JSON has no NaN

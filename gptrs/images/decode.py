@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gptrs.errors import ArgumentError, LoadError
+from gptrs.ir.types import as_dtype
 
 if TYPE_CHECKING:  # importing it takes longer than the rest of this package
     from PIL import Image
@@ -64,6 +65,10 @@ def _from_file(path: Path, channels: int) -> Pixels:
     except (OSError, ValueError) as error:
         if isinstance(error, LoadError):
             raise
+        if isinstance(error, IsADirectoryError):
+            raise LoadError(
+                f"{path} is a folder, {_FORMATS}", fix="give the images in it, each by its path"
+            ) from None
         raise LoadError(f"{path} cannot be read: {error}") from None
 
 
@@ -105,8 +110,14 @@ def _undecodable(
     return wrong(f"{name} cannot be decoded: {reason}", fix="save or download the image again")
 
 
+def holds_floats(array: NDArray[Any]) -> bool:
+    """Whether the elements of ``array`` are floats, of NumPy or of PTIR."""
+    dtype = array.dtype
+    return dtype.kind == "f" or (dtype.isbuiltin == 2 and as_dtype(dtype).is_float)
+
+
 def _from_array(array: NDArray[Any], channels: int, name: str) -> Pixels:
-    floats = array.dtype.kind == "f"
+    floats = holds_floats(array)
     shaped = array.ndim == 3 and array.shape[2] == channels and array.size > 0
     if not shaped or not (floats or array.dtype == np.uint8):
         shape = ", ".join(map(str, array.shape))

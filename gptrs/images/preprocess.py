@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gptrs.errors import ArgumentError, LoadError
+from gptrs.errors import ArgumentError
 from gptrs.images.decode import MODES, Pixels, decode
-from gptrs.images.recipe import FILE_NAME, Recipe, imagenet, read_recipe
+from gptrs.images.recipe import Recipe
 
 if TYPE_CHECKING:
     from gptrs.images.decode import ImageSource
@@ -26,25 +25,6 @@ class Preprocessor:
             raise ArgumentError(f"channels is {channels!r}, expected 1 (grey) or 3 (RGB)")
         self.recipe = recipe
         self.channels = channels
-
-    @classmethod
-    def from_directory(
-        cls, directory: str | os.PathLike[str], *, size: int, channels: int
-    ) -> Preprocessor:
-        """The preprocessor of a model directory, by its ``preprocessor_config.json``.
-
-        Without that file: what is usual for ImageNet, for images of ``size`` × ``size`` pixels.
-        Raises `LoadError` naming file, field, what was found and what was expected.
-        """
-        file = Path(directory) / FILE_NAME
-        if file.exists():
-            return cls(read_recipe(file, channels), channels)
-        if channels != 3:
-            raise LoadError(
-                f"{file} does not exist, and nothing is usual for images of {channels} channels",
-                fix="add the file, or prepare the images yourself and pass an array of them",
-            )
-        return cls(imagenet(size), channels)
 
     @property
     def size(self) -> tuple[int, int] | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,12 +10,12 @@ from typing import Any, cast
 
 from gptrs.errors import LoadError
 
-FILE_NAME = "preprocessor_config.json"
 BILINEAR, BICUBIC = 2, 3  # as Pillow numbers its filters
 IMAGENET_MEAN = (0.485, 0.456, 0.406)  # of the training images of ImageNet, each of R, G, B in 0..1
 IMAGENET_STD = (0.229, 0.224, 0.225)
 _WARPED = 384  # ConvNext: from this size on an image is not cropped (Liu et al. 2022, appendix A)
-_LARGEST = 2**14  # pixels a side
+_LARGEST = 2**12  # pixels a side: more is a slip, and would take up the memory
+_MOST = 1e9  # of scales and statistics: f32 has their products with pixels
 _FILTERS = range(6)
 _AGAIN = "download the file again, or remove it to use what is usual for ImageNet"
 
@@ -75,12 +74,11 @@ _SUFFIXES = ("ImageProcessor", "ImageProcessorFast", "ImageProcessorPil", "Featu
 _TYPES = {name + suffix: name for name in _DEFAULTS for suffix in _SUFFIXES}
 
 
-def read_recipe(file: Path, channels: int) -> Recipe:
-    """The recipe of a ``preprocessor_config.json`` for images of ``channels`` channels.
+def read_recipe(data: Mapping[str, Any], file: Path, channels: int) -> Recipe:
+    """The recipe that a ``preprocessor_config.json`` holds, for images of ``channels`` channels.
 
     Raises `LoadError` naming file and field.
     """
-    data = _read_json(file)
     key = "image_processor_type" if "image_processor_type" in data else "feature_extractor_type"
     kind = data.get(key)
     if not isinstance(kind, str) or kind not in _TYPES:
@@ -101,7 +99,7 @@ def read_recipe(file: Path, channels: int) -> Recipe:
     if edge is not None and name == "ConvNext":
         if edge < _WARPED:
             crops.insert(0, (edge, edge))
-            edge = int(edge / fields.number("crop_pct", most=1.0))
+            edge = fields.whole(edge)
         else:
             edge, size = None, (edge, edge)
     normalize = fields.flag("do_normalize")
@@ -133,11 +131,17 @@ class _Fields:
             raise self.wrong(field, "true or false")
         return self.data[field]
 
-    def number(self, field: str, most: float = math.inf) -> float:
+    def number(self, field: str, most: float = _MOST) -> float:
         value = _finite(self.data[field])
         if value is None or not 0 < value <= most:
-            raise self.wrong(field, f"a number above 0{f', at most {most}' * (most < math.inf)}")
+            raise self.wrong(field, f"a number above 0, at most {most:g}")
         return value
+
+    def whole(self, middle: int) -> int:
+        """The edge of which ``middle`` is the part ``crop_pct``."""
+        if (edge := middle / self.number("crop_pct", most=1.0)) > _LARGEST:
+            raise self.wrong("crop_pct", f"more, so that images have at most {_LARGEST} a side")
+        return int(edge)
 
     def resample(self) -> int:
         value = self.data["resample"]
@@ -149,11 +153,11 @@ class _Fields:
         """A number for each channel; one alone is that of all."""
         value = self.data[field]
         each = cast("list[object]", value if isinstance(value, list) else [value] * count)
-        numbers = [n for n in map(_finite, each) if n is not None and (n > 0 or not positive)]
+        least = 1 / _MOST if positive else -_MOST
+        numbers = [n for n in map(_finite, each) if n is not None and least <= n <= _MOST]
         if not len(numbers) == len(each) == count:
-            raise self.wrong(
-                field, f"{count} {'positive ' * positive}numbers, one for each channel"
-            )
+            bounds = f"from {least:g} to {_MOST:g}"
+            raise self.wrong(field, f"{count} numbers {bounds}, one for each channel")
         return tuple(numbers)
 
     def size(self, square: bool, needs_edge: bool) -> tuple[int | None, tuple[int, int] | None]:
@@ -202,15 +206,3 @@ def _sides(value: object) -> dict[str, int]:
     named = cast("dict[str, Any]", value)
     sides = {name: side for name, side in named.items() if side is not None}
     return sides if all(map(_is_side, sides.values())) else {}
-
-
-def _read_json(file: Path) -> dict[str, Any]:
-    try:
-        value = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise LoadError(f"{file} cannot be read: {error}") from None
-    except (ValueError, RecursionError) as error:
-        raise LoadError(f"{file} is not JSON: {error}", fix=_AGAIN) from None
-    if not isinstance(value, dict):
-        raise LoadError(f"{file} holds a {type(value).__name__}, expected an object", fix=_AGAIN)
-    return cast("dict[str, Any]", value)

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from gptrs.errors import ArgumentError, PtirError
+from gptrs.errors import ArgumentError, LoadError, PtirError
+from gptrs.images.decode import holds_floats
 from gptrs.ir.types import Array, shape_text
 from gptrs.nn.layout import is_channels_first
 from gptrs.runtime.array_files import choose, read_arrays
@@ -45,28 +46,48 @@ def token_batch(paths: Sequence[Path]) -> Batch:
 
 
 def _images(model: ImageClassifier, path: Path) -> Array:
-    arrays = read_arrays(path)
+    arrays = _arrays(path, "an image or an array")
     if arrays is None:
         return model.preprocessor([path])
     array = choose(arrays, path, ("images", "input"))
     channels = model.config.num_channels
-    if array.ndim not in (3, 4) or not (array.dtype == np.uint8 or array.dtype.kind in "fV"):
+    pixels = array.dtype == np.uint8
+    if array.ndim not in (3, 4) or array.size == 0 or not (pixels or holds_floats(array)):
         raise ArgumentError(
             f"{path} holds {array.dtype}{shape_text(array.shape)}, expected floats, or pixels of"
-            f" uint8: [N, H, W, {channels}] or [N, {channels}, H, W], N optional"
+            f" uint8: [N, H, W, {channels}] or [N, {channels}, H, W], N optional, not empty"
         )
-    images = array if array.ndim == 4 else array[None]
+    images = array if pixels else _finite(array, path)
+    images = images if array.ndim == 4 else images[None]
     try:
         if is_channels_first(images.shape[1:], channels):
             images = np.moveaxis(images, 1, 3)
-        return model.preprocessor(images) if images.dtype == np.uint8 else images
+        return model.preprocessor(images) if pixels else images
     except PtirError as error:
         error.context.append(str(path))
         raise
 
 
+def _finite(array: Array, path: Path) -> Array:
+    with np.errstate(over="ignore"):  # found below
+        ready = array.astype(np.float32)
+    for wrong in np.argwhere(~np.isfinite(ready))[:1]:
+        at = tuple(wrong.tolist())
+        raise ArgumentError(
+            f"{path} holds {array[at]} at {list(at)}, expected finite numbers in the range of f32",
+            fix="look at how the array was made",
+        )
+    return ready
+
+
+def _arrays(path: Path, expected: str) -> dict[str, Array] | None:
+    if path.is_dir():
+        raise LoadError(f"{path} is a folder, expected {expected}", fix="give the files in it")
+    return read_arrays(path)
+
+
 def _tokens(path: Path) -> Array:
-    arrays = read_arrays(path)
+    arrays = _arrays(path, "an array of token ids")
     if arrays is None:
         raise ArgumentError(
             f"{path} is no .npy, .npz or .gten file, expected an array of token ids",

@@ -9,13 +9,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from gptrs.errors import ArgumentError
+from gptrs.errors import ArgumentError, located_threads, user_location
+from gptrs.images.decode import holds_floats
 from gptrs.images.preprocess import Preprocessor
 from gptrs.ir.tensor import Tensor, as_array
 from gptrs.jit.overrides import Policies, checkpoint_overrides
 from gptrs.kernels.threads import spread, thread_count
 from gptrs.nn.layout import is_channels_first
 from gptrs.runtime.labels import read_labels
+from gptrs.runtime.loaded import LoadedModel
+from gptrs.runtime.preprocessor import read_preprocessor
+from gptrs.text.logprobs import likeliest
 
 if TYPE_CHECKING:
     from gptrs.images.decode import ImageSource
@@ -29,7 +33,7 @@ class Label(NamedTuple):
     probability: float
 
 
-class ImageClassifier:
+class ImageClassifier(LoadedModel):
     """A loaded model that tells what images show.
 
     ``module`` is the model itself (call it with images [N, H, W, C]), ``config`` its configuration,
@@ -45,10 +49,7 @@ class ImageClassifier:
         config: dict[str, Any],
         overrides: Policies = (),
     ) -> None:
-        self.directory = directory
-        self.kind = kind
-        self.module = module
-        self.config = module.config
+        super().__init__(directory, kind, module)
         named = read_labels(config, directory / "config.json")
         count = self.config.num_labels
         self.labels = named or tuple(f"LABEL_{index}" for index in range(count))
@@ -60,7 +61,7 @@ class ImageClassifier:
     def preprocessor(self) -> Preprocessor:
         """What makes images ready, read when it is first needed. Raises `LoadError`."""
         if self._preprocessor is None:
-            self._preprocessor = Preprocessor.from_directory(
+            self._preprocessor = read_preprocessor(
                 self.directory, size=self.module.image_size, channels=self.config.num_channels
             )
         return self._preprocessor
@@ -86,7 +87,8 @@ class ImageClassifier:
         left = list(range(len(array)))
         if not self._has_run:
             run(left.pop())  # loads weights with all threads
-        spread(run, left, min(thread_count(), len(left)))
+        with located_threads(user_location()):
+            spread(run, left, min(thread_count(), len(left)))
         return Tensor(np.concatenate([logits[number] for number in range(len(array))]))
 
     def _logits(self, images: NDArray[Any]) -> Tensor:
@@ -108,7 +110,7 @@ class ImageClassifier:
         An image is a path, a Pillow image or an array [H, W, C], of uint8 from 0 to 255 or of
         floats from 0 to 1. Raises `ArgumentError` or `LoadError` for one that cannot be used.
         """
-        if type(top) is not int or top < 1:
+        if isinstance(top, bool) or not isinstance(top, int | np.integer) or top < 1:
             raise ArgumentError(f"top is {top!r}, expected an integer from 1 up")
         if isinstance(images, list | tuple) or (
             isinstance(images, np.ndarray) and images.ndim == 4
@@ -119,13 +121,9 @@ class ImageClassifier:
     def _classify(self, sources: Sequence[ImageSource], top: int) -> list[list[Label]]:
         if len(sources) == 0:
             return []
-        logits = self.forward(self.preprocessor(sources)).numpy().astype(np.float64)
-        likely = np.exp(logits - logits.max(axis=1, keepdims=True))
-        likely /= likely.sum(axis=1, keepdims=True)
-        order = np.argsort(-likely, axis=1, kind="stable")[:, :top]
         return [
-            [Label(int(i), self.labels[i], float(row[i])) for i in indices]
-            for indices, row in zip(order, likely, strict=True)
+            [Label(index, self.labels[index], likely) for index, likely in likeliest(row, top)]
+            for row in self.forward(self.preprocessor(sources)).numpy()
         ]
 
     def _as_images(self, images: object) -> NDArray[np.float32]:
@@ -137,14 +135,16 @@ class ImageClassifier:
                 f"images are a {type(images).__name__}, expected an array: {expected}",
                 fix="pass paths and Pillow images to classify",
             )
-        if array.dtype.kind not in "fV" or array.ndim not in (3, 4) or array.size == 0:
+        floats = holds_floats(array)
+        if not floats or array.ndim not in (3, 4) or array.size == 0:
             raise ArgumentError(
                 f"images have shape {array.shape} and dtype {array.dtype}, expected {expected},"
                 " not empty",
-                fix="classify preprocesses images; so does model.preprocessor(images)",
+                fix="" if floats else "pass pixels to classify, or model.preprocessor(images) here",
             )
         is_channels_first(array.shape[-3:], channels)
-        return array.astype(np.float32, copy=False)
+        with np.errstate(over="ignore"):  # infinite then, as after any other operation
+            return array.astype(np.float32, copy=False)
 
     @property
     def causal_lm(self) -> None:
@@ -155,7 +155,3 @@ class ImageClassifier:
     def image_classifier(self) -> ImageClassifier:
         """This handle: it classifies images."""
         return self
-
-    def __repr__(self) -> str:
-        count = sum(int(p.size) for p in self.module.parameters().values())
-        return f"<{self.kind} {self.directory.name}: {count:,} parameters>"

@@ -13,6 +13,7 @@ from gptrs.errors import ArgumentError, LoadError
 from gptrs.ir.tensor import Tensor, as_array
 from gptrs.jit.overrides import Policies
 from gptrs.runtime.files import read_json
+from gptrs.runtime.loaded import LoadedModel
 from gptrs.runtime.overridden import Overridden
 from gptrs.text.completion import Completion, complete, stream_text
 from gptrs.text.generation import generate_logprobs, generate_tokens
@@ -24,7 +25,7 @@ from gptrs.text.tokenizer import Tokenizer
 T = TypeVar("T")
 
 
-class LanguageModel:
+class LanguageModel(LoadedModel):
     """A loaded model that continues text.
 
     ``module`` is the model itself (call it with tokens and a cache), ``config`` its configuration.
@@ -39,14 +40,16 @@ class LanguageModel:
         config: dict[str, Any],
         overrides: Policies = (),
     ) -> None:
-        self.directory = directory
-        self.kind = kind
-        self.module = module
-        self.config = module.config
+        super().__init__(directory, kind, module)
         self._model = Overridden(module, overrides) if overrides else module
         self._eos = _end_of_text(directory, config)
         self._bos = _first_token(directory, config)
         self._tokenizer: Tokenizer | None = None
+
+    @property
+    def has_tokenizer(self) -> bool:
+        """Whether the directory has a tokenizer; without one, a model takes and gives ids."""
+        return (self.directory / "tokenizer.json").exists()
 
     @property
     def tokenizer(self) -> Tokenizer:
@@ -171,10 +174,6 @@ class LanguageModel:
     def image_classifier(self) -> None:
         """None: it takes no images."""
         return None
-
-    def __repr__(self) -> str:
-        count = sum(int(p.size) for p in self.module.parameters().values())
-        return f"<{self.kind} {self.directory.name}: {count:,} parameters>"
 
 
 def _options(options: dict[str, Any]) -> GenerationOptions:

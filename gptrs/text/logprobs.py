@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from math import exp
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gptrs.errors import PtirError
 from gptrs.text.sampling import top_ids
+
+Choices: TypeAlias = tuple[tuple[int, float], ...]
+"""(id, natural log-probability) of each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,15 +26,36 @@ class TokenLogprobs:
 
     token: int
     logprob: float
-    top: tuple[tuple[int, float], ...]
+    top: Choices
 
 
 def token_logprobs(logits: NDArray[Any], token: int, count: int) -> TokenLogprobs:
     """log softmax(logits) [vocab] at ``token``, and at the ``count`` likeliest tokens."""
+    logs = _log_softmax(logits)
+    return TokenLogprobs(token, float(logs[token]), _top(logs, count))
+
+
+def likeliest(logits: NDArray[Any], count: int) -> list[tuple[int, float]]:
+    """The ``count`` likeliest of ``logits`` [choices] with their probabilities, in the order of
+    `TokenLogprobs.top`.
+
+    Raises PtirError when no distribution follows from the logits.
+    """
+    if not np.isfinite(largest := logits.max()):
+        raise PtirError(
+            f"the largest logit is {largest}, expected a finite number",
+            fix="the model computed no distribution: look at its weights and its input",
+        )
+    return [(choice, exp(logprob)) for choice, logprob in _top(_log_softmax(logits), count)]
+
+
+def _log_softmax(logits: NDArray[Any]) -> NDArray[np.float64]:
     exact = np.asarray(logits, np.float64)
     shifted = exact - exact.max()
-    logs = shifted - np.log(np.exp(shifted).sum())
+    return shifted - np.log(np.exp(shifted).sum())
+
+
+def _top(logs: NDArray[np.float64], count: int) -> Choices:
     ids = top_ids(logs, count)
     ids = ids[np.lexsort((ids, -logs[ids]))]
-    top = tuple(zip(ids.tolist(), logs[ids].tolist(), strict=True))
-    return TokenLogprobs(token, float(logs[token]), top)
+    return tuple(zip(ids.tolist(), logs[ids].tolist(), strict=True))
