@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Generator
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
@@ -538,6 +539,23 @@ print(numba.threading_layer(), numba.get_num_threads())
         script, GPTRS_DRIVER="numba", NUMBA_THREADING_LAYER="workqueue", NUMBA_NUM_THREADS="3"
     )
     assert found.split() == ["workqueue", "3"]
+
+
+def test_one_driver_for_threads_that_ask_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    makes = driver_module._make_driver  # pyright: ignore[reportPrivateUsage]
+    begun: list[str] = []
+
+    def make(name: str) -> Driver:
+        begun.append(name)
+        time.sleep(0.05)  # long enough for another thread to ask
+        return makes(name)
+
+    monkeypatch.setattr(driver_module, "_made", dict[str, Driver]())
+    monkeypatch.setattr(driver_module, "_make_driver", make)
+    with ThreadPoolExecutor(4) as pool:
+        asked = [pool.submit(current_driver) for _ in range(4)]
+        found = {id(each.result()) for each in asked}
+    assert (len(found), len(begun)) == (1, 1)
 
 
 def test_numba_is_imported_for_its_driver_alone() -> None:

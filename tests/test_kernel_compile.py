@@ -189,7 +189,7 @@ define void @leave(i64 %a, i64 %b, i64 %c) {
     with pytest.raises(KernelError, match=r"needs elsewhere, getpid, nowhere, which"):
         compile_ir(text, "leave")
     with pytest.raises(KernelError, match="cannot be linked"):
-        compile_functions(text, ["leave"], ["getpid", "nowhere", "elsewhere"])
+        compile_functions(lambda: text, ["leave"], ["getpid", "nowhere", "elsewhere"])
 
 
 def test_functions_of_any_signature() -> None:
@@ -210,7 +210,7 @@ define i32 @process() {
 """
     import ctypes
 
-    found = compile_functions(text, ["add", "process"], ["getpid"])
+    found = compile_functions(lambda: text, ["add", "process"], ["getpid"])
     assert list(found) == ["add", "process"]
     word = ctypes.c_int64
     assert ctypes.CFUNCTYPE(word, word, word)(found["add"])(40, 2) == 42

@@ -273,8 +273,13 @@ def _settle_weak(operands: tuple[Any, ...]) -> tuple[Any, ...]:
     )
 
 
+_PLAIN = frozenset([int, float, bool, str, type(None)])
+
+
 def _attribute(name: str, value: Any) -> Any:
     """An attribute in plain Python: no lists, no NumPy scalars, dtypes as `DType`."""
+    if type(value) in _PLAIN and not name.endswith("dtype"):  # most of them
+        return value
     if isinstance(value, Tensor):
         raise ArgumentError(
             f"attribute {name} must be known while tracing, found a Tensor ({value.type})",

@@ -224,10 +224,10 @@ class Tensor(Operators):
 class Parameter(Tensor):
     """A model's weight: an input of every program that uses it, loaded when first needed.
 
-    ``id`` is `base_param_id` of its name. Two names for one weight are one Parameter.
+    Two names for one weight are one Parameter.
     """
 
-    __slots__ = ("_lock", "_source", "id", "name")
+    __slots__ = ("_lock", "_source", "name")
 
     def __init__(self, data: object, name: str = "parameter") -> None:
         super().__init__(data)
@@ -235,7 +235,6 @@ class Parameter(Tensor):
 
     def _name_it(self, name: str, source: ParamSource | None) -> None:
         self.name = name
-        self.id = base_param_id(name)
         self._source = source
         self._lock = Lock()
 
@@ -247,6 +246,11 @@ class Parameter(Tensor):
         made._name_it(name, source)
         return made
 
+    @property
+    def id(self) -> int:
+        """The `base_param_id` of its name."""
+        return base_param_id(self.name)
+
     def numpy(self) -> Array:
         if (array := self._array) is not None:  # read once: release() may come at any time
             return array
@@ -254,13 +258,13 @@ class Parameter(Tensor):
             return super().numpy()
         with self._lock:
             if (array := self._array) is None:
-                array = self._array = self._source.load(self.id)
+                array = self._array = self._source.load(self.name)
             return array
 
     def rows(self, first: int, last: int) -> Array:
         """The elements [first:last] along the first axis; what is not loaded yet is not kept."""
         if self._array is None and isinstance(self._source, RowSource):
-            return self._source.load_rows(self.id, first, last)
+            return self._source.load_rows(self.name, first, last)
         return self.numpy()[first:last]
 
     def release(self) -> None:

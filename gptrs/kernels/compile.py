@@ -62,12 +62,12 @@ class Code:
 
             module, entry = source.lower(self.text, self.names[0])
             return native.optimised(module, {entry: symbol(self.names[0])}, target)
-        if self.build_text is not None:
+        if self.build_text is not None and self.kernel:
             text, entry = self.build_text()
             module = native.parse(text)
             native.check_function(module, entry, _SIGNATURE)
             return native.optimised(module, {entry: symbol(self.names[0])}, target)
-        module = native.parse(self.text)
+        module = native.parse(self.source)
         for name in self.names:
             native.check_function(module, name, _SIGNATURE if self.kernel else "")
         return native.optimised(module, {name: symbol(name) for name in self.names}, target)
@@ -158,7 +158,7 @@ def compile_built(
     given += [value for value in options.values() if not isinstance(value, bool)]
     words = [str(getattr(value, "label", value)) for value in given]
     name = re.sub(r"\W", "_", "_".join([builder.__name__.removesuffix("_kernel"), *words]))
-    if not all(map(_text, _sources())):
+    if not _has_sources():
         return compile_ir(*builder(level, *arguments, **options))
     which = f"{builder.__module__}.{builder.__qualname__} {level} {arguments} {options}"
     code = Code("builder", which, (name,), build_text=lambda: builder(level, *arguments, **options))
@@ -171,6 +171,10 @@ def _sources() -> tuple[Path, ...]:
     return tuple(sorted(p for p in Path(__file__).parent.glob("*.py") if p.name != "__init__.py"))
 
 
+def _has_sources() -> bool:
+    return all(map(_text, _sources()))
+
+
 def compile_source(source: str, name: str) -> Kernel:
     """The kernel that the Python function ``name(arguments, first, last)`` in ``source`` describes.
 
@@ -180,14 +184,19 @@ def compile_source(source: str, name: str) -> Kernel:
 
 
 def compile_functions(
-    text: object, names: Iterable[str], calls: Iterable[str] = ()
+    build: Callable[[], str], names: Iterable[str], calls: Iterable[str] = ()
 ) -> Mapping[str, int]:
-    """The addresses of functions of any signature in one LLVM module.
+    """The addresses of functions of any signature in the LLVM module that ``build`` writes, a
+    function of this package.
 
     ``calls`` are functions of this process that they may call besides the mathematical ones.
     Raises `KernelError`.
     """
-    code = Code("llvm", str(text), tuple(names), ALLOWED | frozenset(calls), kernel=False)
+    wanted, allowed = tuple(names), ALLOWED | frozenset(calls)
+    if not _has_sources():
+        return _library(Code("llvm", build(), wanted, allowed, kernel=False)).addresses
+    which = f"{build.__module__}.{build.__qualname__}"
+    code = Code("builder", which, wanted, allowed, False, lambda: KernelText(build(), which))
     return _library(code).addresses
 
 

@@ -174,6 +174,8 @@ _drivers: weakref.WeakSet[Driver] = weakref.WeakSet()
 
 
 def _after_fork() -> None:
+    global _making
+    _making = threading.Lock()  # somebody else may have held it
     for driver in list(_drivers):
         driver.after_fork()
 
@@ -194,7 +196,7 @@ class _Native(NamedTuple):
 def _native() -> _Native:
     word, nothing = ctypes.c_ssize_t, None
     calls = ("syscall", "sched_yield")
-    address = compile_functions(build_pool_ir(), ("run", "stop", "work"), calls)
+    address = compile_functions(build_pool_ir, ("run", "stop", "work"), calls)
     return _Native(
         # CFUNCTYPE releases the GIL during the call.
         ctypes.CFUNCTYPE(word, *[word] * 6)(address["run"]),
@@ -289,12 +291,14 @@ def current_driver() -> Driver:
 
 
 _made: dict[str, Driver] = {}  # by what GPTRS_DRIVER says
+_making = threading.Lock()  # the first plans may run in several threads at once
 
 
 def _driver(name: str) -> Driver:
-    if name not in _made:
-        _made.setdefault(name, _make_driver(name))
-    return _made[name]
+    with _making:
+        if name not in _made:
+            _made[name] = _make_driver(name)
+        return _made[name]
 
 
 def _make_driver(name: str) -> Driver:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -77,6 +78,15 @@ class _Slices:
                 self.maker[result] = instruction
                 if sources is not None:
                     self._fixed[result] = sources
+        self._readers = self._count_readers()
+
+    def _count_readers(self) -> Counter[Value]:
+        """How often a value is read by what is needed, and as a result."""
+        readers = Counter(self._program.results)
+        for instruction in reversed(self._program.body):
+            if any(readers[result] for result in instruction.results):
+                readers.update(instruction.values())
+        return readers
 
     def _sources(self, instruction: Instruction) -> frozenset[Param] | None:
         values = list(instruction.values())
@@ -130,12 +140,28 @@ class _Slices:
 
     def fits(self, group: Sequence[Value]) -> bool:
         """Whether deriving these values holds no more bytes than before."""
-        live = set(self._program.results).difference(group)
-        for instruction in reversed(self._program.body):
-            if not live.isdisjoint(instruction.results):
-                live.update(value for value in instruction.values() if value not in group)
-        sources = frozenset[Param]().union(*(self._fixed[value] for value in group))
-        return _bytes(group) <= _bytes(sources - live)
+        return _bytes(group) <= _bytes(self._released(group))
+
+    def _released(self, group: Sequence[Value]) -> list[Value]:
+        """The parameters that nothing reads when these values are parameters themselves."""
+        left, given = Counter[Value](), set(group)  # readers that a value has no more
+        gone: set[Instruction] = set()
+        found: list[Value] = []
+        waiting = [self.maker[value] for value in group]
+        while waiting:
+            instruction = waiting.pop()
+            needed = (r not in given and left[r] < self._readers[r] for r in instruction.results)
+            if instruction in gone or any(needed):
+                continue
+            gone.add(instruction)
+            for value in instruction.values():
+                left[value] += 1
+                if left[value] == self._readers[value] and value not in given:
+                    if value in self.maker:
+                        waiting.append(self.maker[value])
+                    else:
+                        found.append(value)
+        return found
 
     def derive(self, value: Value, taken: set[str]) -> DerivedParam:
         """The parameter that stands for ``value``."""

@@ -23,6 +23,7 @@ from gptrs.passes.spelled.spelling import Hole, cleaned, patterns
 from gptrs.passes.spelled.structure import Matcher
 
 _NAMES = frozenset(raisable.name for raisable in RAISABLE)
+_INNER = frozenset[str]().union(*(raisable.cores for raisable in RAISABLE))
 _FARTHEST = 8  # instructions from a core to the result of a spelling
 _MOVING = frozenset(["broadcast_to", "reshape", "transpose"])
 
@@ -49,6 +50,11 @@ def _may_have(program: Program, raisable: Raisable) -> bool:
 
 def _is_core(instruction: Instruction, raisable: Raisable) -> bool:
     return instruction.op.name in raisable.cores and instruction.results[0].type.dtype.is_float
+
+
+def _is_foreign(instruction: Instruction) -> bool:
+    """Whether an instruction is a composite that is a part of no spelling."""
+    return instruction.op.name not in _INNER and isinstance(instruction.op, Composite)
 
 
 def _is_raisable(instruction: Instruction) -> bool:
@@ -222,7 +228,8 @@ class _Graph:
         near = {i for i in self.program.body if _is_core(i, raisable)}
         edge = near
         for _ in range(_FARTHEST):
-            edge = {r for i in edge for v in i.results for r in self._readers.get(v, ())} - near
+            through = (i for i in edge if not _is_foreign(i))
+            edge = {r for i in through for v in i.results for r in self._readers.get(v, ())} - near
             near = near | edge
         return [i for i in self.program.body if i in near and i in self._moving]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar, cast
@@ -74,8 +73,10 @@ def composite_named(
 
 def suggestion(name: str, known: Iterable[str]) -> str:
     """The names that ``name`` may stand for, the likeliest one first."""
+    from difflib import get_close_matches  # for errors only: a start should not wait for it
+
     names = sorted(known)
-    close = difflib.get_close_matches(name, names, 1)
+    close = get_close_matches(name, names, 1)
     question = f"did you mean {close[0]}? " if close else ""
     return f"{question}use one of: {', '.join(names)}"
 
