@@ -107,9 +107,8 @@ def test_products(level: isa.Isa, m: Outputs, count: int) -> None:
     exact, size = v.astype(np.float64) @ right.astype(np.float64), np.abs(v) @ np.abs(right)
     # Higham, Accuracy and Stability of Numerical Algorithms, (3.5)
     assert (np.abs(found - exact) <= 48 * UNIT * size).all()
-    for strip in (1, 3, level.tile_rows):
-        for ranges in cut(planes(m) * 2):
-            np.testing.assert_array_equal(tiles.products(v, u, strip, ranges), found)
+    for ranges in cut(planes(m) * 2):
+        np.testing.assert_array_equal(tiles.products(v, u, ranges), found)
 
 
 def sewn(tiles: Tiles, squares: Array) -> Array:

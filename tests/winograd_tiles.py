@@ -120,9 +120,7 @@ class Tiles:
         assert (held[:, -_GAP:] == GUARD).all(), "written between planes"
         return held[:, :-_GAP].reshape(planes(self.m), last - first, channels)
 
-    def products(
-        self, v: Array, u: Array, strip: int | None = None, ranges: Ranges | None = None
-    ) -> Array:
+    def products(self, v: Array, u: Array, ranges: Ranges | None = None) -> Array:
         """Sums [planes, tiles, panels·w]."""
         count, tiles, channels = v.shape
         panels, row = u.shape[1], u.shape[1] * u.shape[3]
@@ -132,7 +130,6 @@ class Tiles:
         words.update(
             channels=channels, panels=panels, v_step=apart.shape[1], sums_step=held.shape[1]
         )
-        words["strip"] = self.level.tile_rows if strip is None else strip
         text = text_of(winograd_product_kernel, self.level)
         given = [words[name] for name in PRODUCT_WORDS]
         call(text, given, [(0, count * panels)] if ranges is None else ranges)

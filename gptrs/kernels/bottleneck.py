@@ -21,7 +21,15 @@ from llvmlite import ir
 from gptrs.kernels.depthwise import Depthwise
 from gptrs.kernels.emit import I64, POINTER, Function, KernelText, i64
 from gptrs.kernels.isa import KB, Isa
-from gptrs.kernels.strips import Epilogue, Places, Rows, Strips, behind, copy_function
+from gptrs.kernels.strips import (
+    Epilogue,
+    Places,
+    Rows,
+    Strips,
+    behind,
+    copy_function,
+    places_apart,
+)
 from gptrs.kernels.window_parts import Window
 from gptrs.kernels.window_rows import rows_part
 
@@ -232,16 +240,12 @@ def _product(module: Any, isa: Isa, epilogue: Epilogue) -> Any:
     kinds = POINTER, I64, I64, I64, POINTER, POINTER, POINTER, POINTER
     f = Function.part(module, isa, f"product_{epilogue.label}", *kinds)
     a, rows, depth, columns, panels, bias, residual, c = f.arguments
-    offsets = f.alloca(I64)
-    f.write(i64(0), offsets)
-    with f.if_then(f.icmp_signed(">", rows, i64(0))):
-        strip = f.ceiling(rows, f.ceiling(rows, i64(isa.tile_rows)))
-        left = Rows(a, rows, depth, strip, offsets)
-        with f.loop(i64(0), columns, i64(isa.tile_columns)) as column:
-            here = f.at(panels, f.mul(column.index, depth))
-            places = Places(f.at(c, column.index), columns)
-            more, residue = behind(f, bias, column.index), behind(f, residual, column.index)
-            rest = f.sub(columns, column.index)
-            strips.emit_panel(f, left, here, places, more, residue, rest)
+    left = Rows(a, rows, depth, places_apart(f, depth))
+    some = f.icmp_signed(">", rows, i64(0))
+    with f.loop(i64(0), f.select(some, columns, i64(0)), i64(isa.tile_columns)) as column:
+        here = f.at(panels, f.mul(column.index, depth))
+        places = Places(f.at(c, column.index), columns)
+        more, residue = behind(f, bias, column.index), behind(f, residual, column.index)
+        strips.emit_panel(f, left, here, places, more, residue, f.sub(columns, column.index))
     f.ret_void()
     return f.made

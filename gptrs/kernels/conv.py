@@ -18,16 +18,15 @@ from llvmlite import ir
 
 from gptrs.kernels.emit import I8, I64, POINTER, Function, KernelText, i64
 from gptrs.kernels.isa import KB, Isa
-from gptrs.kernels.matmul_weights import row_bytes
 from gptrs.kernels.packing import panel_count
-from gptrs.kernels.strips import Epilogue, Strips, behind, copy_function, fill_function
+from gptrs.kernels.strips import Epilogue, Strips, behind, copy_function, each_strip, fill_function
 from gptrs.kernels.window_parts import Window
 
 _POINTERS = ("x", "panels", "result", "bias", "residual", "room")
 _SIZES = (
     *("height", "width", "out_height", "out_width", "channels", "columns", "top", "left"),
     *("taps_down", "taps_across", "stride_down", "stride_across", "far_down", "far_across"),
-    *("padded", "band", "bands", "parts", "room_step", "strip"),
+    *("padded", "band", "bands", "parts", "room_step"),
 )
 CONV_WORDS = _POINTERS + _SIZES
 """The argument words of `conv_kernel`, in order.
@@ -35,7 +34,7 @@ CONV_WORDS = _POINTERS + _SIZES
 ``taps`` count, and lie ``far`` apart; ``columns`` are the outputs of a pixel. ``bias`` and
 ``residual`` (which lies as the result does) may be 0. An item of the extent is a band of rows of an
 image, times a part of the panels; with ``padded`` it copies what it reads to ``room``, where item i
-has ``room_step`` elements from i·room_step on. Strips have ``strip`` pixels at most.
+has ``room_step`` elements from i·room_step on.
 """
 
 
@@ -55,8 +54,6 @@ class Bands(NamedTuple):
     """In an image."""
     parts: int
     """Of the panels."""
-    strip: int
-    """Pixels."""
     room_step: int
     """Elements of a band with zeros around it."""
 
@@ -81,8 +78,7 @@ def bands_of(
     band = -(-height // max(1, bands))
     bands = -(-height // band)
     parts = max(1, min(panel_count(isa, columns), -(-items // bands)))
-    strips = -(-width // isa.tile_rows)
-    return Bands(band, bands, parts, -(-width // strips), room(band))
+    return Bands(band, bands, parts, room(band))
 
 
 def conv_extent(images: int, bands: Bands) -> int:
@@ -137,7 +133,10 @@ class _Source:
     """
 
     def __init__(self, f: Function, w: dict[str, Any], line: Any) -> None:
-        self.line, self.step = line, f.mul(w["stride_across"], w["channels"])
+        self.step = f.mul(w["stride_across"], w["channels"])
+        self.row = f.mul(w["stride_down"], line)
+        self.across = w["out_width"]
+        self.places = f.alloca(I64, i64(f.isa.tile_rows))
         self.begin: Any = None  # the first pixel, item by item
         together = f.icmp_signed("==", w["far_across"], i64(1))
         across = f.select(together, i64(1), w["taps_across"])
@@ -151,6 +150,19 @@ class _Source:
             offset = f.add(down, f.mul(f.mul(column, w["far_across"]), w["channels"]))
             f.write(offset, f.at(self.offsets, run.index, I64))
 
+    def write_places(self, f: Function, pixel: Any) -> None:
+        """Where the pixels of a strip are that begins with output ``pixel`` of the band; a row may
+        end in it."""
+        row, column = f.udiv(pixel, self.across), f.urem(pixel, self.across)
+        place = f.add(f.mul(row, self.row), f.mul(column, self.step))
+        around = f.sub(self.row, f.mul(f.sub(self.across, i64(1)), self.step))
+        for number in range(f.isa.tile_rows):
+            f.write(place, f.at(self.places, i64(number), I64))
+            column = f.add(column, i64(1))
+            ends = f.icmp_signed("==", column, self.across)
+            column = f.select(ends, i64(0), column)
+            place = f.add(place, f.select(ends, around, self.step))
+
 
 def _band(
     f: Function,
@@ -162,26 +174,20 @@ def _band(
 ) -> None:
     """The results of a band, of some panels. Meanwhile each panel's strips ask for the next one."""
     (above, count), isa, depth = rows, f.isa, f.mul(source.runs, source.length)
-    across = f.ceiling(w["out_width"], w["strip"])
-    share = f.ceiling(i64(row_bytes(isa, "f32")), f.mul(across, count))
+    top = f.mul(above, w["out_width"])
     with f.loop(*panels) as panel:
         column = f.mul(panel.index, i64(isa.tile_columns))
         here = f.at(w["panels"], f.mul(column, depth))
         following = f.at(here, f.mul(depth, i64(isa.tile_columns)))
         bias = behind(f, w["bias"], column)
-        with f.loop(i64(0), count) as row, f.loop(i64(0), across) as strip:
-            x = f.mul(strip.index, w["strip"])
-            pixels = f.least(w["strip"], f.sub(w["out_width"], x))
-            down = f.mul(f.mul(row.index, w["stride_down"]), source.line)
-            a = f.at(source.begin, f.add(down, f.mul(x, source.step)))
-            number = f.add(f.mul(row.index, across), strip.index)
-            ahead = f.at(following, f.mul(f.mul(number, share), depth), I8)
-            pixel = f.add(f.mul(f.add(above, row.index), w["out_width"]), x)
-            place = f.add(f.mul(pixel, w["columns"]), column)
-            words = [a, source.step, source.offsets, source.runs, source.length, here, ahead, share]
-            words += [f.at(w["result"], place), w["columns"], bias]
+        with each_strip(f, f.mul(count, w["out_width"])) as strip:
+            source.write_places(f, strip.first)
+            ahead = f.at(following, f.mul(strip.share, depth), I8)
+            place = f.add(f.mul(f.add(top, strip.first), w["columns"]), column)
+            words = [source.begin, source.places, source.offsets, source.runs, source.length]
+            words += [here, ahead, strip.bytes, f.at(w["result"], place), w["columns"], bias]
             words += [behind(f, w["residual"], place), w["columns"]]
-            strips.emit(f, words, pixels, f.sub(w["columns"], column))
+            strips.emit(f, words, strip.height, f.sub(w["columns"], column))
 
 
 def _pad(module: Any, isa: Isa) -> Any:

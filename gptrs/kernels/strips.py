@@ -1,10 +1,10 @@
-"""Strips: tiles of a product whose rows are read where they lie, at a fixed distance.
+"""Strips: tiles of a product whose rows are read where they lie.
 
-A row of A is some runs of elements at offsets that all rows share. So a convolution multiplies
-pixels by taps without copying its input once for each tap, and Winograd's products read tiles as
-they were transformed. B is packed in panels as for `gptrs.kernels.matmul`, whose order rule holds:
-each element is one chain of multiply-adds, depth ascending, from zero; then bias, activation and
-residual, in registers.
+A row of A begins where a table says, and is some runs of elements at offsets that all rows share.
+So a convolution multiplies pixels by taps without copying its input once for each tap, and
+Winograd's products read tiles as they were transformed. B is packed in panels as for
+`gptrs.kernels.matmul`, whose order rule holds: each element is one chain of multiply-adds, depth
+ascending, from zero; then bias, activation and residual, in registers.
 """
 
 # llvmlite has no types: its values are Any here.
@@ -13,6 +13,8 @@ residual, in registers.
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from llvmlite import ir
@@ -57,10 +59,8 @@ class Rows(NamedTuple):
     first: Any
     count: Any
     depth: Any
-    strip: Any
-    """Rows of a strip, at most."""
-    offsets: Any
-    """The address of a word that is 0."""
+    places: Any
+    """Where the rows of a strip begin: `places_apart`."""
 
 
 class Places(NamedTuple):
@@ -72,7 +72,7 @@ class Places(NamedTuple):
 
 
 _STRIP = (
-    *(POINTER, I64, POINTER, I64, I64, POINTER, POINTER, I64),
+    *(POINTER, POINTER, POINTER, I64, I64, POINTER, POINTER, I64),
     *(POINTER, I64, POINTER, POINTER, I64),
 )
 
@@ -89,10 +89,10 @@ class Strips:
     def emit(self, f: Function, given: list[Any], height: Any, columns: Any) -> None:
         """C of ``height`` rows, of the next ``columns`` columns.
 
-        Given are a, step (elements from row to row), offsets (words: where each run of a row
-        begins), how many runs, their length, panel, ahead, share (bytes to ask for from ``ahead``
-        on, for each element of the depth), c, ldc, bias, residual, ldr. A null bias or residual is
-        none.
+        Given are a, places (words: where each row begins, in elements), offsets (words: where each
+        run of a row begins behind that), how many runs, their length, panel, ahead, share (bytes
+        to ask for from ``ahead`` on, for each element of the depth), c, ldc, bias, residual, ldr.
+        A null bias or residual is none.
         """
         width = i64(self._isa.tile_columns)
         with f.if_else(f.icmp_signed(">=", columns, width), likely=True) as (covered, cut):
@@ -108,29 +108,27 @@ class Strips:
 
         Meanwhile the strips ask for the panel behind this one.
         """
-        share = f.ceiling(i64(row_bytes(f.isa, "f32")), f.ceiling(a.count, a.strip))
         following = f.at(panel, f.mul(a.depth, i64(f.isa.tile_columns)))
-        with f.loop(i64(0), a.count, a.strip) as row:
-            height = f.least(a.strip, f.sub(a.count, row.index))
-            number = f.sdiv(row.index, a.strip)
-            ahead = f.at(following, f.mul(f.mul(number, share), a.depth), I8)
-            begin, place = f.at(a.first, f.mul(row.index, a.depth)), f.mul(row.index, c.step)
-            words = [begin, a.depth, a.offsets, i64(1), a.depth, panel, ahead, share]
+        with each_strip(f, a.count) as strip:
+            ahead = f.at(following, f.mul(strip.share, a.depth), I8)
+            begin, place = f.at(a.first, f.mul(strip.first, a.depth)), f.mul(strip.first, c.step)
+            words = [begin, a.places, a.places, i64(1), a.depth, panel, ahead, strip.bytes]
             words += [f.at(c.first, place), c.step, bias, behind(f, residual, place), c.step]
-            self.emit(f, words, height, columns)
+            self.emit(f, words, strip.height, columns)
 
     def _strip(self, module: Any, height: int) -> Any:
         isa = self._isa
         f = Function.part(module, isa, f"strip{height}_{self._epilogue.label}", *_STRIP)
-        a, step, offsets, runs, length, panel, ahead, share, *rest = f.arguments
+        a, places, offsets, runs, length, panel, ahead, share, *rest = f.arguments
         c, ldc, bias, residual, ldr = rest
         lanes, vectors = isa.lanes, isa.tile_vectors
         zero = ir.Constant(f.vector, [0.0] * lanes)
+        rows = [f.at(a, f.read(f.at(places, i64(row), I64), I64)) for row in range(height)]
         sums = [zero] * (height * vectors)
         with f.loop(i64(0), runs, carried=[*sums, panel, ahead]) as run:
             *sums, panel, ahead = run.values
-            start = f.at(a, f.read(f.at(offsets, run.index, I64), I64))
-            starts = [f.at(start, f.mul(step, i64(row))) for row in range(height)]
+            offset = f.read(f.at(offsets, run.index, I64), I64)
+            starts = [f.at(row, offset) for row in rows]
             with f.loop(i64(0), length, carried=[*sums, ahead]) as loop:
                 *sums, ahead = loop.values
                 at = f.mul(loop.index, i64(isa.tile_columns))
@@ -194,6 +192,40 @@ class Strips:
         f.call(copy, [result, width, c, ldc, height, columns])
         f.ret_void()
         return f.made
+
+
+class Strip(NamedTuple):
+    """One of the strips of a matrix."""
+
+    first: Any
+    """Its first row."""
+    height: Any
+    bytes: Any
+    """How much of each row of the next panel each strip asks for, so that all ask for it all."""
+    share: Any
+    """How much of it those before have asked for."""
+
+
+@contextmanager
+def each_strip(f: Function, count: Any) -> Generator[Strip]:
+    """A loop over strips of ``count`` > 0 rows, as few as can be, whose heights differ by one at
+    most: a low one takes nearly as long as a high one."""
+    number = f.ceiling(count, i64(f.isa.tile_rows))
+    height = f.udiv(count, number)
+    higher = f.sub(count, f.mul(height, number))
+    share = f.ceiling(i64(row_bytes(f.isa, "f32")), number)
+    with f.loop(i64(0), number) as loop:
+        first = f.add(f.mul(loop.index, height), f.least(loop.index, higher))
+        more = f.zext(f.icmp_signed("<", loop.index, higher), I64)
+        yield Strip(first, f.add(height, more), share, f.mul(loop.index, share))
+
+
+def places_apart(f: Function, step: Any) -> Any:
+    """Words that say that the rows of a strip begin ``step`` elements apart, the first one at 0."""
+    places = f.alloca(I64, i64(f.isa.tile_rows))
+    for row in range(f.isa.tile_rows):
+        f.write(f.mul(step, i64(row)), f.at(places, i64(row), I64))
+    return places
 
 
 def given(f: Function, pointer: Any) -> Any:

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from llvmlite import ir
 
-from gptrs.kernels.emit import I64, POINTER, Function, KernelText, i64
+from gptrs.kernels.emit import POINTER, Function, KernelText, i64
 from gptrs.kernels.isa import Isa
-from gptrs.kernels.strips import Epilogue, Places, Rows, Strips
+from gptrs.kernels.strips import Epilogue, Places, Rows, Strips, places_apart
 
 PRODUCT_WORDS = (
     *("v", "u", "sums"),
-    *("tiles", "channels", "panels", "v_step", "sums_step", "strip"),
+    *("tiles", "channels", "panels", "v_step", "sums_step"),
 )
 """The argument words of `winograd_product_kernel`: three pointers, then sizes.
 
-The steps are those from plane to plane; strips have ``strip`` tiles at most.
+The steps are those from plane to plane.
 """
 
 
@@ -36,12 +36,11 @@ def winograd_product_kernel(isa: Isa) -> KernelText:
     width, null = i64(isa.tile_columns), ir.Constant(POINTER, None)
     size = f.mul(w["channels"], width)
     row = f.mul(w["panels"], width)
-    offsets = f.alloca(I64)
-    f.write(i64(0), offsets)
+    places = places_apart(f, w["channels"])
     with f.loop(first, last) as item:
         plane, panel = f.sdiv(item.index, w["panels"]), f.srem(item.index, w["panels"])
         v = f.at(w["v"], f.mul(plane, w["v_step"]))
-        a = Rows(v, w["tiles"], w["channels"], w["strip"], offsets)
+        a = Rows(v, w["tiles"], w["channels"], places)
         sums = f.at(w["sums"], f.add(f.mul(plane, w["sums_step"]), f.mul(panel, width)))
         here = f.at(w["u"], f.mul(item.index, size))
         strips.emit_panel(f, a, here, Places(sums, row), null, null, width)

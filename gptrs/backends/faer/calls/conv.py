@@ -146,9 +146,6 @@ class DirectConv(_Convolution):
             return True
         panels = self.rows.panels(b)
         given = self.sizes(b)
-        if self.window == Window((1, 1)) and self.padding == ((0, 0), (0, 0)):
-            rows, columns = _longer_rows(b.isa, rows, columns)
-            given.update(height=rows, width=columns)
         items = -(-b.threads * PIECES // images) if b.threads > 1 else 1
         sizes = (rows, columns, self.channels, self.outputs)
         bands = bands_of(b.isa, self.window, sizes, items=items)
@@ -169,22 +166,6 @@ class DirectConv(_Convolution):
         code = kernel(conv_kernel, b.isa, self.following.epilogue)
         b.step(code, [*words.values()], extent, 2 * work / _FLOPS_PER_NS)
         return True
-
-
-def _longer_rows(isa: Isa, rows: int, columns: int) -> tuple[int, int]:
-    """An image in fewer, longer rows, which strips divide with less left over.
-
-    Only where pixels are not mixed.
-    """
-
-    def used(times: int) -> float:
-        """The part of strips that is used."""
-        pixels = columns * times
-        return pixels / (-(-pixels // isa.tile_rows) * isa.tile_rows)
-
-    counts = (n for n in range(1, rows + 1) if rows % n == 0)
-    best = max(counts, key=lambda n: (used(n) // 0.02, -n))
-    return rows // best, columns * best
 
 
 class WinogradConv(_Convolution):
@@ -256,8 +237,7 @@ class WinogradConv(_Convolution):
         given.update(v_step=v_step, step=step, sums_step=step)
         for first in range(0, images * down * across, tiles):
             some = min(tiles, images * down * across - first)
-            strips = -(-some // b.isa.tile_rows)
-            given.update(first=first, tiles=some, strip=-(-some // strips))
+            given.update(first=first, tiles=some)
             self._block(b, given, some)
         return True
 
