@@ -203,3 +203,14 @@ def test_f64_is_rounded_once_to_bf16() -> None:
     rounded = ptir.cast(ptir.tensor(values), dtype="bf16").numpy().astype(np.float64)
     above = 1 + 2**-7
     np.testing.assert_array_equal(rounded, [1, above, -above, 1, np.inf, np.nan, np.inf])
+
+
+def test_bits_of_a_product_do_not_depend_on_where_elements_lie() -> None:
+    random = np.random.default_rng(0)
+    row, x = (ptir.tensor(random.standard_normal(n, np.float32)) for n in ((1, 8), 8))
+
+    def product(rows: Tensor) -> Array:
+        return ptir.dot_general(rows, x, contract_lhs=(1,), contract_rhs=(0,)).numpy()
+
+    expanded = product(ptir.broadcast_to(row, shape=(3, 8)))
+    np.testing.assert_array_equal(expanded, product(ptir.tile(row, reps=(3, 1))))

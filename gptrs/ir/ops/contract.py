@@ -101,7 +101,12 @@ def _(
     left = lhs.transpose(batch_lhs + left_rest + contract_lhs)
     right = rhs.transpose(batch_rhs + contract_rhs + right_rest)
     result = np.matmul(
-        left.reshape(*batch, math.prod(rows), depth),
-        right.reshape(*batch, depth, math.prod(columns)),
+        _stored(left.reshape(*batch, math.prod(rows), depth)),
+        _stored(right.reshape(*batch, depth, math.prod(columns))),
     )
     return result.reshape((*batch, *rows, *columns))
+
+
+def _stored(array: Array) -> Array:
+    """A copy of an array whose elements stand for several: NumPy sums these in another order."""
+    return np.ascontiguousarray(array) if 0 in array.strides else array
