@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
@@ -10,17 +9,36 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, np.dtype[Any]]
 
+_KEY = b"gptrs:param-key:1"
+
 
 def base_param_id(name: str) -> int:
-    """The 128-bit id of a parameter's dotted name: BLAKE2b-128 of its UTF-8 text, little-endian."""
-    return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=16).digest(), "little")
+    """The 128-bit id of a parameter's dotted name: the first 16 bytes of BLAKE3 of its UTF-8 text,
+    little-endian. Checkpoints store it (`gptrs.runtime.checkpoint`)."""
+    return _id(name.encode())
+
+
+def param_key(namespace: int, base_id: int) -> int:
+    """The 128-bit id of the parameter ``base_id`` of the model ``namespace``: models that name
+    their parameters alike are told apart. The first 16 bytes of BLAKE3 of "gptrs:param-key:1" and
+    both ids, 16 bytes each, all little-endian."""
+    return _id(_KEY + namespace.to_bytes(16, "little") + base_id.to_bytes(16, "little"))
+
+
+def _id(data: bytes) -> int:
+    from blake3 import blake3  # mostly nobody asks for an id, and a start should not wait for it
+
+    return int.from_bytes(blake3(data).digest(16), "little")
 
 
 class ParamSource(Protocol):
-    """Random access to parameters: nothing is read before it is asked for."""
+    """Random access to parameters by their names: nothing is read before it is asked for."""
 
-    def load(self, param_id: int) -> Array:
-        """The elements of one parameter. Raises `LoadError` when they cannot be read."""
+    def load(self, name: str) -> Array:
+        """The elements of the parameter called ``name``.
+
+        Raises `LoadError` when they cannot be read.
+        """
         ...
 
 
@@ -28,6 +46,6 @@ class ParamSource(Protocol):
 class RowSource(ParamSource, Protocol):
     """A source that can read a part of a parameter: large ones need never be there whole."""
 
-    def load_rows(self, param_id: int, first: int, last: int) -> Array:
+    def load_rows(self, name: str, first: int, last: int) -> Array:
         """The elements [first:last] along the first axis. Raises `LoadError`."""
         ...

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from tests.cli import Cli, in_process, rows, saved
 from tests.image_models import resnet
 from tests.models import load_arrays, save_arrays
 from tests.pictures import RESNET, picture
+from tests.stored import fill_disk
 
 NAMES = ["cat", "dog", "[red]fox[/]", "été", "cup", "hat", "key"]
 
@@ -155,6 +157,16 @@ def test_logits_that_are_no_distribution(see: Cli, images: Path, tmp_path: Path)
     assert not (tmp_path / "x.npy").exists()
 
 
+def test_a_device_stays(see: Cli, tmp_path: Path) -> None:
+    link = tmp_path / "x.npy"
+    link.symlink_to(os.devnull)
+    for path, said in ((link, "is a device"), (Path(os.devnull), "ends in ''")):
+        done = see("--out", str(path))
+        assert (done.code, done.out) == (2, "")
+        assert f"{path} {said}" in done.err
+    assert link.is_symlink()
+
+
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
@@ -249,9 +261,11 @@ def test_bad_images(see: Cli, images: Path, tmp_path: Path) -> None:
     assert "takes images" in see("--text", "a").err
 
 
-def test_logits_are_written_whole_or_not_at_all(see: Cli, images: Path, tmp_path: Path) -> None:
-    (tmp_path / "x.npy").mkdir()
+def test_logits_are_written_whole_or_not_at_all(
+    see: Cli, images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill_disk(monkeypatch)
     done = see("--input", str(images / "one.png"), "--out", str(tmp_path / "x.npy"))
     assert done.code == 1
-    assert "x.npy cannot be written: " in done.err
-    assert [file.name for file in tmp_path.iterdir()] == ["x.npy"]
+    assert "x.npy cannot be written: No space left on device" in done.err
+    assert not list(tmp_path.iterdir())

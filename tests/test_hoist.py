@@ -137,7 +137,7 @@ class Counted:
     def __init__(self, array: Array) -> None:
         self.array, self.loads = array, 0
 
-    def load(self, param_id: int) -> Array:
+    def load(self, name: str) -> Array:
         self.loads += 1
         return self.array
 

@@ -13,8 +13,27 @@ import gptrs
 from tests.models import tiny_gpt2
 
 HEAVY = {
-    *("PIL", "ml_dtypes", "numba", "numpy", "rich", "safetensors", "threadpoolctl", "tokenizers"),
+    *(
+        "PIL",
+        "blake3",
+        "ml_dtypes",
+        "numba",
+        "numpy",
+        "rich",
+        "safetensors",
+        "threadpoolctl",
+        "tokenizers",
+    ),
     *("torch", "transformers", "typer"),
+}
+
+# What only errors need, parameter ids, writing, other formats, and models of another kind.
+UNUSED = {
+    *("blake3", "difflib", "gptrs.images", "gptrs.models.torchvision", "gptrs.runtime.archive"),
+    *("gptrs.runtime.checkpoint", "gptrs.runtime.classifier", "gptrs.runtime.companions"),
+    *("gptrs.runtime.convert", "gptrs.runtime.fields", "gptrs.runtime.hf_directory"),
+    *("gptrs.runtime.new_safetensors", "gptrs.runtime.new_tensors", "gptrs.runtime.replacing"),
+    *("gptrs.runtime.tensor_index", "gptrs.runtime.torchvision", "gptrs.runtime.writing"),
 }
 
 
@@ -26,12 +45,12 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-def imported(code: str, *arguments: str) -> set[str]:
-    """Which of the heavy packages a fresh interpreter has imported after ``code``."""
+def imported(code: str, *arguments: str, of: set[str] = HEAVY) -> set[str]:
+    """Which of the heavy packages, or others, a fresh interpreter has imported after ``code``."""
     report = "import json, sys; print(json.dumps(sorted(sys.modules)))"
     command = [sys.executable, "-c", f"{code}\n{report}", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    return HEAVY & set(json.loads(done.stdout.splitlines()[-1]))
+    return of & set(json.loads(done.stdout.splitlines()[-1]))
 
 
 def test_the_package_alone_imports_nothing() -> None:
@@ -47,6 +66,18 @@ def test_generating_needs_no_torch(directory: Path) -> None:
     code = "import sys, gptrs; gptrs.load(sys.argv[1]).generate('once', max_tokens=2)"
     found = imported(code, str(directory))
     assert found <= {"numpy", "ml_dtypes", "safetensors", "tokenizers"}
+
+
+def test_a_directory_of_a_language_model_imports_what_it_uses(directory: Path) -> None:
+    code = "import sys, gptrs; gptrs.load(sys.argv[1]).generate('once', max_tokens=2)"
+    assert imported(code, str(directory), of=UNUSED) == set()
+
+
+def test_what_is_unused_there_exists(directory: Path) -> None:
+    code = "import difflib, sys, gptrs.runtime.convert, gptrs.runtime.classifier\n"
+    code += "gptrs.runtime.convert.convert(sys.argv[1], sys.argv[2])"
+    written = str(directory.parent / "x.gchk")
+    assert imported(code, str(directory), written, of=UNUSED) == UNUSED
 
 
 def test_the_command_line_draws_nothing_it_does_not_show(directory: Path) -> None:

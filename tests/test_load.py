@@ -415,7 +415,7 @@ class TestWeights:
             directory,
             lambda arrays: arrays.update({"transformer.ln_f.bias": np.zeros(32, dtype)}),
         )
-        refusal(directory, "'transformer.ln_f.bias'", f"dtype {name}", "F32, F16, BF16")
+        refusal(directory, "'transformer.ln_f.bias'", f"dtype {name}", "f32, f16, bf16")
 
     def test_one_tensor_twice(self, directory: Path) -> None:
         change_tensors(directory, lambda arrays: arrays.update({"wpe.weight": np.zeros(2)}))

@@ -8,8 +8,10 @@ import typer
 
 from gptrs import __version__, settings
 from gptrs.cli.bisect import bisect
+from gptrs.cli.convert import convert
 from gptrs.cli.forward import forward
 from gptrs.cli.generate import generate
+from gptrs.cli.info import info
 from gptrs.cli.patterns import patterns
 from gptrs.errors import PtirError
 
@@ -47,6 +49,8 @@ def root(
 
 app.command()(generate)
 app.command()(forward)
+app.command()(convert)
+app.command()(info)
 app.command()(bisect)
 app.command()(patterns)
 

@@ -26,7 +26,10 @@ _SEED = 0
 
 def forward(
     model: Annotated[
-        str, typer.Option(help="A Hugging Face directory, or a model that ships with gptrs.")
+        str,
+        typer.Option(
+            help="A Hugging Face directory, a checkpoint, or a model that ships with gptrs."
+        ),
     ],
     inputs: Annotated[
         list[Path] | None,
@@ -81,7 +84,7 @@ def forward(
 def _check(inputs: list[Path], text: str | None, out: Path | None, backend: str | None) -> None:
     """Raise a usage error for options that no model accepts."""
     from gptrs.backends.discovery import get_backend
-    from gptrs.runtime.array_files import check_ending
+    from gptrs.runtime.array_files import check_target
 
     if inputs and text is not None:
         raise typer.BadParameter("give --input or --text, not both")
@@ -89,7 +92,7 @@ def _check(inputs: list[Path], text: str | None, out: Path | None, backend: str 
         if backend is not None:
             get_backend(backend)
         if out is not None:
-            check_ending(out)
+            check_target(out)
             if not out.parent.is_dir():
                 raise ArgumentError(f"{out.parent} is no folder", fix="make it, or name another")
     except ArgumentError as error:

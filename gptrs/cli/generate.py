@@ -41,7 +41,10 @@ def generate(
         ),
     ] = None,
     model: Annotated[
-        str, typer.Option(help="A Hugging Face directory, or a model that ships with gptrs.")
+        str,
+        typer.Option(
+            help="A Hugging Face directory, a checkpoint, or a model that ships with gptrs."
+        ),
     ] = "stories",
     max_tokens: sampling.MaxTokens = None,
     temperature: sampling.Temperature = 0.0,

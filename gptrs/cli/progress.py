@@ -12,7 +12,7 @@ from gptrs.cli import interrupt
 
 @contextmanager
 def progress() -> Generator[Callable[[], None]]:
-    """A progress bar on the terminal while weights load and programs compile.
+    """A progress bar on the terminal while weights load and programs compile, or files are written.
 
     Yields a function that takes the bar away before text is written.
     """
@@ -23,6 +23,7 @@ def progress() -> Generator[Callable[[], None]]:
     from rich.progress import BarColumn, Progress, TextColumn
 
     from gptrs.runtime.weights import WeightRead, WeightsOpened
+    from gptrs.runtime.writing import PieceWritten, Writing
     from gptrs.text.generation import Prefilled
 
     bar = Progress(
@@ -39,6 +40,10 @@ def progress() -> Generator[Callable[[], None]]:
             bar.update(task, description="compiling", total=event.size)
         elif isinstance(event, WeightRead):
             bar.update(task, description="loading", advance=event.size)
+        elif isinstance(event, Writing):
+            bar.update(task, description="writing", total=event.size)
+        elif isinstance(event, PieceWritten):
+            bar.update(task, advance=event.size)
         elif isinstance(event, Prefilled):
             end()
 

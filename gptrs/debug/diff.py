@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -109,8 +108,10 @@ class Change:
 
     def lines(self) -> Iterator[str]:
         """The lines of the diff."""
+        from difflib import unified_diff  # who reads no diff should not wait for it
+
         before, after = ([line.text for line in side] for side in (self.before, self.after))
-        found = difflib.unified_diff(before, after, n=_AROUND, lineterm="")
+        found = unified_diff(before, after, n=_AROUND, lineterm="")
         return (line for line in found if not line.startswith(("---", "+++")))
 
     def __str__(self) -> str:
@@ -119,8 +120,10 @@ class Change:
     @property
     def where(self) -> Location | None:
         """The user's line that the first changed instruction comes from."""
+        from difflib import SequenceMatcher  # as in `lines`
+
         before, after = ([line.text for line in side] for side in (self.before, self.after))
-        matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
+        matcher = SequenceMatcher(None, before, after, autojunk=False)
         for kind, a, b, c, d in matcher.get_opcodes():
             changed = [] if kind == "equal" else [*self.before[a:b], *self.after[c:d]]
             if found := next((line.where for line in changed if line.where), None):

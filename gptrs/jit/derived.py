@@ -25,7 +25,7 @@ class _Definition:
         self._definition = definition
         self._sources = [weakref.ref(source) for source in sources]
 
-    def load(self, param_id: int) -> Array:
+    def load(self, name: str) -> Array:
         sources = [cast("Parameter", source()) for source in self._sources]
         (array,) = evaluate(self._definition, [source.numpy() for source in sources])
         for source in sources:

@@ -10,11 +10,10 @@ import numpy as np
 
 from gptrs.errors import ArgumentError, LoadError
 from gptrs.ir.types import Array
-from gptrs.runtime.archive import MAGIC, read_archive, write_archive
-from gptrs.runtime.replacing import replacing
+from gptrs.runtime.archive import MAGIC, SUFFIX, read_archive, write_archive
+from gptrs.runtime.replacing import check_replaceable, replacing
 
-ARCHIVE_SUFFIX = ".gten"
-SUFFIXES = (".npy", ".npz", ARCHIVE_SUFFIX)
+SUFFIXES = (".npy", ".npz", SUFFIX)
 _NPY = b"\x93NUMPY"
 _NPZ = (b"PK\x03\x04", b"PK\x05\x06")  # of a zip file, and of an empty one
 
@@ -68,13 +67,15 @@ def choose(arrays: Mapping[str, Array], path: Path, names: tuple[str, ...]) -> A
     return next(iter(arrays.values()))
 
 
-def check_ending(path: Path) -> None:
-    """Raise `ArgumentError` unless ``path`` ends as a kind of file that `write_array` writes."""
+def check_target(path: Path) -> None:
+    """Raise `ArgumentError` unless ``path`` ends as a kind of file that `write_array` writes, and
+    for what is there and is no file."""
     if path.suffix not in SUFFIXES:
         raise ArgumentError(
             f"{path} ends in {path.suffix!r}, expected one of {', '.join(SUFFIXES)}",
             fix=f"name it {path.stem}{SUFFIXES[0]}",
         )
+    check_replaceable(path)
 
 
 def write_array(path: Path, name: str, array: Array) -> None:
@@ -82,8 +83,8 @@ def write_array(path: Path, name: str, array: Array) -> None:
 
     NumPy's files have no bf16 and no fp8: there these become f32. Raises `ArgumentError`.
     """
-    check_ending(path)
-    if path.suffix == ARCHIVE_SUFFIX:
+    check_target(path)
+    if path.suffix == SUFFIX:
         write_archive(path, {name: array})
         return
     if array.dtype.isbuiltin != 1:

@@ -43,14 +43,15 @@ class ImageClassifier(LoadedModel):
 
     def __init__(
         self,
+        place: Path,
         directory: Path,
         kind: str,
         module: Any,
         config: dict[str, Any],
         overrides: Policies = (),
     ) -> None:
-        super().__init__(directory, kind, module)
-        named = read_labels(config, directory / "config.json")
+        super().__init__(place, directory, kind, module)
+        named = read_labels(config, self.config_file)
         count = self.config.num_labels
         self.labels = named or tuple(f"LABEL_{index}" for index in range(count))
         self._overrides = overrides

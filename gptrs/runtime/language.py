@@ -34,16 +34,17 @@ class LanguageModel(LoadedModel):
 
     def __init__(
         self,
+        place: Path,
         directory: Path,
         kind: str,
         module: Any,
         config: dict[str, Any],
         overrides: Policies = (),
     ) -> None:
-        super().__init__(directory, kind, module)
+        super().__init__(place, directory, kind, module)
         self._model = Overridden(module, overrides) if overrides else module
-        self._eos = _end_of_text(directory, config)
-        self._bos = _first_token(directory, config)
+        self._eos = _end_of_text(directory / "generation_config.json", config, self.config_file)
+        self._bos = _first_token(config, self.config_file)
         self._tokenizer: Tokenizer | None = None
 
     @property
@@ -59,7 +60,7 @@ class LanguageModel(LoadedModel):
             if made.vocab_size > self.module.vocab_size:
                 raise LoadError(
                     f"{self.directory / 'tokenizer.json'} has {made.vocab_size} tokens, expected at"
-                    f" most {self.module.vocab_size}, the vocab_size of config.json",
+                    f" most {self.module.vocab_size}, the vocab_size of {self.config_file.name}",
                     fix="check that tokenizer.json belongs to this model",
                 )
             self._tokenizer = made
@@ -220,25 +221,28 @@ def _as_ids(tokens: object) -> NDArray[Any]:
     return ids
 
 
-def _first_token(directory: Path, config: dict[str, Any]) -> int | None:
+def _first_token(config: dict[str, Any], config_file: Path) -> int | None:
     given = config.get("bos_token_id")
     if given is not None and type(given) is not int:
         raise LoadError(
-            f"{directory / 'config.json'}: bos_token_id is {given!r}, expected an integer or null"
+            f"{config_file}: bos_token_id is {given!r}, expected an integer or null",
+            fix="give the id of the token that begins a text, or null",
         )
     return given
 
 
-def _end_of_text(directory: Path, config: dict[str, Any]) -> tuple[int, ...]:
-    """The tokens that end a text: generation_config.json counts before config.json."""
-    file = directory / "generation_config.json"
+def _end_of_text(file: Path, config: dict[str, Any], config_file: Path) -> tuple[int, ...]:
+    """The tokens that end a text: ``file``, generation_config.json, counts before ``config``."""
     given = (read_json(file) if file.exists() else {}).get("eos_token_id")
     if given is None:
-        file, given = directory / "config.json", config.get("eos_token_id")
+        file, given = config_file, config.get("eos_token_id")
     if given is None:
         return ()
     ids = cast("list[object]", given if isinstance(given, list) else [given])
     ends = tuple(i for i in ids if type(i) is int)
     if len(ends) < len(ids):
-        raise LoadError(f"{file}: eos_token_id is {given!r}, expected an integer or several")
+        raise LoadError(
+            f"{file}: eos_token_id is {given!r}, expected an integer or several",
+            fix="give the ids of the tokens that end a text, or null",
+        )
     return ends

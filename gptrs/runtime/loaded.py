@@ -7,14 +7,23 @@ from typing import Any
 
 
 class LoadedModel:
-    """A model with the place that it came from; what it does is said by the classes made of it."""
+    """A model with the place that it came from; what it does is said by the classes made of it.
 
-    def __init__(self, directory: Path, kind: str, module: Any) -> None:
+    ``place`` is the directory or the file that was loaded, ``directory`` where its other files are.
+    """
+
+    def __init__(self, place: Path, directory: Path, kind: str, module: Any) -> None:
+        self.place = place
         self.directory = directory
         self.kind = kind
         self.module = module
         self.config = module.config
 
+    @property
+    def config_file(self) -> Path:
+        """What has its configuration, for errors."""
+        return self.place / "config.json" if self.place.is_dir() else self.place
+
     def __repr__(self) -> str:
         count = sum(int(p.size) for p in self.module.parameters().values())
-        return f"<{self.kind} {self.directory.name}: {count:,} parameters>"
+        return f"<{self.kind} {self.place.name}: {count:,} parameters>"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,15 +14,12 @@ from gptrs.jit.overrides import Policies, checkpoint_overrides, parse
 from gptrs.text.generation import CausalModel
 
 
-def read_overrides(config: Mapping[str, Any], file: Path) -> Policies:
-    """The policies in ``{"runtime": {"functional_overrides": {"softmax": "force=portable"}}}``.
+def read_overrides(runtime: Mapping[str, Any], file: Path) -> Policies:
+    """The policies in ``{"functional_overrides": {"softmax": "force=portable"}}``.
 
     Raises `LoadError` naming the file.
     """
-    runtime: object = config.get("runtime")
-    if runtime is not None and not isinstance(runtime, dict):
-        raise LoadError(f"{file}: runtime is {runtime!r}, expected an object")
-    given: object = cast("dict[str, Any]", runtime or {}).get("functional_overrides")
+    given: object = runtime.get("functional_overrides")
     if given is None:
         return ()
     return parse(given, f"{file}: runtime.functional_overrides", LoadError)

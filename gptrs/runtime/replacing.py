@@ -16,8 +16,9 @@ def replacing(path: Path) -> Generator[BinaryIO]:
     """A new file to write to, which takes the place of ``path`` at the end of the block.
 
     Until then, and when the block raises, ``path`` stays as it is. Raises `ArgumentError` where
-    nothing can be written.
+    nothing can be written, and for what is there and is no file.
     """
+    check_replaceable(path)
     unfinished = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
     try:
         try:
@@ -35,3 +36,22 @@ def replacing(path: Path) -> Generator[BinaryIO]:
             f"{path} cannot be written: {error.strerror or error}",
             fix="give a file in a folder that can be written to",
         ) from None
+
+
+def check_replaceable(path: Path) -> None:
+    """Raise `ArgumentError` for what is there and is no file."""
+    if path.is_dir() or _is_stream(path):
+        kind = "a directory" if path.is_dir() else "a device, a pipe or the like"
+        raise ArgumentError(
+            f"{path} is {kind}, expected a file or a place for one", fix="give the path of a file"
+        )
+
+
+def _is_stream(path: Path) -> bool:
+    """Whether ``path`` is there and is no file; an open file by its number, as ``/dev/stdout``,
+    is none either."""
+    try:
+        target = os.readlink(path)
+    except OSError:
+        target = ""
+    return target.startswith(("/proc/", "/dev/fd/")) or (path.exists() and not path.is_file())

@@ -6,8 +6,6 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
-from typing import cast
 
 import numpy as np
 
@@ -15,8 +13,8 @@ from gptrs import events
 from gptrs.errors import LoadError
 from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array, Type, shape_text
-from gptrs.params import base_param_id
-from gptrs.runtime.tensor_files import Checkpoint, StoredTensor, TensorFile
+from gptrs.runtime.stored import StoredTensor
+from gptrs.runtime.tensor_files import ModelTensors
 
 
 @dataclass(frozen=True)
@@ -35,14 +33,8 @@ class WeightRead:
     size: int
 
 
-_ADVICE = {  # by whether the checkpoint is one file, which has no config.json
-    False: ("config.json", "check that config.json belongs to these weights"),
-    True: ("its other tensors", "save the whole state_dict of one model of torchvision"),
-}
-
-
 class Weights:
-    """The tensors of ``checkpoint`` by the names that the model uses.
+    """``tensors`` by the names that the model uses.
 
     ``renames`` turn the names in the files into those; what ``ignored`` matches then is left out.
     ``copies`` are names of tensors that may be there as well as, or instead of, their equals.
@@ -50,23 +42,22 @@ class Weights:
 
     def __init__(
         self,
-        checkpoint: Checkpoint,
+        tensors: ModelTensors,
         renames: Iterable[tuple[re.Pattern[str], str]],
         ignored: re.Pattern[str],
         copies: Mapping[str, str],
     ) -> None:
         self._stored: dict[str, StoredTensor] = {}
-        self._names: dict[int, str] = {}
-        self._place = checkpoint.place
+        self._place = tensors.place
         self._used: dict[str, Parameter] = {}
         self._copies: dict[str, StoredTensor] = {}
-        self._shapes_from, self._fix = _ADVICE[checkpoint.is_file]
-        for file, key in checkpoint:
-            name = key
+        self._shapes_from, self._fix = tensors.shapes_from, tensors.fix
+        for stored in tensors:
+            name = stored.key
             for pattern, replacement in renames:
                 name = pattern.sub(replacement, name)
             if not ignored.match(name):
-                self._add(name, file, key)
+                self._add(name, stored)
         for copy, name in copies.items():
             if (stored := self._stored.pop(copy, None)) is None:
                 continue
@@ -75,14 +66,14 @@ class Weights:
             else:
                 self._stored[name] = stored
 
-    def _add(self, name: str, file: TensorFile, key: str) -> None:
+    def _add(self, name: str, stored: StoredTensor) -> None:
         if (other := self._stored.get(name)) is not None:
             raise LoadError(
-                f"{file.path}: {key!r} is tensor {name!r}, and so is {other.key!r} of"
+                f"{stored.file.path}: {stored.key!r} is tensor {name!r}, and so is {other.key!r} of"
                 f" {other.file.path}",
                 fix="remove one of them",
             )
-        self._stored[name] = StoredTensor.find(file, key)
+        self._stored[name] = stored
 
     def parameter(self, name: str, shape: tuple[int, ...]) -> Parameter:
         """The parameter called ``name``.
@@ -92,22 +83,26 @@ class Weights:
         if name in self._used:
             return self._used[name]
         if (stored := self._stored.get(name)) is None:
-            near = get_close_matches(name, self._stored, n=1, cutoff=0)
-            such = f", such as {self._stored[near[0]].key}" if near else ""
+            raise self._missing(name, shape)
+        if stored.shape != shape:
             raise LoadError(
-                f"{self._place} has no tensor {name!r} {shape_text(shape)}"
-                f" (it has {len(self._stored)} tensors{such})",
-                fix=self._fix,
-            )
-        if stored.type.shape != shape:
-            raise LoadError(
-                f"{stored.file.path}: {stored.key!r} has shape {shape_text(stored.type.shape)},"
+                f"{stored.file.path}: {stored.key!r} has shape {shape_text(stored.shape)},"
                 f" expected {shape_text(shape)} by {self._shapes_from}",
                 fix=self._fix,
             )
-        self._names[base_param_id(name)] = name
         self._used[name] = Parameter.from_source(name, stored.type, self)
         return self._used[name]
+
+    def _missing(self, name: str, shape: tuple[int, ...]) -> LoadError:
+        from difflib import get_close_matches  # for errors only: a start should not wait for it
+
+        near = get_close_matches(name, self._stored, n=1, cutoff=0)
+        such = f", such as {self._stored[near[0]].key}" if near else ""
+        return LoadError(
+            f"{self._place} has no tensor {name!r} {shape_text(shape)}"
+            f" (it has {len(self._stored)} tensors{such})",
+            fix=self._fix,
+        )
 
     def finish(self) -> None:
         """Check that the model uses every tensor, and report what was opened."""
@@ -122,13 +117,11 @@ class Weights:
             size = sum(_bytes(p.type) for p in self._used.values())
             events.emit(WeightsOpened(len(self._used), size))
 
-    def load(self, param_id: int) -> Array:
-        name = self._names[param_id]
-        return self._read(name, cast("tuple[int, ...]", self._stored[name].type.shape))
+    def load(self, name: str) -> Array:
+        return self._read(name, self._stored[name].shape)
 
-    def load_rows(self, param_id: int, first: int, last: int) -> Array:
-        name = self._names[param_id]
-        count, *row = cast("tuple[int, ...]", self._stored[name].type.shape)
+    def load_rows(self, name: str, first: int, last: int) -> Array:
+        count, *row = self._stored[name].shape
         first, last, _ = slice(first, last).indices(count)
         return self._read(name, (max(last - first, 0), *row), first)
 
@@ -137,7 +130,7 @@ class Weights:
         stored = self._stored[name]
         array = np.empty(shape, stored.type.dtype.numpy)
         skip = first * math.prod(shape[1:]) * array.itemsize
-        stored.file.fill(array, stored.key, skip)
+        stored.fill(array, skip)
         if (copy := self._copies.get(name)) is not None and (
             copy.type != stored.type or not copy.holds(array, skip)
         ):

@@ -1,0 +1,95 @@
+"""``gptrs convert``: write a model in another format."""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gptrs.cli.progress import progress
+from gptrs.cli.sizes import size_text
+from gptrs.runtime.formats import Format
+
+_SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([KMGT]?)(i?)B?", re.IGNORECASE)
+
+
+class Floats(StrEnum):
+    """What floats become."""
+
+    F32 = "f32"
+    F16 = "f16"
+    BF16 = "bf16"
+
+
+def convert(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="SRC",
+            help="A Hugging Face directory, a checkpoint (GPTRSCHK), a tensor archive (GPTRSTEN),"
+            " a .safetensors file, or a model that ships with gptrs.",
+        ),
+    ],
+    destination: Annotated[
+        Path,
+        typer.Argument(
+            metavar="DST",
+            help="Where to write: .gchk is a checkpoint, .gten an archive, .safetensors one file,"
+            " no ending a Hugging Face directory.",
+        ),
+    ],
+    to: Annotated[Format | None, typer.Option(help="What to write, whatever DST ends in.")] = None,
+    dtype: Annotated[
+        Floats | None, typer.Option(help="Convert floats; without it they stay as they are.")
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The config.json of a SRC that has no configuration."),
+    ] = None,
+    shard_size: Annotated[
+        str, typer.Option(metavar="SIZE", help="The most that a file of a directory has: 500MB.")
+    ] = "5GB",
+    force: Annotated[bool, typer.Option("--force", help="Overwrite what is there.")] = False,
+) -> None:
+    """Write a model in another format: directory, checkpoint, safetensors file or tensor archive.
+
+    gptrs convert path/to/gpt2 gpt2.gchk --dtype bf16
+    """
+    most = _bytes(shard_size)
+    from gptrs.ir.types import as_dtype  # loads after the options are known to be good
+    from gptrs.runtime.convert import convert as write
+
+    with progress():
+        done = write(
+            source,
+            destination,
+            to=to,
+            dtype=None if dtype is None else as_dtype(dtype.value),
+            config=config,
+            shard_size=most,
+            force=force,
+        )
+    copied = "".join(f", {name}" for name in done.copied)
+    typer.echo(f"{destination}: {done.count} tensors, {size_text(done.size)}{copied}")
+    if done.left_out:
+        typer.echo(
+            f"left out {len(done.left_out)} that the model does not read, such as"
+            f" {done.left_out[0]!r}",
+            err=True,
+        )
+
+
+def _bytes(size: str) -> int:
+    """``"500MB"`` in bytes; K, M, G and T are powers of 1000, with an i of 1024."""
+    found = _SIZE.fullmatch(size.strip())
+    count = 0
+    if found is not None:
+        number, unit, binary = found.groups()
+        power = " KMGT".index(unit.upper() or " ")
+        count = int(float(number) * (1024 if binary else 1000) ** power)
+    if count < 1:
+        raise typer.BadParameter(f"--shard-size is {size!r}, expected a size such as 500MB or 2GiB")
+    return count

@@ -1,0 +1,109 @@
+"""``gptrs info``: what a model's files hold."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from gptrs.cli.sizes import size_text
+
+if TYPE_CHECKING:
+    from gptrs.runtime.model_files import ModelFiles
+    from gptrs.runtime.stored import StoredTensor
+
+_LONGEST = 60  # letters of a value of the configuration
+
+
+def info(
+    path: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE",
+            help="A checkpoint (GPTRSCHK), a tensor archive (GPTRSTEN), a .safetensors file, a"
+            " Hugging Face directory, or a model that ships with gptrs.",
+        ),
+    ],
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Print the configuration of a model, and its tensors with their sizes and ids.
+
+    gptrs info path/to/model
+    """
+    from gptrs.models import BUNDLED  # loads after the options are known to be good
+    from gptrs.runtime.model_files import open_files
+
+    files = open_files(BUNDLED.get(path, Path(path)))
+    if as_json:
+        typer.echo(json.dumps(_report(files)))
+    else:
+        _print(files)
+
+
+def _report(files: ModelFiles) -> dict[str, Any]:
+    from gptrs.params import base_param_id
+
+    tensors = [
+        {
+            "name": tensor.key,
+            "dtype": _dtype(tensor),
+            "shape": list(tensor.shape),
+            "bytes": tensor.length,
+            "id": f"{base_param_id(tensor.key):032x}",
+            "file": str(tensor.file.path),
+        }
+        for tensor in files.tensors
+    ]
+    return {
+        "file": str(files.tensors.place),
+        "kind": files.kind,
+        "config": files.config,
+        "runtime": files.runtime,
+        "tensors": tensors,
+        "elements": sum(tensor.elements for tensor in files.tensors),
+        "bytes": sum(tensor.length for tensor in files.tensors),
+    }
+
+
+def _print(files: ModelFiles) -> None:
+    """Tables; as wide as they need to be where nobody has to read them on a screen."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from gptrs.params import base_param_id
+
+    console = Console(width=None if sys.stdout.isatty() else 10_000, highlight=False)
+    entries: dict[str, object] = {"kind": files.kind} if files.kind_field else {}
+    entries |= files.config
+    if files.runtime:
+        entries["runtime"] = files.runtime
+    if entries:
+        config = Table("configuration", "", box=None, header_style="bold")
+        for name, value in entries.items():
+            config.add_row(Text(name), Text(_short(value)))
+        console.print(config)
+        console.print()
+    table = Table("tensor", "dtype", "shape", "bytes", "id", box=None, header_style="bold")
+    table.columns[3].justify = "right"
+    for tensor in files.tensors:
+        shape = "[" + ",".join(map(str, tensor.shape)) + "]"
+        number = f"{base_param_id(tensor.key):032x}"
+        row = (tensor.key, _dtype(tensor), shape, f"{tensor.length:,}", number)
+        table.add_row(*map(Text, row))  # as they are: not rich's markup
+    console.print(table)
+    tensors = list(files.tensors)
+    elements, size = sum(t.elements for t in tensors), sum(t.length for t in tensors)
+    typer.echo(f"\n{len(tensors)} tensors, {elements:,} elements, {size_text(size)}")
+
+
+def _dtype(tensor: StoredTensor) -> str:
+    return tensor.spelled if tensor.dtype is None else str(tensor.dtype)
+
+
+def _short(value: object) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."

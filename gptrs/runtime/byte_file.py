@@ -1,0 +1,70 @@
+"""A file that is kept open, and its bytes at any place of it."""
+
+from __future__ import annotations
+
+import os
+import sys
+import weakref
+from pathlib import Path
+from threading import Lock
+
+from gptrs.errors import LoadError
+from gptrs.ir.types import Array
+
+_READ = 2**26  # bytes at a time; macOS takes less than 2**31
+
+
+class ByteFile:
+    """A file, kept open, so that nothing that replaces it is read. Raises `OSError`.
+
+    It is not mapped: mapped pages count as memory of this process, and touching one that the file
+    has lost ends it with a bus error.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+        weakref.finalize(self, os.close, self._descriptor).atexit = False
+        self.size = os.fstat(self._descriptor).st_size
+
+    def read(self, offset: int, count: int) -> bytearray:
+        """``count`` bytes from ``offset`` on. Raises as `fill` does."""
+        found = bytearray(count)
+        self.fill(memoryview(found), offset)
+        return found
+
+    def fill(self, out: memoryview, offset: int) -> None:
+        """Read the bytes from ``offset`` on into ``out``.
+
+        Threads may do so at the same time. Raises `OSError`, and `LoadError` when the file is
+        shorter than it was.
+        """
+        left = out
+        while left and (count := _read_at(self._descriptor, left, offset)):
+            left, offset = left[count:], offset + count
+        found = os.fstat(self._descriptor).st_size
+        if left or found < self.size:
+            raise LoadError(
+                f"{self.path} has {found} bytes, it had {self.size} when it was opened",
+                fix="load it again when the file is complete",
+            )
+
+
+def as_bytes(array: Array) -> memoryview:
+    """The memory of ``array``, whose elements lie in order."""
+    return array.reshape(-1).view("u1").data
+
+
+_seeking = Lock()
+
+
+def _read_at(descriptor: int, out: memoryview, offset: int) -> int:
+    """Fill the beginning of ``out``, at least 1 byte of it unless the file ends: how many."""
+    out = out[:_READ]
+    if sys.platform != "win32":
+        return os.preadv(descriptor, [out], offset)
+    with _seeking:  # where reads have no offset, the descriptor's own is shared
+        os.lseek(descriptor, offset, os.SEEK_SET)
+        read = os.read(descriptor, len(out))
+    out[: len(read)] = read
+    return len(read)

@@ -1,0 +1,232 @@
+"""From one format of models to another: directories, checkpoints, safetensors files, archives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from gptrs import events
+from gptrs.errors import ArgumentError, LoadError
+from gptrs.ir.types import DType, bf16, f16, f32
+from gptrs.models import BUNDLED, MODELS
+from gptrs.runtime import archive, checkpoint, safetensors_file
+from gptrs.runtime.companions import read_companions, write_companions
+from gptrs.runtime.formats import Format
+from gptrs.runtime.hf_directory import write_directory
+from gptrs.runtime.model_files import (
+    ModelFiles,
+    checkpoint_kind,
+    model_class,
+    open_files,
+    read_config,
+)
+from gptrs.runtime.new_safetensors import write_safetensors
+from gptrs.runtime.new_tensors import NewTensor
+from gptrs.runtime.replacing import check_replaceable
+from gptrs.runtime.safetensors_file import DTYPES
+from gptrs.runtime.stored import StoredTensor
+from gptrs.runtime.tensor_index import STORABLE
+from gptrs.runtime.torchvision import torchvision_kind, torchvision_naming
+from gptrs.runtime.writing import Writing
+
+_DTYPE_ENTRIES = {f32: "float32", f16: "float16", bf16: "bfloat16"}
+SHARD_SIZE = 5 * 10**9
+"""Bytes in each file of a directory, unless it is said."""
+_BY_SUFFIX = {
+    checkpoint.SUFFIX: Format.CHECKPOINT,
+    safetensors_file.SUFFIX: Format.SAFETENSORS,
+    archive.SUFFIX: Format.ARCHIVE,
+    "": Format.DIRECTORY,
+}
+
+
+@dataclass(frozen=True)
+class Converted:
+    """What was written: tensors and their bytes, names of tensors that the model does not read and
+    the format cannot hold, and files that were copied."""
+
+    count: int
+    size: int
+    left_out: tuple[str, ...]
+    copied: tuple[str, ...]
+
+
+def format_of(path: Path) -> Format:
+    """The format that the ending of ``path`` says; without one, a directory.
+
+    Raises `ArgumentError`.
+    """
+    if path.is_dir():
+        return Format.DIRECTORY
+    if path.suffix not in _BY_SUFFIX:
+        known = ", ".join(suffix for suffix in _BY_SUFFIX if suffix)
+        raise ArgumentError(
+            f"{path} ends in {path.suffix!r}, expected {known}, or nothing for a directory",
+            fix=f"say what to write with --to: {', '.join(Format)}",
+        )
+    return _BY_SUFFIX[path.suffix]
+
+
+def convert(
+    source: str | Path,
+    destination: str | Path,
+    *,
+    to: Format | None = None,
+    dtype: DType | None = None,
+    config: str | Path | None = None,
+    shard_size: int = SHARD_SIZE,
+    force: bool = False,
+) -> Converted:
+    """Write the model at ``source`` to ``destination``, whole or not at all.
+
+    Floats are converted to ``dtype`` (f32, f16 or bf16), bit for bit the same without one. A source
+    that has no configuration takes the ``config.json`` at ``config``. What a model has besides, a
+    tokenizer for example, is copied into the directory, or beside the checkpoint. What is there
+    already is overwritten only with ``force``. Raises `ArgumentError` or `LoadError` naming the
+    file.
+    """
+    place, path = BUNDLED.get(str(source), Path(source)), Path(destination)
+    form = format_of(path) if to is None else to
+    if dtype not in (None, *_DTYPE_ENTRIES):
+        raise ArgumentError(
+            f"dtype is {dtype}, expected f32, f16 or bf16", fix="leave it out to keep every bit"
+        )
+    _check_place(place, path, form, force)
+    files = _with_config(open_files(place), None if config is None else Path(config), form)
+    tensors, left_out = _tensors(files, form, dtype)
+    others = _others(files, path, form, force)
+    size = sum(tensor.size for tensor in tensors)
+    if events.listening():
+        events.emit(Writing(size))
+    settings = _settings(files, dtype)
+    match form:
+        case Format.DIRECTORY:
+            settings["model_type"] = files.kind
+            if files.runtime:
+                settings["runtime"] = files.runtime
+            write_directory(path, settings, tensors, shard_size, others)
+        case Format.CHECKPOINT:
+            kind = checkpoint_kind(str(files.kind))
+            checkpoint.write_checkpoint(path, kind, settings, tensors, runtime=files.runtime)
+            write_companions(path.parent, others)
+        case Format.SAFETENSORS:
+            write_safetensors(path, tensors)
+        case Format.ARCHIVE:
+            archive.write_archive(path, tensors)
+    return Converted(len(tensors), size, left_out, tuple(others))
+
+
+def _check_place(source: Path, path: Path, form: Format, force: bool) -> None:
+    if not path.exists():
+        return
+    if source.exists() and path.samefile(source):
+        raise ArgumentError(f"{path} is what is read", fix="write to another place")
+    if form is not Format.DIRECTORY:
+        check_replaceable(path)
+    elif not path.is_dir():
+        raise ArgumentError(
+            f"{path} is no directory, which is what to write",
+            fix="give another place, or another format with --to",
+        )
+    if not force and (path.is_file() or any(path.iterdir())):
+        raise ArgumentError(f"{path} is there already", fix="give another place, or --force")
+
+
+def _others(files: ModelFiles, path: Path, form: Format, force: bool) -> dict[str, bytes]:
+    """What is to be copied: files of tensors alone have nothing beside them."""
+    if form not in (Format.DIRECTORY, Format.CHECKPOINT):
+        return {}
+    folder = path if form is Format.DIRECTORY else path.parent
+    return read_companions(files.directory, folder, force=force)
+
+
+def _settings(files: ModelFiles, dtype: DType | None) -> dict[str, object]:
+    """The configuration of what is written."""
+    settings: dict[str, object] = dict(files.config)
+    for name in ("dtype", "torch_dtype"):
+        if dtype is not None and name in settings:
+            settings[name] = _DTYPE_ENTRIES[dtype]
+    return settings
+
+
+def _with_config(files: ModelFiles, config: Path | None, form: Format) -> ModelFiles:
+    """``files`` with a configuration, if what is written needs one."""
+    if files.kind_field:
+        if config is not None:
+            raise ArgumentError(
+                f"{files.config_file} has a configuration, and --config gives another",
+                fix="leave out --config",
+            )
+    elif config is not None:
+        given, runtime = read_config(config)
+        files = replace(
+            files,
+            config_file=config,
+            kind=given.get("model_type"),
+            kind_field="model_type",
+            config=given,
+            runtime=runtime,
+        )
+    elif form in (Format.DIRECTORY, Format.CHECKPOINT):
+        try:
+            kind = torchvision_kind(files.tensors)
+        except LoadError:
+            raise ArgumentError(
+                f"{files.config_file} has no configuration, which a {form} needs",
+                fix="give the config.json of its model: --config FILE",
+            ) from None
+        files = replace(files, kind=kind, kind_field="model_type", config={"model_type": kind})
+    if files.kind_field and not isinstance(files.kind, str):
+        raise LoadError(
+            f"{files.config_file}: {files.kind_field} is {files.kind!r}, expected a string",
+            fix="say in it what the model is",
+        )
+    return files
+
+
+def _tensors(
+    files: ModelFiles, form: Format, dtype: DType | None
+) -> tuple[list[NewTensor], tuple[str, ...]]:
+    """The tensors to write, and the names of those that cannot and need not be."""
+    is_unread = _unread(files)
+    holds = STORABLE if form in (Format.CHECKPOINT, Format.ARCHIVE) else tuple(DTYPES.values())
+    made: list[NewTensor] = []
+    left_out: list[str] = []
+    for tensor in files.tensors:
+        new = _converted(tensor, dtype)
+        if new is not None and new.dtype in holds:
+            made.append(new)
+        elif is_unread(tensor.key):
+            left_out.append(tensor.key)
+        else:
+            raise ArgumentError(
+                f"{tensor.file.path}: {tensor.key!r} has dtype {tensor.spelled}, expected one of"
+                f" {', '.join(map(str, holds))}, which a {form} holds",
+                fix="save it with one of these; --dtype converts floats",
+            )
+    return made, tuple(left_out)
+
+
+def _converted(tensor: StoredTensor, dtype: DType | None) -> NewTensor | None:
+    if tensor.dtype is None:
+        return None
+    wanted = dtype if dtype is not None and tensor.dtype.is_float else tensor.dtype
+    return NewTensor.stored(tensor.key, tensor, wanted)
+
+
+def _unread(files: ModelFiles) -> Callable[[str], bool]:
+    """Whether the model leaves out the tensor of a name, as far as the model is known."""
+    kind = files.kind
+    if not isinstance(kind, str) or kind not in MODELS:
+        return lambda key: False
+    model = model_class(kind)
+    naming = torchvision_naming(kind, files.tensors)
+    renames = model.renames if naming is None else naming.renames
+
+    def is_unread(key: str) -> bool:
+        for pattern, replacement in renames:
+            key = pattern.sub(replacement, key)
+        return model.ignored.match(key) is not None
+
+    return is_unread

@@ -1,0 +1,130 @@
+"""A model as its files hold it: its configuration and its tensors, in whatever format."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from gptrs.errors import LoadError
+from gptrs.models import BUNDLED, MODELS
+from gptrs.runtime.files import read_json
+from gptrs.runtime.safetensors_file import SUFFIX, SafetensorsFile
+from gptrs.runtime.stored import TensorFile
+from gptrs.runtime.tensor_files import ModelTensors
+
+if TYPE_CHECKING:
+    from gptrs.runtime.checkpoint import CheckpointFile
+
+CONFIG = "config.json"
+_MODEL_TYPES = {"gpt": "gpt2", "resnet34": "resnet"}
+_KINDS = {"gpt2": "gpt"}
+_IN_CHECKPOINTS = "config_json: kind"
+
+
+@dataclass(frozen=True)
+class ModelFiles:
+    """A model that is not built. ``config`` has the entries of a ``config.json``."""
+
+    place: Path
+    """The directory or the file that was opened."""
+    directory: Path
+    """Where its other files are: the tokenizer, what images go through."""
+    config_file: Path
+    """What errors name."""
+    kind: object
+    """Its ``model_type`` as the files say it; it may be anything, or unknown here."""
+    kind_field: str
+    """What the field is called that says it; empty: none does."""
+    config: dict[str, Any]
+    runtime: dict[str, Any]
+    """How to run it: ``{"functional_overrides": {...}}``."""
+    tensors: ModelTensors
+
+
+def open_model(place: Path) -> ModelFiles:
+    """The model in a Hugging Face directory, a checkpoint or a safetensors file without a
+    configuration.
+
+    Its configuration and the index of its tensors are read. Raises `LoadError` naming the file.
+    """
+    if place.is_dir():
+        file = place / CONFIG
+        config, runtime = read_config(file)
+        kind, tensors = config.get("model_type"), ModelTensors.of_directory(place)
+        return ModelFiles(place, place, file, kind, "model_type", config, runtime, tensors)
+    from gptrs.runtime import checkpoint  # a start from a directory should not wait for it
+
+    if place.is_file():
+        if checkpoint.is_checkpoint(place):
+            return _of_checkpoint(checkpoint.CheckpointFile.open(place))
+        if place.suffix == SUFFIX:
+            fix = "save the whole state_dict of one model of torchvision"
+            return _without_config(SafetensorsFile.open(place), fix)
+        raise LoadError(
+            f"{place} is no model directory, no checkpoint (GPTRSCHK) and no {SUFFIX} file",
+            fix="give one of these; gptrs convert makes them out of a tensor archive (GPTRSTEN)",
+        )
+    kind = " or file" * (place.suffix in (SUFFIX, checkpoint.SUFFIX))
+    raise LoadError(
+        f"there is no model directory{kind} {str(place)!r}",
+        fix=f"give the path of a Hugging Face directory, or one of: {', '.join(BUNDLED)}",
+    )
+
+
+def open_files(place: Path) -> ModelFiles:
+    """As `open_model`; a tensor archive too, which has no configuration. Raises `LoadError`."""
+    from gptrs.runtime import archive  # no model is one, and loading one should not wait for it
+
+    if place.is_file() and archive.is_archive(place):
+        fix = "write the archive again, with all tensors of its model"
+        return _without_config(archive.ArchiveFile.open(place), fix)
+    return open_model(place)
+
+
+def read_config(file: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The entries of a ``config.json``, and how to run the model. Raises `LoadError`."""
+    config = read_json(file)
+    runtime: object = config.pop("runtime", None)
+    if runtime is not None and not isinstance(runtime, dict):
+        raise LoadError(
+            f"{file}: runtime is {runtime!r}, expected an object",
+            fix='write {"functional_overrides": {...}}, or leave it out',
+        )
+    return config, cast("dict[str, Any]", runtime or {})
+
+
+def _of_checkpoint(file: CheckpointFile) -> ModelFiles:
+    kind, path = _MODEL_TYPES.get(file.kind, file.kind), file.path
+    fix = "write the checkpoint again, with the configuration of its model"
+    tensors = ModelTensors(path, file.tensors.values(), "its configuration", fix)
+    settings = file.config, file.runtime
+    return ModelFiles(path, path.parent, path, kind, _IN_CHECKPOINTS, *settings, tensors)
+
+
+def _without_config(file: TensorFile, fix: str) -> ModelFiles:
+    """A file of tensors alone; nothing beside it belongs to it."""
+    tensors = ModelTensors(file.path, file.tensors.values(), "its other tensors", fix)
+    return ModelFiles(file.path, file.path, file.path, None, "", {}, {}, tensors)
+
+
+def known_kinds(files: ModelFiles) -> list[str]:
+    """What the field that says the kind may say, for models that can be built."""
+    return sorted([*MODELS, *(_MODEL_TYPES if files.kind_field == _IN_CHECKPOINTS else ())])
+
+
+def checkpoint_kind(model_type: str) -> str:
+    """What checkpoints call the models of a ``model_type``."""
+    return _KINDS.get(model_type, model_type)
+
+
+def model_class(model_type: str) -> Any:
+    """The class of the models of a ``model_type`` in `MODELS`."""
+    return imported(MODELS[model_type])
+
+
+def imported(place: str) -> Any:
+    """What ``"module:name"`` stands for."""
+    module, _, name = place.partition(":")
+    return getattr(import_module(module), name)

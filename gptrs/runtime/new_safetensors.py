@@ -1,0 +1,56 @@
+"""Writing safetensors files; `gptrs.runtime.safetensors_file` says what their bytes are."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from gptrs.errors import ArgumentError
+from gptrs.runtime.new_tensors import NewTensor, new_tensors
+from gptrs.runtime.replacing import replacing
+from gptrs.runtime.safetensors_file import DTYPES, LENGTH_BYTES, METADATA
+
+_ALIGNMENT = 8  # of the first tensor, in bytes
+_MOST_HEADER = 100_000_000  # bytes, that readers accept
+_SPELLED = {dtype: spelled for spelled, dtype in DTYPES.items()}
+
+
+def write_safetensors(
+    path: str | os.PathLike[str], tensors: Mapping[str, object] | Iterable[NewTensor]
+) -> None:
+    """Write arrays or Tensors by their names, whole or not at all: those with the largest elements
+    first, so that all are aligned.
+
+    Raises `ArgumentError` for a name or an element type that the format cannot hold, and where
+    nothing can be written.
+    """
+    given = new_tensors(tensors, _SPELLED, "safetensors files")
+    given.sort(key=lambda tensor: (-tensor.dtype.numpy.itemsize, tensor.name))
+    header: dict[str, object] = {METADATA: {"format": "pt"}}
+    end = 0
+    for tensor in given:
+        if tensor.name in header:
+            raise ArgumentError(
+                f"the name {tensor.name!r} is taken, expected one for each tensor,"
+                f" and {METADATA} for none",
+                fix="give it another name",
+            )
+        header[tensor.name] = {
+            "dtype": _SPELLED[tensor.dtype],
+            "shape": list(tensor.shape),
+            "data_offsets": [end, end + tensor.size],
+        }
+        end += tensor.size
+    text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % _ALIGNMENT)
+    if len(text) > _MOST_HEADER:
+        raise ArgumentError(
+            f"the header has {len(text)} bytes, expected at most {_MOST_HEADER}",
+            fix="write the tensors to several files",
+        )
+    with replacing(Path(path)) as file:
+        file.write(len(text).to_bytes(LENGTH_BYTES, "little") + text)
+        for tensor in given:
+            tensor.write(file)

@@ -1,0 +1,112 @@
+"""Tensors in files, whatever the format: what they are, where they lie, and their bytes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+
+from gptrs.errors import LoadError
+from gptrs.ir.types import Array, DType, Type, bf16, f16, f32
+from gptrs.runtime.byte_file import ByteFile, as_bytes
+
+_COMPARED = 2**20  # bytes at a time
+_OF_MODELS = (f32, f16, bf16)
+
+
+@dataclass(frozen=True)
+class StoredTensor:
+    """One tensor of a file, called ``key`` there: ``length`` bytes from ``offset`` on."""
+
+    file: ByteFile
+    key: str
+    shape: tuple[int, ...]
+    dtype: DType | None
+    """None: one that has no name here."""
+    spelled: str
+    """The dtype as the file says it."""
+    offset: int
+    length: int
+
+    @property
+    def type(self) -> Type:
+        """Shape and dtype, of a dtype that models have. Raises `LoadError`."""
+        if self.dtype is None or self.dtype not in _OF_MODELS:
+            raise LoadError(
+                f"{self.file.path}: {self.key!r} has dtype {self.spelled},"
+                f" expected one of {', '.join(map(str, _OF_MODELS))}",
+                fix="save the model with one of these dtypes",
+            )
+        return Type(self.shape, self.dtype)
+
+    @property
+    def elements(self) -> int:
+        """How many there are."""
+        return math.prod(self.shape)
+
+    def fill(self, out: Array, skip: int = 0) -> None:
+        """Read the bytes that follow the first ``skip`` into ``out``. Raises `LoadError`."""
+        try:
+            self.file.fill(as_bytes(out), self.offset + skip)
+        except OSError as error:
+            raise LoadError(f"{self.file.path}: {self.key!r} cannot be read: {error}") from None
+
+    def read(self) -> Array:
+        """All elements, of a dtype that has a name here. Raises `LoadError`."""
+        return self.part(0, self.elements).reshape(self.shape)
+
+    def part(self, first: int, last: int) -> Array:
+        """The elements [first:last] in the order of the file. Raises `LoadError`."""
+        if self.dtype is None:
+            raise LoadError(
+                f"{self.file.path}: {self.key!r} has dtype {self.spelled}, which is not known here",
+                fix="save it with another dtype",
+            )
+        array = np.empty(last - first, self.dtype.numpy)
+        self.fill(array, first * array.itemsize)
+        return array
+
+    def holds(self, array: Array, skip: int) -> bool:
+        """Whether it has, ``skip`` bytes on, the bits of ``array`` (NaN equals itself)."""
+        expected = as_bytes(array)
+        part = np.empty(min(_COMPARED, array.nbytes), np.uint8)
+        for first in range(0, array.nbytes, _COMPARED):
+            wanted = expected[first : first + _COMPARED]
+            self.fill(part[: len(wanted)], skip + first)
+            if not np.array_equal(part[: len(wanted)], wanted):
+                return False
+        return True
+
+
+class TensorFile:
+    """A file of tensors, all of whose index was checked when it was opened."""
+
+    fix: str
+    """What helps when the file is damaged."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.file = ByteFile(path)
+        self.tensors: dict[str, StoredTensor] = {}
+
+    @classmethod
+    def open(cls, path: Path) -> Self:
+        """The file at ``path``. Raises `LoadError` when it is missing or damaged."""
+        try:
+            return cls(path)
+        except FileNotFoundError:
+            raise LoadError(f"{path} does not exist", fix=cls.fix) from None
+        except OSError as error:
+            raise LoadError(f"{path} cannot be read: {error}", fix=cls.fix) from None
+
+
+def begins_with(path: Path, magic: bytes) -> bool:
+    """Whether a file has these bytes first. Raises `LoadError` if it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return file.read(len(magic)) == magic
+    except OSError as error:
+        raise LoadError(f"{path} cannot be read: {error}") from None

@@ -1,0 +1,19 @@
+"""What is heard while tensors are written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Writing:
+    """Event: ``size`` bytes of tensors are going to be written."""
+
+    size: int
+
+
+@dataclass(frozen=True)
+class PieceWritten:
+    """Event: ``size`` bytes of a tensor were written."""
+
+    size: int
