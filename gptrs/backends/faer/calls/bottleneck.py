@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gptrs.backends.faer.calls.base import Address, Binder, Call, Form, kernel
+from gptrs.backends.faer.calls.base import PIECES, Address, Binder, Call, Form, kernel
 from gptrs.backends.faer.calls.conv import DirectConv, Rows
 from gptrs.backends.faer.calls.depthwise import DepthwiseConv
 from gptrs.backends.faer.calls.epilogue import Following
@@ -21,8 +21,8 @@ from gptrs.kernels.isa import KB, Isa
 from gptrs.kernels.window_parts import Window
 
 _FLOPS_PER_NS = 60.0
-_PARTS = 2
-"""For each thread: some rows between parts are computed twice."""
+_FEWEST_ROWS = 8
+"""Of a part of an image, unless threads wait: parts compute what is at their edges twice."""
 _FEWEST_BYTES = 512 * KB
 """Of an image between the parts: less stays in a cache as it is."""
 
@@ -118,7 +118,10 @@ class Bottleneck(Call):
         if not images or not outputs:
             return True
         hidden = self.last.taps.form.depth
-        parts = -(-b.threads * _PARTS // max(1, images)) if b.threads > 1 else 1
+        parts = 1
+        if b.threads > 1:
+            parts = max(-(-b.threads // images), rows // _FEWEST_ROWS)
+            parts = min(parts, -(-b.threads * PIECES // images))
         cut = cut_of(self._stages, (height, width, rows, columns), hidden, parts=parts)
         extent = images * cut.parts
         words: dict[str, int | Address] = {**dict.fromkeys(BOTTLENECK_WORDS, 0), **cut._asdict()}
