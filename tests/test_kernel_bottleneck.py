@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
 from gptrs.kernels import isa
-from gptrs.kernels.bottleneck import BOTTLENECK_WORDS, Cut, Stages, bottleneck_kernel, cut_of
+from gptrs.kernels.bottleneck import (
+    BOTTLENECK_WORDS,
+    Cut,
+    bottleneck_kernel,
+    cut_of,
+    reach_of,
+)
 from gptrs.kernels.compile import compile_ir
+from gptrs.kernels.conv import conv_kernel
 from gptrs.kernels.depthwise import Depthwise, depthwise_kernel
+from gptrs.kernels.emit import KernelText
 from gptrs.kernels.strips import Epilogue
 from gptrs.kernels.window_parts import Window
 from tests import window_kernels
@@ -35,6 +44,15 @@ SAMPLES = (
     Sample(Window((2, 2)), (2, 3, 3), ((3, 4), (4, 3))),
 )
 HIDDEN, COLUMNS = 19, 11
+
+
+class Stages(NamedTuple):
+    """What the three do besides their products."""
+
+    first: Epilogue | None
+    window: Window
+    depthwise: Depthwise
+    last: Epilogue
 
 
 @pytest.fixture(params=LEVELS, ids=lambda level: f"{level[1]}-on-{level[0]}")
@@ -87,7 +105,8 @@ class Bottleneck:
 
     def cut(self, parts: int) -> Cut:
         sizes = (*self.sample.image[:2], *self.sample.outputs)
-        return cut_of(self.stages, sizes, self.hidden, parts=parts)
+        first = self.stages.first is not None
+        return cut_of(self.sample.window, sizes, self.hidden, first=first, parts=parts)
 
     def expected(self, x: Array) -> Array:
         """The parts one after the other."""
@@ -102,6 +121,9 @@ class Bottleneck:
         plain = Sample(Window((1, 1)), (*sample.outputs, 1))
         last = Convolution(level, plain, y, self.last_taps[None, None])
         return last.run(bias=added["last_bias"], residual=added["residual"], epilogue=stages.last)
+
+    def _address(self, build: Callable[..., KernelText], *arguments: Any) -> int:
+        return compile_ir(*text_of(build, self.level, *arguments)).address
 
     def run(self, x: Array, cuts: Cut | None = None, ranges: Ranges | None = None) -> Array:
         cuts = cuts or self.cut(1)
@@ -122,7 +144,15 @@ class Bottleneck:
         _, words["out_height"], words["out_width"], words["columns"] = shape
         (words["top"], _), (words["left"], _) = self.sample.padding
         words["hidden"] = self.hidden
-        kernel = compile_ir(*text_of(bottleneck_kernel, self.level, self.stages))
+        window = self.sample.window
+        words["reach"], words["stride"] = reach_of(window), window.strides[0]
+        words["first"] = 0
+        if self.stages.first is not None:
+            words["first"] = self._address(conv_kernel, self.stages.first)
+        words["last"] = self._address(conv_kernel, self.stages.last)
+        following = window, self.stages.depthwise
+        words["depthwise"] = self._address(depthwise_kernel, *following)
+        kernel = compile_ir(*text_of(bottleneck_kernel, self.level))
         given = [words[name] for name in BOTTLENECK_WORDS]
         for part in [(0, extent)] if ranges is None else ranges:
             run(kernel, *given, extent=part)
@@ -191,9 +221,9 @@ def test_infinite_weights(level: isa.Isa) -> None:
 
 def test_cuts() -> None:
     window, sizes = Window((3, 3)), (56, 56, 56, 56)
-    cuts = cut_of(stages(window), sizes, 144)
+    cuts = cut_of(window, sizes, 144)
     assert cuts.part == 56
     assert 4 * cuts.held <= 2**18
     assert cuts.band > 4, "few rows are moved"
-    assert cut_of(stages(window), sizes, 144, parts=4).part == 14
-    assert cut_of(stages(window, None), sizes, 144).held == 0
+    assert cut_of(window, sizes, 144, parts=4).part == 14
+    assert cut_of(window, sizes, 144, first=False).held == 0

@@ -10,7 +10,7 @@ import llvmlite.binding as llvm  # pyright: ignore[reportMissingTypeStubs]
 import pytest
 
 from gptrs.kernels.attention import Head, attention_kernel
-from gptrs.kernels.bottleneck import Stages, bottleneck_kernel
+from gptrs.kernels.bottleneck import bottleneck_kernel
 from gptrs.kernels.compile import Code
 from gptrs.kernels.conv import conv_kernel
 from gptrs.kernels.depthwise import Depthwise, depthwise_kernel
@@ -47,7 +47,6 @@ FMA = {
 }
 SPILLED = r"\(%rsp\).*%[xyz]mm|%[xyz]mm.*\(%rsp\)|\bq\d+.*\[sp"  # a vector on the stack
 FOLLOWS = Epilogue("relu", last=True)
-STAGES = Stages(FOLLOWS, Window((3, 3)), Depthwise(activation="relu6"), FOLLOWS)
 TILES: tuple[Outputs, ...] = (2, 4)
 BUILDERS: dict[str, Callable[[Isa], KernelText]] = {
     **{f"tiles {w}": partial(tile_kernel, product=Product(w)) for w in ("f32", "f16", "bf16")},
@@ -70,7 +69,7 @@ BUILDERS: dict[str, Callable[[Isa], KernelText]] = {
         for k, stride in ((3, 1), (3, 2), (5, 1), (7, 1))
     },
     "conv": partial(conv_kernel, epilogue=FOLLOWS),
-    "bottleneck": partial(bottleneck_kernel, stages=STAGES),
+    "bottleneck": bottleneck_kernel,
     "winograd product": winograd_product_kernel,
     **{f"winograd pixels {m}": partial(winograd_pixels_kernel, m=m) for m in TILES},
     **{f"winograd sums {m}": partial(winograd_sums_kernel, m=m, epilogue=FOLLOWS) for m in TILES},
@@ -147,7 +146,7 @@ def test_windows_stay_in_registers(builder: str, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", FMA)
-@pytest.mark.parametrize("builder", ["conv", "bottleneck", "winograd product"])
+@pytest.mark.parametrize("builder", ["conv", "winograd product"])
 def test_a_strip_stays_in_registers(builder: str, name: str) -> None:
     """In the loop over the depth, of which LLVM may write out two turns."""
     level = ISAS[name]

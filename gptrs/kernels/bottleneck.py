@@ -2,8 +2,8 @@
 depthwise one, a 1 × 1 convolution to few channels.
 
 What is between them is several times as large as what goes in and out. It is computed some rows at
-a time, in memory that stays in a cache. Each output is the same chain of operations as in the
-kernels of the three (`conv`, `depthwise`), and has the same bits.
+a time, in memory that stays in a cache, by the kernels of the three (`conv`, `depthwise`), which
+this one calls: results have the same bits, and there is no code to compile but the walk.
 Source: Sandler et al., MobileNetV2, arXiv:1801.04381, §3.3 and §5.
 """
 
@@ -18,55 +18,34 @@ from typing import Any, NamedTuple
 
 from llvmlite import ir
 
-from gptrs.kernels.depthwise import Depthwise
-from gptrs.kernels.emit import I64, POINTER, Function, KernelText, i64
+from gptrs.kernels.conv import CONV_WORDS
+from gptrs.kernels.emit import I64, POINTER, VOID, Function, KernelText, i64
 from gptrs.kernels.isa import KB, Isa
-from gptrs.kernels.strips import (
-    Epilogue,
-    Places,
-    Rows,
-    Strips,
-    behind,
-    copy_function,
-    places_apart,
-)
+from gptrs.kernels.strips import behind, copy_function, given
 from gptrs.kernels.window_parts import Window
-from gptrs.kernels.window_rows import rows_part
+from gptrs.kernels.window_rows import WINDOW_WORDS
 
+_KERNELS = ("first", "depthwise", "last")
 _POINTERS = (
+    *_KERNELS,
     *("x", "panels", "bias", "weight", "weight_bias", "last_panels", "last_bias"),
     *("residual", "result", "room"),
 )
 _SIZES = (
     *("height", "width", "channels", "hidden", "out_height", "out_width", "columns"),
-    *("top", "left", "part", "parts", "band", "lines", "held", "room_step"),
+    *("top", "left", "reach", "stride", "part", "parts", "band", "lines", "held", "room_step"),
 )
 BOTTLENECK_WORDS = _POINTERS + _SIZES
 """The argument words of `bottleneck_kernel`, in order.
 
-x is [N, height, width, channels], the depthwise weight [KH, KW, hidden], the result and the
-residual [N, out_height, out_width, columns]; the first product's panels and bias are not used
-where there is none: then x has ``hidden`` channels. A bias or residual of 0 is none. An item of
-the extent is a part of an image, so many rows of the result, done ``band`` rows after the other.
-The room of item i begins at element i·room_step with ``held`` elements for what the first product
-makes for a band; the depthwise convolution follows ``lines`` rows at a time.
+``first`` and ``last`` are addresses of kernels that `conv_kernel` wrote, ``depthwise`` of one of
+`depthwise_kernel`, whose windows have ``reach`` rows from the first to the last one and lie
+``stride`` rows apart. Without ``first`` (0) x has ``hidden`` channels. x is [N, height, width,
+channels], the result and the residual [N, out_height, out_width, columns]; a bias or residual of 0
+is none. An item of the extent is a part of an image, so many rows of the result, done ``band`` rows
+after the other. The room of item i begins at element i·room_step with ``held`` elements for what
+the first product makes for a band; the depthwise convolution follows ``lines`` rows at a time.
 """
-
-
-class Stages(NamedTuple):
-    """What the code of a bottleneck depends on besides the vector level."""
-
-    first: Epilogue | None
-    """Of the first product, if there is one."""
-    window: Window
-    depthwise: Depthwise
-    last: Epilogue
-
-    @property
-    def label(self) -> str:
-        """A part of the name of its kernel."""
-        first = "none" if self.first is None else self.first.label
-        return f"{first}_{self.depthwise.label}_{self.window.label}_{self.last.label}"
 
 
 class Cut(NamedTuple):
@@ -92,58 +71,62 @@ _PIXELS = 48
 """Outputs at a time at least, so that panels are not waited for."""
 
 
-def cut_of(stages: Stages, sizes: tuple[int, int, int, int], hidden: int, *, parts: int = 1) -> Cut:
+def reach_of(window: Window) -> int:
+    """How many rows of an image a window spans."""
+    return (window.size[0] - 1) * window.dilation[0] + 1
+
+
+def cut_of(
+    window: Window,
+    sizes: tuple[int, int, int, int],
+    hidden: int,
+    *,
+    first: bool = True,
+    parts: int = 1,
+) -> Cut:
     """Cut images with ``sizes`` (height, width, rows and columns of outputs), each into ``parts``
-    if it can be."""
+    if it can be. ``first``: whether there is a first product."""
     height, width, rows, columns = sizes
-    reach, step = (
-        (stages.window.size[0] - 1) * stages.window.dilation[0] + 1,
-        stages.window.strides[0],
-    )
+    reach, step = reach_of(window), window.strides[0]
     part = -(-rows // parts)
     fitting = (_HELD_BYTES // (4 * width * hidden) - reach) // step + 1
     # Rows that bands share are moved: at most one for each that is computed.
     band = min(part, max(fitting, -(-reach // step), 1))
     lines = min(band, -(-_PIXELS // columns))
-    held = 0
-    if stages.first is not None:
-        held = min(height, (band - 1) * step + reach) * width * hidden
+    held = min(height, (band - 1) * step + reach) * width * hidden if first else 0
     return Cut(part, -(-rows // part), band, lines, held, held + lines * columns * hidden)
 
 
-def bottleneck_kernel(isa: Isa, stages: Stages) -> KernelText:
+def bottleneck_kernel(isa: Isa) -> KernelText:
     """The bottleneck. Words: `BOTTLENECK_WORDS`; extent: images times parts."""
-    name = f"bottleneck_{stages.label}"
+    name = "bottleneck"
     module = ir.Module(f"{name} {isa.name}")
-    products: dict[Epilogue, Any] = {}
-    for epilogue in (stages.first, stages.last):
-        if epilogue is not None and epilogue not in products:
-            products[epilogue] = _product(module, isa, epilogue)
-    rows, copy = rows_part(module, isa, stages.window, stages.depthwise), copy_function(module, isa)
+    copy = copy_function(module, isa)
     f = Function.kernel(module, isa, name)
     address, first, last = f.arguments
     w = f.words(address, _POINTERS, _SIZES)
-    # Of all items of this call, one at a time is in the first one's room.
-    held = f.at(w["room"], f.mul(first, w["room_step"]))
-    between = f.at(held, w["held"])
+    walk = _Walk(f, w, copy, first)
     with f.loop(first, last) as item:
         image = f.sdiv(item.index, w["parts"])
         top = f.mul(f.srem(item.index, w["parts"]), w["part"])
         bottom = f.least(f.add(top, w["part"]), w["out_height"])
+        pixels = f.mul(image, f.mul(w["height"], w["width"]))
+        x = f.at(w["x"], f.mul(pixels, w["channels"]))
+        grows = given(f, w["first"])
         with f.loop(top, bottom, w["band"], carried=[i64(0), i64(0)]) as loop:
             band = _Band(image, loop.index, f.least(f.add(loop.index, w["band"]), bottom))
-            pixels = f.mul(image, f.mul(w["height"], w["width"]))
-            x = f.at(w["x"], f.mul(pixels, w["channels"]))
-            source = _Source(x, w["height"], w["top"], band.begin)
-            if stages.first is not None:
-                begin, end = _rows_read(f, stages.window, w, band)
-                computed = loop.values
-                _grow(f, products[stages.first], copy, w, x, held, (begin, end), computed)
-                above = f.mul(band.begin, i64(stages.window.strides[0]))
-                above = f.sub(f.add(begin, w["top"]), above)
-                source = _Source(held, f.sub(end, begin), above, i64(0))
-                loop.values = [begin, end]
-            _shrink(f, rows, products[stages.last], w, source, between, band)
+            begin, end = walk.rows_read(band)
+            with f.if_then(grows):
+                walk.grow(x, (begin, end), loop.values)
+            above = f.sub(f.add(begin, w["top"]), f.mul(band.begin, w["stride"]))
+            source = _Source(
+                f.select(grows, walk.held, x),
+                f.select(grows, f.sub(end, begin), w["height"]),
+                f.select(grows, above, w["top"]),
+                f.select(grows, i64(0), band.begin),
+            )
+            walk.shrink(source, band)
+            loop.values = [begin, end]
     f.ret_void()
     return KernelText(str(module), name)
 
@@ -168,84 +151,92 @@ class _Source(NamedTuple):
     first: Any
 
 
-def _rows_read(f: Function, window: Window, w: dict[str, Any], band: _Band) -> tuple[Any, Any]:
-    """The rows of the image that the windows of a band meet: from, to."""
-    step, reach = i64(window.strides[0]), (window.size[0] - 1) * window.dilation[0] + 1
-    begin = f.sub(f.mul(band.begin, step), w["top"])
-    end = f.sub(f.mul(f.sub(band.end, i64(1)), step), w["top"])
+class _Call:
+    """A kernel that is called with words that change from call to call, and others that do not."""
 
-    def inside(row: Any) -> Any:
-        row = f.select(f.icmp_signed(">", row, i64(0)), row, i64(0))
-        return f.least(row, w["height"])
+    def __init__(
+        self, f: Function, kernel: Any, names: Sequence[str], words: dict[str, Any]
+    ) -> None:
+        self._f, self._kernel, self._names = f, kernel, names
+        self._block = f.alloca(I64, i64(len(names)))
+        for name in names:
+            self._put(name, words.get(name, i64(0)))
 
-    return inside(begin), inside(f.add(end, i64(reach)))
+    def _put(self, name: str, value: Any) -> None:
+        f = self._f
+        word = f.ptrtoint(value, I64) if value.type == POINTER else value
+        f.write(word, f.at(self._block, i64(self._names.index(name)), I64))
 
-
-def _grow(
-    f: Function,
-    product: Any,
-    copy: Any,
-    w: dict[str, Any],
-    x: Any,
-    held: Any,
-    rows: tuple[Any, Any],
-    computed: Sequence[Any],
-) -> None:
-    """The first product for some rows of the image x, of which ``held`` has those ``computed``."""
-    line, (begin, end) = f.mul(w["width"], w["hidden"]), rows
-    some = f.icmp_signed(">", computed[1], begin)
-    kept = f.select(some, f.sub(computed[1], begin), i64(0))
-    size = f.mul(kept, line)
-    with f.if_then(some):
-        moved = f.at(held, f.mul(f.sub(begin, computed[0]), line))
-        f.call(copy, [moved, size, held, size, i64(1), size])
-    start = f.mul(f.add(begin, kept), w["width"])
-    pixels = f.sub(f.mul(end, w["width"]), start)
-    x = f.at(x, f.mul(start, w["channels"]))
-    operands = [w["panels"], w["bias"], ir.Constant(POINTER, None), f.at(held, size)]
-    f.call(product, [x, pixels, w["channels"], w["hidden"], *operands])
+    def emit(self, first: Any, last: Any, **words: Any) -> None:
+        """Call it over a range of its extent."""
+        for name, value in words.items():
+            self._put(name, value)
+        block = self._f.ptrtoint(self._block, I64)
+        kind = ir.FunctionType(VOID, [I64] * 3)
+        code = self._f.inttoptr(self._f.ptrtoint(self._kernel, I64), kind.as_pointer())
+        self._f.call(code, [block, first, last])
 
 
-def _shrink(
-    f: Function,
-    rows: Any,
-    product: Any,
-    w: dict[str, Any],
-    source: _Source,
-    between: Any,
-    band: _Band,
-) -> None:
-    """The results of a band, some rows at a time."""
-    above = f.mul(band.image, w["out_height"])
-    line = f.mul(w["out_width"], w["hidden"])
-    with f.loop(band.begin, band.end, w["lines"]) as loop:
-        count = f.least(w["lines"], f.sub(band.end, loop.index))
-        first = f.add(source.first, f.sub(loop.index, band.begin))
-        # The walk counts rows of the result from 0, but writes these ones alone.
-        result, last = f.at(between, f.neg(f.mul(first, line))), f.add(first, count)
-        words = [source.x, result, w["weight"], w["weight_bias"], source.height, w["width"]]
-        words += [w["hidden"], last, w["out_width"], source.top, w["left"]]
-        f.call(rows, [*words, first, last])
-        place = f.mul(f.mul(f.add(above, loop.index), w["out_width"]), w["columns"])
-        operands = [w["last_panels"], w["last_bias"], behind(f, w["residual"], place)]
-        pixels = f.mul(count, w["out_width"])
-        sizes = [pixels, w["hidden"], w["columns"]]
-        f.call(product, [between, *sizes, *operands, f.at(w["result"], place)])
+class _Walk:
+    """The three kernels, and where they leave what they make."""
 
+    def __init__(self, f: Function, w: dict[str, Any], copy: Any, item: Any) -> None:
+        self._f, self._w, self._copy = f, w, copy
+        # Of all items of this call, one at a time is in the first one's room.
+        self.held = f.at(w["room"], f.mul(item, w["room_step"]))
+        self._between = f.at(self.held, w["held"])
+        ones = ("height", "out_height", "taps_down", "taps_across", "stride_down", "stride_across")
+        ones += ("far_down", "far_across", "band", "bands", "parts")
+        plain = dict.fromkeys(ones, i64(1))
+        grown = {"panels": w["panels"], "bias": w["bias"], "channels": w["channels"]}
+        self._first = _Call(f, w["first"], CONV_WORDS, {**plain, **grown, "columns": w["hidden"]})
+        shrunk = {"panels": w["last_panels"], "bias": w["last_bias"], "channels": w["hidden"]}
+        shrunk |= {"x": self._between, "columns": w["columns"]}
+        self._last = _Call(f, w["last"], CONV_WORDS, {**plain, **shrunk})
+        windows = {"weight": w["weight"], "bias": w["weight_bias"], "channels": w["hidden"]}
+        windows |= {name: w[name] for name in ("width", "out_width", "left")}
+        self._depthwise = _Call(f, w["depthwise"], WINDOW_WORDS, windows)
 
-def _product(module: Any, isa: Isa, epilogue: Epilogue) -> Any:
-    """product(a, rows, depth, columns, panels, bias, residual, c): C = act(A·B + bias) + residual,
-    or with the activation last, of matrices without gaps."""
-    strips = Strips(module, isa, epilogue)
-    kinds = POINTER, I64, I64, I64, POINTER, POINTER, POINTER, POINTER
-    f = Function.part(module, isa, f"product_{epilogue.label}", *kinds)
-    a, rows, depth, columns, panels, bias, residual, c = f.arguments
-    left = Rows(a, rows, depth, places_apart(f, depth))
-    some = f.icmp_signed(">", rows, i64(0))
-    with f.loop(i64(0), f.select(some, columns, i64(0)), i64(isa.tile_columns)) as column:
-        here = f.at(panels, f.mul(column.index, depth))
-        places = Places(f.at(c, column.index), columns)
-        more, residue = behind(f, bias, column.index), behind(f, residual, column.index)
-        strips.emit_panel(f, left, here, places, more, residue, f.sub(columns, column.index))
-    f.ret_void()
-    return f.made
+    def rows_read(self, band: _Band) -> tuple[Any, Any]:
+        """The rows of the image that the windows of a band meet: from, to."""
+        f, w = self._f, self._w
+        begin = f.sub(f.mul(band.begin, w["stride"]), w["top"])
+        end = f.sub(f.mul(f.sub(band.end, i64(1)), w["stride"]), w["top"])
+
+        def inside(row: Any) -> Any:
+            row = f.select(f.icmp_signed(">", row, i64(0)), row, i64(0))
+            return f.least(row, w["height"])
+
+        return inside(begin), inside(f.add(end, w["reach"]))
+
+    def grow(self, x: Any, rows: tuple[Any, Any], computed: Sequence[Any]) -> None:
+        """The first product for some rows of the image x, of which those ``computed`` are held."""
+        f, w, (begin, end) = self._f, self._w, rows
+        line = f.mul(w["width"], w["hidden"])
+        some = f.icmp_signed(">", computed[1], begin)
+        kept = f.select(some, f.sub(computed[1], begin), i64(0))
+        size = f.mul(kept, line)
+        with f.if_then(some):
+            moved = f.at(self.held, f.mul(f.sub(begin, computed[0]), line))
+            f.call(self._copy, [moved, size, self.held, size, i64(1), size])
+        start = f.mul(f.add(begin, kept), w["width"])
+        pixels = f.sub(f.mul(end, w["width"]), start)
+        with f.if_then(f.icmp_signed(">", pixels, i64(0))):
+            source, place = f.at(x, f.mul(start, w["channels"])), f.at(self.held, size)
+            self._first.emit(i64(0), i64(1), x=source, result=place, width=pixels, out_width=pixels)
+
+    def shrink(self, source: _Source, band: _Band) -> None:
+        """The results of a band, some rows at a time."""
+        f, w = self._f, self._w
+        above, line = f.mul(band.image, w["out_height"]), f.mul(w["out_width"], w["hidden"])
+        with f.loop(band.begin, band.end, w["lines"]) as loop:
+            count = f.least(w["lines"], f.sub(band.end, loop.index))
+            first = f.add(source.first, f.sub(loop.index, band.begin))
+            # The walk counts rows of the result from 0, but writes these ones alone.
+            result, last = f.at(self._between, f.neg(f.mul(first, line))), f.add(first, count)
+            sizes = {"height": source.height, "top": source.top, "out_height": last}
+            self._depthwise.emit(first, last, x=source.x, result=result, **sizes)
+            place = f.mul(f.mul(f.add(above, loop.index), w["out_width"]), w["columns"])
+            pixels = f.mul(count, w["out_width"])
+            places = {"result": f.at(w["result"], place), "width": pixels, "out_width": pixels}
+            self._last.emit(i64(0), i64(1), residual=behind(f, w["residual"], place), **places)

@@ -23,7 +23,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from gptrs.kernels.emit import I64, POINTER, Function, KernelText, i64
+from gptrs.kernels.emit import Function, KernelText, i64
 from gptrs.kernels.isa import Isa
 from gptrs.kernels.window_parts import Body, Given, Window, edge_part, tile_part, tile_sizes
 
@@ -50,28 +50,15 @@ def window_kernel(isa: Isa, window: Window, body: Body) -> KernelText:
     """The kernel that combines windows as ``body`` says. Words: `WINDOW_WORDS`."""
     name = f"{body.label}_{window.label}"
     module = ir.Module(f"{name} {isa.name}")
-    rows = rows_part(module, isa, window, body)
-    f = Function.kernel(module, isa, name)
-    address, first, last = f.arguments
-    words = f.words(address, POINTERS, WINDOW_WORDS[len(POINTERS) :])
-    f.call(rows, [*words.values(), first, last])
-    f.ret_void()
-    return KernelText(str(module), name)
-
-
-def rows_part(module: Any, isa: Isa, window: Window, body: Body) -> Any:
-    """rows(as `WINDOW_WORDS`, first, last): rows of the result, counted through all images."""
     sizes = tile_sizes(isa, window, body)
     tiles = {size: tile_part(module, isa, window, body, size) for size in sizes}
     edge = edge_part(module, isa, window, body)
-    count = len(WINDOW_WORDS) - len(POINTERS)
-    kinds = [POINTER] * len(POINTERS) + [I64] * count
-    f = Function.part(module, isa, f"{body.name}_rows", *kinds, I64, I64)
-    *given, first, last = f.arguments
-    words = dict(zip(WINDOW_WORDS, given, strict=True))
+    f = Function.kernel(module, isa, name)
+    address, first, last = f.arguments
+    words = f.words(address, POINTERS, WINDOW_WORDS[len(POINTERS) :])
     _Walk(f, window, words, tiles, edge, body.reads_weights).rows(first, last)
     f.ret_void()
-    return f.made
+    return KernelText(str(module), name)
 
 
 class _Walk:

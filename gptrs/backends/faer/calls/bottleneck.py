@@ -14,9 +14,9 @@ from gptrs.ir.dims import product
 from gptrs.ir.ops.vision import Padding2d
 from gptrs.ir.program import Instruction, Value
 from gptrs.ir.types import Shape
-from gptrs.kernels.bottleneck import BOTTLENECK_WORDS, Stages, bottleneck_kernel, cut_of
-from gptrs.kernels.compile import Kernel
-from gptrs.kernels.depthwise import Depthwise
+from gptrs.kernels.bottleneck import BOTTLENECK_WORDS, bottleneck_kernel, cut_of, reach_of
+from gptrs.kernels.conv import conv_kernel
+from gptrs.kernels.depthwise import Depthwise, depthwise_kernel
 from gptrs.kernels.isa import KB, Isa
 from gptrs.kernels.window_parts import Window
 
@@ -88,20 +88,20 @@ class Bottleneck(Call):
         return cls(behind.result, tuple(members.found), x, first, *parts, last)
 
     @property
-    def _stages(self) -> Stages:
-        first = None if self.first is None else self.first.following.epilogue
-        depthwise = Depthwise(bias=self.bias is not None, activation=self.activation)
-        return Stages(first, self.window, depthwise, self.last.following.epilogue)
-
-    @property
     def _pixelwise(self) -> tuple[Pixelwise, ...]:
         return (self.last,) if self.first is None else (self.first, self.last)
 
-    def _kernel(self, isa: Isa) -> Kernel:
-        return kernel(bottleneck_kernel, isa, self._stages)
+    def _kernels(self, isa: Isa) -> dict[str, int | Address]:
+        """The words for the kernels of the three."""
+        follows = Depthwise(bias=self.bias is not None, activation=self.activation)
+        parts = (("first", self.first), ("last", self.last))
+        found = {n: kernel(conv_kernel, isa, p.following.epilogue) for n, p in parts if p}
+        found["depthwise"] = kernel(depthwise_kernel, isa, self.window, follows)
+        return {name: code.address for name, code in found.items()}
 
     def compile(self, isa: Isa) -> None:
-        self._kernel(isa)
+        self._kernels(isa)
+        kernel(bottleneck_kernel, isa)
         packing_kernel(isa, True, "f32")
 
     def packed(self) -> dict[Value, Form]:
@@ -122,7 +122,13 @@ class Bottleneck(Call):
         if b.threads > 1:
             parts = max(-(-b.threads // images), rows // _FEWEST_ROWS)
             parts = min(parts, -(-b.threads * PIECES // images))
-        cut = cut_of(self._stages, (height, width, rows, columns), hidden, parts=parts)
+        cut = cut_of(
+            self.window,
+            (height, width, rows, columns),
+            hidden,
+            first=self.first is not None,
+            parts=parts,
+        )
         extent = images * cut.parts
         words: dict[str, int | Address] = {**dict.fromkeys(BOTTLENECK_WORDS, 0), **cut._asdict()}
         for prefix, part in (("", self.first), ("last_", self.last)):
@@ -137,10 +143,17 @@ class Bottleneck(Call):
         words.update(height=height, width=width, channels=channels, hidden=hidden)
         words.update(out_height=rows, out_width=columns, columns=outputs)
         words.update(top=self.padding[0][0], left=self.padding[1][0])
+        words.update(self._kernels(b.isa), reach=reach_of(self.window))
+        words.update(stride=self.window.strides[0])
         taps = self.window.size[0] * self.window.size[1]
         work = rows * columns * hidden * (taps + outputs)
         work += height * width * hidden * channels if self.first is not None else 0
-        b.step(self._kernel(b.isa), [*words.values()], extent, 2 * images * work / _FLOPS_PER_NS)
+        b.step(
+            kernel(bottleneck_kernel, b.isa),
+            [*words.values()],
+            extent,
+            2 * images * work / _FLOPS_PER_NS,
+        )
         return True
 
 
