@@ -9,7 +9,9 @@ import pytest
 
 from gptrs import ptir
 from gptrs.errors import PtirError
+from gptrs.kernels import isa
 from tests.backends import chosen
+from tests.kernels import LEVELS
 
 SUITE = Path(__file__).parent / "backend_suite"
 
@@ -51,3 +53,12 @@ def reference() -> Iterator[None]:
     """Programs run on the reference backend, whose results have the bits of eager mode."""
     with ptir.backend("reference"):
         yield
+
+
+@pytest.fixture(params=LEVELS, ids=lambda level: f"{level[1]}-on-{level[0]}")
+def level(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> isa.Isa:
+    """A vector level, for which kernels are compiled from now on, and kept nowhere."""
+    target, shape = request.param
+    monkeypatch.setenv("GPTRS_ISA", target)
+    monkeypatch.setenv("GPTRS_CACHE_BYTES", "0")
+    return isa.ISAS[shape]

@@ -16,7 +16,6 @@ from gptrs.kernels import isa
 from gptrs.kernels.cache import KernelCache, open_cache
 from gptrs.kernels.compile import Kernel, compile_ir
 from gptrs.kernels.emit import KernelText
-from gptrs.kernels.isa import Isa
 
 # A level's own instructions where this CPU has them; else its code on the best of this CPU's.
 HERE = [level.name for level in isa.host_levels()]
@@ -64,14 +63,6 @@ define void @count(i64 %arguments, i64 %first, i64 %last) {
   ret void
 }
 """
-
-
-def use_level(level: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> Isa:
-    """One of `LEVELS`, for which kernels are compiled from now on, and kept nowhere."""
-    target, shape = level
-    monkeypatch.setenv("GPTRS_ISA", target)
-    monkeypatch.setenv("GPTRS_CACHE_BYTES", "0")
-    return isa.ISAS[shape]
 
 
 @cache

@@ -22,23 +22,12 @@ from gptrs.kernels.emit import Function, KernelText, i64
 
 Array = NDArray[Any]
 
-# A level's own instructions where this CPU has them; else its code on the best of this CPU's.
-HERE = [level.name for level in isa.host_levels()]
-LEVELS = [(name if name in HERE else HERE[0], name) for name in isa.ISAS]
 GUARD = np.float32(-7.25)
 
 GPT = Head(64, causal=True, start=True, length=True)
 WINDOW = Head(64, causal=True, window=True)
 ODD = Head(21, scale=0.3, causal=True, window=True, start=True, length=True, index="i64")
 PLAIN = Head(40)
-
-
-@pytest.fixture(params=LEVELS, ids=lambda level: f"{level[1]}-on-{level[0]}")
-def level(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> isa.Isa:
-    target, shape = request.param
-    monkeypatch.setenv("GPTRS_ISA", target)
-    monkeypatch.setenv("GPTRS_CACHE_BYTES", "0")
-    return isa.ISAS[shape]
 
 
 _texts: dict[tuple[isa.Isa, Head], KernelText] = {}

@@ -24,7 +24,7 @@ from gptrs.kernels.emit import KernelText
 from gptrs.kernels.strips import Epilogue
 from gptrs.kernels.window_parts import Window
 from tests import window_kernels
-from tests.kernels import LEVELS, run, text_of, use_level
+from tests.kernels import run, text_of
 from tests.test_kernel_conv import Convolution, packed
 from tests.window_kernels import GUARD, Array, Ranges, Sample, cut, guarded
 
@@ -53,11 +53,6 @@ class Stages(NamedTuple):
     window: Window
     depthwise: Depthwise
     last: Epilogue
-
-
-@pytest.fixture(params=LEVELS, ids=lambda level: f"{level[1]}-on-{level[0]}")
-def level(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> isa.Isa:
-    return use_level(request.param, monkeypatch)
 
 
 def random(*shape: int, seed: int) -> Array:

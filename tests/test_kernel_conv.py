@@ -17,7 +17,7 @@ from gptrs.kernels.matmul_rows import row_kernel
 from gptrs.kernels.packing import panel_count
 from gptrs.kernels.strips import Epilogue
 from gptrs.kernels.window_parts import Window
-from tests.kernels import LEVELS, run, text_of, use_level
+from tests.kernels import run, text_of
 from tests.window_kernels import GUARD, Array, Ranges, Sample, cut, guarded
 
 UNIT = 2.0**-24
@@ -46,11 +46,6 @@ SAMPLES = (
     # An image of several bands
     Sample(Window((3, 3)), (62, 33, 17), ((1, 1), (1, 1))),
 )
-
-
-@pytest.fixture(params=LEVELS, ids=lambda level: f"{level[1]}-on-{level[0]}")
-def level(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> isa.Isa:
-    return use_level(request.param, monkeypatch)
 
 
 def widths(level: isa.Isa) -> list[int]:

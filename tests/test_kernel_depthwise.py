@@ -14,18 +14,7 @@ from gptrs.kernels.math import ACTIVATIONS, elementwise_kernel
 from gptrs.kernels.window_parts import Window
 from tests.window_kernels import SAMPLES, Array, Sample, cut, run
 
-# A level's own instructions where this CPU has them; else its code on the best of this CPU's.
-HERE = [level.name for level in isa.host_levels()]
-LEVELS = [(name if name in HERE else HERE[0], name) for name in isa.ISAS]
 UNIT = 2.0**-24
-
-
-@pytest.fixture(params=LEVELS, ids=lambda level: f"{level[1]}-on-{level[0]}")
-def level(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> isa.Isa:
-    target, shape = request.param
-    monkeypatch.setenv("GPTRS_ISA", target)
-    monkeypatch.setenv("GPTRS_CACHE_BYTES", "0")
-    return isa.ISAS[shape]
 
 
 def weights(sample: Sample) -> tuple[Array, Array]:

@@ -14,21 +14,10 @@ from gptrs.errors import ArgumentError
 from gptrs.kernels import isa
 from gptrs.kernels.compile import Kernel, compile_ir, compile_source
 from gptrs.kernels.math import ACTIVATIONS, FUNCTIONS, elementwise_kernel
+from tests.kernels import HERE
 
 Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]
-
-# A level's own instructions where this CPU has them; else its code on the best of this CPU's.
-HERE = [level.name for level in isa.host_levels()]
-LEVELS = [(name if name in HERE else HERE[0], name) for name in isa.ISAS]
-
-
-@pytest.fixture(params=LEVELS, ids=lambda level: f"{level[1]}-on-{level[0]}")
-def level(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> isa.Isa:
-    target, shape = request.param
-    monkeypatch.setenv("GPTRS_ISA", target)
-    monkeypatch.setenv("GPTRS_CACHE_BYTES", "0")
-    return isa.ISAS[shape]
 
 
 def run(kernel: Kernel, x: Floats, first: int = 0, last: int | None = None) -> Floats:

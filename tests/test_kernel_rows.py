@@ -19,21 +19,10 @@ from gptrs.kernels.matmul_weights import WeightType
 
 Array = NDArray[Any]
 
-# A level's own instructions where this CPU has them; else its code on the best of this CPU's.
-HERE = [level.name for level in isa.host_levels()]
-LEVELS = [(name if name in HERE else HERE[0], name) for name in isa.ISAS]
 GUARD = np.float32(-7.25)
 CODE = 77
 INDICES = [np.int32, np.int64]
 KINDS: dict[WeightType, Any] = {"f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16}
-
-
-@pytest.fixture(params=LEVELS, ids=lambda level: f"{level[1]}-on-{level[0]}")
-def level(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> isa.Isa:
-    target, shape = request.param
-    monkeypatch.setenv("GPTRS_ISA", target)
-    monkeypatch.setenv("GPTRS_CACHE_BYTES", "0")
-    return isa.ISAS[shape]
 
 
 def sample(*shape: int) -> Array:

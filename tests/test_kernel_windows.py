@@ -21,18 +21,6 @@ from gptrs.kernels.windows import (
 )
 from tests.window_kernels import GUARD, SAMPLES, Array, Ranges, Sample, cut, guarded, run
 
-# A level's own instructions where this CPU has them; else its code on the best of this CPU's.
-HERE = [level.name for level in isa.host_levels()]
-LEVELS = [(name if name in HERE else HERE[0], name) for name in isa.ISAS]
-
-
-@pytest.fixture(params=LEVELS, ids=lambda level: f"{level[1]}-on-{level[0]}")
-def level(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> isa.Isa:
-    target, shape = request.param
-    monkeypatch.setenv("GPTRS_ISA", target)
-    monkeypatch.setenv("GPTRS_CACHE_BYTES", "0")
-    return isa.ISAS[shape]
-
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=str)
 def test_max_pool(level: isa.Isa, sample: Sample) -> None:

@@ -15,7 +15,7 @@ from gptrs.kernels.packing import panel_count
 from gptrs.kernels.strips import Epilogue
 from gptrs.kernels.window_parts import Window
 from gptrs.kernels.winograd import MOST_CHANNELS, Outputs, planes
-from tests.kernels import LEVELS, run, text_of, use_level
+from tests.kernels import run, text_of
 from tests.test_kernel_conv import Convolution
 from tests.window_kernels import GUARD, Array, Sample, cut
 from tests.winograd_tiles import PIXELS, SUMS, TAPS, Tiles, transformed, twice
@@ -38,11 +38,6 @@ SAMPLES = [
         ((2, 3, 16), ((6, 7), (8, 6))),
     )
 ]
-
-
-@pytest.fixture(params=LEVELS, ids=lambda level: f"{level[1]}-on-{level[0]}")
-def level(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> isa.Isa:
-    return use_level(request.param, monkeypatch)
 
 
 @pytest.fixture(params=get_args(Outputs))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gptrs.backends.faer.calls.base import Address, Binder, Call, kernel
-from gptrs.backends.faer.calls.windowed import Windowed, read_whole, window_of
-from gptrs.backends.faer.graph import Graph, Members, Source
+from gptrs.backends.faer.calls.windowed import Windowed, read_alone, window_of
+from gptrs.backends.faer.graph import Graph, Source
 from gptrs.ir.program import Instruction
 from gptrs.kernels.compile import Kernel
 from gptrs.kernels.isa import Isa
@@ -29,15 +29,11 @@ class MaxPool(Windowed):
 
     @classmethod
     def match(cls, core: Instruction, graph: Graph) -> MaxPool | None:
-        if core.op.name != "max_pool2d":
+        found = read_alone(core, "max_pool2d", graph)
+        if found is None:
             return None
-        members = Members()
-        x = read_whole(core.operands[0], graph, members)
-        if x is None:
-            return None
-        members.add(core)
         window = window_of(core, core.attrs["window"])
-        return cls(core.result, tuple(members.found), x, window, core.attrs["padding"])
+        return cls(core.result, *found, window, core.attrs["padding"])
 
     def compile(self, isa: Isa) -> None:
         kernel(max_pool_kernel, isa, self.window)
@@ -56,16 +52,12 @@ class AvgPool(Windowed):
 
     @classmethod
     def match(cls, core: Instruction, graph: Graph) -> AvgPool | None:
-        if core.op.name != "avg_pool2d":
+        found = read_alone(core, "avg_pool2d", graph)
+        if found is None:
             return None
-        members = Members()
-        x = read_whole(core.operands[0], graph, members)
-        if x is None:
-            return None
-        members.add(core)
         window = window_of(core, core.attrs["window"])
         count: bool = core.attrs["count_include_pad"]
-        return cls(core.result, tuple(members.found), x, window, core.attrs["padding"], count)
+        return cls(core.result, *found, window, core.attrs["padding"], count)
 
     def _kernel(self, isa: Isa) -> Kernel:
         return kernel(avg_pool_kernel, isa, self.window, count_padding=self.count_padding)
@@ -87,12 +79,8 @@ class GlobalAvgPool(Call):
 
     @classmethod
     def match(cls, core: Instruction, graph: Graph) -> GlobalAvgPool | None:
-        if core.op.name != "global_avg_pool2d":
-            return None
-        members = Members()
-        x = read_whole(core.operands[0], graph, members)
-        members.add(core)
-        return cls(core.result, tuple(members.found), x) if x is not None else None
+        found = read_alone(core, "global_avg_pool2d", graph)
+        return cls(core.result, *found) if found is not None else None
 
     def compile(self, isa: Isa) -> None:
         kernel(global_avg_pool_kernel, isa)

@@ -24,6 +24,19 @@ def read_whole(operand: Operand, graph: Graph, members: Members) -> Source | Non
     return members.read(graph.source(operand, is_whole))
 
 
+def read_alone(
+    core: Instruction, name: str, graph: Graph
+) -> tuple[tuple[Instruction, ...], Source] | None:
+    """The members of a call for ``core`` and nothing around it, and where x is; None if ``core`` is
+    no ``name``, or x cannot be read."""
+    if core.op.name != name:
+        return None
+    members = Members()
+    x = read_whole(core.operands[0], graph, members)
+    members.add(core)
+    return (tuple(members.found), x) if x is not None else None
+
+
 def window_of(core: Instruction, size: tuple[int, int]) -> Window:
     """The window of ``size`` with the strides and the dilation that the attributes say."""
     strides: tuple[int, int] | None = core.attrs.get("strides")
