@@ -1,6 +1,7 @@
 # make demo   text from the bundled model; needs nothing but Python, make and a package index
 # make test   everything, parity with torch included
 # make fuzz   random programs in every way there is; N of them, other ones with another SEED
+# make fuzz-files   files of models changed at random: each is read, or refused by one error
 # make lint   ruff and the type checker
 
 PYTHON ?= python3
@@ -16,7 +17,7 @@ ifneq ($(SPEAKS),yes)
 $(shell rm -f $(VENV)/.runtime $(VENV)/.dev)
 endif
 
-.PHONY: demo test fuzz lint format wheel clean
+.PHONY: demo test fuzz fuzz-files lint format wheel clean
 
 demo: $(VENV)/.runtime
 	@$(BIN)/gptrs generate "Once upon a time" --stats
@@ -26,6 +27,9 @@ test: $(VENV)/.dev
 
 fuzz: $(VENV)/.dev
 	$(BIN)/python -m tests.fuzz --count $(N) --seed $(SEED)
+
+fuzz-files: $(VENV)/.dev
+	$(BIN)/python -m tests.fuzz_files --count $(N) --seed $(SEED)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

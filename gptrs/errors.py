@@ -10,6 +10,7 @@ from types import FrameType, TracebackType
 from typing import NamedTuple, TypeVar
 
 E = TypeVar("E", bound=BaseException)
+_END = 400  # letters that a person reads at each end of a long text
 
 
 class PtirError(Exception):
@@ -85,7 +86,22 @@ class SettingError(PtirError, ValueError):
 
 
 class LoadError(PtirError, ValueError):
-    """A model directory or file cannot be used."""
+    """A model directory or file cannot be used.
+
+    Of ``problem``, what cannot be printed is escaped, and the middle left out where it is long:
+    a file may hold anything.
+    """
+
+    def __init__(self, problem: str, *, fix: str = "") -> None:
+        problem = _shortened(problem)
+        if not problem.isprintable():
+            escaped = (c if c.isprintable() else repr(c)[1:-1] for c in problem)
+            problem = _shortened("".join(escaped))
+        super().__init__(problem, fix=fix)
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= 2 * _END else f"{text[:_END]} ... {text[-_END:]}"
 
 
 class RetraceWarning(UserWarning):

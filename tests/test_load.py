@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import sys
+import tracemalloc
 import weakref
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -374,8 +375,24 @@ class TestWeights:
             b'{"a":{"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,0]}}',
             b'{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},'
             b'"b":{"dtype":"F32","shape":[2],"data_offsets":[4,12]}}',
+            b'{"a":{"dtype":"F32","shape":[3],"data_offsets":[0,12]},'
+            b'"a":{"dtype":"F32","shape":[3],"data_offsets":[0,12]}}',
+            b'{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},'
+            b'"b":{"dtype":"F32","shape":[1],"data_offsets":[8,12]}}',
+            b'{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}',
+            b'{"a":{"dtype":"F31","shape":[3],"data_offsets":[0,12]}}',
+            b'{"a":{"dtype":"F32","shape":[3.0],"data_offsets":[0,12]}}',
+            b'{"a":{"dtype":"F32","shape":[3],"data_offsets":[0]}}',
+            b'{"a":{"dtype":"F32","shape":[3]}}',
+            b'{"\xff":{"dtype":"F32","shape":[3],"data_offsets":[0,12]}}',
+            b'{"a":' * 10**5,
+            b'[{"dtype":"F32","shape":[3],"data_offsets":[0,12]}]',
         ],
-        ids=["no JSON", "empty", "outside", "size", "hole", "order", "negative", "huge", "overlap"],
+        ids=[
+            *("no JSON", "empty", "outside", "size", "hole", "order", "negative", "huge"),
+            *("overlap", "twice", "hole between", "bytes left", "dtype", "float", "one offset"),
+            *("no offsets", "no UTF-8", "deep", "list"),
+        ],
     )
     def test_hostile_headers(self, directory: Path, header: bytes) -> None:
         (directory / WEIGHTS).write_bytes(len(header).to_bytes(8, "little") + header + bytes(12))
@@ -384,7 +401,29 @@ class TestWeights:
     @pytest.mark.parametrize("length", [1 << 20, 1 << 63, (1 << 64) - 1])
     def test_a_header_longer_than_the_file(self, directory: Path, length: int) -> None:
         (directory / WEIGHTS).write_bytes(length.to_bytes(8, "little") + b"{}")
-        refusal(directory, WEIGHTS, "no complete safetensors file")
+        refusal(directory, WEIGHTS, f"header_len is {length}, expected at most 2")
+
+    def test_a_header_longer_than_headers_are(self, directory: Path) -> None:
+        with (directory / WEIGHTS).open("wb") as file:
+            file.write((2 * 10**8).to_bytes(8, "little"))
+            file.truncate(3 * 10**8)  # it takes no room on the disk
+        tracemalloc.start()
+        refusal(directory, WEIGHTS, "header_len is 200000000, expected at most 100000000")
+        assert tracemalloc.get_traced_memory()[1] < 10**6
+        tracemalloc.stop()
+
+    @pytest.mark.parametrize("shape", [[0] * 65, [0, 2**60], [2**63, 0]], ids=str)
+    def test_shapes_that_no_array_has(self, directory: Path, shape: list[int]) -> None:
+        entry = {"dtype": "F32", "shape": shape, "data_offsets": [0, 0]}
+        header = json.dumps({"transformer.ln_f.bias": entry}).encode()
+        (directory / WEIGHTS).write_bytes(len(header).to_bytes(8, "little") + header)
+        refusal(directory, WEIGHTS, "expected at most 64 axes")
+
+    def test_a_name_that_is_there_twice_is_named(self, directory: Path) -> None:
+        entry = b'"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}'
+        header = b"{" + entry + b"," + entry + b"}"
+        (directory / WEIGHTS).write_bytes(len(header).to_bytes(8, "little") + header + bytes(4))
+        refusal(directory, WEIGHTS, "the name 'a' is there twice, expected once")
 
     def test_a_missing_tensor(self, directory: Path) -> None:
         change_tensors(directory, lambda arrays: arrays.pop("transformer.h.1.ln_2.bias"))
@@ -477,7 +516,60 @@ class TestShards:
         refusal(sharded, INDEX, "weight_map")
 
 
+class TestNoFiles:
+    """What has the name of a file and is none: nothing waits for it, or reads it for ever."""
+
+    @pytest.mark.skipif(sys.platform == "win32", reason="there are no such pipes there")
+    @pytest.mark.parametrize("put", ["pipe", "directory", "device"])
+    @pytest.mark.parametrize(
+        "name", ["config.json", "generation_config.json", WEIGHTS, "tokenizer.json"]
+    )
+    def test_pipes_directories_and_devices(self, directory: Path, name: str, put: str) -> None:
+        place = directory / name
+        place.unlink(missing_ok=True)
+        if put == "pipe":
+            os.mkfifo(place)
+        elif put == "directory":
+            place.mkdir()
+        else:
+            place.symlink_to("/dev/zero")
+        refusal(directory, name, "file", use=lambda model: model.tokenizer)
+
+    def test_a_configuration_that_is_too_long(self, directory: Path) -> None:
+        with (directory / "config.json").open("r+b") as file:
+            file.truncate(2**27)
+        tracemalloc.start()
+        refusal(directory, "config.json has 134217728 bytes, expected at most 67108864")
+        assert tracemalloc.get_traced_memory()[1] < 10**6
+        tracemalloc.stop()
+
+    def test_a_link_to_itself(self, directory: Path) -> None:
+        (directory / WEIGHTS).unlink()
+        (directory / WEIGHTS).symlink_to(directory / WEIGHTS)
+        refusal(directory, WEIGHTS)
+
+
 class TestTokenizer:
+    @pytest.mark.parametrize(
+        "text",
+        [b"", b"[]", b'"text"', b"\xff\xfe", b"[" * 10**5, b'{"version": "1.0"', b'{"model": {}}'],
+        ids=["empty", "list", "text", "bytes", "deep", "cut", "no model"],
+    )
+    def test_bad_ones(self, directory: Path, text: bytes) -> None:
+        (directory / "tokenizer.json").write_bytes(text)
+        refusal(directory, "tokenizer.json", "download", use=self.encode)
+
+    def test_one_that_the_library_does_not_foresee(self, directory: Path) -> None:
+        model: dict[str, object] = {"type": "BPE", "vocab": {"t": 0, "h": 1, "th": 2}}
+        model |= {"merges": [["t", "h"]], "continuing_subword_prefix": "###"}
+        (directory / "tokenizer.json").write_text(json.dumps({"version": "1.0", "model": model}))
+        refusal(directory, "tokenizer.json", "cannot be read", use=self.encode)
+
+    def test_one_that_has_no_token_for_what_it_does_not_know(self, directory: Path) -> None:
+        model = {"type": "WordLevel", "vocab": {"one": 0}, "unk_token": "none"}
+        (directory / "tokenizer.json").write_text(json.dumps({"version": "1.0", "model": model}))
+        refusal(directory, "tokenizer.json", "contradict each other", use=self.encode)
+
     def encode(self, model: LanguageModel) -> object:
         return model.generate("once", max_tokens=1)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import sys
 import weakref
 from pathlib import Path
@@ -11,6 +12,8 @@ from threading import Lock
 from gptrs.errors import LoadError
 from gptrs.ir.types import Array
 
+# A pipe that nobody writes to is not waited for.
+_FLAGS = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
 _READ = 2**26  # bytes at a time; macOS takes less than 2**31
 
 
@@ -23,9 +26,12 @@ class ByteFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+        self._descriptor = os.open(path, _FLAGS)
         weakref.finalize(self, os.close, self._descriptor).atexit = False
-        self.size = os.fstat(self._descriptor).st_size
+        found = os.fstat(self._descriptor)
+        if not stat.S_ISREG(found.st_mode):
+            raise OSError("it is a directory, a device or a pipe, expected a file")
+        self.size = found.st_size
 
     def read(self, offset: int, count: int) -> bytearray:
         """``count`` bytes from ``offset`` on. Raises as `fill` does."""

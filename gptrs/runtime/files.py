@@ -6,18 +6,27 @@ import dataclasses
 import json
 import types
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from gptrs.errors import LoadError
+from gptrs.runtime.byte_file import ByteFile
 
 C = TypeVar("C")
+_MOST_JSON = 2**26  # bytes: parsed, JSON takes many times its length
 
 
 def read_json(path: Path) -> dict[str, Any]:
     """The object in a JSON file. Raises `LoadError` naming the file."""
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        file = ByteFile(path)
+        if file.size > _MOST_JSON:
+            raise LoadError(
+                f"{path} has {file.size} bytes, expected at most {_MOST_JSON}",
+                fix="download it again",
+            )
+        value = json.loads(file.read(0, file.size).decode())
     except FileNotFoundError:
         raise LoadError(
             f"{path} does not exist",
@@ -26,6 +35,8 @@ def read_json(path: Path) -> dict[str, Any]:
         ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise LoadError(f"{path} cannot be read: {error}") from None
+    except LoadError:
+        raise
     except (ValueError, RecursionError) as error:
         raise LoadError(f"{path} is not JSON: {error}", fix="download it again") from None
     if not isinstance(value, dict):
@@ -41,7 +52,7 @@ def config_from_json(
     ``renames`` are other names of fields; a field's own name counts before them.
     Raises `LoadError` naming file and field.
     """
-    hints = get_type_hints(kind)
+    hints = _hints(kind)
     given: dict[str, Any] = {}
     for field in dataclasses.fields(kind):  # pyright: ignore[reportArgumentType]
         names = (field.name, *(other for other, own in renames.items() if own == field.name))
@@ -54,6 +65,11 @@ def config_from_json(
         return kind(**given)
     except LoadError as error:
         raise LoadError(f"{path}: {error.problem}", fix=error.fix) from None
+
+
+@cache
+def _hints(kind: type) -> dict[str, Any]:
+    return get_type_hints(kind)
 
 
 def _frozen(value: object) -> object:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from gptrs.errors import LoadError
 from gptrs.models import BUNDLED, MODELS
 from gptrs.runtime.files import config_from_json
+from gptrs.runtime.hub import fetch_model, is_hub_id
 from gptrs.runtime.labels import read_labels
 from gptrs.runtime.model_files import ModelFiles, imported, known_kinds, model_class, open_model
 from gptrs.runtime.overridden import read_overrides
@@ -32,7 +33,9 @@ def load(path: str | os.PathLike[str]) -> Any: ...
 
 def load(path: str | os.PathLike[str] = "stories") -> LanguageModel | ImageClassifier:
     """Open a Hugging Face model directory, a checkpoint (``GPTRSCHK``), a file of torchvision's
-    weights (``.safetensors``), or a model that ships with gptrs (``"stories"``).
+    weights (``.safetensors``), a model that ships with gptrs (``"stories"``), or one of
+    huggingface.co by its name (``"openai-community/gpt2"``), which is fetched with
+    ``huggingface_hub``, if that is installed.
 
     The result is a `LanguageModel` or an `ImageClassifier`. What a checkpoint does not hold (the
     tokenizer, ``generation_config.json``, ``preprocessor_config.json``) is looked for beside it.
@@ -40,7 +43,7 @@ def load(path: str | os.PathLike[str] = "stories") -> LanguageModel | ImageClass
     ``config.json`` count first. Weights are read when they are first needed. Raises `LoadError`
     naming the file and what is wrong with it.
     """
-    files = open_model(BUNDLED.get(str(path), Path(path)))
+    files = open_model(_place(path))
     file, data = files.config_file, files.config
     kind = _kind(files)
     overrides = read_overrides(files.runtime, file)
@@ -59,6 +62,14 @@ def load(path: str | os.PathLike[str] = "stories") -> LanguageModel | ImageClass
     weights.finish()
     handle = imported(_HANDLES[model.task])
     return handle(files.place, files.directory, kind, built, data, overrides)
+
+
+def _place(path: str | os.PathLike[str]) -> Path:
+    """The directory or the file that ``path`` stands for; a name of huggingface.co is fetched."""
+    name = os.fspath(path)
+    if (bundled := BUNDLED.get(name)) is not None:
+        return bundled
+    return fetch_model(name) if is_hub_id(name) else Path(path)
 
 
 def _kind(files: ModelFiles) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from gptrs.runtime.parameters import ModelParameters
+
 
 class LoadedModel:
     """A model with the place that it came from; what it does is said by the classes made of it.
@@ -24,6 +26,11 @@ class LoadedModel:
         """What has its configuration, for errors."""
         return self.place / "config.json" if self.place.is_dir() else self.place
 
+    def parameters(self) -> ModelParameters:
+        """The parameters by their dotted names; ``parameters()[name] = array`` replaces one, and
+        what was derived from it."""
+        return ModelParameters(self.module)
+
     def __repr__(self) -> str:
-        count = sum(int(p.size) for p in self.module.parameters().values())
+        count = sum(int(p.size) for p in self.parameters().values())
         return f"<{self.kind} {self.place.name}: {count:,} parameters>"

@@ -10,10 +10,9 @@ from pathlib import Path
 from gptrs.errors import ArgumentError
 from gptrs.runtime.new_tensors import NewTensor, new_tensors
 from gptrs.runtime.replacing import replacing
-from gptrs.runtime.safetensors_file import DTYPES, LENGTH_BYTES, METADATA
+from gptrs.runtime.safetensors_file import DTYPES, LENGTH_BYTES, METADATA, MOST_HEADER
 
 _ALIGNMENT = 8  # of the first tensor, in bytes
-_MOST_HEADER = 100_000_000  # bytes, that readers accept
 _SPELLED = {dtype: spelled for spelled, dtype in DTYPES.items()}
 
 
@@ -45,9 +44,9 @@ def write_safetensors(
         end += tensor.size
     text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
     text += b" " * (-len(text) % _ALIGNMENT)
-    if len(text) > _MOST_HEADER:
+    if len(text) > MOST_HEADER:
         raise ArgumentError(
-            f"the header has {len(text)} bytes, expected at most {_MOST_HEADER}",
+            f"the header has {len(text)} bytes, expected at most {MOST_HEADER}",
             fix="write the tensors to several files",
         )
     with replacing(Path(path)) as file:

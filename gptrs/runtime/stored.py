@@ -13,6 +13,7 @@ from gptrs.errors import LoadError
 from gptrs.ir.types import Array, DType, Type, bf16, f16, f32
 from gptrs.runtime.byte_file import ByteFile, as_bytes
 
+MOST_AXES = 64  # of a NumPy array
 _COMPARED = 2**20  # bytes at a time
 _OF_MODELS = (f32, f16, bf16)
 

@@ -30,7 +30,7 @@ from gptrs.runtime.byte_file import ByteFile
 from gptrs.runtime.fields import Fields
 from gptrs.runtime.new_tensors import NewTensor
 from gptrs.runtime.replacing import replacing
-from gptrs.runtime.stored import StoredTensor
+from gptrs.runtime.stored import MOST_AXES, StoredTensor
 
 _TAGS: dict[int, DType] = {0: f32, 1: f16, 2: bf16, 3: si32}
 _TAG_OF = {dtype: tag for tag, dtype in _TAGS.items()}
@@ -42,7 +42,6 @@ _ALIGNMENT = 64  # bytes: a cache line
 _ENTRY = 29  # bytes, of a tensor with no name, no id and rank 0
 _ID = 16  # bytes
 _LENGTH = 4  # bytes, of index_len
-_MOST_AXES = 64  # of a NumPy array
 _SHOWN = 200  # letters of a name, in errors
 _MOST_BYTES = 2**63 - 1  # that NumPy counts, with each extent 0 taken as 1
 _U32 = 2**32 - 1
@@ -95,8 +94,8 @@ def _read_entry(file: ByteFile, index: Fields, which: str, start: int, ids: bool
             expected = f"0 or {base_param_id(name):#034x}, the id of that name"
             raise index.wrong(f"{which}: stored_base_id", f"{stored:#034x}", expected)
     rank = index.number("I", f"{which}: rank")
-    if rank > _MOST_AXES:
-        raise index.wrong(f"{which}: rank", rank, f"at most {_MOST_AXES}")
+    if rank > MOST_AXES:
+        raise index.wrong(f"{which}: rank", rank, f"at most {MOST_AXES}")
     shape = tuple(index.number("Q", f"{which}: dims") for _ in range(rank))
     tag = index.number("I", f"{which}: dtype_tag")
     if tag not in _TAGS:

@@ -116,6 +116,7 @@ class Weights:
         if events.listening():
             size = sum(_bytes(p.type) for p in self._used.values())
             events.emit(WeightsOpened(len(self._used), size))
+        self._used = {}  # they live as long as the model has them
 
     def load(self, name: str) -> Array:
         return self._read(name, self._stored[name].shape)

@@ -25,8 +25,9 @@ _CONVERT = (
 class Tokenizer:
     """A `tokenizers.Tokenizer` that encodes and decodes as Hugging Face transformers does."""
 
-    def __init__(self, backend: tokenizers.Tokenizer) -> None:
+    def __init__(self, backend: tokenizers.Tokenizer, file: Path | None = None) -> None:
         self._backend = backend
+        self._file = file
         added = backend.get_added_tokens_decoder()
         self._special = frozenset(token for token, entry in added.items() if entry.special)
         self._bytes = _byte_tokens(backend)
@@ -41,7 +42,7 @@ class Tokenizer:
         # Both belong to the training that wrote the file; a prompt is neither cut nor padded.
         backend.no_truncation()
         backend.no_padding()
-        return cls(backend)
+        return cls(backend, Path(path) / "tokenizer.json")
 
     @property
     def vocab_size(self) -> int:
@@ -55,7 +56,8 @@ class Tokenizer:
     def encode(self, text: str) -> list[int]:
         """The token ids of ``text``; special tokens only where the tokenizer's own rules add them.
 
-        Raises ArgumentError when ``text`` holds half of a surrogate pair.
+        Raises ArgumentError when ``text`` holds half of a surrogate pair, and LoadError where the
+        tokenizer contradicts itself.
         """
         try:
             text.encode()
@@ -65,7 +67,10 @@ class Tokenizer:
                 f"{error.start}, expected Unicode text",
                 fix="read the text with errors='replace', or as UTF-8",
             ) from None
-        return self._backend.encode(text).ids
+        try:
+            return self._backend.encode(text).ids
+        except BaseException as error:
+            raise _unless_ended(error, self._file) from None
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of ``ids``, without special tokens and ids outside the vocabulary.
@@ -78,11 +83,16 @@ class Tokenizer:
             raise ArgumentError(
                 f"ids to decode: {error}", fix="pass a list of token ids, integers from 0 up"
             ) from None
+        except BaseException as error:
+            raise _unless_ended(error, self._file) from None
 
     def spell(self, token: int) -> str:
         """The text of the id ``token`` alone, special tokens spelled out; bytes that are no whole
         character become U+FFFD, and an id outside the vocabulary nothing."""
-        return self._backend.decode([token], skip_special_tokens=False)
+        try:
+            return self._backend.decode([token], skip_special_tokens=False)
+        except BaseException as error:
+            raise _unless_ended(error, self._file) from None
 
     def is_skipped(self, token: int) -> bool:
         """Whether ``decode`` leaves the id ``token`` out: special, or not in the vocabulary."""
@@ -100,6 +110,8 @@ class Tokenizer:
 def _load(file: Path) -> tokenizers.Tokenizer:
     import tokenizers
 
+    if file.exists() and not file.is_file():  # a pipe would be waited for
+        raise LoadError(f"{file}: found no file, {_EXPECTED}", fix=_CONVERT)
     try:
         text = file.read_text(encoding="utf-8")
     except OSError as error:
@@ -108,12 +120,23 @@ def _load(file: Path) -> tokenizers.Tokenizer:
         raise LoadError(f"{file}: found {error}, {_EXPECTED}", fix=_DOWNLOAD_AGAIN) from None
     try:
         return tokenizers.Tokenizer.from_str(text)
-    except Exception as error:  # the library raises a bare Exception for every bad file
-        raise LoadError(
-            f"{file}: found {len(text)} characters beginning with {text[:32]!r} "
-            f"that cannot be read ({error}), {_EXPECTED}",
-            fix=_DOWNLOAD_AGAIN,
-        ) from None
+    except BaseException as error:
+        found = f"{len(text)} characters beginning with {text[:32]!r} that cannot be read"
+        raise _unless_ended(error, file, found) from None
+
+
+def _unless_ended(
+    error: BaseException, file: Path | None, found: str = "entries that contradict each other"
+) -> BaseException:
+    """The error for a tokenizer that the library gives up on; what ends the program stays.
+
+    The library raises a bare Exception for a bad file, and where it did not foresee one, what is
+    no Exception at all.
+    """
+    if isinstance(error, KeyboardInterrupt | SystemExit | GeneratorExit | MemoryError):
+        return error
+    place = "the tokenizer" if file is None else file
+    return LoadError(f"{place}: found {found} ({error}), {_EXPECTED}", fix=_DOWNLOAD_AGAIN)
 
 
 def _byte_tokens(backend: tokenizers.Tokenizer) -> frozenset[int]:

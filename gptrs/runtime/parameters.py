@@ -1,0 +1,106 @@
+"""The parameters of a loaded model by name, each of which another may take the place of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from gptrs import tree
+from gptrs.errors import ArgumentError
+from gptrs.ir.tensor import Parameter, as_array
+from gptrs.ir.types import Array, Type, as_dtype
+
+
+class ModelParameters(Mapping[str, Parameter]):
+    """A model's parameters by their dotted names, as ``module.parameters()`` has them.
+
+    ``parameters[name] = array`` puts a new parameter in every place of the old one. What was
+    derived from the old one (packed, transposed, folded) goes with it.
+    """
+
+    def __init__(self, module: Any) -> None:
+        self._module = module
+
+    def __getitem__(self, name: str) -> Parameter:
+        return self._all()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all())
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+    def __setitem__(self, name: str, value: object) -> None:
+        """Put the elements of ``value``, which are copied, in the place of those of ``name``.
+
+        Raises `ArgumentError` for an unknown name, for what is no array, and for another shape or
+        dtype.
+        """
+        old = self._all().get(name)
+        if old is None:
+            raise self._unknown(name)
+        elements = _elements(name, old.type, value)
+        _replace(self._module, old, Parameter(elements, old.name), set())
+
+    def __repr__(self) -> str:
+        return f"ModelParameters({len(self)} of {type(self._module).__name__})"
+
+    def _all(self) -> dict[str, Parameter]:
+        return self._module.parameters()
+
+    def _unknown(self, name: object) -> ArgumentError:
+        from difflib import get_close_matches  # for errors only
+
+        near = get_close_matches(str(name), self._all(), n=1, cutoff=0)
+        return ArgumentError(
+            f"the model has no parameter {name!r}; it has {len(self)}",
+            fix=f"take a name of parameters(), such as {near[0]!r}" if near else "",
+        )
+
+
+def _elements(name: str, type: Type, value: object) -> Array:
+    """A copy of ``value``, which has the ``type``. Raises `ArgumentError`."""
+    array = as_array(value)
+    if array is None:
+        raise ArgumentError(
+            f"parameter {name}: found a {value.__class__.__name__}, expected an array {type}",
+            fix="pass a NumPy array, a torch tensor or a Tensor",
+        )
+    found = Type(array.shape, as_dtype(array.dtype))
+    if found != type:
+        fits = found.shape == type.shape
+        raise ArgumentError(
+            f"parameter {name}: found {found}, expected {type}",
+            fix="convert it with astype" if fits else "pass an array of the same shape",
+        )
+    return np.array(array, order="C")
+
+
+def _replace(node: object, old: Parameter, new: Parameter, seen: set[int]) -> object:
+    """``node`` with ``new`` wherever ``old`` was: modules, lists and dicts are changed themselves,
+    a tuple that holds it becomes another."""
+    if node is old:
+        return new
+    container = tree.container_of(type(node))
+    if container is None or id(node) in seen:
+        return node
+    labels, children = container.split(node)
+    changed = [_replace(child, old, new, seen) for child in children]
+    moved = [
+        (label, now)
+        for label, before, now in zip(labels, children, changed, strict=True)
+        if now is not before
+    ]
+    place: Any = node
+    if isinstance(node, tuple):
+        kind: type = place.__class__
+        return container.join(kind, labels, changed) if moved else place
+    seen.add(id(node))
+    for label, now in moved:
+        if isinstance(node, list | dict):
+            place[label] = now
+        else:
+            setattr(place, str(label), now)
+    return place
