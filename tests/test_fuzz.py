@@ -65,7 +65,7 @@ def test_every_op_is_drawn() -> None:
 def found(**options: Any) -> str:
     """What a search finds in programs of few ops."""
     with pytest.raises(DisagreementError) as raised:
-        Search().run(150, 1, shrink=False, **options)
+        Search().run(1000, 1, shrink=False, **options)
     return str(raised.value)
 
 
