@@ -16,9 +16,9 @@ from gptrs.errors import ArgumentError
 from gptrs.kernels import isa
 from gptrs.kernels.attention import attention_extent, attention_kernel, row_block_for
 from gptrs.kernels.attention_blocks import Head, most_rows
-from gptrs.kernels.attention_scores import power
 from gptrs.kernels.compile import Kernel, compile_ir
 from gptrs.kernels.emit import Function, KernelText, i64
+from gptrs.kernels.math import exp_below
 
 Array = NDArray[Any]
 
@@ -308,30 +308,46 @@ def test_row_blocks_for_threads() -> None:
                 assert 1 <= row_block_for(level, size, *shape, 4) <= most
 
 
-def test_power(level: isa.Isa) -> None:
-    module = ir.Module("power")
-    f = Function.kernel(module, level, "power")
+def test_exp_below(level: isa.Isa) -> None:
+    module = ir.Module("exp_below")
+    f = Function.kernel(module, level, "exp_below")
     address, first, last = f.arguments
     words = f.words(address, ("x", "result"), ())
     with f.loop(first, last, i64(level.lanes)) as loop:
-        value = power(f, f.read(f.at(words["x"], loop.index)))
+        value = exp_below(f, f.read(f.at(words["x"], loop.index)))
         f.write(value, f.at(words["result"], loop.index))
     f.ret_void()
-    special = [0.0, -0.0, np.nan, -np.inf, -126, -126.51, -127, -1e30, -0.5, -1.5, -149, -1e-30]
-    x = np.array([*special, *np.linspace(-126, 0, 100_004)], np.float32)
+    special = [0.0, -0.0, np.nan, -np.inf, -87, -87.8, -88.2, -1e30, -0.5, -1.5, -149, -1e-30]
+    x = np.array([*special, *np.linspace(-87, 0, 100_004)], np.float32)
     assert len(x) % level.lanes == 0
     # A payload fills all the low bits, into which exponents are shifted.
     x[2:3].view(np.uint32)[:] = 0xFFFFFFFF
     found = np.empty_like(x)
     words = np.array([x.ctypes.data, found.ctypes.data])
-    compile_ir(str(module), "power")(words.ctypes.data, 0, len(x))
+    compile_ir(str(module), "exp_below")(words.ctypes.data, 0, len(x))
     assert found[:2].tolist() == [1, 1]
     assert np.isnan(found[2])
     assert found[[3, 5, 6, 7, 10]].tolist() == [0] * 5
-    exact = np.exp2(x.astype(np.float64))
-    normal = ~np.isnan(x) & (x >= -126)
+    exact = np.exp(x.astype(np.float64))
+    normal = ~np.isnan(x) & (x >= -87)
     errors = np.abs(found - exact)[normal] / np.spacing(exact[normal].astype(np.float32))
     assert errors.max() < 1.1
+
+
+@pytest.mark.parametrize(("query", "scale"), [(3.4e38, None), (1e20, 1e20), (-3e38, 1.0)])
+def test_scores_are_scaled_after_the_product(
+    level: isa.Isa, query: float, scale: float | None
+) -> None:
+    """A query times the scale may overflow where its score does not."""
+    q = np.full((1, 1, 1, 2), query, np.float32)
+    k = np.array([[1e-38, 0], [2e-38, 0], [0, 0]], np.float32).reshape(1, 1, 3, 2)
+    k /= np.float32((scale or 1) if query > 1e30 else 1e2)
+    v = np.eye(3, 2, dtype=np.float32).reshape(1, 1, 3, 2)
+    scores = (q.astype(np.float64) @ k.astype(np.float64).swapaxes(-1, -2))[0, 0]
+    weights = np.exp(scores * (scale if scale is not None else 1 / np.sqrt(2)))
+    wanted = weights @ v[0, 0] / weights.sum()
+    found = attend(level, Head(2, scale=scale), q, k, v)
+    np.testing.assert_allclose(found[0, 0], wanted, rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("size", [0, 257])

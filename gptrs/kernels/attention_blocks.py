@@ -45,10 +45,9 @@ class Head:
         return "_".join([str(self.size), *flags])
 
     @property
-    def binary_scale(self) -> float:
-        """What queries are multiplied by, so that 2ˢ is the weight of a score s: scale·log₂ e."""
-        scale = self.scale if self.scale is not None else 1 / math.sqrt(self.size)
-        return scale * math.log2(math.e)
+    def factor(self) -> float:
+        """What scores are multiplied by."""
+        return self.scale if self.scale is not None else 1 / math.sqrt(self.size)
 
     def width(self, isa: Isa) -> int:
         """The size of a head, filled up to whole vectors."""
@@ -130,7 +129,7 @@ class Scratch:
             made.align = 64
             return made
 
-        self.queries = room(rows * width)  # [row, width], scaled
+        self.queries = room(rows * width)  # [row, width]
         self.keys = room(head.size * head.block)  # [D, block]
         self.values = room(head.block * width)  # [block, width]
         self.scores = room(2 * f.isa.tile_rows * head.block)  # [2, row of a tile, block]; weights

@@ -12,7 +12,7 @@ from typing import Any
 from llvmlite import ir
 
 from gptrs.kernels.attention_blocks import Head, Scratch, States
-from gptrs.kernels.emit import F32, I32, I64, Function, i64, like
+from gptrs.kernels.emit import F32, I32, I64, Function, i64
 from gptrs.kernels.norm import across
 
 _FAR = 1 << 60
@@ -85,7 +85,7 @@ class Piece:
         return self.f.read(self.f.at(self.scratch.positions, row, I64), I64)
 
     def begin(self) -> None:
-        """Scale the queries, find positions, and clear the rows' states and sums."""
+        """Copy the queries, find positions, and clear the rows' states and sums."""
         f, scratch, size, lanes = self.f, self.scratch, self.head.size, self.f.isa.lanes
         zero = ir.Constant(f.vector, [0.0] * lanes)
         with f.loop(i64(0), self.count) as row:
@@ -94,7 +94,6 @@ class Piece:
             for d in range(0, size, lanes):
                 mask = None if d + lanes <= size else f.mask(i64(size - d))
                 value = f.read(f.at(source, i64(d)), mask=mask)
-                value = f.fmul(value, like(value, self.head.binary_scale))
                 f.write(value, f.at(scratch.queries, f.add(at, i64(d))))
                 f.write(zero, f.at(scratch.sums, f.add(at, i64(d))))
             position = f.add(self.offset, f.udiv(f.add(self.top, row.index), self.w["shared"]))

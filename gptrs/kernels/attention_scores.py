@@ -15,30 +15,10 @@ from llvmlite import ir
 from gptrs.kernels.attention_blocks import Head, States, short_loop, vectors_of
 from gptrs.kernels.emit import F32, I32, I64, POINTER, Function, i64, like
 from gptrs.kernels.isa import Isa
+from gptrs.kernels.math import exp_below
 from gptrs.kernels.norm import across, greater
 
-# (2ʳ − 1) / r for |r| ≤ ½, fitted as in math.py; error of 2ʳ 3e-9
-_POWER = (0.6931472, 0.24022648, 0.0555036, 0.009618506, 0.0013390806, 0.00015326463)
 _LINE = 16  # elements of a cache line
-# Added to a small float, it leaves the nearest integer in the low bits: 1.5 · 2²³.
-_ROUNDER = 12582912.0
-
-
-def power(f: Function, x: Any) -> Any:
-    """2ˣ for x ≤ 0, with an error below 1.1 ulp: 1 at 0, 0 below −126.5, NaN at NaN."""
-    low, rounder = like(x, -127.0), like(x, _ROUNDER)
-    x = f.select(f.fcmp_ordered("<", x, low), low, x)
-    shifted = f.fadd(x, rounder)
-    r = f.fsub(x, f.fsub(shifted, rounder))
-    result = like(x, _POWER[-1])
-    for coefficient in (*reversed(_POWER[:-1]), 1.0):
-        result = f.multiply_add(result, r, like(x, coefficient))
-    integers = ir.VectorType(I32, x.type.count)
-    n = f.bitcast(shifted, integers)
-    # The exponent's bias fits below the bits that are shifted out: 2ⁿ, and 0 for n = −127.
-    n = f.shl(f.add(n, like(n, 127)), like(n, 23))
-    return f.fmul(result, f.bitcast(n, x.type))
-
 
 _Add = Callable[[Any, Any, list[Any], list[Any]], list[Any]]
 _End = Callable[[Any, list[Any]], None]
@@ -124,8 +104,8 @@ def pack_keys(module: Any, isa: Isa, head: Head) -> Any:
 
 
 def score_near(module: Any, isa: Isa, head: Head, rows: int) -> Any:
-    """score(queries, k, stride, v, v_stride, count, scores): q·k of one tile, keys where they
-    lie."""
+    """score(queries, k, stride, v, v_stride, count, scores): q·k·scale of one tile, keys where
+    they lie."""
     parameters = (POINTER, POINTER, I64, POINTER, I64, I64, POINTER)
     f = Function.part(module, isa, f"score_near{rows}", *parameters)
     queries, *given, count, scores = f.arguments
@@ -139,6 +119,7 @@ def score_near(module: Any, isa: Isa, head: Head, rows: int) -> Any:
 
     def end(key: Any, sums: list[Any]) -> None:
         for row, value in enumerate(sums):
+            value = f.fmul(value, like(value, head.factor))
             f.write(value, f.at(scores, f.add(key, i64(row * head.block))))
 
     _Keys(f, head, *given).walk(count, rows, add, end)
@@ -147,7 +128,7 @@ def score_near(module: Any, isa: Isa, head: Head, rows: int) -> Any:
 
 
 def score_tile(module: Any, isa: Isa, head: Head, rows: int) -> Any:
-    """score(queries, keys, count, scores): q·k of ``rows`` and the block's first packed keys."""
+    """score(queries, keys, count, scores): q·k·scale of ``rows`` and the first packed keys."""
     f = Function.part(module, isa, f"score{rows}", POINTER, POINTER, I64, POINTER)
     queries, keys, count, scores = f.arguments
     lanes, block, width = isa.lanes, head.block, head.width(isa)
@@ -165,13 +146,14 @@ def score_tile(module: Any, isa: Isa, head: Head, rows: int) -> Any:
                     d.values[j] = f.multiply_add(left, right[i], d.values[j])
         for j, value in enumerate(d.values):
             row, i = divmod(j, vectors)
+            value = f.fmul(value, like(value, head.factor))
             f.write(value, f.at(scores, f.add(key.index, i64(row * block + i * lanes))))
     f.ret_void()
     return f.made
 
 
 def softmax(module: Any, isa: Isa, head: Head) -> Any:
-    """softmax(scores, first, last, state): scores of a row become weights 2^(s − max).
+    """softmax(scores, first, last, state): scores of a row become weights e^(s − max).
 
     Keys from ``first`` to ``last`` are seen, the others of their vectors get 0.
     """
@@ -190,7 +172,7 @@ def softmax(module: Any, isa: Isa, head: Head) -> Any:
         f.write(value, place)
         loop.values = [greater(f, value, loop.values[0])]
     before, base = _raised(f, states.top(state), loop.values[0])
-    factor = power(f, f.fsub(f.splat(before), f.splat(base)))
+    factor = exp_below(f, f.fsub(f.splat(before), f.splat(base)))
     f.write(f.extract_element(factor, i64(0)), states.factor(state))
     _weighed(f, scores, start, last, [base], [states.total(state)], [factor])
     f.ret_void()
@@ -215,7 +197,7 @@ def softmax_tile(module: Any, isa: Isa, head: Head) -> Any:
         f.write(f.fsub(before, base), f.at(factors, row))
     for row in range(0, rows, lanes):
         place = f.at(factors, i64(row))
-        f.write(power(f, f.read(place)), place)
+        f.write(exp_below(f, f.read(place)), place)
     with short_loop(f, rows, 2) as row:
         pair = [row, f.add(row, i64(1))]
         its = [state_of.of(states, each) for each in pair]
@@ -236,7 +218,7 @@ def _raised(f: Function, place: Any, vector: Any) -> tuple[Any, Any]:
     before = f.read(place, F32)
     top = greater(f, across(f, vector, lambda a, b: greater(f, a, b)), before)
     f.write(top, place)
-    # −∞ minus −∞ would be NaN; 0 in its place gives weights 2^−∞ = 0.
+    # −∞ minus −∞ would be NaN; 0 in its place gives weights e^−∞ = 0.
     none = f.fcmp_ordered("==", top, ir.Constant(F32, -math.inf))
     return before, f.select(none, ir.Constant(F32, 0.0), top)
 
@@ -257,7 +239,7 @@ def _weighed(
     with f.loop(start, stop, i64(f.isa.lanes), carried=[zero] * len(bases)) as loop:
         for row, base in enumerate(spread):
             place = f.at(scores, f.add(loop.index, i64(row * distance)))
-            weight = power(f, f.fsub(f.read(place), base))
+            weight = exp_below(f, f.fsub(f.read(place), base))
             f.write(weight, place)
             loop.values[row] = f.fadd(loop.values[row], weight)
     for total, factor, value in zip(totals, factors, loop.values, strict=True):

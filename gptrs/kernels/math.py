@@ -8,6 +8,7 @@ place (ulp) against float64, on levels with a fused multiply-add and on those wi
 | function | bound |
 |---|---|
 | exp | 1.02 ulp, 1.1 without fused multiply-add; 0 and inf beyond the range |
+| exp_below | the same for −87.3 ≤ x ≤ 0; 0 below −87.7 |
 | log | 1 ulp |
 | tanh, erf | 1.5 ulp |
 | sigmoid | 2.5 ulp where exp(−x) is finite, else 0 |
@@ -77,7 +78,7 @@ def _bits(f: Builder, x: Any) -> Any:
 
 
 def _power_of_two(f: Builder, n: Any, kind: Any) -> Any:
-    """2ⁿ for integers −126 ≤ n ≤ 127."""
+    """2ⁿ for integers −126 ≤ n ≤ 127, and 0 for −127."""
     biased = f.add(n, like(n, _ONE_EXPONENT))
     return f.bitcast(f.shl(biased, like(n, 23)), kind)
 
@@ -89,24 +90,37 @@ def _with_sign_of(f: Builder, value: Any, x: Any) -> Any:
     return f.bitcast(f.or_(_bits(f, value), sign), x.type)
 
 
-def exp(f: Builder, x: Any) -> Any:
-    """eˣ = 2ⁿ·eʳ with n = ⌊x / ln 2⌉ and r = x − n·ln 2."""
-    # Beyond, the result is inf or 0. NaN compares false and stays.
-    high, low = like(x, 89.0), like(x, -104.0)
-    x = f.select(f.fcmp_ordered(">", x, high), high, x)
-    x = f.select(f.fcmp_ordered("<", x, low), low, x)
+def _reduced(f: Builder, x: Any) -> tuple[Any, Any]:
+    """1.5 · 2²³ + n, with n in its low bits, and eʳ, where eˣ = 2ⁿ·eʳ: n = ⌊x / ln 2⌉."""
     rounder = like(x, _ROUNDER)
     shifted = f.multiply_add(x, like(x, math.log2(math.e)), rounder)
-    n = f.sub(_bits(f, shifted), _bits(f, rounder))
     whole = f.fsub(shifted, rounder)
     r = f.multiply_add(whole, like(x, -_LN2_HIGH), x)
     r = f.multiply_add(whole, like(x, -_LN2_LOW), r)
     tail = f.multiply_add(f.fmul(r, r), _polynomial(f, r, _EXP), r)
-    result = f.fadd(tail, like(x, 1.0))
+    return shifted, f.fadd(tail, like(x, 1.0))
+
+
+def exp(f: Builder, x: Any) -> Any:
+    """eˣ."""
+    # Beyond, the result is inf or 0. NaN compares false and stays.
+    high, low = like(x, 89.0), like(x, -104.0)
+    x = f.select(f.fcmp_ordered(">", x, high), high, x)
+    x = f.select(f.fcmp_ordered("<", x, low), low, x)
+    shifted, result = _reduced(f, x)
+    n = f.sub(_bits(f, shifted), _bits(f, like(x, _ROUNDER)))
     # In two halves, so that neither leaves the range of exponents; only the last product rounds.
     half = f.ashr(n, like(n, 1))
     result = f.fmul(result, _power_of_two(f, half, x.type))
     return f.fmul(result, _power_of_two(f, f.sub(n, half), x.type))
+
+
+def exp_below(f: Builder, x: Any) -> Any:
+    """eˣ for x ≤ 0, where it is 0 below −87.7: 126.5 ln 2."""
+    low = like(x, -88.1)
+    shifted, result = _reduced(f, f.select(f.fcmp_ordered("<", x, low), low, x))
+    # The bits above n are shifted out: 2ⁿ, and 0 for n = −127.
+    return f.fmul(result, _power_of_two(f, _bits(f, shifted), x.type))
 
 
 def log(f: Builder, x: Any) -> Any:
