@@ -61,6 +61,8 @@ class Builder:
     # Choices.
 
     def integer(self, low: int, high: int) -> int:
+        if high < low:  # of an extent below 0: that of a window that does not fit
+            raise UnfitError
         return self.plot.random.randint(low, high)
 
     def pick(self, choices: Sequence[T]) -> T:
