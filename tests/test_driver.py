@@ -221,6 +221,33 @@ def test_the_largest_number_of_chunks(pool: PoolDriver) -> None:
     chain.run(pool, 4, times=3)
 
 
+@needs_pool
+@pytest.mark.parametrize("threads", [2, 3])
+def test_the_caller_begins_at_the_front_and_workers_at_the_end(
+    pool: PoolDriver, threads: int
+) -> None:
+    """So that what lies side by side stays with one of two threads."""
+    taken: list[tuple[int, int]] = []
+
+    @ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 3)
+    def note(_block: int, first: int, _last: int) -> None:
+        taken.append((threading.get_native_id(), first))
+        time.sleep(0.001)  # so that others have their turn
+
+    address = ctypes.cast(note, ctypes.c_void_p).value
+    assert address
+    table, mine = StepTable([Step(address, 0, 40, 20)]), threading.get_native_id()
+    for _ in range(5):
+        taken.clear()
+        assert pool.run(table, Status(), threads=threads) is None
+        by_caller = [first for thread, first in taken if thread == mine]
+        by_workers = [first for thread, first in taken if thread != mine]
+        assert by_caller == list(range(0, 2 * len(by_caller), 2))
+        assert sorted(by_workers) == list(range(2 * len(by_caller), 40, 2))
+        if threads == 2:
+            assert by_workers == sorted(by_workers, reverse=True)
+
+
 @pytest.mark.parametrize(
     "step", [Step(0, 0, 1), Step(1, 0, -1), Step(1, 0, 1, 0), Step(1, 0, 1, MAX_CHUNKS + 1)]
 )

@@ -7,12 +7,13 @@
     stop(block)     lets the workers leave
 
 How a parallel step goes. The caller writes the job (kernel, arguments, how the extent is cut) and
-then stores the *ticket*: generation << 32 | chunks << 16 | next chunk. Whoever raises the next
-chunk by a compare-exchange owns that chunk, and reads the job only then: a step does not end before
-its last chunk, so the job cannot change under an owner, and a ticket that comes back with the same
-bits after 2^32 steps is as good as the first. The caller claims chunks too: a missing worker costs
-time alone. Each thread adds the number of its chunks to *done*; the caller leaves when done equals
-chunks.
+then stores the *ticket*: generation << 32 | end << 16 | begin, the chunks that are left. The caller
+raises the begin by a compare-exchange, a worker lowers the end: chunks that lie side by side stay
+with one thread, step after step, and what one step wrote is in that thread's cache in the next.
+Whoever has made the exchange owns the chunk, and reads the job only then: a step does not end
+before its last chunk, so the job cannot change under an owner, and a ticket that comes back with
+the same bits after 2^32 steps is as good as the first. A missing worker costs time alone. Each
+thread adds the number of its chunks to *done*; the caller leaves when done equals chunks.
 
 Order of memory, for CPUs that order weakly:
 - job before ticket: the ticket is stored with release or stronger and claimed with acquire;
@@ -84,7 +85,7 @@ _WAIT, _WAKE = 128, 129  # FUTEX_WAIT and FUTEX_WAKE with FUTEX_PRIVATE_FLAG: li
 _EVERYBODY = 0x7FFFFFFF
 _SLEEPS = 1 << 31
 
-_I32, _I64, _VOID = ir.IntType(32), ir.IntType(64), ir.VoidType()
+_I1, _I32, _I64, _VOID = ir.IntType(1), ir.IntType(32), ir.IntType(64), ir.VoidType()
 _WORDS = _I64.as_pointer()
 _KERNEL = ir.FunctionType(_VOID, [_I64] * 3).as_pointer()
 
@@ -246,35 +247,41 @@ class _Pool:
         code.ret_void()
         return code.made
 
+    def _left(self, code: _Code, ticket: Any) -> tuple[Any, Any]:
+        """The begin and the end of the chunks that are left."""
+        begin = code.and_(ticket, _i64(MAX_CHUNKS))
+        return begin, code.and_(code.lshr(ticket, _i64(16)), _i64(MAX_CHUNKS))
+
     def _emit_claim(self) -> Any:
-        """claim(block) -> a chunk that is now this thread's, or -1."""
-        code = self._function("claim", _I64, _WORDS)
-        (block,) = code.arguments
+        """claim(block, last) -> the first chunk that is left, or the last one, which is now this
+        thread's; or -1."""
+        code = self._function("claim", _I64, _WORDS, _I1)
+        block, last = code.arguments
         code.enter("look")
         ticket = code.get(block, Word.TICKET, "monotonic")
-        chunk = code.and_(ticket, _i64(MAX_CHUNKS))
-        chunks = code.and_(code.lshr(ticket, _i64(16)), _i64(MAX_CHUNKS))
-        code.go_if(code.icmp_unsigned(">=", chunk, chunks), "none")
-        address, raised = code.word(block, Word.TICKET), code.add(ticket, _i64(1))
-        exchange = code.cmpxchg(address, ticket, raised, "acquire", "monotonic")
+        begin, end = self._left(code, ticket)
+        code.go_if(code.icmp_unsigned(">=", begin, end), "none")
+        address, one = code.word(block, Word.TICKET), _i64(1)
+        fewer = code.add(ticket, code.select(last, _i64(-1 << 16), one))
+        exchange = code.cmpxchg(address, ticket, fewer, "acquire", "monotonic")
         code.cbranch(code.extract_value(exchange, 1), code.place("mine"), code.place("look"))
         code.enter("mine")
-        code.ret(chunk)
+        code.ret(code.select(last, code.sub(end, one), begin))
         code.enter("none")
         code.ret(_i64(-1))
         return code.made
 
     def _emit_drain(self) -> Any:
-        """drain(block, chunk) -> how many: run a claimed chunk and all that can be claimed."""
-        code = self._function("drain", _I64, _WORDS, _I64)
-        block, claimed = code.arguments
+        """drain(block, chunk, last) -> how many: run a claimed chunk and all that can be."""
+        code = self._function("drain", _I64, _WORDS, _I64, _I1)
+        block, claimed, last = code.arguments
         words = (Word.KERNEL, Word.ARGUMENTS, Word.LENGTH, Word.LONGER)
         job = [code.get(block, word) for word in words]
         chunk, count = code.local(claimed), code.local(_i64(0))
         code.enter("next")
         code.call(self._piece, [*job, code.load(chunk)])
         code.bump(count)
-        code.store(code.call(self._claim, [block]), chunk)
+        code.store(code.call(self._claim, [block, last]), chunk)
         code.go_if(code.icmp_signed(">=", code.load(chunk), _i64(0)), "next")
         code.ret(code.load(count))
         return code.made
@@ -303,9 +310,7 @@ class _Pool:
         asleep = code.word(block, Word.ASLEEP)
         code.atomic_rmw("add", asleep, _i64(1), "seq_cst")
         ticket = code.get(block, Word.TICKET, "seq_cst")
-        chunk = code.and_(ticket, _i64(MAX_CHUNKS))
-        chunks = code.and_(code.lshr(ticket, _i64(16)), _i64(MAX_CHUNKS))
-        code.go_if(code.icmp_unsigned("<", chunk, chunks), "up")
+        code.go_if(code.icmp_unsigned("<", *self._left(code, ticket)), "up")
         stopped = code.get(block, Word.STOP, "seq_cst")
         code.go_if(code.icmp_unsigned("!=", stopped, _i64(0)), "up")
         generation = code.lshr(ticket, _i64(32))
@@ -331,14 +336,15 @@ class _Pool:
         code.go_if(code.icmp_unsigned("!=", stopped, _i64(0)), "leave")
         limit = code.get(block, Word.LIMIT, "monotonic")
         code.go_if(code.icmp_unsigned(">=", index, limit), "out")
-        chunk = code.call(self._claim, [block])
+        last = ir.Constant(_I1, True)
+        chunk = code.call(self._claim, [block, last])
         code.go_if(code.icmp_signed(">=", chunk, _i64(0)), "chunk")
         looked = code.bump(looks)
         code.go_if(code.icmp_unsigned(">", looked, _i64(PAUSES + YIELDS)), "doze")
         self._pause(code, looked)
         code.go("look")
         code.enter("chunk")
-        code.call(self._retire, [block, code.call(self._drain, [block, chunk])])
+        code.call(self._retire, [block, code.call(self._drain, [block, chunk, last])])
         code.go("fresh")
         code.enter("doze")
         code.call(self._doze, [block])
@@ -418,7 +424,7 @@ class _Pool:
         with code.if_then(code.icmp_unsigned("!=", limit, threads), likely=False):
             code.call(self._admit, [block, threads])
         code.call(self._publish, [block, *job])
-        count = code.call(self._drain, [block, _i64(0)])
+        count = code.call(self._drain, [block, _i64(0), ir.Constant(_I1, False)])
         code.call(self._join, [block, count, chunks])
         code.put(_i64(0), block, Word.BUSY, "release")
         code.ret_void()

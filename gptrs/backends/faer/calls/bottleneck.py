@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import gcd
 
 from gptrs.backends.faer.calls.base import PIECES, Address, Binder, Call, Form, kernel
 from gptrs.backends.faer.calls.conv import DirectConv, Rows
@@ -118,10 +119,7 @@ class Bottleneck(Call):
         if not images or not outputs:
             return True
         hidden = self.last.taps.form.depth
-        parts = 1
-        if b.threads > 1:
-            parts = max(-(-b.threads // images), rows // _FEWEST_ROWS)
-            parts = min(parts, -(-b.threads * PIECES // images))
+        parts = _parts(b.threads, images, rows)
         cut = cut_of(
             self.window,
             (height, width, rows, columns),
@@ -155,6 +153,15 @@ class Bottleneck(Call):
             2 * images * work / _FLOPS_PER_NS,
         )
         return True
+
+
+def _parts(threads: int, images: int, rows: int) -> int:
+    """Of an image: together as many as give each thread equally many."""
+    if threads == 1:
+        return 1
+    parts = min(max(1, rows // _FEWEST_ROWS), -(-threads * PIECES // images))
+    even = threads // gcd(threads, images)
+    return -(-parts // even) * even
 
 
 def _reads(source: Source, value: Value) -> bool:
