@@ -78,6 +78,13 @@ def _is_special_method(name: str, value: object) -> bool:
     return not isinstance(value, FunctionType) or value.__code__.co_filename != "<string>"
 
 
+def _is_constant(value: object) -> bool:
+    """Whether ``value`` is the same as long as it is the same object: no read goes on from it."""
+    if type(value) is tuple:
+        return all(map(_is_constant, cast("tuple[object, ...]", value)))
+    return isinstance(value, _PLAIN)
+
+
 class Captures:
     """A walk over everything that a call of ``function`` can reach. Hashable tokens say what was
     found, `reads` how to find it again.
@@ -187,7 +194,7 @@ class Captures:
 
     def _value(self, value: Any, label: str, place: int) -> Hashable:
         """A token for ``value``, which is called ``label``."""
-        if isinstance(value, _PLAIN):
+        if _is_constant(value):
             self.reads.held.append(value)
             return cast("Hashable", key_of(value))
         if isinstance(value, _ARRAYS):
