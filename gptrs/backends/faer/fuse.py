@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gptrs import settings
-from gptrs.backends.faer.calls import CALLS, COMPOSITES
+from gptrs.backends.faer.calls import calls_of
 from gptrs.backends.faer.calls.base import Call, is_stable, values_of
 from gptrs.backends.faer.calls.product import MatrixProduct
 from gptrs.backends.faer.graph import Graph
@@ -26,10 +26,10 @@ from gptrs.passes.claim import inline
 def claims(instruction: Instruction) -> bool:
     """Whether a composite stays whole: it has a call, or a product may take it in."""
     if instruction.op.name == "custom_call":
-        return instruction.attrs["target"] in CALLS
+        return _call_in(instruction) is not None
     if instruction.op.name in ACTIVATIONS:
         return instruction.result.type.dtype is f32
-    if instruction.op.name not in COMPOSITES:
+    if not calls_of(instruction.op.name):
         return False
     alone = Graph(Program("alone", (), (instruction,), instruction.results))
     return find_call(instruction, alone) is not None
@@ -38,15 +38,24 @@ def claims(instruction: Instruction) -> bool:
 def find_call(core: Instruction, graph: Graph, *, precise: bool = False) -> Call | None:
     """The call that does ``core``."""
     precise = precise or not settings.winograd()
-    kinds = (kind for kind in CALLS.values() if not (precise and kind.rounds))
+    kinds = (kind for kind in calls_of(core.op.name) if not (precise and kind.rounds))
     return next((c for kind in kinds if (c := kind.match(core, graph))), None)
 
 
 def call_of(instruction: Instruction) -> Call:
     """What a `custom_call` of this backend stands for, in terms of its definition's parameters."""
-    definition: Program = instruction.attrs["definition"]
-    kind, graph = CALLS[instruction.attrs["target"]], Graph(definition)
-    return next(c for core in definition.body if (c := kind.match(core, graph)))
+    call = _call_in(instruction)
+    assert call is not None
+    return call
+
+
+def _call_in(instruction: Instruction) -> Call | None:
+    target, definition = instruction.attrs["target"], instruction.attrs["definition"]
+    graph = Graph(definition)
+    cores = [(core, kind) for core in definition.body for kind in calls_of(core.op.name)]
+    return next(
+        (c for core, k in cores if k.target == target and (c := k.match(core, graph))), None
+    )
 
 
 def arrange_products(program: Program, context: Context) -> Program:

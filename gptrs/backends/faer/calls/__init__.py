@@ -1,30 +1,38 @@
-"""The kernels that custom calls name: one class each, listed in `CALLS`."""
+"""The kernels that custom calls name: one class each, with a row in `_CALLS`."""
 
 from __future__ import annotations
 
-from gptrs.backends.faer.calls.attending import Attention
+from functools import cache
+from importlib import import_module
+from typing import cast
+
 from gptrs.backends.faer.calls.base import Call
-from gptrs.backends.faer.calls.bottleneck import Bottleneck
-from gptrs.backends.faer.calls.conv import DirectConv, WinogradConv
-from gptrs.backends.faer.calls.depthwise import DepthwiseConv
-from gptrs.backends.faer.calls.pooling import AvgPool, GlobalAvgPool, MaxPool
-from gptrs.backends.faer.calls.product import MatrixProduct
-from gptrs.backends.faer.calls.rows import Take, Update
-from gptrs.backends.faer.calls.rowwise import LayerNorm, Softmax
 
-CALLS: dict[str, type[Call]] = {
-    call.target: call
-    for call in (
-        *(MatrixProduct, Attention, LayerNorm, Softmax, Take, Update),
-        *(Bottleneck, WinogradConv, DirectConv, DepthwiseConv, MaxPool, AvgPool, GlobalAvgPool),
-    )
-}
-"""By target."""
-
-COMPOSITES = frozenset(
-    [
-        *("attention", "layer_norm", "softmax"),
-        *("conv2d", "depthwise_conv2d", "max_pool2d", "avg_pool2d", "global_avg_pool2d"),
-    ]
+# Where each is, and the ops that a match may begin with. The first one that matches is taken; a
+# class is imported when a program has such an op: text has no convolutions.
+_CALLS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("product:MatrixProduct", ("dot_general",)),
+    ("attending:Attention", ("attention",)),
+    ("rowwise:LayerNorm", ("layer_norm",)),
+    ("rowwise:Softmax", ("softmax",)),
+    ("rows:Take", ("take",)),
+    ("rows:Update", ("dynamic_update_slice",)),
+    ("bottleneck:Bottleneck", ("conv2d", "depthwise_conv2d")),
+    ("conv:WinogradConv", ("conv2d",)),
+    ("conv:DirectConv", ("conv2d",)),
+    ("depthwise:DepthwiseConv", ("conv2d", "depthwise_conv2d")),
+    ("pooling:MaxPool", ("max_pool2d",)),
+    ("pooling:AvgPool", ("avg_pool2d",)),
+    ("pooling:GlobalAvgPool", ("global_avg_pool2d",)),
 )
-"""The composites that have a call."""
+
+
+@cache
+def calls_of(op: str) -> tuple[type[Call], ...]:
+    """What may do an instruction with the op of this name, the first choice first."""
+    return tuple([_class_at(place) for place, ops in _CALLS if op in ops])
+
+
+def _class_at(place: str) -> type[Call]:
+    module, _, name = place.partition(":")
+    return cast("type[Call]", getattr(import_module(f"{__name__}.{module}"), name))
