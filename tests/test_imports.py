@@ -29,6 +29,7 @@ HEAVY = {
 
 # What only errors need, parameter ids, writing, other formats, and models of another kind.
 UNUSED = {
+    *("gptrs.backends.faer.calls.bottleneck", "gptrs.backends.faer.calls.conv"),
     *("blake3", "difflib", "gptrs.images", "gptrs.models.torchvision", "gptrs.runtime.archive"),
     *("gptrs.runtime.checkpoint", "gptrs.runtime.classifier", "gptrs.runtime.companions"),
     *("gptrs.runtime.convert", "gptrs.runtime.fields", "gptrs.runtime.hf_directory"),
@@ -75,6 +76,7 @@ def test_a_directory_of_a_language_model_imports_what_it_uses(directory: Path) -
 
 def test_what_is_unused_there_exists(directory: Path) -> None:
     code = "import difflib, sys, gptrs.runtime.convert, gptrs.runtime.classifier\n"
+    code += "import gptrs.backends.faer.calls.bottleneck\n"
     code += "gptrs.runtime.convert.convert(sys.argv[1], sys.argv[2])"
     written = str(directory.parent / "x.gchk")
     assert imported(code, str(directory), written, of=UNUSED) == UNUSED
