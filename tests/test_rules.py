@@ -147,6 +147,8 @@ STAYS: list[tuple[str, Callable[..., Any], str]] = [
     ("two of them", lambda x: ptir.concat((x, x)), "f32[3]"),
     ("another shape", lambda x: x.reshape(3, 2), "f32[2,3]"),
     ("two values", lambda m, a, b: ptir.select(m, a, b), "i1[3] f32[3] f32[3]"),
+    ("two numbers", lambda m, x: ptir.select(m, ptir.select(m, 1.0, x), 2.0), "i1[3] f32[3]"),
+    ("numbers", lambda m, x: ptir.select(m, 1.0, ptir.select(m, x, 2.0)), "i1[3] f32[3]"),
 ]
 
 

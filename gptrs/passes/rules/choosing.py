@@ -67,18 +67,23 @@ def select_known(m: bool, a: Any, b: Any) -> Tensor | None:
     lambda m, a, b, c: select(m, select(m, a, b), c),
     samples=[{"m": "i1[*]", "a": "T[*]", "b": "T[*]", "c": "T[*]"}],
 )
-def select_chosen_again(m: Tensor, a: Any, c: Any) -> Tensor:
+def select_chosen_again(m: Tensor, a: Any, c: Any) -> Tensor | None:
     """Where m holds, an inner choice by m takes the first."""
-    return select(m, a, c)
+    return _chosen(m, a, c)
 
 
 @rewrite(
     lambda m, a, b, c: select(m, a, select(m, b, c)),
     samples=[{"m": "i1[*]", "a": "T[*]", "b": "T[*]", "c": "T[*]"}],
 )
-def select_refused_again(m: Tensor, a: Any, c: Any) -> Tensor:
+def select_refused_again(m: Tensor, a: Any, c: Any) -> Tensor | None:
     """Where m does not hold, an inner choice by m takes the second."""
-    return select(m, a, c)
+    return _chosen(m, a, c)
+
+
+def _chosen(m: Tensor, a: Any, b: Any) -> Tensor | None:
+    """A choice; None between two numbers, which have no dtype."""
+    return select(m, a, b) if isinstance(a, Tensor) or isinstance(b, Tensor) else None
 
 
 @rewrite(lambda m, a: select(m, a, False), samples=[{"m": "i1[*]", "a": "i1[*]"}])
