@@ -24,7 +24,8 @@ from numpy.typing import NDArray
 
 from benchmarks.matmul import CHUNKS_PER_THREAD, FROM_MEMORY, peak, words
 from benchmarks.report import kernel_machine, write_json
-from benchmarks.spinning import TURNS, restart_with
+from benchmarks.spinning import restart_with
+from gptrs.bench.processes import OMP_SPIN
 from gptrs.kernels import isa
 from gptrs.kernels.attention import (
     attention_extent,
@@ -198,7 +199,7 @@ def main() -> None:
     parser.add_argument("--caches", type=int, nargs="*", default=CACHES)
     parser.add_argument("--new", type=int, nargs="*", default=NEW)
     parser.add_argument("--seconds", type=float, default=SECONDS)
-    parser.add_argument("--omp-spin", default=TURNS, help="turns that torch's threads spin")
+    parser.add_argument("--omp-spin", default=OMP_SPIN, help="turns that torch's threads spin")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     restart_with(options.omp_spin)

@@ -48,11 +48,12 @@ from rich.console import Console
 
 from benchmarks.gpt2_directory import write_directory
 from benchmarks.gpt2_first import measure_first_token
-from benchmarks.peers import GPT2
-from benchmarks.processes import on_cores, run_python, thread_settings
-from benchmarks.report import machine, table, write_json
-from benchmarks.spinning import TURNS
-from benchmarks.turns import Measured
+from benchmarks.installed import installed
+from benchmarks.report import table, write_json
+from gptrs.bench.machine import machine
+from gptrs.bench.peers import GPT2, packages
+from gptrs.bench.processes import OMP_SPIN, on_cores, run_python, thread_settings
+from gptrs.bench.turns import Measured
 
 MODES = (
     *("decode", "prefill", "sweep", "batch", "weights", "bandwidth"),
@@ -61,7 +62,7 @@ MODES = (
 MEMORY = """
 import sys
 import gptrs
-from benchmarks.memory import peak_memory
+from gptrs.bench.memory import peak_memory
 model = gptrs.load(sys.argv[1])
 assert len(list(model.stream_tokens(range(100, 116), max_tokens=8))) == 8
 print(peak_memory())
@@ -92,7 +93,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--backend", help="the backend of gptrs, instead of its default")
-    parser.add_argument("--omp-spin", default=TURNS, help="GOMP_SPINCOUNT, or: default")
+    parser.add_argument("--omp-spin", default=OMP_SPIN, help="GOMP_SPINCOUNT, or: default")
     default = Path(tempfile.gettempdir()) / "gptrs-random-gpt2-124m"
     parser.add_argument("--directory", type=Path, default=default, help="of the model")
     parser.add_argument("--json", type=Path, help="also write all figures to this file")
@@ -123,12 +124,12 @@ def show(found: list[Measured], console: Console) -> None:
 
 def main() -> None:
     options, console = parse(), Console(width=160)
-    options.against = GPT2.installed(options.against, console.print)
+    options.against = installed(GPT2, options.against, console.print)
     if options.backend is not None:
         os.environ["GPTRS_BACKEND"] = options.backend
     write_directory(options.directory)
     load: list[float] = []
-    about = machine(GPT2.packages(options.against)) | {"omp_spin": options.omp_spin, "load": load}
+    about = machine(packages(options.against)) | {"omp_spin": options.omp_spin, "load": load}
     console.print(about)
     results: list[Measured] = []
     for mode in options.modes or MODES:

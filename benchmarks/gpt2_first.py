@@ -1,20 +1,15 @@
-"""From starting Python to the first token: of the bundled model, and of GPT-2 124M beside others.
-
-python -m benchmarks.gpt2_first SIDE DIRECTORY THREADS     prints the first token, and ends
-"""
+"""From starting Python to the first token: of the bundled model, and GPT-2 124M beside others."""
 
 from __future__ import annotations
 
-import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks.gpt2_directory import Side
-from benchmarks.peers import GPT2
-from benchmarks.processes import cold_and_warm, cores, seconds_to_output
-from benchmarks.turns import Measured
+from benchmarks.gpt2_directory import SIZES
+from gptrs.bench.processes import cold_and_warm, cores, seconds_to_output
+from gptrs.bench.side import ONCE, PROMPT, TEXT
+from gptrs.bench.turns import Measured
 
-PROMPT = list(range(100, 116))
 BUNDLED = ("-m", "gptrs", "generate", "Once upon a time", "--max-tokens", "1")
 
 
@@ -22,7 +17,8 @@ def measure_first_token(directory: Path, rounds: int, names: list[str]) -> list[
     """Python's own compiled files and the weights are read before: the first round only warms."""
 
     def child(side: str) -> tuple[str, ...]:
-        return ("-m", "benchmarks.gpt2_first", side, str(directory), str(cores()))
+        given = side, TEXT, str(directory), str(cores())
+        return ("-m", "gptrs.bench.side", *given, ONCE, str(PROMPT), str(SIZES.vocabulary))
 
     found: dict[str, dict[str, list[float]]] = {}
 
@@ -43,18 +39,3 @@ def measure_first_token(directory: Path, rounds: int, names: list[str]) -> list[
         {"mode": mode, "threads": None, "unit": "s", "sides": sides}
         for mode, sides in found.items()
     ]
-
-
-def main() -> None:
-    name, directory, threads = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
-    if name == "ours":
-        from benchmarks.gpt2_ours import Ours
-
-        side: Side = Ours(directory)
-    else:
-        side = GPT2.quickest(name, directory, threads)
-    print(next(side.steps([PROMPT], 1))[0], flush=True)
-
-
-if __name__ == "__main__":
-    main()

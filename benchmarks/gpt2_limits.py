@@ -13,9 +13,9 @@ from llvmlite import ir
 from numpy.typing import NDArray
 
 from benchmarks.gpt2_directory import prefill_flops, step_bytes
-from benchmarks.gpt2_ours import Ours
 from benchmarks.matmul import peak_kernel
-from benchmarks.turns import Clock, Measurement, in_turn
+from gptrs.bench.ours import OurText
+from gptrs.bench.turns import Clock, Measurement, in_turn
 from gptrs.kernels import isa
 from gptrs.kernels.compile import Kernel, compile_ir
 from gptrs.kernels.driver import Status, Step, StepTable, current_driver
@@ -114,7 +114,7 @@ def measure_limits(
     prompt: int,
 ) -> list[Measurement]:
     """Reading and decoding, multiply-adds and a prefill of ``prompt`` tokens, in turn."""
-    ours, reading, peak = Ours(directory), Reading(threads), Peak(threads)
+    ours, reading, peak = OurText(directory), Reading(threads), Peak(threads)
     turns: dict[str, Callable[[], float]] = {
         "read": lambda: median(reading.rate(clock) for _ in range(3)),
         "decode": lambda: 1e-9 * step_bytes() * decode(ours),

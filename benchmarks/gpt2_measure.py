@@ -17,12 +17,13 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.gpt2_directory import EXACT, VOCABULARY, Side, write_directory
-from benchmarks.gpt2_ours import Ours
-from benchmarks.gpt2_side import Apart, clock_of, decode_rate, prefill_ms
-from benchmarks.peers import GPT2
-from benchmarks.turns import Measurement, in_turn
+from benchmarks.gpt2_directory import SIZES, write_directory
 from gptrs import settings
+from gptrs.bench.gpt2 import EXACT, Side
+from gptrs.bench.ours import OurText
+from gptrs.bench.peers import GPT2, PeerError
+from gptrs.bench.text_side import Apart, decode_rate, prefill_ms
+from gptrs.bench.turns import Measurement, clock_of, in_turn
 
 PROMPT, NEW, LONG = 16, 64, 512  # tokens
 SWEEP = (1, 7, 16, 33, 64, 128, 512, 1000)
@@ -30,7 +31,7 @@ BATCH = 8
 ROUNDING = 0.5
 """How far logits of weights rounded to f16 or bf16 may lie from those of the f32 ones."""
 
-IDS: list[int] = np.random.default_rng(1).integers(0, VOCABULARY, SWEEP[-1]).tolist()
+IDS: list[int] = np.random.default_rng(1).integers(0, SIZES.vocabulary, SWEEP[-1]).tolist()
 
 
 class Bench:
@@ -46,9 +47,12 @@ class Bench:
 
         Those apart are compiled for every length, and compared in what is timed alone.
         """
-        made: dict[str, Side] = {"ours": Ours(self.directory)}
+        made: dict[str, Side] = {"ours": OurText(self.directory)}
         for name in self.names:
-            made |= GPT2.sides(name, self.directory, self.threads)
+            try:
+                made |= GPT2.sides(name, self.directory, self.threads)
+            except PeerError as error:
+                print(f"{name} is left out: {error}", file=sys.stderr)
         self.apart |= {name: side for name, side in made.items() if isinstance(side, Apart)}
         known = {name: side for name, side in made.items() if name not in self.apart}
         check_logits(made if prefills else known)
@@ -122,7 +126,7 @@ def measure_batch(bench: Bench) -> list[Measurement]:
 def check_narrow(side: Side, directory: Path, full: Side) -> None:
     """A side with narrow weights gives the tokens and logits of torch with these, widened to f32,
     and logits not far from those of the f32 weights."""
-    from benchmarks.peers.torch_gpt2 import TorchLoop  # not for those who ask for other modes
+    from gptrs.bench.peers.torch_gpt2 import TorchLoop  # not for those who ask for other modes
 
     alike: dict[str, Side] = {"torch": TorchLoop(directory), directory.name: side}
     check_logits(alike)
@@ -133,11 +137,11 @@ def check_narrow(side: Side, directory: Path, full: Side) -> None:
 
 def measure_weights(bench: Bench) -> list[Measurement]:
     """Decoding with the weights stored in f16 and in bf16, beside f32 and llama.cpp's f16."""
-    full = Ours(bench.directory)
+    full = OurText(bench.directory)
     sides: dict[str, Side] = {"ours f32": full}
     for dtype in ("f16", "bf16"):
         directory = write_directory(bench.directory, dtype)
-        sides[f"ours {dtype}"] = Ours(directory)
+        sides[f"ours {dtype}"] = OurText(directory)
         check_narrow(sides[f"ours {dtype}"], directory, full)
     if "llama_cpp" in bench.names:
         others = GPT2.sides("llama_cpp", bench.directory, bench.threads)

@@ -13,10 +13,10 @@ import numpy as np
 import torch
 
 import gptrs
-from benchmarks.gpt2_directory import VOCABULARY
-from benchmarks.gpt2_ours import Ours
-from benchmarks.turns import Clock, Measurement, in_turn
+from benchmarks.gpt2_directory import SIZES
 from gptrs import events, ptir
+from gptrs.bench.ours import OurText
+from gptrs.bench.turns import Clock, Measurement, in_turn
 from gptrs.debug.lowering import ProgramLowered, ProgramTraced
 from gptrs.kernels.compile import KernelReady
 
@@ -128,8 +128,8 @@ def measure_passes(directory: Path, rounds: int, threads: int) -> list[Measureme
 def measure_new_length(directory: Path, threads: int, clock: Clock) -> list[Measurement]:
     """How much longer the first call with a prompt of a length takes than later ones, and the
     kernels that were made for it; each figure is of another length."""
-    ours, ready = Ours(directory), list[KernelReady]()
-    ids: list[int] = np.random.default_rng(1).integers(0, VOCABULARY, 1024).tolist()
+    ours, ready = OurText(directory), list[KernelReady]()
+    ids: list[int] = np.random.default_rng(1).integers(0, SIZES.vocabulary, 1024).tolist()
 
     def seconds(length: int) -> float:
         start = clock()

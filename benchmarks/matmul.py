@@ -23,7 +23,8 @@ from llvmlite import ir
 from numpy.typing import NDArray
 
 from benchmarks.report import kernel_machine, write_json
-from benchmarks.spinning import TURNS, restart_with
+from benchmarks.spinning import restart_with
+from gptrs.bench.processes import OMP_SPIN
 from gptrs.kernels import isa, packing
 from gptrs.kernels.compile import compile_ir
 from gptrs.kernels.driver import Status, Step, StepTable, current_driver
@@ -189,7 +190,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--rows", type=int, nargs="*", default=ROWS)
     parser.add_argument("--square", action=argparse.BooleanOptionalAction, default=True)
-    parser.add_argument("--omp-spin", default=TURNS, help="turns that torch's threads spin")
+    parser.add_argument("--omp-spin", default=OMP_SPIN, help="turns that torch's threads spin")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     restart_with(options.omp_spin)

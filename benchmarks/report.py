@@ -1,27 +1,16 @@
-"""What the benchmarks print and write: a table of medians, figures as JSON, the machine."""
+"""What the benchmarks print and write: a table of medians, figures as JSON."""
 
 from __future__ import annotations
 
 import json
-import platform
-from collections.abc import Sequence
-from importlib.metadata import version
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from rich.table import Table
 
-from benchmarks.processes import cores
-from benchmarks.turns import Measured
-
-HIGHER = ("tokens/s", "GB/s", "GFLOP/s", "×", "%")  # the units of which more is better
-LIBRARIES = ("numpy", "llvmlite", "numba")
-
-
-def better(unit: str, ours: float, theirs: float) -> float:
-    """How many times as good ours is."""
-    return ours / theirs if unit in HIGHER else theirs / ours
+from gptrs.bench.results import better
+from gptrs.bench.turns import Measured
 
 
 def table(results: list[Measured]) -> Table:
@@ -46,23 +35,6 @@ def table(results: list[Measured]) -> Table:
             row.append("; ".join([best, *words]))
         made.add_row(*row)
     return made
-
-
-def machine(packages: Sequence[str]) -> dict[str, Any]:
-    """What the figures depend on besides the code, with the versions of ``packages``."""
-    from gptrs.kernels import isa  # after the settings that the benchmark makes
-
-    name = platform.processor()
-    if (info := Path("/proc/cpuinfo")).exists():
-        lines = info.read_text().splitlines()
-        name = next((n.split(":")[1].strip() for n in lines if n.startswith("model name")), name)
-    versions = {n: version(n) for n in dict.fromkeys([*LIBRARIES, *packages])}
-    return {
-        "cpu": f"{name} ({isa.host()[1]})",
-        "isa": isa.current().name,
-        "cores": cores(),
-        "versions": {"python": platform.python_version()} | versions,
-    }
 
 
 def write_json(file: Path | None, about: dict[str, Any], **figures: Any) -> None:

@@ -1,8 +1,6 @@
 """How long idle threads of torch spin: beside it, that decides what others get of the cores.
 
-By default they spin 300,000 turns, some 3 ms, after each call: whoever has the next turn shares a
-core with them. 10,000 turns, some 0.1 ms, are as fast for torch itself on a machine without other
-work. OpenMP reads the number when it is loaded, hence the restart.
+OpenMP reads the number when it is loaded, hence the restart.
 """
 
 from __future__ import annotations
@@ -10,7 +8,6 @@ from __future__ import annotations
 import os
 import sys
 
-TURNS = "10000"
 _SETTING = "GOMP_SPINCOUNT"
 
 

@@ -15,14 +15,13 @@ All turns of a part are interleaved in one run, in wall-clock time. --against to
 torch's scaling beside (torch.set_num_threads), in a process of its own; idle threads of it spin as
 in `benchmarks.gpt2` (--omp-spin). It ends with an error unless ours gives the same bits of logits
 and the same tokens on all numbers of threads, and the same tokens beside another Python thread as
-alone; torch's logits may differ by 0.001. The model is GPT-2 124M with random weights; torch has a
-loop for models of that size alone.
+alone; torch's logits may differ by 0.001. The model is GPT-2 124M with random weights, or another
+GPT-2 in one file of weights.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import tempfile
 from collections.abc import Callable, Generator
@@ -37,32 +36,21 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.gpt2_directory import (
-    CONTEXT,
-    EXACT,
-    HEADS,
-    LAYERS,
-    VOCABULARY,
-    WIDTH,
-    write_directory,
-)
-from benchmarks.peers import GPT2
-from benchmarks.processes import Worker, cores, on_cores, thread_settings
-from benchmarks.report import better, machine, write_json
-from benchmarks.spinning import TURNS
-from benchmarks.turns import Measured, Measurement, in_turn
+from benchmarks.gpt2_directory import write_directory
+from benchmarks.installed import installed
+from benchmarks.report import write_json
+from gptrs.bench.gpt2 import EXACT, read_sizes
+from gptrs.bench.machine import machine
+from gptrs.bench.peers import GPT2, packages
+from gptrs.bench.processes import OMP_SPIN, cores, on_cores, thread_settings
+from gptrs.bench.results import better
+from gptrs.bench.turns import Measured, Measurement, in_turn
+from gptrs.bench.worker import Worker
 
 MODES = ("scaling", "together")
 PROMPT, NEW, LONG = 16, 64, 64  # tokens
 TOGETHER = (1, 2)  # threads that each of the Python threads asks for
 WAYS = {"alone": (1, 1), "one model": (2, 1), "two models": (2, 2)}  # Python threads, models
-SIZES = {
-    "n_layer": LAYERS,
-    "n_head": HEADS,
-    "n_embd": WIDTH,
-    "n_positions": CONTEXT,
-    "vocab_size": VOCABULARY,
-}
 
 Turns = dict[tuple[str, int], Callable[[], float]]  # by side or way, and threads
 
@@ -75,7 +63,7 @@ class Bench:
     ) -> None:
         self.workers, self.rounds, self.console = workers, options.rounds, console
         self.threads: list[int] = options.threads
-        vocabulary: int = sizes(options.model)["vocab_size"]
+        vocabulary = read_sizes(options.model).vocabulary
         ids = np.random.default_rng(1).integers(0, vocabulary, PROMPT + LONG)
         self.long: list[int] = ids[:LONG].tolist()
         self.prompts: list[list[int]] = [ids[:PROMPT].tolist(), ids[-PROMPT:].tolist()]
@@ -204,12 +192,6 @@ def scaling_table(results: list[Measured]) -> Table:
     return made
 
 
-def sizes(directory: Path) -> dict[str, int]:
-    """The sizes of a model: those of its config.json, else GPT-2 124M's."""
-    config: dict[str, Any] = json.loads((directory / "config.json").read_text())
-    return {name: config.get(name, size) for name, size in SIZES.items()}
-
-
 @contextmanager
 def started(options: argparse.Namespace) -> Generator[dict[str, Worker]]:
     """The processes of ours and of those beside, ours first."""
@@ -219,7 +201,7 @@ def started(options: argparse.Namespace) -> Generator[dict[str, Worker]]:
         with on_cores(options.cores):
             for side in ("ours", *options.against):
                 given = side, str(options.model)
-                workers[side] = Worker("benchmarks.threads_side", *given, **settings)
+                workers[side] = Worker("benchmarks.threads_side", *given, settings=settings)
         yield workers
     finally:
         for worker in workers.values():
@@ -237,7 +219,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--cores", type=int, default=cores(), help="that may be used; all")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--backend", help="the backend of gptrs, instead of its default")
-    parser.add_argument("--omp-spin", default=TURNS, help="GOMP_SPINCOUNT, or: default")
+    parser.add_argument("--omp-spin", default=OMP_SPIN, help="GOMP_SPINCOUNT, or: default")
     parser.add_argument("--json", type=Path, help="also write all figures to this file")
     options = parser.parse_args()
     options.threads = sorted({1, *options.threads})
@@ -248,18 +230,16 @@ def parse() -> argparse.Namespace:
     if options.model is None:
         default = Path(tempfile.gettempdir()) / "gptrs-random-gpt2-124m"
         options.model = write_directory(default)
-    elif options.against and sizes(options.model) != SIZES:
-        parser.error(f"torch has a loop for {SIZES} alone; leave --against out")
     return options
 
 
 def main() -> None:
     options, console = parse(), Console(width=160)
-    options.against = GPT2.installed(options.against, console.print)
+    options.against = installed(GPT2, options.against, console.print)
     if options.backend is not None:
         os.environ["GPTRS_BACKEND"] = options.backend
     load: list[float] = []
-    about = machine(GPT2.packages(options.against))
+    about = machine(packages(options.against))
     about |= {"omp_spin": options.omp_spin, "cores": min(options.cores, cores()), "load": load}
     console.print(about)
     results: list[Measured] = []

@@ -36,9 +36,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from rich.console import Console
 
-from benchmarks.peers import IMAGES
-from benchmarks.processes import (
-    Worker,
+from benchmarks.installed import installed
+from benchmarks.report import table, write_json
+from benchmarks.vision_directory import CONFIGS, SIZES, write_directory
+from gptrs.bench.images import EXACT
+from gptrs.bench.machine import machine
+from gptrs.bench.peers import IMAGES, packages
+from gptrs.bench.processes import (
+    OMP_SPIN,
     cold_and_warm,
     cores,
     on_cores,
@@ -46,13 +51,13 @@ from benchmarks.processes import (
     seconds_to_output,
     thread_settings,
 )
-from benchmarks.report import machine, table, write_json
-from benchmarks.spinning import TURNS
-from benchmarks.turns import Measured, Measurement, in_turn
-from benchmarks.vision_directory import EXACT, NETWORKS, write_directory
+from gptrs.bench.side import ONCE, PICTURES
+from gptrs.bench.turns import Measured, Measurement, in_turn
+from gptrs.bench.worker import Worker
+from gptrs.errors import BenchError
 
 MODES = ("latency", "first-image", "memory")
-SIDE = "benchmarks.vision_side"
+SIDE = "gptrs.bench.side"
 WINOGRAD = "GPTRS_WINOGRAD"
 
 
@@ -63,10 +68,10 @@ class Way(NamedTuple):
     name: str
 
     def logits(self, batch: int) -> Any:
-        return np.array(self.worker.ask("logits", self.name, batch), np.float32)
+        return np.array(self.worker.ask("logits", self.name, batch, *SIZES), np.float32)
 
     def time(self, batch: int) -> float:
-        return self.worker.ask("time", self.name, batch)
+        return self.worker.ask("latency", self.name, batch)
 
 
 class Variant(NamedTuple):
@@ -94,14 +99,14 @@ def variants(winograd: str) -> list[Variant]:
 
 @contextmanager
 def started(
-    directory: Path, threads: int, options: argparse.Namespace
+    directory: Path, threads: int, options: argparse.Namespace, console: Console
 ) -> Generator[dict[str, Way]]:
     """The ways of all sides by name, ours first."""
     settings, workers = thread_settings(threads, options.omp_spin), list[Worker]()
-    given, ways = (str(directory), str(threads)), dict[str, Way]()
+    given, ways = (PICTURES, str(directory), str(threads)), dict[str, Way]()
 
     def start(side: str, **more: str) -> Worker:
-        worker = Worker(SIDE, side, *given, **settings, **more)
+        worker = Worker(SIDE, side, *given, settings=settings | more)
         workers.append(worker)
         return worker
 
@@ -111,7 +116,10 @@ def started(
                 ways[variant.side] = Way(start("ours", **variant.settings), "ours")
             for peer in options.against:
                 worker = start(peer)
-                ways |= {name: Way(worker, name) for name in worker.ask("names")}
+                try:
+                    ways |= {name: Way(worker, name) for name in worker.ask("names")}
+                except BenchError as error:
+                    console.print(f"{peer} is left out: {error}")
         yield ways
     finally:
         for worker in workers:
@@ -149,7 +157,7 @@ def measure_latency(
     model: str, threads: int, options: argparse.Namespace, console: Console
 ) -> list[Measured]:
     measured: list[Measured] = []
-    with started(options.directory / model, threads, options) as ways:
+    with started(options.directory / model, threads, options, console) as ways:
         for batch in options.batch:
             mode, agreed = f"{model}, batch {batch}", agreement(ways, batch)
             console.print(f"{mode}, {threads} threads: {agreed}")
@@ -167,7 +175,8 @@ def measure_latency(
 
 def once(side: str, name: str, options: argparse.Namespace) -> tuple[str, ...]:
     """The arguments of Python for one image."""
-    return ("-m", SIDE, side, str(options.directory / name), str(cores()), "--once")
+    given = side, PICTURES, str(options.directory / name), str(cores())
+    return ("-m", SIDE, *given, ONCE, *map(str, SIZES))
 
 
 def measure_first_image(name: str, options: argparse.Namespace) -> list[Measured]:
@@ -228,19 +237,19 @@ def parse() -> argparse.Namespace:
     parser.add_argument("modes", nargs="*", metavar="mode", help=f"of {', '.join(MODES)}; all")
     known = ",".join(IMAGES.required)
     parser.add_argument("--against", default=known, help=f"of {known}; all")
-    parser.add_argument("--models", default=",".join(NETWORKS), help="with commas between them")
+    parser.add_argument("--models", default=",".join(CONFIGS), help="with commas between them")
     parser.add_argument("--batch", type=int, nargs="+", default=[1, 8])
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--winograd", choices=("0", "1", "both"), default="1")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--backend", help="the backend of gptrs, instead of its default")
-    parser.add_argument("--omp-spin", default=TURNS, help="GOMP_SPINCOUNT, or: default")
-    default = Path(tempfile.gettempdir()) / "gptrs-random-images"
+    parser.add_argument("--omp-spin", default=OMP_SPIN, help="GOMP_SPINCOUNT, or: default")
+    default = Path(tempfile.gettempdir()) / "gptrs-random-image-models"
     parser.add_argument("--directory", type=Path, default=default, help="of the models")
     parser.add_argument("--json", type=Path, help="also write all figures to this file")
     options = parser.parse_args()
     options.models = options.models.split(",")
-    for given, there in ((options.modes, MODES), (options.models, NETWORKS)):
+    for given, there in ((options.modes, MODES), (options.models, CONFIGS)):
         if unknown := sorted(set(given) - set(there)):
             parser.error(f"there is no {unknown[0]!r}, only {', '.join(there)}")
     return options
@@ -260,14 +269,13 @@ def measure_mode(
 
 def main() -> None:
     options, console = parse(), Console(width=160)
-    options.against = IMAGES.installed(options.against, console.print)
+    options.against = installed(IMAGES, options.against, console.print)
     if options.backend is not None:
         os.environ["GPTRS_BACKEND"] = options.backend
     for name in options.models:
         write_directory(options.directory, name)
     load: list[float] = []
-    packages = IMAGES.packages(options.against)
-    about = machine(packages) | {"omp_spin": options.omp_spin, "load": load}
+    about = machine(packages(options.against)) | {"omp_spin": options.omp_spin, "load": load}
     console.print(about)
     results: list[Measured] = []
     for mode in options.modes or MODES:

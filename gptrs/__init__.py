@@ -16,21 +16,40 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from gptrs import ptir as ptir
+    from gptrs.backends.parameter_cache import parameter_cache as parameter_cache
     from gptrs.errors import PtirError as PtirError
     from gptrs.ir.tensor import Parameter as Parameter
     from gptrs.ir.tensor import Tensor as Tensor
+    from gptrs.runtime.export import export as export
+    from gptrs.runtime.from_torch import from_torch as from_torch
     from gptrs.runtime.load import load as load
+    from gptrs.runtime.memory import estimate_memory as estimate_memory
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "ptir": ("gptrs.ptir", None),
     "load": ("gptrs.runtime.load", "load"),
+    "from_torch": ("gptrs.runtime.from_torch", "from_torch"),
+    "export": ("gptrs.runtime.export", "export"),
+    "estimate_memory": ("gptrs.runtime.memory", "estimate_memory"),
+    "parameter_cache": ("gptrs.backends.parameter_cache", "parameter_cache"),
     "Tensor": ("gptrs.ir.tensor", "Tensor"),
     "Parameter": ("gptrs.ir.tensor", "Parameter"),
     "PtirError": ("gptrs.errors", "PtirError"),
 }
-__all__ = ["Parameter", "PtirError", "Tensor", "__version__", "load", "ptir"]
+__all__ = [
+    "Parameter",
+    "PtirError",
+    "Tensor",
+    "__version__",
+    "estimate_memory",
+    "export",
+    "from_torch",
+    "load",
+    "parameter_cache",
+    "ptir",
+]
 
 
 def __getattr__(name: str) -> object:

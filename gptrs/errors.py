@@ -65,6 +65,10 @@ class ElementError(PtirError, ArithmeticError):
     """An element found at run time has no result: an index out of range, a division by zero."""
 
 
+class BenchError(PtirError, RuntimeError):
+    """A process that runs a model beside others ended, or could not do what it was asked for."""
+
+
 class VerifyError(PtirError, AssertionError):
     """A program is not well formed: a defect of a pass, a backend or a hand-written program."""
 

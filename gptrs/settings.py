@@ -249,6 +249,14 @@ cache_bytes = Setting(
     "an integer of at least 0",
     "bytes of compiled kernels kept, least recently used out; 0 keeps none",
 )
+parameter_cache_bytes = Setting(
+    "GPTRS_PARAMETER_CACHE_BYTES",
+    -1,
+    _at_least(-1),
+    "an integer of at least -1",
+    "bytes of weights held in the forms that kernels want, least recently used out; -1 means no"
+    " limit",
+)
 
 
 REWRITING: tuple[Setting[bool] | Setting[int], ...] = (

@@ -47,6 +47,18 @@ class StepReport:
 
 
 @dataclass(frozen=True)
+class ParameterReport:
+    """A form of a parameter that a plan holds."""
+
+    name: str
+    number: int
+    """The parameter's place among the program's."""
+    form: str
+    """As `gptrs.backends.parameter_cache.form_name` calls it."""
+    bytes: int
+
+
+@dataclass(frozen=True)
 class PlanReport:
     """What a plan does at given sizes, in order."""
 
@@ -56,6 +68,10 @@ class PlanReport:
     arena_bytes: int = 0
     parameter_bytes: int = 0
     """Of weights in a form of the backend's own."""
+    result_bytes: int = 0
+    """Of results that a run makes; donated arguments that come back are none."""
+    parameters: tuple[ParameterReport, ...] = ()
+    """The forms of parameters that a plan holds, each once."""
 
     @property
     def kernels(self) -> tuple[str, ...]:

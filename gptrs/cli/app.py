@@ -7,12 +7,17 @@ from typing import Any, cast
 import typer
 
 from gptrs import __version__, settings
+from gptrs.cli.bench import NumbersCommand, bench
 from gptrs.cli.bisect import bisect
 from gptrs.cli.convert import convert
+from gptrs.cli.export import export
+from gptrs.cli.fit import fit
 from gptrs.cli.forward import forward
 from gptrs.cli.generate import generate
 from gptrs.cli.info import info
 from gptrs.cli.patterns import patterns
+from gptrs.cli.trace import trace
+from gptrs.cli.validate import validate
 from gptrs.errors import PtirError
 
 # Typer exports none of the errors for wrong usage but this one, whose base they share.
@@ -50,8 +55,13 @@ def root(
 app.command()(generate)
 app.command()(forward)
 app.command()(convert)
+app.command()(export)
 app.command()(info)
+app.command()(fit)
+app.command()(validate)
+app.command()(trace)
 app.command()(bisect)
+app.command(cls=NumbersCommand)(bench)
 app.command()(patterns)
 
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gptrs.byte_sizes import read_size, size_text
 from gptrs.cli.progress import progress
-from gptrs.cli.sizes import size_text
 from gptrs.runtime.formats import Format
 
-_SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([KMGT]?)(i?)B?", re.IGNORECASE)
+if TYPE_CHECKING:
+    from gptrs.runtime.convert import Converted
 
 
 class Floats(StrEnum):
@@ -58,7 +58,7 @@ def convert(
 
     gptrs convert path/to/gpt2 gpt2.gchk --dtype bf16
     """
-    most = _bytes(shard_size)
+    most = bytes_of(shard_size)
     from gptrs.ir.types import as_dtype  # loads after the options are known to be good
     from gptrs.runtime.convert import convert as write
 
@@ -72,6 +72,11 @@ def convert(
             shard_size=most,
             force=force,
         )
+    report(destination, done)
+
+
+def report(destination: Path, done: Converted) -> None:
+    """Print what was written, and what was left out."""
     copied = "".join(f", {name}" for name in done.copied)
     typer.echo(f"{destination}: {done.count} tensors, {size_text(done.size)}{copied}")
     if done.left_out:
@@ -82,14 +87,11 @@ def convert(
         )
 
 
-def _bytes(size: str) -> int:
-    """``"500MB"`` in bytes; K, M, G and T are powers of 1000, with an i of 1024."""
-    found = _SIZE.fullmatch(size.strip())
-    count = 0
-    if found is not None:
-        number, unit, binary = found.groups()
-        power = " KMGT".index(unit.upper() or " ")
-        count = int(float(number) * (1024 if binary else 1000) ** power)
-    if count < 1:
-        raise typer.BadParameter(f"--shard-size is {size!r}, expected a size such as 500MB or 2GiB")
-    return count
+def bytes_of(size: str) -> int:
+    """``"500MB"`` in bytes."""
+    try:
+        return read_size(size)
+    except ValueError:
+        raise typer.BadParameter(
+            f"--shard-size is {size!r}, expected a size such as 500MB or 2GiB"
+        ) from None

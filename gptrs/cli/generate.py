@@ -172,6 +172,11 @@ def _open(path: str, times: Times) -> LanguageModel:
     began = perf_counter()
     opened = load(path)
     times.load_seconds = perf_counter() - began
+    if opened.causal_lm is None:
+        raise ArgumentError(
+            f"{path} is a {opened.kind}, which continues no text",
+            fix="gptrs forward --model runs it",
+        )
     return opened
 
 

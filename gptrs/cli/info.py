@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gptrs.cli.sizes import size_text
+from gptrs.byte_sizes import size_text
+from gptrs.cli.names import printable
 
 if TYPE_CHECKING:
     from gptrs.runtime.model_files import ModelFiles
@@ -84,7 +85,7 @@ def _print(files: ModelFiles) -> None:
     if entries:
         config = Table("configuration", "", box=None, header_style="bold")
         for name, value in entries.items():
-            config.add_row(Text(name), Text(_short(value)))
+            config.add_row(Text(printable(name)), Text(_short(value)))
         console.print(config)
         console.print()
     table = Table("tensor", "dtype", "shape", "bytes", "id", box=None, header_style="bold")
@@ -92,7 +93,7 @@ def _print(files: ModelFiles) -> None:
     for tensor in files.tensors:
         shape = "[" + ",".join(map(str, tensor.shape)) + "]"
         number = f"{base_param_id(tensor.key):032x}"
-        row = (tensor.key, _dtype(tensor), shape, f"{tensor.length:,}", number)
+        row = (printable(tensor.key), _dtype(tensor), shape, f"{tensor.length:,}", number)
         table.add_row(*map(Text, row))  # as they are: not rich's markup
     console.print(table)
     tensors = list(files.tensors)

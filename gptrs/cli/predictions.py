@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import typer
 from numpy.typing import NDArray
 
+from gptrs.cli.names import printable
 from gptrs.errors import PtirError
 
 
@@ -62,7 +63,9 @@ def print_json(told: Predictions) -> None:
             | {"probability": each.probability}
             for each in choices
         ]
-        typer.echo(json.dumps({"input": name, "top": top}, ensure_ascii=False, allow_nan=False))
+        text = json.dumps({"input": name, "top": top}, ensure_ascii=False, allow_nan=False)
+        # Half of a surrogate pair becomes its escape, which JSON can have.
+        typer.echo(text.encode(errors="backslashreplace").decode())
 
 
 def print_tables(told: Predictions) -> None:
@@ -81,6 +84,8 @@ def print_tables(told: Predictions) -> None:
             table.add_column(told.name)
         table.add_column("probability", justify="right")
         for each in choices:
-            spelt = [Text(each.name)] if each.name is not None else []  # not rich's markup
+            spelt = (
+                [Text(printable(each.name))] if each.name is not None else []
+            )  # not rich's markup
             table.add_row(str(each.number), *spelt, f"{each.probability:.4f}")
         console.print(table)

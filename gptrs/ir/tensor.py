@@ -267,6 +267,21 @@ class Parameter(Tensor):
             return self._source.load_rows(self.name, first, last)
         return self.numpy()[first:last]
 
+    @property
+    def bytes(self) -> int:
+        """The size of its elements."""
+        return int(self.size) * self.dtype.numpy.itemsize
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether its elements are loaded."""
+        return self._array is not None
+
+    @property
+    def can_reload(self) -> bool:
+        """Whether a source gives the elements, so that they may be released."""
+        return self._source is not None
+
     def release(self) -> None:
         """Forget the elements if a source can give them again: it does when they are needed."""
         if self._source is not None:

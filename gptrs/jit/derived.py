@@ -5,9 +5,10 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
-from typing import Any, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 from gptrs.backends.base import Plan
+from gptrs.backends.parameter_cache import DerivedParameter, parameter_cache
 from gptrs.ir.program import DerivedParam, Program
 from gptrs.ir.sizes import evaluate
 from gptrs.ir.tensor import Parameter
@@ -48,7 +49,8 @@ class DerivedParameters:
             found = self._known.get(key)
             if found is None:
                 definition = _Definition(param.definition, sources)
-                made = Parameter.from_source(param.name, param.type, definition)
+                made = DerivedParameter.of(param.name, param.type, definition, sources)
+                parameter_cache.add_derived(made)
 
                 def drop(_: object) -> None:
                     self._known.pop(key, None)
@@ -64,15 +66,40 @@ _DERIVED = DerivedParameters()
 def run_of(program: Program, plan: Plan) -> Run:
     """Runs ``plan``, that of ``program``, on arguments for all parameters but the derived ones."""
     derived = [param for param in program.params if isinstance(param, DerivedParam)]
-    if not derived:
-        return plan.run
-    place = {param: number for number, param in enumerate(program.params)}
-    places = [(param, [place[source] for source in param.sources]) for param in derived]
+    return _Deriving(program, plan, derived) if derived else plan.run
 
-    def run(arguments: Arguments, sizes: Mapping[str, int]) -> tuple[Array, ...]:
-        given: list[Any] = list(arguments)
-        for param, numbers in places:
-            given.append(_DERIVED.get(param, [given[number] for number in numbers]))
-        return plan.run(given, sizes)
 
-    return run
+class _Found(NamedTuple):
+    sources: list[int]  # their ids
+    parameters: list[Parameter]
+    watched: list[weakref.ref[Parameter]]
+
+
+class _Deriving:
+    """A plan with the parameters that it derives. Those of the last call are most likely those of
+    the next one: to look a hundred of them up takes longer than some layers."""
+
+    def __init__(self, program: Program, plan: Plan, derived: Sequence[DerivedParam]) -> None:
+        place = {param: number for number, param in enumerate(program.params)}
+        self._plan = plan
+        self._derived = [(param, [place[source] for source in param.sources]) for param in derived]
+        self._places = sorted({number for _, numbers in self._derived for number in numbers})
+        self._last: _Found | None = None
+
+    def __call__(self, arguments: Arguments, sizes: Mapping[str, int]) -> tuple[Array, ...]:
+        found = self._last
+        if found is None or found.sources != [id(arguments[number]) for number in self._places]:
+            found = self._last = self._find(arguments)
+        given: list[Any] = [*arguments, *found.parameters]
+        return self._plan.run(given, sizes)
+
+    def _find(self, arguments: Arguments) -> _Found:
+        def drop(_: object) -> None:  # the ids of what is freed come again
+            self._last = None
+
+        sources = cast("list[Parameter]", [arguments[number] for number in self._places])
+        parameters = [
+            _DERIVED.get(param, [cast("Parameter", arguments[number]) for number in numbers])
+            for param, numbers in self._derived
+        ]
+        return _Found([*map(id, sources)], parameters, [weakref.ref(s, drop) for s in sources])

@@ -37,5 +37,24 @@ class Module:
                 found[path.replace("[", ".").replace("]", "").lstrip(".")] = leaf
         return found
 
+    def modules(self) -> dict[str, Module]:
+        """This module (called ``""``) and all in it by their dotted names, parents first, each
+        once."""
+        found: dict[str, Module] = {}
+        _visit(self, "", found, set())
+        return found
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self.parameters())} parameters)"
+
+
+def _visit(node: object, name: str, found: dict[str, Module], seen: set[int]) -> None:
+    container = tree.container_of(type(node))
+    if container is None or id(node) in seen:
+        return
+    seen.add(id(node))
+    if isinstance(node, Module):
+        found[name] = node
+    labels, children = container.split(node)
+    for label, child in zip(labels, children, strict=True):
+        _visit(child, f"{name}.{label}" if name else str(label), found, seen)

@@ -11,6 +11,7 @@ import numpy as np
 from gptrs.errors import ArgumentError, LoadError
 from gptrs.ir.types import Array
 from gptrs.runtime.archive import MAGIC, SUFFIX, read_archive, write_archive
+from gptrs.runtime.byte_file import ByteFile
 from gptrs.runtime.replacing import check_replaceable, replacing
 
 SUFFIXES = (".npy", ".npz", SUFFIX)
@@ -25,8 +26,7 @@ def read_arrays(path: Path) -> dict[str, Array] | None:
     a file that is missing or damaged.
     """
     try:
-        with path.open("rb") as file:
-            begin = file.read(len(MAGIC))
+        begin = bytes(ByteFile(path).begin(len(MAGIC)))
     except FileNotFoundError:
         raise LoadError(f"{path} does not exist", fix="give the path of a file") from None
     except OSError as error:

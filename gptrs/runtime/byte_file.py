@@ -8,6 +8,9 @@ import sys
 import weakref
 from pathlib import Path
 from threading import Lock
+from typing import Any
+
+import numpy as np
 
 from gptrs.errors import LoadError
 from gptrs.ir.types import Array
@@ -33,11 +36,21 @@ class ByteFile:
             raise OSError("it is a directory, a device or a pipe, expected a file")
         self.size = found.st_size
 
+    def begin(self, count: int) -> bytearray:
+        """The first ``count`` bytes, or as many as there are. Raises as `fill` does."""
+        return self.read(0, min(count, self.size))
+
     def read(self, offset: int, count: int) -> bytearray:
         """``count`` bytes from ``offset`` on. Raises as `fill` does."""
         found = bytearray(count)
         self.fill(memoryview(found), offset)
         return found
+
+    def array(self, dtype: np.dtype[Any], shape: tuple[int, ...], offset: int) -> Array:
+        """The elements that lie from ``offset`` on. Raises as `fill` does."""
+        made = np.empty(shape, dtype)
+        self.fill(as_bytes(made), offset)
+        return made
 
     def fill(self, out: memoryview, offset: int) -> None:
         """Read the bytes from ``offset`` on into ``out``.

@@ -18,8 +18,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
-from gptrs.errors import ArgumentError
+from gptrs.errors import ArgumentError, LoadError
 from gptrs.runtime.fields import AGAIN, Fields
+from gptrs.runtime.json_text import RepeatedName, parse
 from gptrs.runtime.new_tensors import NewTensor, new_tensors
 from gptrs.runtime.stored import TensorFile, begins_with
 from gptrs.runtime.tensor_index import (
@@ -59,7 +60,9 @@ class CheckpointFile(TensorFile):
         if length > most:
             raise fields.wrong("config_len", length, f"at most {most}")
         try:
-            given: object = json.loads(self.file.read(begin, length).decode())
+            given = parse(self.file.read(begin, length).decode())
+        except RepeatedName as error:
+            raise LoadError(f"{self.path}: config_json: {error}", fix=AGAIN) from None
         except (ValueError, RecursionError) as error:
             raise fields.wrong("config_json", f"no JSON ({error})", "a JSON object") from None
         if not isinstance(given, dict):

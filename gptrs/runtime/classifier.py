@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast, overload
 
 import numpy as np
@@ -18,7 +17,9 @@ from gptrs.kernels.threads import spread, thread_count
 from gptrs.nn.layout import is_channels_first
 from gptrs.runtime.labels import read_labels
 from gptrs.runtime.loaded import LoadedModel
+from gptrs.runtime.model_files import ModelFiles
 from gptrs.runtime.preprocessor import read_preprocessor
+from gptrs.runtime.weights import Weights
 from gptrs.text.logprobs import likeliest
 
 if TYPE_CHECKING:
@@ -43,15 +44,14 @@ class ImageClassifier(LoadedModel):
 
     def __init__(
         self,
-        place: Path,
-        directory: Path,
+        files: ModelFiles,
         kind: str,
         module: Any,
-        config: dict[str, Any],
+        weights: Weights,
         overrides: Policies = (),
     ) -> None:
-        super().__init__(place, directory, kind, module)
-        named = read_labels(config, self.config_file)
+        super().__init__(files, kind, module, weights)
+        named = read_labels(files.config, files.config_file)
         count = self.config.num_labels
         self.labels = named or tuple(f"LABEL_{index}" for index in range(count))
         self._overrides = overrides

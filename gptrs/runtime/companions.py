@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from gptrs.errors import ArgumentError, LoadError
+from gptrs.runtime.byte_file import ByteFile
 from gptrs.runtime.replacing import replacing
 
 NAMES = (
@@ -14,6 +15,7 @@ NAMES = (
     *("vocab.json", "merges.txt", "tokenizer.model"),
 )
 """What Hugging Face calls them."""
+_MOST = 2**28  # bytes of one
 
 
 def read_companions(source: Path, folder: Path, *, force: bool) -> dict[str, bytes]:
@@ -48,7 +50,13 @@ def write_companions(folder: Path, files: Mapping[str, bytes]) -> None:
 
 def _read(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        file = ByteFile(path)
+        if file.size > _MOST:
+            raise LoadError(
+                f"{path} has {file.size} bytes, expected at most {_MOST}",
+                fix="move it away, and give the real one",
+            )
+        return bytes(file.read(0, file.size))
     except OSError as error:
         raise LoadError(
             f"{path} cannot be read: {error}", fix="make it readable, or move it away"

@@ -87,13 +87,37 @@ def convert(
     file.
     """
     place, path = BUNDLED.get(str(source), Path(source)), Path(destination)
+    form = check_target(place, path, to=to, dtype=dtype, force=force)
+    files = with_config(open_files(place), None if config is None else Path(config), form)
+    return write_model(files, path, form, dtype=dtype, shard_size=shard_size, force=force)
+
+
+def check_target(
+    source: Path, path: Path, *, to: Format | None, dtype: DType | None, force: bool
+) -> Format:
+    """The format in which a model of ``source`` is to be written to ``path``.
+
+    Raises `ArgumentError` where it cannot be.
+    """
     form = format_of(path) if to is None else to
     if dtype not in (None, *_DTYPE_ENTRIES):
         raise ArgumentError(
             f"dtype is {dtype}, expected f32, f16 or bf16", fix="leave it out to keep every bit"
         )
-    _check_place(place, path, form, force)
-    files = _with_config(open_files(place), None if config is None else Path(config), form)
+    _check_place(source, path, form, force)
+    return form
+
+
+def write_model(
+    files: ModelFiles,
+    path: Path,
+    form: Format,
+    *,
+    dtype: DType | None = None,
+    shard_size: int = SHARD_SIZE,
+    force: bool = False,
+) -> Converted:
+    """As `convert`, a model that is open and has the configuration that ``form`` needs."""
     tensors, left_out = _tensors(files, form, dtype)
     others = _others(files, path, form, force)
     size = sum(tensor.size for tensor in tensors)
@@ -150,7 +174,7 @@ def _settings(files: ModelFiles, dtype: DType | None) -> dict[str, object]:
     return settings
 
 
-def _with_config(files: ModelFiles, config: Path | None, form: Format) -> ModelFiles:
+def with_config(files: ModelFiles, config: Path | None, form: Format) -> ModelFiles:
     """``files`` with a configuration, if what is written needs one."""
     if files.kind_field:
         if config is not None:
@@ -167,6 +191,7 @@ def _with_config(files: ModelFiles, config: Path | None, form: Format) -> ModelF
             kind_field="model_type",
             config=given,
             runtime=runtime,
+            tensors=files.tensors.described_by(config),
         )
     elif form in (Format.DIRECTORY, Format.CHECKPOINT):
         try:

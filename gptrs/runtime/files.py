@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import types
 from collections.abc import Mapping
 from functools import cache
@@ -12,6 +11,7 @@ from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hin
 
 from gptrs.errors import LoadError
 from gptrs.runtime.byte_file import ByteFile
+from gptrs.runtime.json_text import RepeatedName, parse
 
 C = TypeVar("C")
 _MOST_JSON = 2**26  # bytes: parsed, JSON takes many times its length
@@ -26,7 +26,7 @@ def read_json(path: Path) -> dict[str, Any]:
                 f"{path} has {file.size} bytes, expected at most {_MOST_JSON}",
                 fix="download it again",
             )
-        value = json.loads(file.read(0, file.size).decode())
+        value = parse(file.read(0, file.size).decode())
     except FileNotFoundError:
         raise LoadError(
             f"{path} does not exist",
@@ -37,6 +37,8 @@ def read_json(path: Path) -> dict[str, Any]:
         raise LoadError(f"{path} cannot be read: {error}") from None
     except LoadError:
         raise
+    except RepeatedName as error:
+        raise LoadError(f"{path}: {error}", fix="remove one of them") from None
     except (ValueError, RecursionError) as error:
         raise LoadError(f"{path} is not JSON: {error}", fix="download it again") from None
     if not isinstance(value, dict):
@@ -85,10 +87,19 @@ def _fits(value: object, hint: Any) -> bool:
             _fits(each, element) for each in cast("list[object]", value)
         )
     if hint is float:
-        return isinstance(value, int | float) and not isinstance(value, bool)
+        return isinstance(value, float) or (_fits(value, int) and _is_in_range(cast("int", value)))
     if hint is int:
         return isinstance(value, int) and not isinstance(value, bool)
     return isinstance(value, hint)
+
+
+def _is_in_range(value: int) -> bool:
+    """Whether a float may have about this value."""
+    try:
+        float(value)
+    except OverflowError:
+        return False
+    return True
 
 
 def _words(hint: Any) -> str:

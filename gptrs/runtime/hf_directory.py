@@ -14,10 +14,9 @@ from pathlib import Path
 from gptrs.errors import ArgumentError
 from gptrs.runtime.new_safetensors import write_safetensors
 from gptrs.runtime.new_tensors import NewTensor
-from gptrs.runtime.tensor_files import INDEX, SINGLE
+from gptrs.runtime.tensor_files import CONFIG, INDEX, SINGLE
 
 _WEIGHTS = re.compile(r"model(-\d{5,}-of-\d{5,})?\.safetensors(\.index\.json)?")
-_CONFIG = "config.json"
 
 
 def write_directory(
@@ -52,7 +51,7 @@ def write_directory(
             (folder / INDEX).write_text(_text(index), encoding="utf-8")
         for name, content in others.items():
             (folder / name).write_bytes(content)
-        (folder / _CONFIG).write_text(_text(config), encoding="utf-8")
+        (folder / CONFIG).write_text(_text(config), encoding="utf-8")
 
 
 def _text(value: object) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any, TypeVar, cast, overload
 
 import numpy as np
@@ -14,7 +14,9 @@ from gptrs.ir.tensor import Tensor, as_array
 from gptrs.jit.overrides import Policies
 from gptrs.runtime.files import read_json
 from gptrs.runtime.loaded import LoadedModel
+from gptrs.runtime.model_files import ModelFiles
 from gptrs.runtime.overridden import Overridden
+from gptrs.runtime.weights import Weights
 from gptrs.text.completion import Completion, complete, stream_text
 from gptrs.text.generation import generate_logprobs, generate_tokens
 from gptrs.text.logprobs import TokenLogprobs
@@ -34,17 +36,16 @@ class LanguageModel(LoadedModel):
 
     def __init__(
         self,
-        place: Path,
-        directory: Path,
+        files: ModelFiles,
         kind: str,
         module: Any,
-        config: dict[str, Any],
+        weights: Weights,
         overrides: Policies = (),
     ) -> None:
-        super().__init__(place, directory, kind, module)
+        super().__init__(files, kind, module, weights)
         self._model = Overridden(module, overrides) if overrides else module
-        self._eos = _end_of_text(directory / "generation_config.json", config, self.config_file)
-        self._bos = _first_token(config, self.config_file)
+        self._eos = _end_of_text(files)
+        self._bos = _first_token(files)
         self._tokenizer: Tokenizer | None = None
 
     @property
@@ -56,11 +57,17 @@ class LanguageModel(LoadedModel):
     def tokenizer(self) -> Tokenizer:
         """The tokenizer, read when it is first needed. Raises `LoadError` if it cannot be used."""
         if self._tokenizer is None:
+            if not self.directory.is_dir():
+                raise LoadError(
+                    f"{self.place} has no tokenizer",
+                    fix="say where one is: gptrs.from_torch(module, directory=...)",
+                )
             made = Tokenizer.from_directory(self.directory)
+            config_file = self.files.config_file.name
             if made.vocab_size > self.module.vocab_size:
                 raise LoadError(
                     f"{self.directory / 'tokenizer.json'} has {made.vocab_size} tokens, expected at"
-                    f" most {self.module.vocab_size}, the vocab_size of {self.config_file.name}",
+                    f" most {self.module.vocab_size}, the vocab_size of {config_file}",
                     fix="check that tokenizer.json belongs to this model",
                 )
             self._tokenizer = made
@@ -221,21 +228,22 @@ def _as_ids(tokens: object) -> NDArray[Any]:
     return ids
 
 
-def _first_token(config: dict[str, Any], config_file: Path) -> int | None:
-    given = config.get("bos_token_id")
+def _first_token(files: ModelFiles) -> int | None:
+    given = files.config.get("bos_token_id")
     if given is not None and type(given) is not int:
         raise LoadError(
-            f"{config_file}: bos_token_id is {given!r}, expected an integer or null",
+            f"{files.config_file}: bos_token_id is {given!r}, expected an integer or null",
             fix="give the id of the token that begins a text, or null",
         )
     return given
 
 
-def _end_of_text(file: Path, config: dict[str, Any], config_file: Path) -> tuple[int, ...]:
-    """The tokens that end a text: ``file``, generation_config.json, counts before ``config``."""
-    given = (read_json(file) if file.exists() else {}).get("eos_token_id")
+def _end_of_text(files: ModelFiles) -> tuple[int, ...]:
+    """The tokens that end a text: generation_config.json counts before the configuration."""
+    file = files.directory / "generation_config.json"
+    given = (read_json(file) if os.path.lexists(file) else {}).get("eos_token_id")
     if given is None:
-        file, given = config_file, config.get("eos_token_id")
+        file, given = files.config_file, files.config.get("eos_token_id")
     if given is None:
         return ()
     ids = cast("list[object]", given if isinstance(given, list) else [given])

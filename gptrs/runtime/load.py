@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
+from gptrs.byte_sizes import as_size
 from gptrs.errors import LoadError
 from gptrs.models import BUNDLED, MODELS
 from gptrs.runtime.files import config_from_json
@@ -26,12 +27,30 @@ _HANDLES = {  # by task; each is imported when it is needed
 
 
 @overload
-def load(path: Literal["stories"] = "stories") -> LanguageModel: ...
+def load(
+    path: Literal["stories"] = "stories",
+    *,
+    memory_limit: int | str | None = None,
+    context: int | None = None,
+    batch: int = 1,
+) -> LanguageModel: ...
 @overload
-def load(path: str | os.PathLike[str]) -> Any: ...
+def load(
+    path: str | os.PathLike[str],
+    *,
+    memory_limit: int | str | None = None,
+    context: int | None = None,
+    batch: int = 1,
+) -> Any: ...
 
 
-def load(path: str | os.PathLike[str] = "stories") -> LanguageModel | ImageClassifier:
+def load(
+    path: str | os.PathLike[str] = "stories",
+    *,
+    memory_limit: int | str | None = None,
+    context: int | None = None,
+    batch: int = 1,
+) -> LanguageModel | ImageClassifier:
     """Open a Hugging Face model directory, a checkpoint (``GPTRSCHK``), a file of torchvision's
     weights (``.safetensors``), a model that ships with gptrs (``"stories"``), or one of
     huggingface.co by its name (``"openai-community/gpt2"``), which is fetched with
@@ -42,8 +61,21 @@ def load(path: str | os.PathLike[str] = "stories") -> LanguageModel | ImageClass
     Torchvision's weights tell their own configuration; beside them, the entries of a
     ``config.json`` count first. Weights are read when they are first needed. Raises `LoadError`
     naming the file and what is wrong with it.
+
+    With a ``memory_limit`` (bytes, or ``"2GB"``) a model is refused if `gptrs.estimate_memory` says
+    more of it at this ``context`` (None: all that it can hold) and ``batch``: the `ArgumentError`
+    says what would fit.
     """
-    files = open_model(_place(path))
+    model = model_of(open_model(_place(path)))
+    if memory_limit is not None:
+        from gptrs.runtime.fitting import refuse_above  # mostly nobody asks
+
+        refuse_above(as_size(memory_limit, "memory_limit"), model, context, batch)
+    return model
+
+
+def model_of(files: ModelFiles) -> LanguageModel | ImageClassifier:
+    """The model that ``files`` hold, ready to use. Raises `LoadError`."""
     file, data = files.config_file, files.config
     kind = _kind(files)
     overrides = read_overrides(files.runtime, file)
@@ -61,7 +93,7 @@ def load(path: str | os.PathLike[str] = "stories") -> LanguageModel | ImageClass
     built = model.build(config, weights.parameter)
     weights.finish()
     handle = imported(_HANDLES[model.task])
-    return handle(files.place, files.directory, kind, built, data, overrides)
+    return handle(files, kind, built, weights, overrides)
 
 
 def _place(path: str | os.PathLike[str]) -> Path:

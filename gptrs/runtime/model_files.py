@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -12,12 +13,11 @@ from gptrs.models import BUNDLED, MODELS
 from gptrs.runtime.files import read_json
 from gptrs.runtime.safetensors_file import SUFFIX, SafetensorsFile
 from gptrs.runtime.stored import TensorFile
-from gptrs.runtime.tensor_files import ModelTensors
+from gptrs.runtime.tensor_files import CONFIG, ModelTensors
 
 if TYPE_CHECKING:
     from gptrs.runtime.checkpoint import CheckpointFile
 
-CONFIG = "config.json"
 _MODEL_TYPES = {"gpt": "gpt2", "resnet34": "resnet"}
 _KINDS = {"gpt2": "gpt"}
 _IN_CHECKPOINTS = "config_json: kind"
@@ -85,7 +85,12 @@ def open_files(place: Path) -> ModelFiles:
 
 def read_config(file: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """The entries of a ``config.json``, and how to run the model. Raises `LoadError`."""
-    config = read_json(file)
+    return without_runtime(read_json(file), file)
+
+
+def without_runtime(given: Mapping[str, Any], file: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """As `read_config`, of what ``file`` holds. Raises `LoadError` naming it."""
+    config = dict(given)
     runtime: object = config.pop("runtime", None)
     if runtime is not None and not isinstance(runtime, dict):
         raise LoadError(

@@ -11,6 +11,7 @@ from gptrs import tree
 from gptrs.errors import ArgumentError
 from gptrs.ir.tensor import Parameter, as_array
 from gptrs.ir.types import Array, Type, as_dtype
+from gptrs.params import base_param_id, param_key
 
 
 class ModelParameters(Mapping[str, Parameter]):
@@ -18,10 +19,17 @@ class ModelParameters(Mapping[str, Parameter]):
 
     ``parameters[name] = array`` puts a new parameter in every place of the old one. What was
     derived from the old one (packed, transposed, folded) goes with it.
+
+    ``namespace`` is that of the model, ``names`` are those of parameters by the names that they
+    have in its files.
     """
 
-    def __init__(self, module: Any) -> None:
+    def __init__(
+        self, module: Any, namespace: int = 0, names: Mapping[str, str] | None = None
+    ) -> None:
         self._module = module
+        self._namespace = namespace
+        self._names = names or {}
 
     def __getitem__(self, name: str) -> Parameter:
         return self._all()[name]
@@ -43,6 +51,34 @@ class ModelParameters(Mapping[str, Parameter]):
             raise self._unknown(name)
         elements = _elements(name, old.type, value)
         _replace(self._module, old, Parameter(elements, old.name), set())
+
+    def by_id(self, base_id: int) -> Parameter:
+        """The parameter whose name, here or in the model's files, has the `base_param_id`
+        ``base_id``; it is read from them when its elements are asked for.
+
+        Raises `ArgumentError` when there is none.
+        """
+        found = {parameter.name: parameter for parameter in self._all().values()}
+        for key, name in self._names.items():
+            if name in found:
+                found.setdefault(key, found[name])
+        for name, parameter in found.items():
+            if base_param_id(name) == base_id:
+                return parameter
+        raise ArgumentError(
+            f"no parameter of the model has the id {base_id:#034x}",
+            fix="take an id of `gptrs info`, or gptrs.params.base_param_id(name)",
+        )
+
+    def key(self, name: str) -> int:
+        """The `param_key` of the parameter called ``name``, which none of another model has.
+
+        Raises `ArgumentError` for an unknown name.
+        """
+        parameter = self._all().get(name)
+        if parameter is None:
+            raise self._unknown(name)
+        return param_key(self._namespace, parameter.id)
 
     def __repr__(self) -> str:
         return f"ModelParameters({len(self)} of {type(self._module).__name__})"

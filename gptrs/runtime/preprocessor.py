@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from gptrs.errors import LoadError
@@ -17,7 +18,7 @@ def read_preprocessor(directory: Path, *, size: int, channels: int) -> Preproces
     Raises `LoadError` naming file, field, what was found and what was expected.
     """
     file = directory / "preprocessor_config.json"
-    if file.exists():
+    if os.path.lexists(file):  # a link to nowhere is a file that is missing
         return Preprocessor(read_recipe(read_json(file), file, channels), channels)
     if channels != 3:
         raise LoadError(

@@ -5,24 +5,37 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 
 from gptrs.errors import LoadError
 from gptrs.ir.types import Array, DType, Type, bf16, f16, f32
-from gptrs.runtime.byte_file import ByteFile, as_bytes
+from gptrs.runtime.byte_file import ByteFile
 
 MOST_AXES = 64  # of a NumPy array
 _COMPARED = 2**20  # bytes at a time
 _OF_MODELS = (f32, f16, bf16)
 
 
-@dataclass(frozen=True)
+class Bytes(Protocol):
+    """What has the bytes of tensors: a file, or an array in the place of one."""
+
+    @property
+    def path(self) -> Path:
+        """What errors name."""
+        ...
+
+    def array(self, dtype: np.dtype[Any], shape: tuple[int, ...], offset: int) -> Array:
+        """The elements from the byte ``offset`` on. Raises `OSError` or `LoadError`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
 class StoredTensor:
     """One tensor of a file, called ``key`` there: ``length`` bytes from ``offset`` on."""
 
-    file: ByteFile
+    file: Bytes
     key: str
     shape: tuple[int, ...]
     dtype: DType | None
@@ -48,10 +61,19 @@ class StoredTensor:
         """How many there are."""
         return math.prod(self.shape)
 
-    def fill(self, out: Array, skip: int = 0) -> None:
-        """Read the bytes that follow the first ``skip`` into ``out``. Raises `LoadError`."""
+    def array(self, shape: tuple[int, ...], skip: int = 0) -> Array:
+        """The elements of ``shape`` that follow the first ``skip`` bytes, of a dtype that has a
+        name here. Raises `LoadError`."""
+        if self.dtype is None:
+            raise LoadError(
+                f"{self.file.path}: {self.key!r} has dtype {self.spelled}, which is not known here",
+                fix="save it with another dtype",
+            )
+        return self._array(self.dtype.numpy, shape, skip)
+
+    def _array(self, dtype: np.dtype[Any], shape: tuple[int, ...], skip: int) -> Array:
         try:
-            self.file.fill(as_bytes(out), self.offset + skip)
+            return self.file.array(dtype, shape, self.offset + skip)
         except OSError as error:
             raise LoadError(f"{self.file.path}: {self.key!r} cannot be read: {error}") from None
 
@@ -61,23 +83,15 @@ class StoredTensor:
 
     def part(self, first: int, last: int) -> Array:
         """The elements [first:last] in the order of the file. Raises `LoadError`."""
-        if self.dtype is None:
-            raise LoadError(
-                f"{self.file.path}: {self.key!r} has dtype {self.spelled}, which is not known here",
-                fix="save it with another dtype",
-            )
-        array = np.empty(last - first, self.dtype.numpy)
-        self.fill(array, first * array.itemsize)
-        return array
+        item = 1 if self.dtype is None else self.dtype.numpy.itemsize
+        return self.array((last - first,), first * item)
 
     def holds(self, array: Array, skip: int) -> bool:
         """Whether it has, ``skip`` bytes on, the bits of ``array`` (NaN equals itself)."""
-        expected = as_bytes(array)
-        part = np.empty(min(_COMPARED, array.nbytes), np.uint8)
+        expected = array.reshape(-1).view(np.uint8)
         for first in range(0, array.nbytes, _COMPARED):
             wanted = expected[first : first + _COMPARED]
-            self.fill(part[: len(wanted)], skip + first)
-            if not np.array_equal(part[: len(wanted)], wanted):
+            if not np.array_equal(self._array(wanted.dtype, wanted.shape, skip + first), wanted):
                 return False
         return True
 
@@ -107,7 +121,6 @@ class TensorFile:
 def begins_with(path: Path, magic: bytes) -> bool:
     """Whether a file has these bytes first. Raises `LoadError` if it cannot be read."""
     try:
-        with path.open("rb") as file:
-            return file.read(len(magic)) == magic
+        return ByteFile(path).begin(len(magic)) == magic
     except OSError as error:
         raise LoadError(f"{path} cannot be read: {error}") from None

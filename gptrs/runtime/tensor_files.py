@@ -12,9 +12,10 @@ from gptrs.runtime.files import read_json
 from gptrs.runtime.safetensors_file import DOWNLOAD_AGAIN, SUFFIX, SafetensorsFile
 from gptrs.runtime.stored import StoredTensor
 
+CONFIG = "config.json"
 INDEX = "model.safetensors.index.json"
 SINGLE = "model.safetensors"
-_FILE_NAME = re.compile(r"[^/\\\x00]+\.safetensors")
+_FILE_NAME = re.compile(r"[^/\\\x00\ud800-\udfff]+\.safetensors")
 
 
 class ModelTensors:
@@ -46,7 +47,12 @@ class ModelTensors:
                     fix=DOWNLOAD_AGAIN,
                 )
             tensors += [file.tensors[key] for key in keys]
-        return cls(place, tensors, "config.json", "check that config.json belongs to these weights")
+        return cls(place, tensors, "", "").described_by(path / CONFIG)
+
+    def described_by(self, config: Path) -> ModelTensors:
+        """These, whose shapes follow from the file ``config``."""
+        fix = f"check that {config.name} belongs to these weights"
+        return ModelTensors(self.place, self._tensors, config.name, fix)
 
     def __iter__(self) -> Iterator[StoredTensor]:
         return iter(self._tensors)

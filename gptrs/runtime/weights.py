@@ -6,8 +6,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-
-import numpy as np
+from weakref import WeakValueDictionary
 
 from gptrs import events
 from gptrs.errors import LoadError
@@ -49,7 +48,10 @@ class Weights:
     ) -> None:
         self._stored: dict[str, StoredTensor] = {}
         self._place = tensors.place
-        self._used: dict[str, Parameter] = {}
+        # They live as long as the model has them.
+        self._used: WeakValueDictionary[str, Parameter] = WeakValueDictionary()
+        self.names: dict[str, str] = {}
+        """Those of the parameters by the keys of their tensors; not those that are left out."""
         self._copies: dict[str, StoredTensor] = {}
         self._shapes_from, self._fix = tensors.shapes_from, tensors.fix
         for stored in tensors:
@@ -58,6 +60,7 @@ class Weights:
                 name = pattern.sub(replacement, name)
             if not ignored.match(name):
                 self._add(name, stored)
+                self.names[stored.key] = copies.get(name, name)
         for copy, name in copies.items():
             if (stored := self._stored.pop(copy, None)) is None:
                 continue
@@ -80,8 +83,8 @@ class Weights:
 
         Raises `LoadError` when it is missing or has another shape.
         """
-        if name in self._used:
-            return self._used[name]
+        if (made := self._used.get(name)) is not None:
+            return made
         if (stored := self._stored.get(name)) is None:
             raise self._missing(name, shape)
         if stored.shape != shape:
@@ -90,8 +93,12 @@ class Weights:
                 f" expected {shape_text(shape)} by {self._shapes_from}",
                 fix=self._fix,
             )
-        self._used[name] = Parameter.from_source(name, stored.type, self)
-        return self._used[name]
+        made = self._used[name] = Parameter.from_source(name, stored.type, self)
+        return made
+
+    def made(self, parameter: Parameter) -> bool:
+        """Whether the elements of ``parameter`` come from here."""
+        return self._used.get(parameter.name) is parameter
 
     def _missing(self, name: str, shape: tuple[int, ...]) -> LoadError:
         from difflib import get_close_matches  # for errors only: a start should not wait for it
@@ -116,7 +123,6 @@ class Weights:
         if events.listening():
             size = sum(_bytes(p.type) for p in self._used.values())
             events.emit(WeightsOpened(len(self._used), size))
-        self._used = {}  # they live as long as the model has them
 
     def load(self, name: str) -> Array:
         return self._read(name, self._stored[name].shape)
@@ -129,9 +135,8 @@ class Weights:
     def _read(self, name: str, shape: tuple[int, ...], first: int = 0) -> Array:
         """The elements of ``shape`` that begin with row ``first``."""
         stored = self._stored[name]
-        array = np.empty(shape, stored.type.dtype.numpy)
-        skip = first * math.prod(shape[1:]) * array.itemsize
-        stored.fill(array, skip)
+        skip = first * math.prod(shape[1:]) * stored.type.dtype.numpy.itemsize
+        array = stored.array(shape, skip)
         if (copy := self._copies.get(name)) is not None and (
             copy.type != stored.type or not copy.holds(array, skip)
         ):

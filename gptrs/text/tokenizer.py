@@ -13,6 +13,7 @@ from gptrs.errors import ArgumentError, LoadError
 if TYPE_CHECKING:  # importing it costs more than the rest of this package
     import tokenizers
 
+_MOST = 2**28  # bytes: the largest of models have 2**25
 _EXPECTED = "expected a tokenizer.json as the `tokenizers` library writes it"
 _DOWNLOAD_AGAIN = "download the file again: it is cut short, or not the real one"
 _CONVERT = (
@@ -113,6 +114,9 @@ def _load(file: Path) -> tokenizers.Tokenizer:
     if file.exists() and not file.is_file():  # a pipe would be waited for
         raise LoadError(f"{file}: found no file, {_EXPECTED}", fix=_CONVERT)
     try:
+        if (size := file.stat().st_size) > _MOST:
+            found = f"{size} bytes, at most {_MOST} of which are read"
+            raise LoadError(f"{file}: found {found}, {_EXPECTED}", fix=_DOWNLOAD_AGAIN)
         text = file.read_text(encoding="utf-8")
     except OSError as error:
         raise LoadError(f"{file}: found {error.strerror}, {_EXPECTED}", fix=_CONVERT) from None

@@ -7,8 +7,8 @@ import os
 from gptrs.backends.base import Backend, DeviceInfo
 from gptrs.backends.faer.arena import Arenas
 from gptrs.backends.faer.fuse import arrange_products, claims, make_calls
-from gptrs.backends.faer.parameters import PackedParameters
 from gptrs.backends.faer.plan import FaerPlan
+from gptrs.backends.parameter_cache import parameter_cache
 from gptrs.ir.program import Instruction, Program
 from gptrs.kernels.threads import thread_count
 
@@ -20,14 +20,13 @@ class FaerBackend(Backend):
     passes = (arrange_products, make_calls)
 
     def __init__(self) -> None:
-        self._parameters = PackedParameters()
         self._arenas = Arenas()
 
     def claims(self, instruction: Instruction) -> bool:
         return claims(instruction)
 
     def plan(self, program: Program) -> FaerPlan:
-        return FaerPlan(program, self._parameters, self._arenas)
+        return FaerPlan(program, parameter_cache, self._arenas)
 
     def devices(self) -> tuple[DeviceInfo, ...]:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

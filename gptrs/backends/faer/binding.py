@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from gptrs.backends.faer.calls.base import Form
 from gptrs.backends.faer.recipes import Cook, Recipe, Sizes
 from gptrs.backends.faer.storage import Home, Placed, Storage
 from gptrs.backends.faer.work import CallStep, RegionStep, Single, Work
+from gptrs.backends.leases import Lease
 from gptrs.kernels.compile import Kernel
 from gptrs.kernels.driver import Status, Step, StepTable
 from gptrs.kernels.isa import Isa
@@ -78,20 +80,16 @@ class Bound:
         default_factory=list[tuple[int, int, Form | None]]
     )
     """Parameters that kernels read: buffer, number, form."""
-    loaded: list[int] = field(default_factory=list[int])
-    """The ids of the parameters that the words point to now, in the order of `weights`."""
-    held: list[object] = field(default_factory=list[object])
-    """Their elements, which must not go away meanwhile."""
+    pick: Callable[[Any], Sequence[object]] = field(default=itemgetter(slice(0, 0)))
+    """The arguments that are these parameters."""
+    lease: Lease = field(default_factory=Lease)
+    """Keeps the parameters that the words point to now, in the order of `weights`."""
     direct: bool = False
     """Whether all steps are native, and results are what kernels write, in order."""
 
     @property
     def threads(self) -> int:
         return self.key[0]
-
-    def unload(self, _: object = None) -> None:
-        """Let the parameters go."""
-        self.loaded, self.held = [], []
 
     def move(self, buffer: int, address: int) -> None:
         """Have the words point to ``buffer`` at another address."""
@@ -224,6 +222,11 @@ class _Binder:
                     bound.outputs.append((number, buffer.number, shape, type.dtype.numpy))
                 case _:
                     pass
+        read = [number for _, number, _ in bound.weights]
+        if len(read) > 1:
+            bound.pick = itemgetter(*read)
+        elif read:  # of one number it would give no sequence
+            bound.pick = itemgetter(slice(read[0], read[0] + 1))
         bound.outputs.sort(key=lambda output: output[1])
         written = [number for _, number, *_ in bound.outputs]
         native = not any(segment.reference for segment in bound.segments)

@@ -1,15 +1,15 @@
-"""Packed forms of weights, made once for each parameter and dropped with it."""
+"""Packed forms of weights."""
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Sequence
-from threading import Lock
 
 import numpy as np
 
 from gptrs.backends.faer.calls.base import PIECES, Form, Panels, WinogradPanels, kernel
 from gptrs.backends.faer.calls.product import packing_kernel, panel_bytes
+from gptrs.backends.leases import Lease
+from gptrs.backends.parameter_cache import ParameterCache
 from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array
 from gptrs.kernels.compile import Kernel
@@ -28,8 +28,7 @@ def pack(weight: Array | Parameter, form: Form, isa: Isa) -> Array:
     if isinstance(form, WinogradPanels):
         array = weight if isinstance(weight, np.ndarray) else weight.numpy()
         return _transformed(np.ascontiguousarray(array), form, isa)
-    size = panel_bytes(isa, form.weights, form.depth, form.columns)
-    packed, shape, width = _room(size), _as_stored(form), isa.tile_columns
+    packed, shape, width = _room(form_bytes(form, isa)), _as_stored(form), isa.tile_columns
     address: int = packed.ctypes.data
     if isinstance(weight, np.ndarray) or weight.shape != shape:
         array = weight if isinstance(weight, np.ndarray) else weight.numpy()
@@ -66,10 +65,9 @@ def _pack_rows(matrix: Array, form: Panels, isa: Isa, address: int) -> None:
 
 
 def _transformed(taps: Array, form: WinogradPanels, isa: Isa) -> Array:
-    panels = panel_count(isa, form.outputs)
-    packed = _room(4 * planes(form.tile) * form.channels * panels * isa.tile_columns)
+    packed = _room(form_bytes(form, isa))
     words = [taps.ctypes.data, packed.ctypes.data, form.channels, form.outputs]
-    _run(kernel(winograd_taps_kernel, isa, form.tile), words, panels)
+    _run(kernel(winograd_taps_kernel, isa, form.tile), words, panel_count(isa, form.outputs))
     return packed
 
 
@@ -81,36 +79,29 @@ def _run(code: Kernel, words: Sequence[int], extent: int) -> None:
     current_driver().run(StepTable([step]), Status(), threads=threads)
 
 
-class _Packed:
-    """The panels of one parameter, when there are any yet."""
+def form_of(
+    cache: ParameterCache, lease: Lease, parameter: Parameter, form: Form | None, isa: Isa
+) -> Array:
+    """A parameter in the form asked for (None: as it is), made when it is first needed.
 
-    def __init__(self, parameter: weakref.ref[Parameter]) -> None:
-        self.parameter = parameter
-        self.lock = Lock()
-        self.panels: Array | None = None
+    The elements that a form was made of are released, if they can be read again.
+    """
+    if form is None:
+        if not parameter.can_reload:  # there is nothing to give back
+            return parameter.numpy()
+        return cache.get(lease, parameter, None, parameter.bytes, parameter.numpy)
+
+    def make() -> Array:
+        packed = pack(parameter, form, isa)
+        parameter.release()
+        return packed
+
+    return cache.get(lease, parameter, (form, isa.name), form_bytes(form, isa), make)
 
 
-class PackedParameters:
-    """The panels of parameters by identity. Their sources are released once they are packed."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._packed: dict[tuple[int, Form, str], _Packed] = {}
-
-    def get(self, parameter: Parameter, form: Form, isa: Isa) -> Array:
-        """The panels of ``parameter``, packed when they are first asked for; threads may pack
-        several parameters at the same time."""
-        key = id(parameter), form, isa.name
-
-        def drop(_: object) -> None:
-            self._packed.pop(key, None)
-
-        with self._lock:
-            entry = self._packed.get(key)
-            if entry is None or entry.parameter() is not parameter:
-                entry = self._packed[key] = _Packed(weakref.ref(parameter, drop))
-        with entry.lock:
-            if entry.panels is None:
-                entry.panels = pack(parameter, form, isa)
-                parameter.release()
-            return entry.panels
+def form_bytes(form: Form, isa: Isa) -> int:
+    """The bytes of a weight in panels, the last of which may be wider than what is left."""
+    if isinstance(form, WinogradPanels):
+        columns = panel_count(isa, form.outputs) * isa.tile_columns
+        return 4 * planes(form.tile) * form.channels * columns
+    return panel_bytes(isa, form.weights, form.depth, form.columns)

@@ -13,11 +13,13 @@ from gptrs.backends.base import Plan, PlanReport
 from gptrs.backends.faer.arena import Arenas
 from gptrs.backends.faer.binding import Bound, Buffer, bind
 from gptrs.backends.faer.calls.base import Form
-from gptrs.backends.faer.parameters import PackedParameters, pack
+from gptrs.backends.faer.parameters import form_of, pack
 from gptrs.backends.faer.report import report
 from gptrs.backends.faer.run import run
 from gptrs.backends.faer.storage import Storage
 from gptrs.backends.faer.work import CallStep, RegionStep, Work, work_of
+from gptrs.backends.leases import Lease
+from gptrs.backends.parameter_cache import ParameterCache
 from gptrs.backends.reference import ReferencePlan
 from gptrs.ir.dims import Dim, size_at, surely_greater
 from gptrs.ir.program import Program, Value
@@ -42,7 +44,7 @@ class FaerPlan(Plan):
     def __init__(
         self,
         program: Program,
-        parameters: PackedParameters,
+        parameters: ParameterCache,
         arenas: Arenas,
         symbols: Iterable[str] = (),
     ) -> None:
@@ -90,6 +92,7 @@ class FaerPlan(Plan):
         finally:
             if arena is not None:
                 self._arenas.give(arena)
+            bound.lease.running = False
             self._spare.append(bound)
 
     def _take(self, key: tuple[int, ...], sizes: Mapping[str, int]) -> Bound:
@@ -140,12 +143,11 @@ class FaerPlan(Plan):
 
     def report(self, sizes: Mapping[str, int]) -> PlanReport:
         key = (thread_count(), *[sizes[symbol] for symbol in self._symbols])
-        return report(self.storage, self.bind(sizes, key))
+        return report(self.storage, self.bind(sizes, key), self.isa)
 
-    def parameter(self, parameter: Any, form: Form | None) -> Array:
+    def parameter(self, lease: Lease, parameter: Any, form: Form | None) -> Array:
         """The elements of a parameter, in the form asked for."""
-        if not isinstance(parameter, Parameter):  # a region's, which is computed
-            return parameter if form is None else pack(parameter, form, self.isa)
-        return (
-            parameter.numpy() if form is None else self._parameters.get(parameter, form, self.isa)
-        )
+        if isinstance(parameter, Parameter):
+            return form_of(self._parameters, lease, parameter, form, self.isa)
+        # A region's, which is computed.
+        return parameter if form is None else pack(parameter, form, self.isa)

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from math import prod
 
-from gptrs.backends.base import PlanReport, StepReport
+from gptrs.backends.base import ParameterReport, PlanReport, StepReport
 from gptrs.backends.faer.binding import Bound
+from gptrs.backends.faer.calls.base import Form
 from gptrs.backends.faer.calls.rows import Update
+from gptrs.backends.faer.parameters import form_bytes
 from gptrs.backends.faer.storage import Placed, Storage
 from gptrs.backends.faer.work import CallStep, ControlStep, RegionStep, Work
+from gptrs.backends.parameter_cache import form_name
+from gptrs.ir.program import DerivedParam
+from gptrs.kernels.isa import Isa
 
 _COPIES = "copies the old array: read later, not donated, or a later step may fail"
 
 
-def report(storage: Storage, bound: Bound) -> PlanReport:
+def report(storage: Storage, bound: Bound, isa: Isa) -> PlanReport:
     """What the steps of ``storage`` do at the sizes of ``bound``."""
     kernels: dict[Work, dict[str, None]] = {}
     for owner, name in zip(bound.owners, bound.names, strict=True):
@@ -30,9 +37,54 @@ def report(storage: Storage, bound: Bound) -> PlanReport:
                 largest = max(largest, inner.arena_bytes)  # one region runs at a time
                 steps += [_inside(name, step) for step in inner.steps]
     sizes = (form.bytes for forms in storage.packed.values() for form in forms)
+    results = (prod(shape) * dtype.itemsize for _, _, shape, dtype in bound.outputs)
     return PlanReport(
-        storage.program.name, tuple(steps), native, bound.arena_bytes + largest, sum(sizes)
+        storage.program.name,
+        tuple(steps),
+        native,
+        bound.arena_bytes + largest,
+        sum(sizes),
+        sum(results),
+        tuple(_parameters(storage, bound, isa)),
     )
+
+
+def _parameters(storage: Storage, bound: Bound, isa: Isa) -> Iterator[ParameterReport]:
+    """The forms of parameters that kernels, the reference and regions read."""
+    params = storage.program.params
+    forms: dict[tuple[int, Form | str | None], ParameterReport] = {}
+
+    def add(number: int, form: Form | None) -> None:
+        param = params[number]
+        name = form_name(isinstance(param, DerivedParam), form is not None)
+        stored = int(param.type.size) * param.type.dtype.numpy.itemsize
+        size = stored if form is None else form_bytes(form, isa)
+        forms[number, form] = ParameterReport(param.name, number, name, size)
+
+    for _, number, form in bound.weights:
+        add(number, form)
+    for segment in bound.segments:
+        step = segment.reference
+        if isinstance(step, ControlStep):
+            for number, inner in _of_regions(storage, bound, step):
+                report = replace(inner, name=params[number].name, number=number)
+                forms.setdefault((number, inner.form), report)
+        elif step is not None:
+            for home in [storage.homes[value] for value in step.inputs]:
+                if home.kind == "parameter":
+                    add(home.number, None)
+    yield from forms.values()
+
+
+def _of_regions(
+    storage: Storage, bound: Bound, step: ControlStep
+) -> Iterator[tuple[int, ParameterReport]]:
+    """What the regions of a step hold of this program's parameters, by the numbers of those."""
+    for plan in step.plans.values():
+        for inner in plan.report(bound.sizes).parameters:
+            home = storage.homes[step.given[inner.number]]
+            if home.kind == "parameter":
+                yield home.number, inner
 
 
 def _inside(region: str, step: StepReport) -> StepReport:

@@ -19,6 +19,7 @@ from gptrs.backends.faer.calls.base import Form
 from gptrs.backends.faer.control import drive
 from gptrs.backends.faer.storage import Home, Storage
 from gptrs.backends.faer.work import CallStep, ControlStep, Single
+from gptrs.backends.leases import Lease, next_use
 from gptrs.backends.reference import ReferencePlan
 from gptrs.errors import ElementError
 from gptrs.ir.dims import size_at
@@ -39,7 +40,7 @@ _buffer_of: Any = ctypes.c_char.from_buffer
 class Weights(Protocol):
     """Gives parameters in the form that kernels want."""
 
-    def parameter(self, parameter: Any, form: Form | None) -> Array: ...
+    def parameter(self, lease: Lease, parameter: Any, form: Form | None) -> Array: ...
 
 
 def address_of(array: Array) -> int:
@@ -89,15 +90,18 @@ def run(
 
 def _load(bound: Bound, weights: Weights, arguments: Arguments) -> None:
     """Have the words point to the parameters, which are the same ones in most calls."""
-    ids = [id(arguments[number]) for _, number, _ in bound.weights]
-    if ids == bound.loaded:
+    lease = bound.lease
+    lease.running = True
+    lease.used = next_use()
+    ids = [*map(id, bound.pick(arguments))]
+    if ids == lease.ids:
         return
-    bound.unload()
+    lease.end()
     loaded: dict[int, Array] = {}
 
     def load(place: int) -> None:
         _, number, form = bound.weights[place]
-        loaded[place] = weights.parameter(arguments[number], form)
+        loaded[place] = weights.parameter(lease, arguments[number], form)
 
     # Large ones first, so that threads end at the same time.
     sizes = [arguments[number].size for _, number, _ in bound.weights]
@@ -110,8 +114,8 @@ def _load(bound: Bound, weights: Weights, arguments: Arguments) -> None:
             array = np.array(array, order="C")
         bound.move(buffer, array.ctypes.data)
         # A model that nobody has any more is freed, and its parameters' ids may come again.
-        held += [array, weakref.ref(arguments[number], bound.unload)]
-    bound.loaded, bound.held = ids, held
+        held += [array, weakref.ref(arguments[number], lease.end)]
+    lease.ids, lease.held = ids, held
 
 
 class Call:

@@ -1,0 +1,269 @@
+"""The forms of weights that plans hold: counted, limited, given back.
+
+A plan wants a parameter as it is stored, or packed for its kernels, and it may want one that passes
+derived of others. Each such form is made once, when a plan first needs it, and goes with its
+parameter. All of them are here, whatever the model and the plan, so that they can be listed, kept
+below a limit, and released.
+
+Runs do not ask here: a plan's binding takes a `Lease` on all that it needs when it first meets the
+parameters, and looks at their identities from then on. Who takes a form away ends the leases on it
+first, which a run that has begun prevents.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from threading import Lock
+from typing import NamedTuple, Protocol, cast
+
+from gptrs import settings
+from gptrs.backends.leases import Entry, Lease, Uses, next_use
+from gptrs.byte_sizes import as_size, size_text
+from gptrs.ir.tensor import Parameter
+from gptrs.ir.types import Array, Type
+from gptrs.params import ParamSource
+
+_SHOWN = 20  # forms in the text of a cache
+
+
+class HasParameters(Protocol):
+    """A model, loaded or built."""
+
+    def parameters(self) -> Mapping[str, Parameter]: ...
+
+
+class DerivedParameter(Parameter):
+    """A parameter that is computed of others, its ``sources``, which it does not keep alive."""
+
+    __slots__ = ("sources",)
+
+    @classmethod
+    def of(
+        cls, name: str, type: Type, source: ParamSource, sources: Sequence[Parameter]
+    ) -> DerivedParameter:
+        """The parameter called ``name`` that ``source`` computes of ``sources``."""
+        made = cast("DerivedParameter", cls.from_source(name, type, source))
+        made.sources = [weakref.ref(parameter) for parameter in sources]
+        return made
+
+
+def form_name(is_derived: bool, is_packed: bool) -> str:
+    """What a form of a parameter is called."""
+    return ", ".join(["derived"] * is_derived + ["packed"] * is_packed) or "as stored"
+
+
+class HeldForm(NamedTuple):
+    """A form of a parameter, as `form_name` calls it, and how often a plan was made ready with
+    it."""
+
+    name: str
+    form: str
+    bytes: int
+    uses: int
+
+
+class ParameterCacheInfo(NamedTuple):
+    """Counters as in `functools.lru_cache`; ``bytes`` are held, of at most ``limit`` (None: any
+    number)."""
+
+    entries: int
+    bytes: int
+    limit: int | None
+    hits: int
+    misses: int
+    evictions: int
+
+
+class ParameterCache:
+    """Forms of parameters, by the identity of the parameter and the form's key."""
+
+    def __init__(self) -> None:
+        # Held for dictionaries and counts, never while a form is made. Callbacks of references,
+        # which may come at any time, must do without it.
+        self._lock = Lock()
+        self._entries: dict[tuple[int, Hashable], Entry] = {}
+        self._leases: dict[int, weakref.ref[Lease]] = {}
+        self._derived: dict[int, weakref.ref[DerivedParameter]] = {}
+        self._limit: int | None = None
+        self._hits = self._misses = self._evictions = 0
+
+    def get(
+        self,
+        lease: Lease,
+        parameter: Parameter,
+        form: Hashable,
+        size: int,
+        make: Callable[[], Array],
+    ) -> Array:
+        """The form of ``parameter`` with the key ``form`` (None: its elements as they are).
+
+        ``make`` gives it, ``size`` bytes, when it is not there. The form stays while ``lease``
+        runs. Threads may ask for several at the same time.
+        """
+        entry = self._entry(lease, parameter, form, size)
+        with entry.lock:
+            if (array := entry.array) is not None:
+                return array
+            with self._lock:
+                self._make_room(size)
+                self._misses += 1
+                entry.counts = True
+            try:
+                array = entry.array = make()
+            finally:
+                entry.counts = entry.array is not None
+            return array
+
+    def _entry(self, lease: Lease, parameter: Parameter, form: Hashable, size: int) -> Entry:
+        """The entry for a form, on which ``lease`` is from now on."""
+        key = id(parameter), form
+
+        def drop(_: object) -> None:
+            gone = self._entries.pop(key, None)
+            if gone is not None:  # its parameter is, and with it all runs
+                gone.array, gone.counts = None, False
+
+        with self._lock:
+            entry = self._entries.get(key)
+            if entry is None or entry.parameter() is not parameter:
+                what = form_name(isinstance(parameter, DerivedParameter), form is not None)
+                reference = weakref.ref(parameter, drop)
+                entry = self._entries[key] = Entry(reference, what, size, form is None)
+            self._hits += entry.array is not None
+            entry.uses += 1
+            entry.used = next_use()
+            lease.entries.append(entry)
+            if id(lease) not in self._leases:
+
+                def forget(_: object, number: int = id(lease)) -> None:
+                    self._leases.pop(number, None)
+
+                self._leases[id(lease)] = weakref.ref(lease, forget)
+            return entry
+
+    def add_derived(self, parameter: DerivedParameter) -> None:
+        """Know of a derived parameter, so that `release` finds it whatever backend uses it."""
+
+        def forget(_: object, number: int = id(parameter)) -> None:
+            self._derived.pop(number, None)
+
+        self._derived[id(parameter)] = weakref.ref(parameter, forget)
+
+    @property
+    def limit(self) -> int | None:
+        """The most bytes of forms to hold, None for any number; settable (also ``"2GB"``).
+
+        Least recently used ones go first, and are made again when they are needed. What a run uses
+        stays, and if one plan needs more than the limit, it gets more. Set to None,
+        ``GPTRS_PARAMETER_CACHE_BYTES`` says.
+        """
+        limit = settings.parameter_cache_bytes() if self._limit is None else self._limit
+        return None if limit < 0 else limit
+
+    @limit.setter
+    def limit(self, limit: int | str | None) -> None:
+        self._limit = None if limit is None else as_size(limit, "the limit of the parameter cache")
+        with self._lock:
+            self._make_room(0)
+
+    def info(self) -> ParameterCacheInfo:
+        """What is held, and what has happened so far."""
+        forms = self.forms()
+        with self._lock:
+            counts = self._hits, self._misses, self._evictions
+        return ParameterCacheInfo(len(forms), sum(f.bytes for f in forms), self.limit, *counts)
+
+    def forms(self) -> list[HeldForm]:
+        """What is held, largest first."""
+        entries = [e for e in self._entries.copy().values() if e.array is not None]
+        found = [HeldForm(e.name, e.what, e.size, e.uses) for e in entries]
+        known = {id(e.parameter()) for e in entries if e.is_kept_by_parameter}
+        for reference in self._derived.copy().values():  # held for another backend
+            parameter = reference()
+            if parameter is not None and parameter.in_memory and id(parameter) not in known:
+                found.append(HeldForm(parameter.name, "derived", parameter.bytes, 0))
+        return sorted(found, key=lambda form: (-form.bytes, form.name))
+
+    def release(self, model: HasParameters | None = None) -> int:
+        """Give back all that is held and can be made again; with ``model``, of that model alone.
+
+        What a run uses stays. Returns how many bytes were given back. Calls make again what they
+        need, with the same bits.
+        """
+        before = sum(form.bytes for form in self.forms())
+        own = None if model is None else set(map(id, model.parameters().values()))
+        with self._lock:
+            entries = [e for e in self._entries.copy().values() if e.array is not None]
+            uses = Uses(self._leases)
+            for entry in entries:
+                if own is None or _belongs(entry.parameter(), own):
+                    self._take(entry, uses)
+        for reference in self._derived.copy().values():
+            parameter = reference()
+            if parameter is not None and (own is None or _belongs(parameter, own)):
+                parameter.release()
+        if model is not None:  # what others than plans loaded
+            for parameter in model.parameters().values():
+                parameter.release()
+        return before - sum(form.bytes for form in self.forms())
+
+    def _make_room(self, size: int) -> None:
+        """Take away what was used least recently until ``size`` more bytes are below the limit."""
+        if (limit := self.limit) is None:
+            return
+        entries = [e for e in self._entries.copy().values() if e.counts]
+        excess = sum(entry.size for entry in entries) + size - limit
+        if excess <= 0:
+            return
+        uses = Uses(self._leases)
+        for entry in sorted(entries, key=uses.last):
+            if excess <= 0:
+                return
+            if entry.array is not None and self._take(entry, uses):
+                excess -= entry.size
+                self._evictions += 1
+
+    def _take(self, entry: Entry, uses: Uses) -> bool:
+        """Give a form back; false if a run uses it."""
+        if not uses.end(entry):
+            return False
+        entry.array, entry.counts = None, False
+        if entry.is_kept_by_parameter and (parameter := entry.parameter()) is not None:
+            parameter.release()
+        return True
+
+    def __repr__(self) -> str:
+        info = self.info()
+        limit = "no limit" if info.limit is None else f"at most {size_text(info.limit)}"
+        return (
+            f"ParameterCache({info.entries} forms, {size_text(info.bytes)}, {limit};"
+            f" {info.hits} hits, {info.misses} misses, {info.evictions} evictions)"
+        )
+
+    def __str__(self) -> str:
+        return "\n".join([repr(self), *_lines(self.forms())])
+
+
+def _belongs(parameter: Parameter | None, own: set[int]) -> bool:
+    """Whether a parameter is one of ``own``, or derived of one."""
+    if isinstance(parameter, DerivedParameter):
+        return any(_belongs(source(), own) for source in parameter.sources)
+    return id(parameter) in own
+
+
+def _lines(forms: Sequence[HeldForm]) -> Iterator[str]:
+    """A table of the largest ``forms``."""
+    rows = [(f.name, f.form, size_text(f.bytes), str(f.uses)) for f in forms[:_SHOWN]]
+    if rows:
+        rows.insert(0, ("parameter", "form", "size", "uses"))
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        for name, form, size, uses in rows:
+            cells = f"{name:{widths[0]}}", f"{form:{widths[1]}}", f"{size:>{widths[2]}}"
+            yield "  ".join(["", *cells, f"{uses:>{widths[3]}}"])
+    if rest := forms[_SHOWN:]:
+        yield f"  and {len(rest)} more of {size_text(sum(form.bytes for form in rest))}"
+
+
+parameter_cache = ParameterCache()
+"""The cache of this process."""

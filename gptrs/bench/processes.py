@@ -1,0 +1,101 @@
+"""Python processes that are measured: on which cores they run, with which settings, and how soon
+they print something."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from functools import partial
+from typing import IO, Any
+
+from gptrs.errors import BenchError
+
+_LAST = 2000  # bytes of what a process said on stderr that may tell why it ended
+
+
+OMP_SPIN = "10000"
+"""Turns that idle threads of OpenMP spin, some 0.1 ms.
+
+By default they spin 300,000, some 3 ms, after each call: whoever has the next turn shares a core
+with them. With 10,000 torch itself is as fast on a machine without other work.
+"""
+
+
+def cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+
+
+@contextmanager
+def on_cores(count: int) -> Generator[None]:
+    """Processes started here run on the first ``count`` cores of this one."""
+    if sys.platform != "linux":
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, sorted(before)[:count])
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def thread_settings(threads: int, omp_spin: str = OMP_SPIN) -> dict[str, str]:
+    """Environment variables: our threads, and how long idle ones of torch spin ("default": as they
+    do)."""
+    spin = {} if omp_spin == "default" else {"GOMP_SPINCOUNT": omp_spin}
+    return {"GPTRS_NUM_THREADS": str(threads), "TQDM_DISABLE": "1", **spin}
+
+
+def run_python(*arguments: str, **settings: str) -> str:
+    """What Python prints."""
+    command, env = [sys.executable, *arguments], os.environ | settings
+    return subprocess.run(command, env=env, stdout=subprocess.PIPE, text=True, check=True).stdout
+
+
+def first_output(arguments: tuple[str, ...], **settings: str) -> tuple[float, str]:
+    """Seconds from starting Python to the first byte that it prints, and all that it prints.
+
+    Raises `BenchError`.
+    """
+    env = os.environ | settings
+    env.pop("PYTHONDONTWRITEBYTECODE", None)
+    with tempfile.TemporaryFile() as said:
+        start, command = time.perf_counter(), [sys.executable, *arguments]
+        pipes: Any = {"stdout": subprocess.PIPE, "stderr": said, "bufsize": 0}
+        with subprocess.Popen(command, env=env, **pipes) as process:
+            assert process.stdout is not None
+            first = process.stdout.read(1)
+            seconds = time.perf_counter() - start
+            printed = first + process.stdout.read()
+        if not printed or process.returncode:
+            raise BenchError(f"its process ended with {process.returncode}{last_words(said)}")
+    return seconds, printed.decode()
+
+
+def last_words(said: IO[bytes]) -> str:
+    """The last line of what a process said on stderr, behind a colon, or nothing."""
+    said.seek(0, os.SEEK_END)
+    said.seek(max(0, said.tell() - _LAST))
+    lines = said.read().decode(errors="replace").strip().splitlines()
+    return f": {lines[-1]}" if lines else ""
+
+
+def seconds_to_output(arguments: tuple[str, ...], **settings: str) -> float:
+    """Seconds from starting Python to the first byte that it prints."""
+    return first_output(arguments, **settings)[0]
+
+
+def cold_and_warm(
+    arguments: tuple[str, ...], bytecode: str, **settings: str
+) -> tuple[float, float]:
+    """Without kernels that were kept, and with those that the first run keeps."""
+    with tempfile.TemporaryDirectory() as cache:
+        given = {"PYTHONPYCACHEPREFIX": bytecode, "GPTRS_CACHE_DIR": cache, **settings}
+        run = partial(seconds_to_output, arguments, **given)
+        return run(), run()

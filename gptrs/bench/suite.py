@@ -1,0 +1,122 @@
+"""Suites: files that list comparisons, as JSON or YAML.
+
+    - model: stories
+      threads: [1, 2]
+      bench_tokens: [1, 64]
+      against: [torch, onnxruntime]
+    - random: configs/resnet.json
+      batch: [1, 8]
+
+Entries have the names of `Run`'s fields, which are those of the options of ``gptrs bench``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any, cast
+
+from gptrs.bench.plan import Run
+from gptrs.errors import ArgumentError, LoadError
+from gptrs.models import BUNDLED
+
+_TEXTS, _COUNTS = "a list of names", "a list of integers from 1 up"
+_EXPECTED = {
+    "model": "a path or a name",
+    "random": "the path of a config.json",
+    "threads": _COUNTS,
+    "bench_tokens": _COUNTS,
+    "batch": _COUNTS,
+    "modes": _TEXTS,
+    "against": _TEXTS,
+    "rounds": "an integer from 1 up",
+    "backend": "the name of a backend",
+}
+
+
+def read_suite(file: Path, common: Mapping[str, Any]) -> list[Run]:
+    """The comparisons in ``file``; fields that an entry does not have are those of ``common``.
+
+    Paths are relative to the file. Raises `LoadError` naming the file, the entry, the field, what
+    was found and what was expected.
+    """
+    read = _read(file)
+    entries = cast("list[object]", read) if isinstance(read, list) else []
+    if not entries:
+        raise LoadError(
+            f"{file} holds {_kind(cast('object', read))}, expected a list of entries",
+            fix='write a list: [{"model": ..., "threads": [1, 2]}]',
+        )
+    return [_run(file, number, entry, common) for number, entry in enumerate(entries, 1)]
+
+
+def _read(file: Path) -> object:
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise LoadError(f"{file} cannot be read: {error}") from None
+    if file.suffix not in (".yaml", ".yml"):
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError) as error:
+            fix = "call a YAML file .yaml"
+            raise LoadError(f"{file} is not JSON: {error}", fix=fix) from None
+    try:
+        yaml: Any = import_module("yaml")  # which need not be there
+    except ImportError:
+        raise LoadError(
+            f"{file} is YAML, and PyYAML is not installed",
+            fix="pip install gptrs[bench], or write the suite as JSON",
+        ) from None
+    try:
+        return yaml.safe_load(text)
+    except (yaml.YAMLError, RecursionError) as error:
+        raise LoadError(f"{file} is not YAML: {error}") from None
+
+
+def _run(file: Path, number: int, entry: object, common: Mapping[str, Any]) -> Run:
+    at = f"{file}, entry {number}"
+    if not isinstance(entry, dict):
+        raise LoadError(f"{at} is {_kind(entry)}, expected an object with the fields of a run")
+    given: dict[str, Any] = {}
+    for name, value in cast("dict[object, object]", entry).items():
+        if not isinstance(name, str) or name not in _EXPECTED:
+            known = ", ".join(_EXPECTED)
+            raise LoadError(f"{at}: {name!r} is no field of a run", fix=f"use some of: {known}")
+        if not _fits(value, _EXPECTED[name]):
+            raise LoadError(f"{at}: {name} is {value!r}, expected {_EXPECTED[name]}")
+        given[name] = tuple(cast("list[object]", value)) if isinstance(value, list) else value
+    if "random" in given:
+        given["random"] = file.parent / given["random"]
+    if "model" in given:
+        given["model"] = _place(file.parent, given["model"])
+    try:
+        return Run(**{**common, **given})
+    except ArgumentError as error:
+        raise LoadError(f"{at}: {error.problem}", fix=error.fix) from None
+
+
+def _place(folder: Path, model: str) -> str:
+    """A model that ships with gptrs, one in ``folder``, or a name of huggingface.co."""
+    beside = folder / model
+    return str(beside) if model not in BUNDLED and beside.exists() else model
+
+
+def _fits(value: object, expected: str) -> bool:
+    if expected in (_TEXTS, _COUNTS):
+        kind = str if expected == _TEXTS else int
+        return isinstance(value, list) and all(
+            isinstance(each, kind) and not isinstance(each, bool)
+            for each in cast("list[object]", value)
+        )
+    if expected == _EXPECTED["rounds"]:
+        return isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(value, str)
+
+
+def _kind(value: object) -> str:
+    if isinstance(value, dict):
+        return "an object"
+    return "nothing" if value is None or value == [] else repr(value)

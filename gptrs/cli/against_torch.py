@@ -1,0 +1,100 @@
+"""What the verbs have in common that compare a model with torch's."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+import typer
+
+from gptrs import settings
+from gptrs.cli.progress import progress
+
+if TYPE_CHECKING:
+    from gptrs.parity.difference import Difference
+
+ModelName: TypeAlias = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="MODEL",
+        help="A Hugging Face directory, a checkpoint, a file of torchvision's weights, or a model"
+        " that ships with gptrs.",
+    ),
+]
+RandomConfig: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--random",
+        metavar="CONFIG.json",
+        help="Instead of MODEL: random weights for this configuration.",
+    ),
+]
+AsJson: TypeAlias = Annotated[
+    bool, typer.Option("--json", help="Print one JSON object instead of a table.")
+]
+
+
+@contextmanager
+def opened(
+    model: str | None, config: Path | None, backend: str | None, threads: int
+) -> Generator[Any]:
+    """The model to compare, by its name or by its configuration, ready to run as the options say.
+
+    A progress bar is shown inside the block.
+    """
+    if (model is None) == (config is None):
+        raise typer.BadParameter("give MODEL or --random CONFIG.json, one of them")
+    from gptrs import ptir  # the engine loads after the options are known to be good
+    from gptrs.runtime.load import load
+    from gptrs.runtime.random_model import write_random_model
+    from gptrs.runtime.threads import limit_threads
+
+    with ExitStack() as stack:
+        stack.enter_context(limit_threads(threads or settings.num_threads()))
+        stack.enter_context(ptir.backend(backend or settings.backend()))
+        if config is not None:
+            folder = stack.enter_context(TemporaryDirectory(prefix="gptrs-"))
+            model = str(Path(folder) / config.stem)
+            write_random_model(config, Path(model))
+        assert model is not None
+        stack.enter_context(progress())
+        yield load(model)
+
+
+def said(model: str | None, config: Path | None) -> str:
+    """What was given, for people."""
+    return str(config if model is None else model)
+
+
+def print_table(
+    heads: Sequence[str], rows: Iterable[Sequence[str]], numbers: Sequence[int]
+) -> None:
+    """Print a table with the columns in ``numbers`` to the right; as wide as it needs to be where
+    nobody has to read it on a screen."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(*heads, box=None, header_style="bold")
+    for column in numbers:
+        table.columns[column].justify = "right"
+    for row in rows:
+        table.add_row(*map(Text, row))  # as they are: not rich's markup
+    Console(width=None if sys.stdout.isatty() else 10_000, highlight=False).print(table)
+
+
+def shape_words(shape: Sequence[int]) -> str:
+    """``[1,16,48]``."""
+    return f"[{','.join(map(str, shape))}]"
+
+
+def numbers(difference: Difference | None) -> tuple[str, str, str]:
+    """Largest errors and cosine, in words."""
+    if difference is None:
+        return "", "", ""
+    apart, relative = difference.max_abs, difference.max_rel
+    return f"{apart:.2e}", f"{relative:.2e}", f"{difference.cosine:.8f}"

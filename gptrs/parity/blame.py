@@ -1,0 +1,137 @@
+"""What is to blame for the first layer that differs from torch's: what it takes, its weights, its
+definition, or the backend."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gptrs import ptir, tree
+from gptrs.ir.tensor import Tensor
+from gptrs.jit.modes import backend_name
+from gptrs.nn.module import Module
+from gptrs.parity.difference import Difference, difference
+from gptrs.parity.instructions import Deviation, first_deviation
+from gptrs.parity.layers import Arguments, first_tensor, layer_arguments, up_to_layer
+from gptrs.parity.torch_models import TorchCall, TorchModel
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Blame:
+    """What was found out about a layer, or about the whole model."""
+
+    backend: str
+    taken: Difference | None
+    """Of what it takes; None where that has no counterpart of the same shape."""
+    alone: Difference | None
+    """Of what it gives when it runs alone, on what torch's layer takes if that is known."""
+    weights: tuple[str, ...]
+    """Its parameters that are not those of the files."""
+    deviation: Deviation | None
+    """Where it parts from the reference backend, alone or as a part of the model."""
+
+    def lines(self) -> Iterator[str]:
+        """The same in words."""
+        if self.taken is not None:
+            same = "agrees" if self.taken.agrees else "differs"
+            yield f"what it takes {same}: max abs {self.taken.max_abs:.3g}"
+        if self.alone is not None:
+            same = "agrees" if self.alone.agrees else "differs"
+            yield f"alone, on what torch's layer takes, it {same}: max abs {self.alone.max_abs:.3g}"
+        for name in self.weights:
+            yield f"its parameter {name} is not that of the files"
+        if self.deviation is not None:
+            yield from _deviating(self.deviation, self.backend)
+        elif self.backend != "reference":
+            yield f"{self.backend} and the reference backend give the same for it"
+        yield f"to blame: {self.verdict}"
+
+    @property
+    def verdict(self) -> str:
+        """What is to blame, in a few words."""
+        if self.deviation is not None:
+            name = self.deviation.name
+            return f"the pass {name}" if self.deviation.kind == "pass" else f"what runs {name}"
+        if self.weights:
+            return "its weights"
+        if self.alone is not None and not self.alone.agrees:
+            return "the layer itself"
+        if self.taken is not None and not self.taken.agrees:
+            return "what it takes: what the model does before it, outside of any layer"
+        return "what the program around it makes of it: alone it is right"
+
+
+def blame_model(module: Any, inputs: Array, torch: TorchModel, within: float) -> Blame:
+    """What is to blame where the whole model alone differs."""
+
+    def run(model: Any, inputs: Tensor) -> Tensor | None:
+        return first_tensor(model(inputs))
+
+    deviation = first_deviation(run, (module, ptir.tensor(inputs)), within)
+    return Blame(backend_name(), None, None, _changed(module, "", torch), deviation)
+
+
+def blame_layer(
+    module: Module, name: str, inputs: Array, torch: TorchModel, call: TorchCall, within: float
+) -> Blame:
+    """What is to blame where the layer called ``name`` is the first that differs. ``call`` is what
+    torch's did."""
+
+    def run(layer: Any, taken: Arguments) -> Tensor | None:
+        args, kwargs = taken
+        return first_tensor(layer(*args, **kwargs))
+
+    place = name.partition(":")[0]
+    layer, taken = module.modules()[place], layer_arguments(module, inputs, name)
+    deviation = first_deviation(run, (layer, taken), within)
+    first = first_tensor(taken)
+    apart = alone = None
+    if first is not None and call.taken is not None and first.shape == call.taken.shape:
+        apart = difference(first.numpy(), call.taken, within)
+        given = ptir.jit(run)(layer, _replaced(taken, first, ptir.tensor(call.taken)))
+        if given is not None and given.shape == call.given.shape:
+            alone = difference(given.numpy(), call.given, within)
+    weights = _changed(layer, place, torch)
+    is_right = alone is None or alone.agrees
+    if deviation is None and not weights and is_right:  # what is around it is fused with it
+        around, model = up_to_layer(module, name)
+        deviation = first_deviation(around, (model, ptir.tensor(inputs)), within)
+    return Blame(backend_name(), apart, alone, weights, deviation)
+
+
+def _replaced(taken: Arguments, old: Tensor, new: Tensor) -> Any:
+    """``taken`` with ``new`` in the place of ``old``."""
+    leaves, structure = tree.flatten(taken, is_leaf=lambda part: isinstance(part, Tensor))
+    return tree.unflatten(structure, [new if leaf is old else leaf for leaf in leaves])
+
+
+def _changed(layer: Module, name: str, torch: TorchModel) -> tuple[str, ...]:
+    """The parameters of ``layer``, called ``name``, that are not those of torch's model."""
+    expected = torch.weights(name)
+    own = {f"{name}.{part}".lstrip("."): value for part, value in layer.parameters().items()}
+    return tuple(
+        place
+        for place, parameter in own.items()
+        if place in expected
+        and not np.array_equal(
+            parameter.numpy().astype(np.float32), expected[place], equal_nan=True
+        )
+    )
+
+
+def _deviating(found: Deviation, backend: str) -> Iterator[str]:
+    apart = f"max abs {found.difference.max_abs:.3g}"
+    if found.kind == "pass":
+        yield f"the pass {found.name} changes what it computes ({apart}):"
+    else:
+        yield f"the first instruction that {backend} computes otherwise than the reference backend"
+        yield f"({apart}):"
+    yield from (f"    {line}" for line in found.text.splitlines())
+    if found.where is not None:
+        yield f"    at {found.where}"

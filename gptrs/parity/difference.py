@@ -1,0 +1,85 @@
+"""How far two arrays lie apart that should hold the same numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gptrs import settings
+
+_PIECE = 2**20  # elements at a time
+_LARGE = 10.0  # what tolerances are stated for
+_LANGUAGE, _IMAGES, _WINOGRAD = 1e-4, 1e-4, 1e-3
+
+
+@dataclass(frozen=True)
+class Difference:
+    """``max_rel`` is over the elements that are as large as the root of the mean square at least:
+    others would be divided by nearly nothing."""
+
+    max_abs: float
+    max_rel: float
+    cosine: float
+    """Of the angle between both as vectors; 1 where both are 0."""
+    tolerance: float
+    """The largest ``max_abs`` with which they agree."""
+
+    @property
+    def agrees(self) -> bool:
+        """Whether they hold the same numbers, but for rounding."""
+        return self.max_abs <= self.tolerance
+
+    def as_json(self) -> dict[str, float | None]:
+        """Its fields; None for what JSON cannot write."""
+        return {name: value if np.isfinite(value) else None for name, value in vars(self).items()}
+
+
+def tolerance(task: str) -> float:
+    """How far f32 results of order 10 of a model of the ``task`` may lie apart that were summed in
+    different orders. Weights of f16 and bf16 are widened, so that the same holds for them.
+
+    Winograd's convolutions round more (Lavin and Gray, arXiv:1509.09308).
+    """
+    if task == "causal_lm":
+        return _LANGUAGE
+    return _WINOGRAD if settings.winograd() else _IMAGES
+
+
+def difference(found: NDArray[Any], expected: NDArray[Any], within: float) -> Difference:
+    """How far ``found`` is from ``expected``, of the same shape. ``within`` is the tolerance for
+    numbers up to 10; it grows with the largest of ``expected``. NaN equals itself, and so does
+    infinity."""
+    assert found.shape == expected.shape, (found.shape, expected.shape)
+    peak = products = ours = theirs = 0.0
+    for a, b in _pieces(found, expected):
+        finite = np.isfinite(a) & np.isfinite(b)
+        a, b = a[finite], b[finite]
+        peak = max(peak, float(np.abs(b).max(initial=0.0)))
+        products, ours, theirs = products + float(a @ b), ours + float(a @ a), theirs + float(b @ b)
+    least = max(float(np.sqrt(theirs / max(expected.size, 1))), float(np.finfo(np.float32).tiny))
+    max_abs = max_rel = 0.0
+    for a, b in _pieces(found, expected):
+        same = (a == b) | (np.isnan(a) & np.isnan(b))
+        with np.errstate(invalid="ignore"):
+            apart = np.where(same, 0.0, np.abs(a - b))
+        apart[np.isnan(apart)] = np.inf  # a number and NaN
+        large = (np.abs(b) >= least) & np.isfinite(b)
+        max_abs = max(max_abs, float(apart.max()))
+        max_rel = max(max_rel, float((apart[large] / np.abs(b[large])).max(initial=0.0)))
+    length = np.sqrt(ours) * np.sqrt(theirs)
+    cosine = float(products / length) if length else float(ours == theirs)
+    return Difference(max_abs, max_rel, cosine, within * max(1.0, peak / _LARGE))
+
+
+def _pieces(
+    found: NDArray[Any], expected: NDArray[Any]
+) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    """Both as f64, piece by piece: copies stay small."""
+    a, b = found.reshape(-1), expected.reshape(-1)
+    for first in range(0, b.size, _PIECE):
+        part = slice(first, first + _PIECE)
+        yield a[part].astype(np.float64), b[part].astype(np.float64)

@@ -1,0 +1,258 @@
+"""The model of transformers that a loaded one is compared with, with the weights of its files."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gptrs import tree
+from gptrs.errors import ArgumentError, LoadError
+from gptrs.ir.tensor import Parameter
+from gptrs.nn.module import Module
+from gptrs.runtime.loaded import LoadedModel
+from gptrs.runtime.model_files import model_class
+from gptrs.runtime.safetensors_file import SUFFIX
+from gptrs.runtime.skeleton import skeleton
+from gptrs.runtime.stored import StoredTensor
+
+Array = NDArray[Any]
+_CLASSES = {
+    "causal_lm": "AutoModelForCausalLM",
+    "image_classifier": "AutoModelForImageClassification",
+}
+
+
+@dataclass(frozen=True)
+class TorchCall:
+    """A layer that ran: the first tensor that it took, and the first that it gave."""
+
+    taken: Array | None
+    given: Array
+
+
+class TorchModel:
+    """transformers' model of the same configuration as ``handle``, computing in f32.
+
+    Its weights come from the files of ``handle`` once more: with safetensors' own reader where that
+    can read them, and by transformers' names where they are named so. Raises `ArgumentError` where
+    torch is missing or transformers has no such model, `LoadError` for tensors that do not fit.
+    """
+
+    def __init__(self, handle: LoadedModel) -> None:
+        self._torch, transformers = _libraries()
+        self._kind = model_class(handle.kind)
+        config = transformers.AutoConfig.for_model(handle.kind, **_entries(handle))
+        _check_structure(handle, config, transformers.AutoConfig.for_model(handle.kind))
+        make = getattr(transformers, _CLASSES[self._kind.task])
+        self.module: Any = make.from_config(config, dtype=self._torch.float32).eval()
+        self._load(handle)
+
+    @property
+    def name(self) -> str:
+        """What transformers calls it."""
+        return type(self.module).__name__
+
+    def logits(self, inputs: Array) -> Array:
+        """Logits of tokens [batch, tokens] or of images [N, H, W, C]."""
+        with self._torch.no_grad():
+            return self.module(**self._arguments(inputs)).logits.numpy()
+
+    def continued(self, tokens: Array, count: int) -> tuple[list[int], Array]:
+        """The ``count`` likeliest tokens one after the other after ``tokens`` [1, tokens], with its
+        own cache, and the logits [count, vocabulary] that each was chosen by."""
+        torch, cache, found, rows = self._torch, None, list[int](), list[Array]()
+        given = torch.as_tensor(tokens)
+        with torch.no_grad():
+            for _ in range(count):
+                said = self.module(input_ids=given, past_key_values=cache, use_cache=True)
+                cache, row = said.past_key_values, said.logits[0, -1]
+                rows.append(row.numpy())
+                found.append(int(row.argmax()))
+                given = torch.as_tensor([[found[-1]]])
+        return found, np.stack(rows)
+
+    def layers(self, inputs: Array, names: Collection[str]) -> dict[str, list[TorchCall]]:
+        """What the layers of these names, as they are called here, did when the model ran on
+        ``inputs``, every time that they were called; those that it does not have are left out."""
+        calls: dict[str, list[TorchCall]] = {}
+        hooks: list[Any] = []
+        try:
+            for name, module in self._modules(names).items():
+                hook = self._hook(calls.setdefault(name, []))
+                hooks.append(module.register_forward_hook(hook, with_kwargs=True))
+            self.logits(inputs)
+        finally:
+            for hook in hooks:
+                hook.remove()
+        return {name: made for name, made in calls.items() if made}
+
+    def _hook(self, calls: list[TorchCall]) -> Callable[..., None]:
+        """What torch calls after a layer, to add to ``calls``."""
+
+        def hear(_: Any, args: Any, kwargs: Any, result: Any) -> None:
+            taken, given = self._first((args, kwargs)), self._first(result)
+            if given is not None:
+                calls.append(TorchCall(taken, given))
+
+        return hear
+
+    def weights(self, layer: str) -> dict[str, Array]:
+        """The parameters of the layer called ``layer`` and of those in it, by their names here."""
+        found: dict[str, Array] = {}
+        for key, tensor in self.module.state_dict().items():
+            name = self._own_name(key)
+            if name == layer or name.startswith(f"{layer}.") or not layer:
+                found.setdefault(name, tensor.numpy())
+        return found
+
+    def _own_name(self, key: str) -> str:
+        return _renamed(key, self._kind.renames)
+
+    def _modules(self, names: Collection[str]) -> dict[str, Any]:
+        """torch's modules by their names here. Where one holds another and nothing else that has
+        parameters, both have one name: it is that of the inner one."""
+        found: dict[str, Any] = {}
+        for key, module in self.module.named_modules():
+            name = self._own_name(f"{key}.").rstrip(".")
+            if name and name in names:
+                found[name] = module
+        return found
+
+    def _arguments(self, inputs: Array) -> dict[str, Any]:
+        torch = self._torch
+        if self._kind.task == "causal_lm":
+            return {"input_ids": torch.as_tensor(inputs), "use_cache": False}
+        return {"pixel_values": torch.as_tensor(inputs.transpose(0, 3, 1, 2).copy())}
+
+    def _first(self, values: object) -> Array | None:
+        """The first tensor in ``values``; channels last if it is a batch of feature maps."""
+        torch = self._torch
+        for value in _leaves(values):
+            if isinstance(value, torch.Tensor):
+                array: Array = value.detach().clone().numpy()  # it may be overwritten later
+                maps = array.ndim == 4 and self._kind.task == "image_classifier"
+                return array.transpose(0, 2, 3, 1) if maps else array
+        return None
+
+    def _load(self, handle: LoadedModel) -> None:
+        """Put the tensors of the files into the module. Raises `LoadError`."""
+        keys = {stored.key: stored for stored in handle.files.tensors}
+        names = {name: keys[key] for key, name in handle.weights.names.items()}
+        prefix = f"{self.module.base_model_prefix}."
+        state: dict[str, Any] = self.module.state_dict()
+        found: dict[str, Any] = {}
+        missing: list[str] = []
+        read = _Reader(self._torch)
+        for key in state:
+            name = self._own_name(key)
+            stored = next((keys[k] for k in (key, key.removeprefix(prefix)) if k in keys), None)
+            stored = names.get(name) if stored is None else stored
+            if stored is not None:
+                found[key] = read(stored)
+            elif not self._kind.ignored.match(name):
+                missing.append(key)
+        places = {state[key].data_ptr() for key in found}
+        if lost := [key for key in missing if state[key].data_ptr() not in places]:
+            raise LoadError(
+                f"{handle.files.tensors.place} has no tensor for {lost[0]!r}, which"
+                f" {self.name} of transformers needs",
+                fix="check that the configuration belongs to these weights",
+            )
+        self.module.load_state_dict(found, strict=False)
+
+
+class _Reader:
+    """Reads tensors of files, as f32."""
+
+    def __init__(self, torch: Any) -> None:
+        self._torch = torch
+        self._open: Any = import_module("safetensors").safe_open
+        self._files: dict[Path, Any] = {}
+
+    def __call__(self, stored: StoredTensor) -> Any:
+        path = stored.file.path
+        if path.suffix != SUFFIX or not path.is_file():
+            return self._torch.from_numpy(stored.read().astype(np.float32))
+        if path not in self._files:
+            self._files[path] = self._open(path, framework="pt")
+        return self._files[path].get_tensor(stored.key).to(self._torch.float32)
+
+
+def _libraries() -> tuple[Any, Any]:
+    """torch and transformers. Raises `ArgumentError` where one is not installed."""
+    try:
+        torch, transformers = import_module("torch"), import_module("transformers")
+    except ImportError as error:
+        raise ArgumentError(
+            f"{error.name or error} is not installed: there is no model of torch to compare with",
+            fix="pip install 'gptrs[torch]'",
+        ) from None
+    transformers.logging.set_verbosity_error()
+    return torch, transformers
+
+
+def _entries(handle: LoadedModel) -> dict[str, Any]:
+    """The entries of the configuration, with those that weights of torchvision tell."""
+    from gptrs.runtime.torchvision import torchvision_naming  # few weights are named so
+
+    entries = {name: value for name, value in handle.files.config.items() if name != "model_type"}
+    naming = torchvision_naming(handle.kind, handle.files.tensors)
+    if naming is not None:
+        entries = naming.fields(handle.files.tensors.shapes()) | entries
+    return entries
+
+
+def _check_structure(handle: LoadedModel, config: Any, default: Any) -> None:
+    """Raise `ArgumentError` unless transformers' configuration is that of the same model.
+
+    It keeps entries that it does not know; those of the ``default`` it does.
+    """
+    given, known = (json.loads(each.to_json_string(use_diff=False)) for each in (config, default))
+    entries = {name: value for name, value in given.items() if name in known}
+    entries["model_type"] = handle.kind
+    theirs = _parts(skeleton(entries, handle.files.config_file))
+    ours = _parts(handle.module)
+    for place in [*ours, *theirs]:
+        if ours.get(place) != theirs.get(place):
+            raise ArgumentError(
+                f"{type(config).__name__} of transformers has no such model: {place} is"
+                f" {ours.get(place)}, there it would be {theirs.get(place)}",
+                fix="compare a model that transformers can build",
+            )
+
+
+def _parts(module: Module) -> dict[str, str]:
+    """The parameters with their shapes and the numbers of a model by their places, as text."""
+    leaves, structure = tree.flatten(module)
+    return {
+        place.lstrip("."): f"{leaf.name} {leaf.type.shape}"
+        if isinstance(leaf, Parameter)
+        else repr(leaf)
+        for place, leaf in zip(tree.paths(structure), leaves, strict=True)
+        if not place.startswith(".config.")
+    }
+
+
+def _renamed(key: str, renames: Iterable[tuple[re.Pattern[str], str]]) -> str:
+    for pattern, replacement in renames:
+        key = pattern.sub(replacement, key)
+    return key
+
+
+def _leaves(value: Any) -> Iterable[Any]:
+    """What is in tuples, lists and mappings, among them transformers' outputs, in order."""
+    if isinstance(value, Mapping):
+        value = tuple(value.values())  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    if isinstance(value, tuple | list):
+        for part in value:  # pyright: ignore[reportUnknownVariableType]
+            yield from _leaves(part)
+    else:
+        yield value

@@ -1,0 +1,127 @@
+"""A model against transformers' model, layer by layer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
+
+from gptrs.jit.overrides import checkpoint_overrides
+from gptrs.parity.blame import Blame, blame_layer, blame_model
+from gptrs.parity.difference import Difference, difference, tolerance
+from gptrs.parity.inputs import random_images, random_tokens
+from gptrs.parity.layers import call_name, layer_outputs
+from gptrs.parity.torch_models import TorchCall, TorchModel
+from gptrs.runtime.classifier import ImageClassifier
+from gptrs.runtime.language import LanguageModel
+from gptrs.runtime.overridden import read_overrides
+
+Array = NDArray[Any]
+LOGITS = "logits"
+"""The name of the last row: what the model gives as it always runs."""
+_TOKENS = 16
+
+
+@dataclass(frozen=True)
+class Row:
+    """What one layer gives, here and in torch's model. ``kind`` is its class."""
+
+    layer: str
+    kind: str
+    found: Array
+    expected: Array
+    difference: Difference | None
+    """None where the shapes differ."""
+
+    @property
+    def agrees(self) -> bool:
+        """Whether it gives the same."""
+        return self.difference is not None and self.difference.agrees
+
+
+@dataclass(frozen=True)
+class Trace:
+    """All layers in the order in which their calls end; the last row is the whole model."""
+
+    torch_name: str
+    """What transformers calls its model."""
+    rows: tuple[Row, ...]
+    left_out: tuple[str, ...]
+    """The layers that torch's model does not have."""
+    first: Row | None
+    """The first row that differs."""
+    blame: Blame | None
+    """What was found out about it."""
+
+
+def trace_layers(handle: LanguageModel | ImageClassifier) -> Trace:
+    """Compare what each layer of a loaded model gives with what that of transformers' model of the
+    same files gives, on one text of 16 tokens or one image, and find out what is to blame for the
+    first difference.
+
+    All layers come from one run, whose program has their results too; where these agree and the
+    model as it always runs does not, each comes from a run of its own. Raises as `TorchModel` does.
+    """
+    with checkpoint_overrides(read_overrides(handle.files.runtime, handle.files.config_file)):
+        return _Tracer(handle).trace()
+
+
+class _Tracer:
+    def __init__(self, handle: LanguageModel | ImageClassifier) -> None:
+        self._handle = handle
+        self._module = handle.module
+        self._layers = handle.module.modules()
+        self._torch = TorchModel(handle)
+        if isinstance(handle, LanguageModel):
+            count = min(_TOKENS, handle.module.context_length)
+            self._inputs: Array = random_tokens(handle, 1, count)
+            self._within = tolerance("causal_lm")
+        else:
+            self._inputs = random_images(handle, 1)
+            self._within = tolerance("image_classifier")
+
+    def trace(self) -> Trace:
+        expected = self._torch.layers(self._inputs, self._layers)
+        calls = {
+            call_name(name, number): call
+            for name, made in expected.items()
+            for number, call in enumerate(made, 1)
+        }
+        rows = [*self._rows(calls, calls), self._logits()]
+        first = next((number for number, row in enumerate(rows) if not row.agrees), None)
+        if first is not None and rows[first].layer == LOGITS:
+            for number, row in enumerate(rows[:-1]):
+                (alone,) = self._rows(calls, {row.layer: calls[row.layer]})
+                if not alone.agrees:
+                    rows[number], first = alone, number
+                    break
+        left_out = tuple(name for name in self._layers if name and name not in expected)
+        found = None if first is None else rows[first]
+        blame = None if found is None else self._blame(found, calls)
+        return Trace(self._torch.name, tuple(rows), left_out, found, blame)
+
+    def _rows(
+        self, calls: Mapping[str, TorchCall], wanted: Mapping[str, TorchCall]
+    ) -> Iterator[Row]:
+        for name, found in layer_outputs(self._module, self._inputs, wanted).items():
+            kind = type(self._layers[name.partition(":")[0]]).__name__
+            yield self._row(name, kind, found, calls[name].given)
+
+    def _logits(self) -> Row:
+        found = self._handle.forward(self._inputs).numpy()
+        return self._row(
+            LOGITS, type(self._module).__name__, found, self._torch.logits(self._inputs)
+        )
+
+    def _row(self, name: str, kind: str, found: Array, expected: Array) -> Row:
+        same = found.shape == expected.shape
+        apart = difference(found, expected, self._within) if same else None
+        return Row(name, kind, found, expected, apart)
+
+    def _blame(self, row: Row, calls: Mapping[str, TorchCall]) -> Blame:
+        if row.layer == LOGITS:
+            return blame_model(self._module, self._inputs, self._torch, self._within)
+        call = calls[row.layer]
+        return blame_layer(self._module, row.layer, self._inputs, self._torch, call, self._within)

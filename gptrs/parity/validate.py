@@ -1,0 +1,149 @@
+"""A model's logits against those of transformers' model, on inputs of several sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gptrs.parity.difference import Difference, difference, tolerance
+from gptrs.parity.inputs import random_images, random_tokens
+from gptrs.parity.torch_models import TorchModel
+from gptrs.runtime.classifier import ImageClassifier
+from gptrs.runtime.language import LanguageModel
+from gptrs.runtime.loaded import LoadedModel
+from gptrs.runtime.overridden import Overridden, read_overrides
+
+Array = NDArray[Any]
+
+_LENGTHS = (1, 7, 64)  # of texts; and one short of the context
+_LONGEST = 1024  # tokens: a longer text takes long, and more memory for its logits than weights
+_IMAGES = (1, 3)
+_PROMPT, _STEPS = 5, 8  # tokens given at once to a cache, and one by one
+_PADDED = (9, 4)  # tokens of rows that share a cache
+
+
+@dataclass(frozen=True)
+class Check:
+    """Logits for one input, here and by torch."""
+
+    name: str
+    shape: tuple[int, ...]
+    difference: Difference
+    choices: int
+    """How many rows of logits have a largest one by more than the tolerance."""
+    same: int
+    """In how many of these it is the same."""
+
+    @property
+    def agrees(self) -> bool:
+        """Whether logits and choices are the same."""
+        return self.difference.agrees and self.same == self.choices
+
+
+@dataclass(frozen=True)
+class Validation:
+    """All checks of one model."""
+
+    torch_name: str
+    """What transformers calls its model."""
+    dtypes: tuple[str, ...]
+    """Of the weights."""
+    checks: tuple[Check, ...]
+
+    @property
+    def failed(self) -> tuple[Check, ...]:
+        """The checks that do not agree."""
+        return tuple(check for check in self.checks if not check.agrees)
+
+
+def validate(handle: LanguageModel | ImageClassifier) -> Validation:
+    """Compare the logits of a loaded model with those of transformers' model of the same files.
+
+    Texts are of 1 token, of some and of nearly as many as fit, in one row or several, all at once
+    and with a cache; images come alone and as a batch. Raises as `TorchModel` does.
+    """
+    torch = TorchModel(handle)
+    is_text = isinstance(handle, LanguageModel)
+    checks = _texts(handle, torch) if is_text else _images(handle, torch)
+    dtypes = sorted({str(parameter.dtype) for parameter in handle.parameters().values()})
+    return Validation(torch.name, tuple(dtypes), tuple(checks))
+
+
+def _images(handle: ImageClassifier, torch: TorchModel) -> Iterator[Check]:
+    within = tolerance("image_classifier")
+    for count in _IMAGES:
+        images = random_images(handle, count)
+        found, expected = handle.forward(images).numpy(), torch.logits(images)
+        yield _check(f"{count} image{'s' * (count > 1)}", found, expected, within)
+
+
+def _texts(handle: LanguageModel, torch: TorchModel) -> Iterator[Check]:
+    check = partial(_check, within=tolerance("causal_lm"))
+    context = handle.module.context_length
+    lengths = {*_LENGTHS, min(context, _LONGEST) - 1}
+    shapes = [(1, length) for length in sorted(lengths) if 1 <= length <= context]
+    for rows, length in [*shapes, (2, min(17, context))]:
+        tokens = random_tokens(handle, rows, length)
+        name = f"{length} token{'s' * (length > 1)}" + f", {rows} rows" * (rows > 1)
+        yield check(name, handle.forward(tokens).numpy(), torch.logits(tokens))
+    if context >= _PROMPT + _STEPS:
+        tokens = random_tokens(handle, 1, _PROMPT)
+        following, expected = torch.continued(tokens, _STEPS)
+        found = _continued(handle, tokens, following)
+        yield check(f"{_PROMPT} tokens, then {_STEPS} with a cache", found, expected)
+    if context >= max(_PADDED):
+        rows = [random_tokens(handle, 1, length) for length in _PADDED]
+        expected = np.concatenate([torch.logits(row)[:, -1] for row in rows])
+        lengths = " and ".join(map(str, _PADDED))
+        yield check(f"rows of {lengths} tokens in a cache", _padded(handle, rows), expected)
+
+
+def _cached(handle: LoadedModel) -> Any:
+    """The model to call with a cache, as generation does."""
+    overrides = read_overrides(handle.files.runtime, handle.files.config_file)
+    return Overridden(handle.module, overrides)
+
+
+def _continued(handle: LoadedModel, tokens: Array, following: list[int]) -> Array:
+    """Logits [count, vocabulary] after ``tokens``, and after each of ``following`` but the last."""
+    model, rows = _cached(handle), list[Array]()
+    cache = model.init_cache(np.zeros(1, np.int32), tokens.shape[1] + len(following))
+    for given in [tokens, *(np.array([[token]]) for token in following[:-1])]:
+        logits, cache = model(given, cache, logits="last")
+        rows.append(logits.numpy()[0, -1])
+    return np.stack(rows)
+
+
+def _padded(handle: LoadedModel, rows: list[Array]) -> Array:
+    """The last logits [rows, vocabulary] of rows of different lengths, padded on the left."""
+    model, longest = _cached(handle), max(row.shape[1] for row in rows)
+    starts = [longest - row.shape[1] for row in rows]
+    tokens = np.concatenate(
+        [np.pad(row, ((0, 0), (start, 0))) for row, start in zip(rows, starts, strict=True)]
+    )
+    cache = model.init_cache(np.array(starts, np.int32), longest)
+    logits, _ = model(tokens, cache, logits="last")
+    return logits.numpy()[:, -1]
+
+
+def _check(name: str, found: Array, expected: Array, within: float) -> Check:
+    apart = difference(found, expected, within)
+    flat = expected.reshape(-1, expected.shape[-1])
+    largest = flat.argmax(axis=1)
+    decided = _margins(flat) > 2 * apart.tolerance
+    same = found.reshape(flat.shape).argmax(axis=1) == largest
+    choices, equal = int(decided.sum()), int((decided & same).sum())
+    return Check(name, found.shape, apart, choices, equal)
+
+
+def _margins(logits: Array) -> Array:
+    """How much larger the largest of each row is than the next."""
+    if logits.shape[1] < 2:
+        return np.full(len(logits), np.inf)
+    top = np.partition(logits, -2, axis=1)[:, -2:]
+    return top[:, 1] - top[:, 0]
