@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, np.dtype[Any]]
 
-_KEY = b"gptrs:param-key:1"
+_KEY = b"gpt-rs:param-key:v1"
 
 
 def base_param_id(name: str) -> int:
@@ -21,7 +21,7 @@ def base_param_id(name: str) -> int:
 def param_key(namespace: int, base_id: int) -> int:
     """The 128-bit id of the parameter ``base_id`` of the model ``namespace``: models that name
     their parameters alike are told apart (``parameters().key(name)`` of a loaded model gives it).
-    The first 16 bytes of BLAKE3 of "gptrs:param-key:1" and both ids, 16 bytes each, all
+    The first 16 bytes of BLAKE3 of "gpt-rs:param-key:v1" and both ids, 16 bytes each, all
     little-endian."""
     return _id(_KEY + namespace.to_bytes(16, "little") + base_id.to_bytes(16, "little"))
 

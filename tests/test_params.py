@@ -23,7 +23,7 @@ def test_the_id_of_a_name(name: str) -> None:
 
 def test_models_that_name_their_parameters_alike_are_told_apart() -> None:
     weight = IDS["wte.weight"]
-    assert param_key(1, weight) == 0x6B689E71E6062667AC564F08CD7683C2
-    assert param_key(2**128 - 1, 0) == 0x057113225A83EF998974E12C82F8AC79
+    assert param_key(1, weight) == 0xBAC86CC8D4992D8223AE0AA7891DBACC
+    assert param_key(2**128 - 1, 0) == 0x3A4C8B29F6F38D5EB31AA1F072376BFA
     keys = {param_key(namespace, weight) for namespace in (0, 1, 2, 2**127)}
     assert len(keys | {weight}) == 5

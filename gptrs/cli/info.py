@@ -37,7 +37,7 @@ def info(
     from gptrs.models import BUNDLED  # loads after the options are known to be good
     from gptrs.runtime.model_files import open_files
 
-    files = open_files(BUNDLED.get(path, Path(path)))
+    files = open_files(BUNDLED.get(path, Path(path)), as_stored=True)
     if as_json:
         typer.echo(json.dumps(_report(files)))
     else:

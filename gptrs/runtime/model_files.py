@@ -43,11 +43,12 @@ class ModelFiles:
     tensors: ModelTensors
 
 
-def open_model(place: Path) -> ModelFiles:
+def open_model(place: Path, *, as_stored: bool = False) -> ModelFiles:
     """The model in a Hugging Face directory, a checkpoint or a safetensors file without a
     configuration.
 
-    Its configuration and the index of its tensors are read. Raises `LoadError` naming the file.
+    Its configuration and the index of its tensors are read. One that gpt.rs wrote is described as
+    transformers would, unless ``as_stored``. Raises `LoadError` naming the file.
     """
     if place.is_dir():
         file = place / CONFIG
@@ -58,7 +59,7 @@ def open_model(place: Path) -> ModelFiles:
 
     if place.is_file():
         if checkpoint.is_checkpoint(place):
-            return _of_checkpoint(checkpoint.CheckpointFile.open(place))
+            return _of_checkpoint(checkpoint.CheckpointFile.open(place), as_stored)
         if place.suffix == SUFFIX:
             fix = "save the whole state_dict of one model of torchvision"
             return _without_config(SafetensorsFile.open(place), fix)
@@ -73,14 +74,14 @@ def open_model(place: Path) -> ModelFiles:
     )
 
 
-def open_files(place: Path) -> ModelFiles:
+def open_files(place: Path, *, as_stored: bool = False) -> ModelFiles:
     """As `open_model`; a tensor archive too, which has no configuration. Raises `LoadError`."""
     from gptrs.runtime import archive  # no model is one, and loading one should not wait for it
 
     if place.is_file() and archive.is_archive(place):
         fix = "write the archive again, with all tensors of its model"
         return _without_config(archive.ArchiveFile.open(place), fix)
-    return open_model(place)
+    return open_model(place, as_stored=as_stored)
 
 
 def read_config(file: Path) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -100,11 +101,16 @@ def without_runtime(given: Mapping[str, Any], file: Path) -> tuple[dict[str, Any
     return config, cast("dict[str, Any]", runtime or {})
 
 
-def _of_checkpoint(file: CheckpointFile) -> ModelFiles:
+def _of_checkpoint(file: CheckpointFile, as_stored: bool) -> ModelFiles:
+    from gptrs.runtime import gpt_rs  # a start from a directory should not wait for it
+
     kind, path = _MODEL_TYPES.get(file.kind, file.kind), file.path
+    config, found = file.config, [*file.tensors.values()]
+    if not as_stored and gpt_rs.is_of_gpt_rs(file.kind, config):
+        config, found = gpt_rs.config_of(config, path), [*gpt_rs.tensors_of(found)]
     fix = "write the checkpoint again, with the configuration of its model"
-    tensors = ModelTensors(path, file.tensors.values(), "its configuration", fix)
-    settings = file.config, file.runtime
+    tensors = ModelTensors(path, found, "its configuration", fix)
+    settings = config, file.runtime
     return ModelFiles(path, path.parent, path, kind, _IN_CHECKPOINTS, *settings, tensors)
 
 
