@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,17 @@ from gptrs.cli.app import app
 from gptrs.errors import LoadError
 from gptrs.runtime.checkpoint import write_checkpoint
 from gptrs.runtime.convert import convert
-from gptrs.runtime.gpt_rs import tensors_of
+from gptrs.runtime.gpt_rs import as_others_say
 from gptrs.runtime.held import held_tensor
 from gptrs.runtime.stored import StoredTensor
+from tests.image_models import (
+    TorchvisionMobileNetV2,
+    TorchvisionResNet,
+    assert_parity,
+    images,
+    state,
+    with_random_statistics,
+)
 from tests.models import Arrays, config, in_files, random_tokens, tensors, write
 
 CONFIG = {
@@ -144,7 +153,8 @@ def test_a_tensor_that_is_missing(tmp_path: Path) -> None:
 
 
 def turned(matrix: NDArray[Any]) -> StoredTensor:
-    (found,) = tensors_of([held_tensor(Path("file"), "lm_head", matrix)])
+    stored = held_tensor(Path("file"), "lm_head", matrix)
+    _, (found,) = as_others_say("gpt", CONFIG, [stored], Path("file"))
     return found
 
 
@@ -161,3 +171,68 @@ def test_any_part_of_a_matrix_that_lies_the_other_way_round(
     np.testing.assert_array_equal(stored.part(first, last), matrix.T.reshape(-1)[first:last])
     np.testing.assert_array_equal(stored.read(), matrix.T)
     assert stored.holds(np.ascontiguousarray(matrix.T), 0)
+
+
+def folded(arrays: Arrays, convolution: str, norm: str) -> tuple[NDArray[Any], NDArray[Any]]:
+    """A convolution's taps and bias with the norm that follows it."""
+    scale = arrays[f"{norm}.weight"] / np.sqrt(arrays[f"{norm}.running_var"] + np.float32(1e-5))
+    weight = arrays[f"{convolution}.weight"] * scale.reshape(-1, 1, 1, 1)
+    return weight, arrays[f"{norm}.bias"] - arrays[f"{norm}.running_mean"] * scale
+
+
+RESNET_NORMS = (
+    (r"conv1", "bn1", "conv1"),
+    (r"(layer\d\.\d+)\.conv(\d)", r"\1.bn\2", r"\1.conv\2"),
+    (r"(layer\d\.\d+)\.downsample\.0", r"\1.downsample.1", r"\1.downsample"),
+)
+
+
+def resnet_in_its_words(arrays: Arrays) -> Arrays:
+    found = {name: array for name, array in arrays.items() if name.startswith("fc.")}
+    for name in arrays:
+        for pattern, norm, theirs in RESNET_NORMS:
+            if match := re.fullmatch(pattern + r"\.weight", name):
+                convolution, at = name.removesuffix(".weight"), match.expand(theirs)
+                pair = folded(arrays, convolution, match.expand(norm))
+                found[f"{at}.weight"], found[f"{at}.bias"] = pair
+    return found
+
+
+def mobilenet_in_its_words(arrays: Arrays) -> Arrays:
+    pairs = {"stem": ("features.0.0", "features.0.1"), "head": ("features.18.0", "features.18.1")}
+    for number in range(17):
+        at, part = f"features.{number + 1}.conv", f"blocks.{number}"
+        if number:
+            pairs[f"{part}.expand"] = f"{at}.0.0", f"{at}.0.1"
+            pairs[f"{part}.depthwise"] = f"{at}.1.0", f"{at}.1.1"
+            pairs[f"{part}.project"] = f"{at}.2", f"{at}.3"
+        else:
+            pairs[f"{part}.depthwise"] = f"{at}.0.0", f"{at}.0.1"
+            pairs[f"{part}.project"] = f"{at}.1", f"{at}.2"
+    found = {f"classifier.{n}": arrays[f"classifier.1.{n}"] for n in ("weight", "bias")}
+    for theirs, (convolution, norm) in pairs.items():
+        pair = folded(arrays, convolution, norm)
+        found[f"{theirs}.weight"], found[f"{theirs}.bias"] = pair
+    return found
+
+
+IMAGE_MODELS: dict[str, tuple[Callable[[], Any], Callable[[Arrays], Arrays]]] = {
+    "resnet34": (
+        lambda: TorchvisionResNet((1, 2, 1, 1), (8, 12, 16, 20), 8, False),
+        resnet_in_its_words,
+    ),
+    "mobilenet_v2": (lambda: TorchvisionMobileNetV2(0.25), mobilenet_in_its_words),
+}
+
+
+@pytest.mark.parametrize("kind", IMAGE_MODELS)
+def test_images_whose_norms_are_folded(tmp_path: Path, kind: str) -> None:
+    make, in_words = IMAGE_MODELS[kind]
+    model = with_random_statistics(make())
+    place = tmp_path / "model.bin"
+    write_checkpoint(place, kind, {"num_classes": 7}, in_words(state(model)))
+    assert_parity(model, place, images(2, 48, 48))
+    convert(place, tmp_path / "directory")
+    given = images(1, 48, 48)
+    found = gptrs.load(tmp_path / "directory").forward(given).numpy()
+    np.testing.assert_array_equal(found, gptrs.load(place).forward(given).numpy())

@@ -1,8 +1,8 @@
-"""Checkpoints of language models that gpt.rs wrote, which names their parts in another way.
+"""Checkpoints that gpt.rs wrote, which names the parts of models in another way.
 
-Source: https://github.com/Lallapallooza/gpt.rs, ``crates/gpt-rs/src/model/gpt.rs``. Its models are
-GPT-2 with the exact gelu, and with a matrix of its own for the logits, stored as [width,
-vocabulary].
+Source: https://github.com/Lallapallooza/gpt.rs, ``crates/gpt-rs/src/model/gpt.rs``. Its language
+models are GPT-2 with the exact gelu, and with a matrix of its own for the logits, stored as [width,
+vocabulary]. Images: `gptrs.runtime.gpt_rs_images`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy as np
 
 from gptrs.errors import LoadError
 from gptrs.ir.types import Array
+from gptrs.runtime import gpt_rs_images
 from gptrs.runtime.stored import StoredTensor
 
 KIND = "gpt"
@@ -54,13 +55,22 @@ _NAMES = (
 )
 
 
-def is_of_gpt_rs(kind: str, config: Mapping[str, Any]) -> bool:
-    """Whether a checkpoint's configuration is one of gpt.rs."""
-    return kind == KIND and "embed_dim" in config
+def as_others_say(
+    kind: str, config: Mapping[str, Any], tensors: Iterable[StoredTensor], file: Path
+) -> tuple[dict[str, Any], list[StoredTensor]]:
+    """The entries of a ``config.json`` and the tensors as transformers or torchvision names them;
+    those of a checkpoint that gpt.rs did not write as they are.
+
+    Raises `LoadError` naming ``file``.
+    """
+    if kind == KIND and "embed_dim" in config:
+        return _config_of(config, file), [*_tensors_of(tensors)]
+    if gpt_rs_images.is_of_gpt_rs(kind, config):
+        return {}, [*gpt_rs_images.tensors_of(kind, tensors)]
+    return dict(config), [*tensors]
 
 
-def config_of(config: Mapping[str, Any], file: Path) -> dict[str, Any]:
-    """What a ``config.json`` says of such a model. Raises `LoadError` naming ``file``."""
+def _config_of(config: Mapping[str, Any], file: Path) -> dict[str, Any]:
     sizes = {ours: _size(config, name, file) for name, ours in _SIZES.items()}
     return {**_ALWAYS, **sizes, "n_inner": _size(config, _RATIO, file) * sizes["n_embd"]}
 
@@ -76,8 +86,7 @@ def _size(config: Mapping[str, Any], name: str, file: Path) -> int:
     )
 
 
-def tensors_of(tensors: Iterable[StoredTensor]) -> Iterator[StoredTensor]:
-    """The tensors of such a model as transformers names and stores them."""
+def _tensors_of(tensors: Iterable[StoredTensor]) -> Iterator[StoredTensor]:
     for stored in tensors:
         if stored.key == _HEAD and len(stored.shape) == 2 and stored.dtype is not None:
             turned = stored.shape[1], stored.shape[0]

@@ -106,8 +106,8 @@ def _of_checkpoint(file: CheckpointFile, as_stored: bool) -> ModelFiles:
 
     kind, path = _MODEL_TYPES.get(file.kind, file.kind), file.path
     config, found = file.config, [*file.tensors.values()]
-    if not as_stored and gpt_rs.is_of_gpt_rs(file.kind, config):
-        config, found = gpt_rs.config_of(config, path), [*gpt_rs.tensors_of(found)]
+    if not as_stored:
+        config, found = gpt_rs.as_others_say(file.kind, config, found, path)
     fix = "write the checkpoint again, with the configuration of its model"
     tensors = ModelTensors(path, found, "its configuration", fix)
     settings = config, file.runtime
