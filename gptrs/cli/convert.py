@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
@@ -24,6 +24,27 @@ class Floats(StrEnum):
     BF16 = "bf16"
 
 
+Destination: TypeAlias = Annotated[
+    Path,
+    typer.Argument(
+        metavar="DST",
+        help="Where to write: .gchk is a checkpoint, .gten an archive, .safetensors one file,"
+        " no ending a Hugging Face directory.",
+    ),
+]
+Target: TypeAlias = Annotated[
+    Format | None, typer.Option(help="What to write, whatever DST ends in.")
+]
+Dtype: TypeAlias = Annotated[
+    Floats | None, typer.Option(help="Convert floats; without it they stay as they are.")
+]
+ShardSize: TypeAlias = Annotated[
+    str, typer.Option(metavar="SIZE", help="The most that a file of a directory has: 500MB.")
+]
+Force: TypeAlias = Annotated[bool, typer.Option("--force", help="Overwrite what is there.")]
+SHARD_SIZE = "5GB"
+
+
 def convert(
     source: Annotated[
         str,
@@ -33,26 +54,15 @@ def convert(
             " a .safetensors file, or a model that ships with gptrs.",
         ),
     ],
-    destination: Annotated[
-        Path,
-        typer.Argument(
-            metavar="DST",
-            help="Where to write: .gchk is a checkpoint, .gten an archive, .safetensors one file,"
-            " no ending a Hugging Face directory.",
-        ),
-    ],
-    to: Annotated[Format | None, typer.Option(help="What to write, whatever DST ends in.")] = None,
-    dtype: Annotated[
-        Floats | None, typer.Option(help="Convert floats; without it they stay as they are.")
-    ] = None,
+    destination: Destination,
+    to: Target = None,
+    dtype: Dtype = None,
     config: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="The config.json of a SRC that has no configuration."),
     ] = None,
-    shard_size: Annotated[
-        str, typer.Option(metavar="SIZE", help="The most that a file of a directory has: 500MB.")
-    ] = "5GB",
-    force: Annotated[bool, typer.Option("--force", help="Overwrite what is there.")] = False,
+    shard_size: ShardSize = SHARD_SIZE,
+    force: Force = False,
 ) -> None:
     """Write a model in another format: directory, checkpoint, safetensors file or tensor archive.
 

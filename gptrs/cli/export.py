@@ -8,9 +8,17 @@ from typing import Annotated
 
 import typer
 
-from gptrs.cli.convert import Floats, bytes_of, report
+from gptrs.cli.convert import (
+    SHARD_SIZE,
+    Destination,
+    Dtype,
+    Force,
+    ShardSize,
+    Target,
+    bytes_of,
+    report,
+)
 from gptrs.cli.progress import progress
-from gptrs.runtime.formats import Format
 
 
 class Source(StrEnum):
@@ -28,14 +36,7 @@ def export(
             " or a directory that save_pretrained wrote.",
         ),
     ],
-    destination: Annotated[
-        Path,
-        typer.Argument(
-            metavar="DST",
-            help="Where to write: .gchk is a checkpoint, .gten an archive, .safetensors one file,"
-            " no ending a Hugging Face directory.",
-        ),
-    ],
+    destination: Destination,
     by: Annotated[Source, typer.Option("--from", help="Who saved SRC.")] = Source.TORCH,
     config: Annotated[
         Path | None,
@@ -45,14 +46,10 @@ def export(
             " none.",
         ),
     ] = None,
-    to: Annotated[Format | None, typer.Option(help="What to write, whatever DST ends in.")] = None,
-    dtype: Annotated[
-        Floats | None, typer.Option(help="Convert floats; without it they stay as they are.")
-    ] = None,
-    shard_size: Annotated[
-        str, typer.Option(metavar="SIZE", help="The most that a file of a directory has: 500MB.")
-    ] = "5GB",
-    force: Annotated[bool, typer.Option("--force", help="Overwrite what is there.")] = False,
+    to: Target = None,
+    dtype: Dtype = None,
+    shard_size: ShardSize = SHARD_SIZE,
+    force: Force = False,
 ) -> None:
     """Write weights of torch as a model, which they are checked to be.
 
