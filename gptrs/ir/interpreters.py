@@ -22,7 +22,8 @@ from gptrs.ir.program import (
     Role,
     Value,
 )
-from gptrs.ir.tensor import Parameter, Tensor, leak
+from gptrs.ir.tensor import Parameter, Tensor
+from gptrs.ir.traced import leak
 from gptrs.ir.types import Array, Type
 
 

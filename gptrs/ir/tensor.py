@@ -9,24 +9,18 @@ from typing import Any, NoReturn, cast
 
 import numpy as np
 
-from gptrs import tree
-from gptrs.errors import (
-    ArgumentError,
-    DonatedError,
-    DTypeError,
-    PtirError,
-    TraceError,
-    user_location,
-)
+from gptrs.errors import ArgumentError, DonatedError, DTypeError, TraceError
 from gptrs.ir.dims import Dim, DimLike, Shape
-from gptrs.ir.dispatch import OPS, is_recording
+from gptrs.ir.dispatch import is_recording
+from gptrs.ir.numpy_calls import NumPyOperand
 from gptrs.ir.operators import Operators
 from gptrs.ir.program import Value
+from gptrs.ir.traced import described, leak, located
 from gptrs.ir.types import Array, DType, Type, as_dtype
 from gptrs.params import ParamSource, RowSource, base_param_id
 
 
-class Tensor(Operators):
+class Tensor(NumPyOperand, Operators):
     """An array that cannot be changed, or, inside a traced function, a value not yet known.
 
     ``Tensor(data)`` takes NumPy arrays, torch CPU tensors and anything with ``__dlpack__`` or
@@ -131,7 +125,7 @@ class Tensor(Operators):
         if self.recorder is not None and not is_recording(self.recorder):
             raise located(leak(self))
         error = TraceError(
-            f"{what} of a traced value ({_described(self)}) cannot be known while tracing",
+            f"{what} of a traced value ({described(self)}) cannot be known while tracing",
             fix=fix or "compute with it, or debug with GPTRS_EAGER=1, where values are real",
         )
         raise located(error)
@@ -143,25 +137,6 @@ class Tensor(Operators):
     def tolist(self) -> Any:
         """The elements as nested Python lists."""
         return self.numpy().tolist()
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        return np.asarray(self.numpy(), dtype=dtype, copy=copy)
-
-    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        return _call_numpy(function, args, kwargs)
-
-    def __array_ufunc__(self, function: Any, method: str, *args: Any, **kwargs: Any) -> Any:
-        if method != "__call__":
-            function = getattr(function, method)
-        elif not isinstance(args[0], Tensor) and function.__name__ in _REFLECTED:
-            return getattr(self, _REFLECTED[function.__name__])(args[0])  # array + tensor
-        return _call_numpy(function, args, kwargs)
-
-    def __dlpack__(self, **options: Any) -> Any:
-        return self.numpy().__dlpack__(**options)
-
-    def __dlpack_device__(self) -> Any:
-        return self.numpy().__dlpack_device__()
 
     def __bool__(self) -> bool:
         if self.is_traced:
@@ -193,7 +168,7 @@ class Tensor(Operators):
 
     def __len__(self) -> int:
         if not self.shape:
-            raise located(TraceError(f"a Tensor of rank 0 has no length ({_described(self)})"))
+            raise located(TraceError(f"a Tensor of rank 0 has no length ({described(self)})"))
         if isinstance(self.shape[0], Dim):
             return int(self.shape[0])
         return self.shape[0]
@@ -204,7 +179,7 @@ class Tensor(Operators):
 
     def __setitem__(self, key: object, value: object) -> None:
         error = TraceError(
-            f"a Tensor cannot be written into ({_described(self)})",
+            f"a Tensor cannot be written into ({described(self)})",
             fix="ptir.dynamic_update_slice(x, part, start) or ptir.select(mask, new, x) give a new"
             " Tensor",
         )
@@ -299,66 +274,6 @@ class Parameter(Tensor):
 
     def __repr__(self) -> str:
         return f"Parameter({self.name}: {self.type})"
-
-
-def located(error: PtirError) -> PtirError:
-    """``error`` with the user's current line."""
-    error.where = error.where or user_location()
-    return error
-
-
-def leak(tensor: Tensor) -> TraceError:
-    """The error for a traced tensor met outside the trace that it belongs to."""
-    return TraceError(
-        f"a traced value ({_described(tensor)}) was used outside the function that it was traced"
-        " in",
-        fix="return it from the function instead of keeping it in a global, a closure or an object",
-    )
-
-
-def _described(tensor: Tensor) -> str:
-    """Where ``tensor`` comes from, if that is known, and its type."""
-    origin = tensor.value.origin if tensor.value is not None else ""
-    return f"{origin}, {tensor.type}" if origin else str(tensor.type)
-
-
-# What NumPy calls its operators, and the method of the right operand.
-_REFLECTED = {
-    "add": "__radd__",
-    "subtract": "__rsub__",
-    "multiply": "__rmul__",
-    "divide": "__rtruediv__",
-    "floor_divide": "__rfloordiv__",
-    "remainder": "__rmod__",
-    "power": "__rpow__",
-    "matmul": "__rmatmul__",
-    "bitwise_and": "__rand__",
-    "bitwise_or": "__ror__",
-    "bitwise_xor": "__rxor__",
-    "less": "__gt__",
-    "less_equal": "__ge__",
-    "greater": "__lt__",
-    "greater_equal": "__le__",
-    "equal": "__eq__",
-    "not_equal": "__ne__",
-}
-
-
-def _call_numpy(function: Any, args: Any, kwargs: Any) -> Any:
-    """A NumPy function on the elements of tensors; an error where one is traced."""
-    leaves, structure = tree.flatten((args, kwargs), is_leaf=lambda x: isinstance(x, Tensor))
-    for leaf in leaves:
-        if isinstance(leaf, Tensor) and leaf.is_traced:
-            name = function.__name__
-            raise located(
-                TraceError(
-                    f"NumPy's {name} cannot take a traced value ({_described(leaf)})",
-                    fix=f"use ptir.{name}" if name in OPS else "use the ops of ptir",
-                )
-            )
-    plain = [leaf.numpy() if isinstance(leaf, Tensor) else leaf for leaf in leaves]
-    args, kwargs = cast("tuple[Any, Any]", tree.unflatten(structure, plain))
-    return function(*args, **kwargs)
 
 
 def as_array(value: object) -> Array | None:

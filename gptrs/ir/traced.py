@@ -1,0 +1,30 @@
+"""Errors about traced values: what is said of one, and the user's line that met it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gptrs.errors import PtirError, TraceError, user_location
+
+if TYPE_CHECKING:
+    from gptrs.ir.tensor import Tensor
+
+
+def located(error: PtirError) -> PtirError:
+    """``error`` with the user's current line."""
+    error.where = error.where or user_location()
+    return error
+
+
+def leak(tensor: Tensor) -> TraceError:
+    """The error for a traced tensor met outside the trace that it belongs to."""
+    return TraceError(
+        f"a traced value ({described(tensor)}) was used outside the function that it was traced in",
+        fix="return it from the function instead of keeping it in a global, a closure or an object",
+    )
+
+
+def described(tensor: Tensor) -> str:
+    """Where ``tensor`` comes from, if that is known, and its type."""
+    origin = tensor.value.origin if tensor.value is not None else ""
+    return f"{origin}, {tensor.type}" if origin else str(tensor.type)
