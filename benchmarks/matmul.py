@@ -39,6 +39,7 @@ SQUARE = [(n, n, n) for n in (256, 512, 1024, 2048, 4096)]
 WEIGHTS = [(768, 768), (768, 2304), (768, 3072), (3072, 768), (768, 50257)]  # of GPT-2
 ROWS = (1, 4, 8, 14, 64, 512)
 FROM_MEMORY = 128 * 2**20  # bytes of weights that take turns: several times a large L3
+LEAST_TURN = 2**28  # multiply-adds: some milliseconds
 SECONDS = 1.0
 CHUNKS_PER_THREAD = 4
 
@@ -159,7 +160,11 @@ def torch_calls(a: Array, weights: list[Array], bias: Array, gelu: bool) -> list
 def measure(
     threads: int, shape: tuple[int, int, int], rotate: bool, gelu: bool, top: float
 ) -> Line:
-    """Ours and torch's in turn; the ratio is the median of the rounds' ratios."""
+    """Ours and torch's in turn; the ratio is the median of the rounds' ratios.
+
+    A turn of two threads takes some milliseconds: at its beginning they wake each other up, and may
+    find the other's threads still waiting for work on their cores.
+    """
     (m, k, n), rng = shape, np.random.default_rng(0)
     copies = min(24, -(-FROM_MEMORY // (4 * k * n))) if rotate else 1
     a, bias = rng.standard_normal((m, k), np.float32), rng.standard_normal(n, np.float32)
@@ -168,14 +173,16 @@ def measure(
     ours = Ours(a, weights, product, bias if gelu else 0)
     ways: list[list[Any]] = [ours.calls(threads), *torch_calls(a, weights, bias, gelu)]
     clock = time.thread_time if threads == 1 else time.perf_counter
+    turns = 1 if threads == 1 else -(-LEAST_TURN // (copies * m * k * n))
     times: list[list[float]] = [[] for _ in ways]
     begin = time.perf_counter()
     while len(times[0]) < 5 or (time.perf_counter() - begin < SECONDS and len(times[0]) < 200):
         for way, found in zip(ways, times, strict=True):
             start = clock()
-            for call in way:
-                call()
-            found.append((clock() - start) / copies)
+            for _ in range(turns):
+                for call in way:
+                    call()
+            found.append((clock() - start) / (copies * turns))
     expected = ways[1][-1]().numpy()
     np.testing.assert_allclose(ours.result, expected, rtol=1e-3, atol=1e-3 * k**0.5)
     work, mine = 2e-9 * m * k * n, median(times[0])

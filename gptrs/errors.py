@@ -61,6 +61,10 @@ class ArgumentError(PtirError, TypeError):
     """An argument, option or attribute has a value that is not accepted."""
 
 
+class UnknownNameError(ArgumentError, KeyError):
+    """A mapping of names has no such name."""
+
+
 class ElementError(PtirError, ArithmeticError):
     """An element found at run time has no result: an index out of range, a division by zero."""
 

@@ -249,6 +249,14 @@ cache_bytes = Setting(
     "an integer of at least 0",
     "bytes of compiled kernels kept, least recently used out; 0 keeps none",
 )
+compile_processes = Setting(
+    "GPTRS_COMPILE_PROCESSES",
+    3,
+    _at_least(0),
+    "an integer of at least 0",
+    "processes that may be started to compile kernels beside this one, fewer than a program's "
+    "threads",
+)
 parameter_cache_bytes = Setting(
     "GPTRS_PARAMETER_CACHE_BYTES",
     -1,

@@ -1,18 +1,27 @@
-"""What all tests share: one empty folder for compiled kernels, and the option ``--backend``."""
+"""What tests share: one empty folder for compiled kernels, the option ``--backend``, and fixtures
+that more than one file needs."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import shutil
+from collections.abc import Generator, Iterator
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from gptrs import ptir
 from gptrs.errors import PtirError
+from gptrs.ir.composites import Composite
+from gptrs.ir.dispatch import OPS
 from gptrs.kernels import isa
+from gptrs.kernels.driver import Driver, PoolDriver, current_driver
 from tests.backends import chosen
 from tests.kernels import LEVELS
+from tests.models import tiny_gpt2
+from tests.steps import needs_pool
+from tests.walks import Walks, counted
 
 SUITE = Path(__file__).parent / "backend_suite"
 
@@ -47,6 +56,7 @@ def kernel_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Kernels are compiled once a session, and none come from the user's folder."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GPTRS_CACHE_DIR", str(tmp_path_factory.mktemp("kernels")))
+        patch.setenv("GPTRS_COMPILE_PROCESSES", "0")  # the tests' own processes use all cores
         yield
 
 
@@ -64,3 +74,56 @@ def level(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> is
     monkeypatch.setenv("GPTRS_ISA", target)
     monkeypatch.setenv("GPTRS_CACHE_BYTES", "0")
     return isa.ISAS[shape]
+
+
+@pytest.fixture
+def fresh_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder for compiled kernels of the test's own, and this CPU's level."""
+    monkeypatch.setenv("GPTRS_CACHE_DIR", str(tmp_path))
+    monkeypatch.delenv("GPTRS_ISA", raising=False)
+
+
+@pytest.fixture(params=[pytest.param("pool", marks=needs_pool), "numba"])
+def driver(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Driver:
+    monkeypatch.setenv("GPTRS_DRIVER", cast(str, request.param))
+    chosen = current_driver()
+    assert chosen.name == request.param
+    return chosen
+
+
+@pytest.fixture
+def pool() -> Generator[PoolDriver]:
+    """A pool of the test's own."""
+    made = PoolDriver()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def walks(monkeypatch: pytest.MonkeyPatch) -> Walks:
+    """How often a call takes the slow path from now on."""
+    return counted(monkeypatch)
+
+
+@pytest.fixture
+def own_implementations(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What a test registers is gone after it, and no policy comes from outside."""
+    monkeypatch.delenv("GPTRS_OVERRIDES", raising=False)
+    composites: list[Any] = [op for op in OPS.values() if isinstance(op, Composite)]
+    before = [dict(op.implementations) for op in composites]
+    yield
+    for op, known in zip(composites, before, strict=True):
+        op.implementations.clear()
+        op.implementations.update(known)
+
+
+@pytest.fixture(scope="session")
+def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The directory of a tiny GPT-2, which no test changes."""
+    return tiny_gpt2(tmp_path_factory.mktemp("good"))
+
+
+@pytest.fixture
+def directory(good: Path, tmp_path: Path) -> Path:
+    """A copy of a good directory, to be spoilt."""
+    return shutil.copytree(good, tmp_path / "model")

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from gptrs.kernels import compile as compiling
-from gptrs.kernels import isa
+from gptrs.kernels import isa, library
 from gptrs.kernels.cache import KernelCache, open_cache
 from gptrs.kernels.compile import Kernel, compile_ir
 from gptrs.kernels.emit import KernelText
@@ -93,7 +92,7 @@ def opened() -> KernelCache:
 
 def again(monkeypatch: pytest.MonkeyPatch) -> Kernel:
     """The kernel as a new process would get it."""
-    monkeypatch.setattr(compiling, "_libraries", dict[str, Any]())
+    monkeypatch.setattr(library, "_libraries", dict[str, Any]())
     return compile_ir(COUNT_IR, "count")
 
 

@@ -173,7 +173,7 @@ def test_commands_that_cannot_be_bisected(bisect: Bisect, command: str, named: s
         ([], 2, "COMMAND"),
         (["--low", "5", "--high", "5", "--", "true"], 2, "--high is 5, expected more than --low"),
         (["--low", "-1", "--", "true"], 2, "--low"),
-        (["--", "/no/such/command"], 1, "/no/such/command"),
+        (["--", "/no/such/command"], 1, "'/no/such/command' cannot be run: No such file"),
     ],
     ids=["none", "bounds", "low", "missing"],
 )

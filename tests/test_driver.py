@@ -1,19 +1,14 @@
-"""Order, cuts, failures and company of the two drivers. No test asserts a speed."""
+"""Order, cuts and failures of the two drivers. No test asserts a speed."""
+
+# llvmlite has no types.
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
 
 from __future__ import annotations
 
 import ctypes
-import multiprocessing
-import os
-import signal
-import subprocess
-import sys
 import threading
 import time
-from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
-from pathlib import Path
 from typing import Any, cast
 
 import llvmlite.binding as llvm
@@ -22,7 +17,6 @@ import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
-from llvmlite import ir
 
 from gptrs.errors import ArgumentError
 from gptrs.kernels import driver as driver_module
@@ -35,145 +29,10 @@ from gptrs.kernels.driver import (
     StepTable,
     current_driver,
     cuts,
-    emit_failure,
 )
-from gptrs.kernels.pool import MAX_CHUNKS, build_pool_ir, supported
-
-# llvmlite has no types.
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-
-needs_pool = pytest.mark.skipif(not supported(), reason="needs a futex")
-pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
-
-KERNELS = """
-; arguments: source, target, length n.  target[i] = 3 source[n - 1 - i] + i
-define void @mirror(i64 %block, i64 %first, i64 %last) {
-entry:
-  %words = inttoptr i64 %block to ptr
-  %at1 = getelementptr i64, ptr %words, i64 1
-  %at2 = getelementptr i64, ptr %words, i64 2
-  %source = load ptr, ptr %words
-  %target = load ptr, ptr %at1
-  %n = load i64, ptr %at2
-  br label %loop
-loop:
-  %i = phi i64 [ %first, %entry ], [ %next, %loop ]
-  %below = sub i64 %n, %i
-  %j = sub i64 %below, 1
-  %from = getelementptr i64, ptr %source, i64 %j
-  %x = load i64, ptr %from
-  %x3 = mul i64 %x, 3
-  %y = add i64 %x3, %i
-  %to = getelementptr i64, ptr %target, i64 %i
-  store i64 %y, ptr %to
-  %next = add i64 %i, 1
-  %more = icmp slt i64 %next, %last
-  br i1 %more, label %loop, label %end
-end:
-  ret void
-}
-
-; arguments: visits, ends.  visits[i] += 1 for each element, ends[first] = last
-define void @visit(i64 %block, i64 %first, i64 %last) {
-entry:
-  %words = inttoptr i64 %block to ptr
-  %at1 = getelementptr i64, ptr %words, i64 1
-  %visits = load ptr, ptr %words
-  %ends = load ptr, ptr %at1
-  %end0 = getelementptr i64, ptr %ends, i64 %first
-  store i64 %last, ptr %end0
-  br label %loop
-loop:
-  %i = phi i64 [ %first, %entry ], [ %next, %loop ]
-  %at = getelementptr i64, ptr %visits, i64 %i
-  %seen = load i64, ptr %at
-  %seen1 = add i64 %seen, 1
-  store i64 %seen1, ptr %at
-  %next = add i64 %i, 1
-  %more = icmp slt i64 %next, %last
-  br i1 %more, label %loop, label %end
-end:
-  ret void
-}
-"""
-
-
-def _fail_kernel() -> str:
-    """fail: arguments status, code, index; fails in the chunk that holds the index."""
-    word = ir.IntType(64)
-    module: Any = ir.Module("fail")
-    function: Any = ir.Function(module, ir.FunctionType(ir.VoidType(), [word] * 3), "fail")
-    builder: Any = ir.IRBuilder(function.append_basic_block())
-    block, first, last = function.args
-    words = builder.inttoptr(block, word.as_pointer())
-    status, code, index = (
-        builder.load(builder.gep(words, [ir.Constant(word, i)])) for i in range(3)
-    )
-    inside = builder.and_(
-        builder.icmp_signed("<=", first, index), builder.icmp_signed("<", index, last)
-    )
-    with builder.if_then(inside):
-        emit_failure(builder, status, code, index)
-    builder.ret_void()
-    return str(module)
-
-
-@cache
-def kernels() -> dict[str, int]:
-    """The addresses of this file's kernels; what is linked stays, as the cache holds it."""
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    jit: Any = llvm.create_lljit_compiler()
-    library: Any = llvm.JITLibraryBuilder().add_ir(KERNELS).add_ir(_fail_kernel())
-    names = ("mirror", "visit", "fail")
-    for name in names:
-        library.export_symbol(name)
-    linked: Any = library.link(jit, "test_driver")
-    addresses = {name: int(linked[name]) for name in names}
-    linked.detach()
-    jit.detach()
-    return addresses
-
-
-class Chain:
-    """Two buffers and a table of steps, each of which mirrors all that the one before wrote."""
-
-    def __init__(self, steps: int = 8, length: int = 61, chunks: int = 5) -> None:
-        self.buffers = np.zeros((2, length), np.int64)
-        self.expected = self.buffers[0].copy()
-        at = [row.ctypes.data for row in self.buffers]
-        self.blocks = np.array([[*at, length], [*at[::-1], length]], np.int64)
-        rows = [
-            Step(kernels()["mirror"], self.blocks[i % 2].ctypes.data, length, chunks)
-            for i in range(steps)
-        ]
-        self.table, self.status = StepTable(rows), Status()
-
-    def run(self, driver: Driver, threads: int, times: int = 1) -> None:
-        """Run the chain, and the same in NumPy; the results stay equal to the last bit."""
-        ramp = np.arange(len(self.expected))
-        for _ in range(times):
-            assert driver.run(self.table, self.status, threads=threads) is None
-            for _ in range(self.table.count):
-                self.expected = 3 * self.expected[::-1] + ramp
-        assert np.array_equal(self.buffers[0], self.expected)
-
-
-@pytest.fixture(params=[pytest.param("pool", marks=needs_pool), "numba"])
-def driver(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Driver:
-    monkeypatch.setenv("GPTRS_DRIVER", cast(str, request.param))
-    chosen = current_driver()
-    assert chosen.name == request.param
-    return chosen
-
-
-@pytest.fixture
-def pool() -> Generator[PoolDriver]:
-    """A pool of the test's own."""
-    made = PoolDriver()
-    yield made
-    made.close()
+from gptrs.kernels.pool import build_pool_ir
+from gptrs.kernels.pool_block import MAX_CHUNKS
+from tests.steps import Chain, callback, kernels, needs_pool
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
@@ -305,19 +164,6 @@ def test_one_of_many_failures_is_reported_whole(driver: Driver) -> None:
     assert found.code == found.index + 10
 
 
-class callback:  # noqa: N801
-    """A Python function as a kernel, alive inside the block."""
-
-    def __init__(self, function: Callable[[int, int, int], None]) -> None:
-        self._native = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 3)(function)
-
-    def __enter__(self) -> int:
-        return ctypes.cast(self._native, ctypes.c_void_p).value or 0
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-
 def test_a_failure_from_numba_code(driver: Driver) -> None:
     from numba import cfunc
 
@@ -331,241 +177,6 @@ def test_a_failure_from_numba_code(driver: Driver) -> None:
     status = Status()
     table = StepTable([Step(kernel.address, status.address, 9, 3)])
     assert driver.run(table, status, threads=2) == Failure(0, 5, 3)
-
-
-@pytest.mark.parametrize("callers", [2, 8])
-def test_many_python_threads_on_one_driver(driver: Driver, callers: int) -> None:
-    errors: list[BaseException] = []
-
-    def work(index: int) -> None:
-        try:
-            Chain(length=40 + index).run(driver, threads=1 + index % 4, times=1600 // callers)
-        except BaseException as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(callers)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not errors
-
-
-def test_a_second_caller_does_not_wait(driver: Driver) -> None:
-    """The first caller's kernel ends only when the second caller's whole run has ended."""
-    entered, finished = threading.Event(), threading.Event()
-    waited: list[bool] = []
-
-    def hold(_block: int, first: int, _last: int) -> None:
-        if first == 0:
-            entered.set()
-            waited.append(finished.wait(30))
-
-    with callback(hold) as address:
-        table = StepTable([Step(address, 0, 2, 2)])
-        first = threading.Thread(target=driver.run, args=(table, Status()), kwargs={"threads": 2})
-        first.start()
-        assert entered.wait(30)
-        Chain().run(driver, threads=2, times=5)
-        finished.set()
-        first.join()
-    assert waited == [True]
-
-
-def _child(run: Callable[[], None]) -> int:
-    """Run in a forked child; its exit code, 0 if nothing was raised."""
-    pid = os.fork()
-    if pid == 0:
-        try:
-            run()
-        except BaseException:
-            os._exit(1)
-        os._exit(0)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-
-
-def test_forks_while_other_threads_run_plans(driver: Driver) -> None:
-    stop, errors = threading.Event(), list[BaseException]()
-
-    def work() -> None:
-        chain = Chain()
-        try:
-            while not stop.is_set():
-                chain.run(driver, threads=3)
-        except BaseException as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=work) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    mine = Chain()
-    for _ in range(8):
-        mine.run(driver, 2)
-        assert _child(lambda: mine.run(driver, threads=3, times=50)) == 0
-        mine.run(driver, 2)
-    stop.set()
-    for thread in threads:
-        thread.join()
-    assert not errors
-
-
-def _in_another_process(name: str) -> None:
-    os.environ["GPTRS_DRIVER"] = name
-    Chain().run(current_driver(), threads=3, times=50)
-
-
-@pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_multiprocessing(driver: Driver, method: str) -> None:
-    chain = Chain()
-    chain.run(driver, 3)
-    context: Any = multiprocessing.get_context(method)
-    children = [context.Process(target=_in_another_process, args=(driver.name,)) for _ in range(2)]
-    for child in children:
-        child.start()
-    chain.run(driver, 3, times=50)
-    for child in children:
-        child.join(60)
-        assert child.exitcode == 0
-
-
-@needs_pool
-def test_workers_that_cannot_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(_function: int, _argument: int) -> bool:
-        return False
-
-    monkeypatch.setattr(driver_module, "_start_thread", refuse)
-    Chain().run(PoolDriver(), threads=4, times=20)
-
-
-def _workers() -> list[Path]:
-    tasks = Path("/proc/self/task").iterdir()
-    return [task for task in tasks if (task / "comm").read_text().strip() == "gptrs-worker"]
-
-
-@needs_pool
-def test_close_ends_the_workers_and_a_later_run_starts_new_ones() -> None:
-    before = len(_workers())
-    pool, chain = PoolDriver(), Chain()
-    for _ in range(3):
-        chain.run(pool, threads=4, times=3)
-        assert len(_workers()) == before + 3
-        pool.close()
-        deadline = time.monotonic() + 30
-        while len(_workers()) > before and time.monotonic() < deadline:
-            time.sleep(0.001)
-        assert len(_workers()) == before
-
-
-def _blocked_signals(worker: Path) -> set[int]:
-    lines = (worker / "status").read_text().splitlines()
-    mask = next(int(line.split()[1], 16) for line in lines if line.startswith("SigBlk"))
-    return {number for number in range(1, 65) if mask >> number - 1 & 1}
-
-
-@needs_pool
-def test_workers_leave_signals_to_python(pool: PoolDriver) -> None:
-    Chain().run(pool, threads=2)
-    deadline = time.monotonic() + 30
-    for worker in _workers():
-        # While it starts, a thread blocks everything. A fault must leave its trace.
-        while signal.SIGSEGV in _blocked_signals(worker) and time.monotonic() < deadline:
-            time.sleep(0.001)
-        blocked = _blocked_signals(worker)
-        assert {signal.SIGINT, signal.SIGTERM, signal.SIGCHLD} <= blocked
-        assert not {signal.SIGSEGV, signal.SIGFPE} & blocked
-
-
-def _python(script: str, **environment: str) -> str:
-    """What ``script`` prints, after this file's `Chain` and `PoolDriver` are in its names."""
-    head = (
-        "import ctypes, os, sys, threading, time\n"
-        "from test_driver import *\n"
-        "from gptrs.kernels.threads import available_cores, thread_count\n"
-        "chain = Chain()\n"
-    )
-    paths = os.pathsep.join([str(Path(__file__).parent), str(Path(__file__).parents[1])])
-    done = subprocess.run(
-        [sys.executable, "-c", head + script],
-        env={**os.environ, "PYTHONPATH": paths, **environment},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-@needs_pool
-@pytest.mark.parametrize("workers_are", ["spinning", "asleep", "working", "called"])
-def test_the_interpreter_ends_while_workers(workers_are: str) -> None:
-    scripts = {
-        "spinning": "chain.run(current_driver(), 4)",
-        "asleep": "chain.run(current_driver(), 4); time.sleep(0.1)",
-        "working": """
-def forever():
-    while True:
-        chain.run(current_driver(), 4)
-threading.Thread(target=forever, daemon=True).start()
-time.sleep(0.05)
-""",
-        "called": """
-with callback(lambda *_: None) as address:
-    current_driver().run(StepTable([Step(address, 0, 4, 4)] * 100), Status(), threads=4)
-""",
-    }
-    for _ in range(2):
-        assert _python(scripts[workers_are] + "\nprint('end')") == "end\n"
-
-
-@needs_pool
-def test_an_idle_pool_uses_no_cpu() -> None:
-    script = """
-chain.run(current_driver(), 4, times=10)
-time.sleep(0.1)
-before = time.process_time()
-time.sleep(0.5)
-print(time.process_time() - before)
-"""
-    assert float(_python(script)) < 0.05
-
-
-@needs_pool
-def test_a_change_of_affinity() -> None:
-    script = """
-chain.run(current_driver(), 4, times=10)
-os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-assert available_cores() == 1
-chain.run(current_driver(), 4, times=10)
-chain.run(current_driver(), thread_count(), times=10)
-chain.run(PoolDriver(), 4, times=10)
-"""
-    _python(script, GPTRS_NUM_THREADS="")
-
-
-@needs_pool
-def test_a_fork_that_python_does_not_know_of() -> None:
-    script = """
-chain.run(current_driver(), 4, times=10)
-pid = ctypes.PyDLL(None).fork()
-chain.run(current_driver(), 4, times=10)
-if pid == 0:
-    os._exit(0)
-assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
-"""
-    _python(script)
-
-
-def test_numba_with_its_workqueue() -> None:
-    script = """
-import numba
-test_many_python_threads_on_one_driver(current_driver(), 4)
-test_forks_while_other_threads_run_plans(current_driver())
-print(numba.threading_layer(), numba.get_num_threads())
-"""
-    found = _python(
-        script, GPTRS_DRIVER="numba", NUMBA_THREADING_LAYER="workqueue", NUMBA_NUM_THREADS="3"
-    )
-    assert found.split() == ["workqueue", "3"]
 
 
 def test_one_driver_for_threads_that_ask_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -583,12 +194,6 @@ def test_one_driver_for_threads_that_ask_at_once(monkeypatch: pytest.MonkeyPatch
         asked = [pool.submit(current_driver) for _ in range(4)]
         found = {id(each.result()) for each in asked}
     assert (len(found), len(begun)) == (1, 1)
-
-
-def test_numba_is_imported_for_its_driver_alone() -> None:
-    if supported():
-        script = "chain.run(current_driver(), 2); print('numba' in sys.modules)"
-        assert _python(script, GPTRS_DRIVER="") == "False\n"
 
 
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64"])

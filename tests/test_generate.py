@@ -17,7 +17,7 @@ import gptrs
 from gptrs import ptir
 from gptrs.errors import ArgumentError
 from gptrs.runtime.language import LanguageModel
-from tests.models import END, END_ID, tiny_gpt2
+from tests.models import END, END_ID
 
 PROMPTS = ["once", "the fox", "", "a much longer prompt", "été 😀"]
 SAMPLED: dict[str, Any] = {"temperature": 0.9, "top_k": 50, "top_p": 0.9, "seed": 7}
@@ -35,13 +35,8 @@ EVERY: dict[str, Any] = {
 
 
 @pytest.fixture(scope="module")
-def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_gpt2(tmp_path_factory.mktemp("gpt2"))
-
-
-@pytest.fixture(scope="module")
-def model(directory: Path) -> LanguageModel:
-    return gptrs.load(directory)
+def model(good: Path) -> LanguageModel:
+    return gptrs.load(good)
 
 
 @pytest.fixture(params=[False, True], ids=["jit", "eager"])
@@ -205,25 +200,23 @@ def ending_with(directory: Path, copy: Path, file: str, **fields: Any) -> Langua
 @pytest.mark.parametrize("file", ["config.json", "generation_config.json"])
 @pytest.mark.parametrize("several", [False, True])
 def test_end_of_text_ends_the_text(
-    model: LanguageModel, directory: Path, tmp_path: Path, file: str, several: bool
+    model: LanguageModel, good: Path, tmp_path: Path, file: str, several: bool
 ) -> None:
     ids = model.tokenizer.encode("once")
     tokens = list(model.stream_tokens(ids, max_tokens=20))
     end = tokens[5]
     kept = tokens[: tokens.index(end)]
     given = [end, END_ID] if several else end
-    ending = ending_with(directory, tmp_path / "copy", file, eos_token_id=given)
+    ending = ending_with(good, tmp_path / "copy", file, eos_token_id=given)
     assert list(ending.stream_tokens(ids, max_tokens=20)) == kept
     assert ending.generate("once", max_tokens=20) == model.tokenizer.decode(kept)
     assert list(ending.stream_tokens(ids, max_tokens=20, ignore_eos=True)) == tokens
 
 
-def test_generation_config_counts_before_config(directory: Path, tmp_path: Path) -> None:
-    model = ending_with(directory, tmp_path / "copy", "generation_config.json", eos_token_id=None)
+def test_generation_config_counts_before_config(good: Path, tmp_path: Path) -> None:
+    model = ending_with(good, tmp_path / "copy", "generation_config.json", eos_token_id=None)
     tokens = list(model.stream_tokens([1], max_tokens=20))
-    other = ending_with(
-        directory, tmp_path / "other", "generation_config.json", eos_token_id=tokens[0]
-    )
+    other = ending_with(good, tmp_path / "other", "generation_config.json", eos_token_id=tokens[0])
     assert not list(other.stream_tokens([1], max_tokens=20))
 
 
@@ -234,10 +227,8 @@ def test_an_empty_prompt_begins_with_the_first_token(model: LanguageModel) -> No
 
 
 @pytest.mark.parametrize("bos", [None, 50256])
-def test_an_empty_prompt_needs_a_first_token(
-    directory: Path, tmp_path: Path, bos: int | None
-) -> None:
-    model = ending_with(directory, tmp_path / "copy", "config.json", bos_token_id=bos)
+def test_an_empty_prompt_needs_a_first_token(good: Path, tmp_path: Path, bos: int | None) -> None:
+    model = ending_with(good, tmp_path / "copy", "config.json", bos_token_id=bos)
     assert model.generate("once", max_tokens=1)
     with pytest.raises(ArgumentError, match=f"prompt is empty.*bos_token_id is {bos}"):
         model.generate("", max_tokens=1)

@@ -1,4 +1,4 @@
-"""Decorated functions: kinds of callables and arguments, what is traced again, and the results."""
+"""Decorated functions: kinds of callables, options, modules, and the results."""
 
 # Traced functions take any array: small lambdas and what they return are not typed.
 # pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
@@ -9,44 +9,17 @@ from __future__ import annotations
 import functools
 import gc
 import weakref
-from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
-from enum import Enum
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from gptrs import ptir
 from gptrs.errors import ArgumentError
-from gptrs.ir.tensor import Parameter, Tensor
+from gptrs.ir.tensor import Parameter
 from gptrs.nn.module import Module
-
-F32 = NDArray[np.float32]
-
-
-def array(*shape: int, start: float = 0.0) -> F32:
-    return (np.arange(np.prod(shape), dtype=np.float32).reshape(shape) + start).astype(np.float32)
-
-
-def equal(found: Any, expected: Any) -> None:
-    assert isinstance(found, Tensor)
-    np.testing.assert_array_equal(found.numpy(), np.asarray(expected, np.float32))
-
-
-class Pair(NamedTuple):
-    x: Any
-    y: Any
-
-
-@dataclass(frozen=True)
-class Box:
-    left: Any
-    right: Any
-    factor: float = 2.0
-    name: str = "box"
+from tests.jitted import F32, X, array, equal, plus
 
 
 class Affine(Module):
@@ -96,13 +69,6 @@ def affine(weight: float, bias: float, factor: float = 1.0) -> Affine:
     return Affine(parameter(weight), parameter(bias), factor)
 
 
-X = array(3)
-
-
-def plus(x: Any, y: Any, *, times: Any = 1.0) -> Any:
-    return (x + y) * times
-
-
 JITTED = ptir.jit(plus)
 
 
@@ -146,136 +112,6 @@ def test_a_callable_object_does_not_write_into_the_wrapper() -> None:
     function = ptir.jit(scale)
     equal(function(X), X + 2)
     assert function.name != "mine"
-
-
-@pytest.mark.parametrize(
-    ("argument", "use"),
-    [
-        ((X, 2 * X), lambda p: p[0] + p[1]),
-        ([X, 2 * X], lambda p: p[0] + p[1]),
-        ({"a": X, "b": 2 * X}, lambda p: p["a"] + p["b"]),
-        (OrderedDict(a=X, b=2 * X), lambda p: p["a"] + p["b"]),
-        (Pair(X, 2 * X), lambda p: p.x + p.y),
-        (Box(X, 2 * X, 1.0), lambda p: p.left * p.factor + p.right),
-        ({"a": [(X, 0), Box(Pair(2 * X, ""), 1)]}, lambda p: p["a"][0][0] + p["a"][1].left.x),
-        (Pair(ptir.tensor(X), [2 * X, False]), lambda p: p.x + p.y[0]),
-    ],
-)  # fmt: skip
-def test_containers_come_in_and_go_out(argument: Any, use: Callable[[Any], Any]) -> None:
-    @ptir.jit
-    def function(p: Any) -> Any:
-        assert type(p) is type(argument)
-        return use(p), p
-
-    total, back = function(argument)
-    equal(total, 3 * X)
-    assert type(back) is type(argument)
-    equal(use(back), 3 * X)
-    assert function.cache_info().misses == 1
-    function(argument)
-    assert function.cache_info()[:2] == (1, 1)
-
-
-def test_what_a_dataclass_keeps_beside_its_fields_comes_along() -> None:
-    @dataclass
-    class Grid:
-        step: Any
-
-        def __post_init__(self) -> None:
-            self.half = self.step * np.float32(0.5)
-
-    @ptir.jit
-    def function(grid: Grid) -> Any:
-        return grid.half
-
-    equal(function(Grid(X)), X * np.float32(0.5))
-
-
-def test_args_and_kwargs() -> None:
-    @ptir.jit
-    def function(first: Any, *rest: Any, scale: Any = 1.0, **named: Any) -> Any:
-        total = first
-        for part in (*rest, *named.values()):
-            total = total + part
-        return total * scale
-
-    equal(function(X), X)
-    equal(function(X, X, X), 3 * X)
-    equal(function(X, X, a=X, scale=2), 6 * X)
-    assert function.cache_info().misses == 3
-    assert [r.reason for r in function.retraces()[1:2]] == [
-        "argument rest: tuple of 0 → tuple of 2"
-    ]
-
-
-def test_python_numbers_are_traced_and_weak() -> None:
-    @ptir.jit
-    def function(x: Any, n: Any) -> Any:
-        return x * n
-
-    for n in (1, 2, -7):
-        equal(function(X, n), X * n)
-    assert function.cache_info().misses == 1
-    equal(function(X, 2.5), X * 2.5)
-    assert function.cache_info().misses == 2
-    half = function(X.astype(np.float16), 0.5)
-    assert half.dtype.name == "f16"
-    whole = function(np.arange(3, dtype=np.int8), 3)
-    assert whole.dtype.name == "si8"
-    assert function(3, 4).item() == 12
-    with pytest.raises(ArgumentError, match=r"argument n is .* 64 bits"):
-        function(X, 2**70)
-
-
-def test_weak_numbers_and_arrays_are_told_apart() -> None:
-    weak = ptir.jit(lambda s: s)(2.0)
-    strong = ptir.tensor(np.float64(2))
-    assert weak.type == strong.type
-    for dynamic in (None, {"x": {0: "N"}}):
-        function = ptir.jit(dynamic=dynamic)(lambda x, s: (x.sum(), s * 1))
-        assert [function(X, s)[1].weak for s in (weak, strong, weak)] == [True, False, True]
-        assert function.cache_info().misses == 2
-
-
-class Mode(Enum):
-    ADD = "add"
-    SUB = "sub"
-
-
-@pytest.mark.parametrize(
-    ("first", "second"),
-    [
-        *[(True, False), ("add", "sub"), (None, "add"), (b"a", b"b"), (Mode.ADD, Mode.SUB)],
-        *[(ptir.exp, ptir.tanh), (np.float32, np.float64), (range(2), range(3)), (Tensor, int)],
-    ],
-)
-def test_values_that_are_no_numbers_are_static(first: Any, second: Any) -> None:
-    function = ptir.jit(lambda x, how: (x, how))
-    for how in (first, second, first, second):
-        equal(function(X, how)[0], X)
-        assert function(X, how)[1] == how
-    assert function.cache_info().misses == 2
-
-
-def test_static_arguments() -> None:
-    @ptir.jit(static_argnames=("n", "box"))
-    def function(x: Any, n: Any, box: Any = ()) -> Any:
-        return x * n if n else x
-
-    equal(function(X, 3), X * 3)
-    equal(function(X, 0), X)
-    equal(function(X, 3), X * 3)
-    assert function.cache_info().misses == 2
-    assert function.retraces()[1].reason == "static argument n: 3 → 0"
-    for other in (Box(1, 2), Box(1.0, 2), Box(True, 2), Pair(1, 2), (1, 2), (1.0, 2), (0.0, -0.0)):
-        function(X, 3, other)
-    assert function.cache_info().misses == 9
-    with pytest.raises(ArgumentError, match="static argument n is a list"):
-        function(X, [1])
-    with pytest.raises(ArgumentError, match="static argument n holds a Tensor"):
-        function(X, ptir.tensor(X))
-    with pytest.raises(ArgumentError, match="static_argnames names 'm'"):
-        ptir.jit(static_argnames="m")(plus)
 
 
 def test_options_that_do_not_fit() -> None:

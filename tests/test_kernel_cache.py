@@ -15,8 +15,7 @@ from typing import Any
 
 import pytest
 
-from gptrs.kernels import cache
-from gptrs.kernels import compile as compiling
+from gptrs.kernels import cache, library
 from gptrs.kernels.cache import KernelCacheWarning
 from gptrs.kernels.compile import compile_ir
 from tests.kernels import COUNT_IR, again, check_count, files, opened
@@ -35,7 +34,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(cache, "_warned", set[str]())
     monkeypatch.setattr(cache, "_unscanned", dict[Path, int]())
-    monkeypatch.setattr(compiling, "_libraries", dict[str, Any]())
+    monkeypatch.setattr(library, "_libraries", dict[str, Any]())
     return tmp_path
 
 

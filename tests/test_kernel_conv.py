@@ -75,8 +75,8 @@ class Convolution:
         self.shape = (len(x), *sample.outputs, taps.shape[-1])
         self._sizes = (*sample.outputs, x.shape[-1], taps.shape[-1])
 
-    def bands(self, items: int) -> Bands:
-        return bands_of(self.level, self.sample.window, self._sizes, items=items)
+    def bands(self, threads: int) -> Bands:
+        return bands_of(self.level, self.sample.window, self._sizes, threads=threads)
 
     def run(
         self,
@@ -84,10 +84,10 @@ class Convolution:
         bias: Array | None = None,
         residual: Array | None = None,
         epilogue: Epilogue = PLAIN,
-        items: int = 1,
+        threads: int = 1,
         ranges: Ranges | None = None,
     ) -> Array:
-        window, bands = self.sample.window, self.bands(items)
+        window, bands = self.sample.window, self.bands(threads)
         extent = conv_extent(len(self.x), bands)
         added = [None if a is None else guarded(a) for a in (bias, residual)]
         size, room_size = int(np.prod(self.shape)), extent * bands.room_step
@@ -166,9 +166,9 @@ def test_bits_depend_on_the_image_alone(level: isa.Isa, sample: Sample) -> None:
     conv = convolution(level, sample, 3 * level.tile_columns - 1, 3)
     bias = random(conv.shape[-1], seed=2)
     whole = conv.run(bias=bias)
-    for items in (2, 3, 5, 40):
-        for ranges in cut(conv_extent(3, conv.bands(items))):
-            found = conv.run(bias=bias, items=items, ranges=ranges)
+    for threads in (2, 3, 5, 40):
+        for ranges in cut(conv_extent(3, conv.bands(threads))):
+            found = conv.run(bias=bias, threads=threads, ranges=ranges)
             np.testing.assert_array_equal(found, whole)
     alone = [Convolution(level, sample, x[None], conv.taps).run(bias=bias)[0] for x in conv.x]
     np.testing.assert_array_equal(np.stack(alone), whole)
@@ -198,7 +198,7 @@ def check_following(level: isa.Isa, activation: str | None) -> None:
             if activation is not None and last:
                 expected = elementwise(level, activation, expected)
             more = {name: operands[name] for name in given}
-            found = conv.run(**more, epilogue=Epilogue(activation, last), items=5)
+            found = conv.run(**more, epilogue=Epilogue(activation, last), threads=5)
             np.testing.assert_array_equal(found, expected)
 
 
@@ -234,22 +234,45 @@ def test_nothing_to_do(level: isa.Isa) -> None:
     assert (convolution(level, sample, 4).run(ranges=[(0, 0)]) == GUARD).all()
 
 
+def edges(bands: Bands, height: int) -> list[int]:
+    """Where the bands of an image begin and end."""
+    return [i * height // bands.bands for i in range(bands.bands + 1)]
+
+
 def test_bands() -> None:
-    """They cover the image once, and none is empty; there are as many items as asked for, where
-    rows and panels are enough."""
+    """None is empty, the room holds the highest, and there is work for all threads where rows and
+    panels are enough."""
     for level in isa.ISAS.values():
         for sample in SAMPLES:
             (height, width), channels = sample.outputs, sample.image[-1]
-            for items in (1, 2, 7, 1000):
+            for threads in (1, 2, 7, 1000):
                 sizes = height, width, channels, 5 * level.tile_columns
-                bands = bands_of(level, sample.window, sizes, items=items)
-                edges = [min(i * bands.band, height) for i in range(bands.bands + 1)]
-                assert edges[-1] == height
-                assert all(a < b for a, b in pairwise(edges))
+                bands = bands_of(level, sample.window, sizes, threads=threads)
+                heights = [b - a for a, b in pairwise(edges(bands, height))]
+                assert sum(heights) == height
+                assert min(heights) > 0
                 assert 1 <= bands.parts <= 5
-                assert bands.bands * bands.parts >= min(items, 5)
-                down, across = reach(sample.window, bands.band, width)
+                assert bands.bands * bands.parts >= min(threads, 5)
+                down, across = reach(sample.window, max(heights), width)
                 assert bands.room_step >= down * across * channels
-    large = bands_of(isa.ISAS["avx2"], Window((3, 3)), (62, 33, 17, 64))
+    large = bands_of(isa.ISAS["avx2"], Window((3, 3)), (62, 33, 33, 64))
     assert large.bands > 1
-    assert large.room_step * 4 <= 2**17, "copies stay in a cache"
+    assert large.room_step * 4 <= 3 * 2**16, "copies stay in a cache"
+
+
+@pytest.mark.parametrize("threads", [2, 4])
+@pytest.mark.parametrize("images", [1, 8])
+@pytest.mark.parametrize("side", [7, 14, 28, 56])
+def test_threads_get_equal_work(side: int, images: int, threads: int) -> None:
+    """Of the layers of a ResNet: in tiles, whoever is free takes the next item."""
+    level, channels = isa.ISAS["avx2"], 64 * 56 // side
+    sizes = side, side, channels, channels
+    bands = bands_of(level, Window((3, 3)), sizes, images=images, threads=threads)
+    per_part = -(-channels // (level.tile_columns * bands.parts))
+    heights = [b - a for a, b in pairwise(edges(bands, side))]
+    items = [-(-rows * side // level.tile_rows) * per_part for rows in heights]
+    done = [0] * threads
+    for item in np.repeat(items, bands.parts).tolist() * images:
+        done[done.index(min(done))] += item
+    fewest = images * side**2 / level.tile_rows * channels / level.tile_columns
+    assert max(done) * threads <= 1.16 * fewest, bands

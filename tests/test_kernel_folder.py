@@ -15,8 +15,7 @@ from typing import Any
 
 import pytest
 
-from gptrs.kernels import cache
-from gptrs.kernels import compile as compiling
+from gptrs.kernels import cache, library
 from gptrs.kernels.cache import KernelCacheWarning, open_cache
 from gptrs.kernels.compile import compile_ir
 from tests.kernels import COUNT_IR, again, check_count, files, opened
@@ -35,7 +34,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(cache, "_warned", set[str]())
     monkeypatch.setattr(cache, "_unscanned", dict[Path, int]())
-    monkeypatch.setattr(compiling, "_libraries", dict[str, Any]())
+    monkeypatch.setattr(library, "_libraries", dict[str, Any]())
     return tmp_path
 
 
@@ -140,13 +139,13 @@ import os, subprocess, sys, warnings
 folder = os.environ["GPTRS_CACHE_DIR"]
 os.makedirs(folder)
 subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16k", "tmpfs", folder], check=True)
-from gptrs.kernels import compile
+from gptrs.kernels import compile, library
 text = sys.stdin.read()
 cached = []
 with warnings.catch_warnings(record=True) as said:
     warnings.simplefilter("always")
     for text_of_this in [text + ";" * i for i in range(12)] * 2:
-        compile._libraries.clear()
+        library._libraries.clear()
         cached.append(compile.compile_ir(text_of_this, "count").library.cached)
 assert [str(w.message) for w in said if "No space left" in str(w.message)], said
 assert len(said) == 1, "said once"
@@ -154,7 +153,7 @@ assert not any(name.endswith(".tmp") for name in os.listdir(folder + "/kernels")
 kept = os.listdir(folder + "/kernels")
 assert kept and sum(cached) == len(kept), (kept, cached)
 subprocess.run(["mount", "-o", "remount,ro", folder], check=True)
-compile._libraries.clear()
+library._libraries.clear()
 assert compile.compile_ir(text, "count").library.cached, "a folder that can only be read serves"
 print("done")
 """

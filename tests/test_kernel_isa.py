@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from gptrs import settings
 from gptrs.errors import SettingError
 from gptrs.kernels import isa
-from gptrs.kernels.compile import Code, compile_ir
+from gptrs.kernels.code import Code
+from gptrs.kernels.compile import compile_ir
 from tests.kernels import DOUBLE_IR
 
 LEVELS = [level.name for level in isa.host_levels()]
 X86 = isa.host()[0].startswith("x86_64")
 
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("GPTRS_CACHE_DIR", str(tmp_path))
-    monkeypatch.delenv("GPTRS_ISA", raising=False)
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("fresh_kernels")
 
 
 def test_the_table_of_levels() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from gptrs.kernels.attention import Head, attention_kernel
 from gptrs.kernels.bottleneck import bottleneck_kernel
-from gptrs.kernels.compile import Code
+from gptrs.kernels.code import Code
 from gptrs.kernels.conv import conv_kernel
 from gptrs.kernels.depthwise import Depthwise, depthwise_kernel
 from gptrs.kernels.emit import KernelText

@@ -1,9 +1,7 @@
-"""Which implementation of a composite runs: where policies come from, and what is refused."""
+"""Which implementation of a composite runs, and where the policies come from."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,105 +10,11 @@ import pytest
 
 import gptrs
 from gptrs import ptir
-from gptrs.errors import (
-    ArgumentError,
-    LoadError,
-    PtirError,
-    SettingError,
-    ShapeError,
-    TraceError,
-    VerifyError,
-)
-from gptrs.ir.composites import Composite
-from gptrs.ir.dispatch import OPS
-from gptrs.ir.implementation import Implementation
-from gptrs.ir.sizes import evaluate
+from gptrs.errors import ArgumentError, ShapeError, VerifyError
 from tests.models import random_tokens, tiny_gpt2
+from tests.overriding import ENVIRONMENT, X, chosen, softmax_function
 
-RANDOM = np.random.default_rng(0)
-X = RANDOM.standard_normal((6, 300)).astype(np.float32) * 3
-ENVIRONMENT = "GPTRS_OVERRIDES"
-
-
-@pytest.fixture(autouse=True)
-def _registrations(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:  # pyright: ignore[reportUnusedFunction]
-    """What a test registers is gone after it."""
-    monkeypatch.delenv(ENVIRONMENT, raising=False)
-    composites: list[Any] = [op for op in OPS.values() if isinstance(op, Composite)]
-    before = [dict(op.implementations) for op in composites]
-    yield
-    for op, known in zip(composites, before, strict=True):
-        op.implementations.clear()
-        op.implementations.update(known)
-
-
-def softmax_function(**options: Any) -> Any:
-    def f(x: Any) -> Any:
-        return ptir.softmax(x)
-
-    return ptir.jit(**options)(f)
-
-
-def chosen(function: Any, *args: Any) -> tuple[str, ...]:
-    return function.explain(*args).choices
-
-
-# Each built-in alternative against the definition, in NumPy.
-
-
-def attention_operands(keys: int, kv: tuple[Any, Any] = (None, None)) -> list[Any]:
-    shapes = ((2, 4, 7, 8), (2, 2, keys, 8), (2, 2, keys, 6))
-    return [*(RANDOM.standard_normal(s).astype(np.float32) for s in shapes), *kv]
-
-
-KV = np.array([3, 295], np.int32), np.array([200, 300], np.int32)
-ALTERNATIVES: list[tuple[str, str, list[Any], dict[str, Any]]] = [
-    ("softmax", "two_pass", [X], {}),
-    ("softmax", "two_pass", [X], {"axis": 0}),
-    ("softmax", "two_pass", [X[:, :0]], {"axis": 0}),
-    ("softmax", "online", [X], {}),
-    ("softmax", "online", [np.where(X > 0, X, -np.inf).astype(np.float32)], {}),
-    ("softmax", "online", [X.T.copy()], {"axis": 0}),
-    ("softmax", "online", [RANDOM.standard_normal((2, 3001)).astype(np.float16)], {}),
-    ("layer_norm", "one_pass", [X, None, None], {}),
-    ("layer_norm", "one_pass", [X, X[0], X[1]], {"eps": 1e-3}),
-    ("layer_norm", "one_pass", [X.astype(np.float16), None, X[1].astype(np.float16)], {}),
-    ("attention", "blocked", attention_operands(300), {}),
-    ("attention", "blocked", attention_operands(129), {"causal": True, "scale": 0.2}),
-    ("attention", "blocked", attention_operands(300, KV), {"causal": True}),
-    ("attention", "blocked", attention_operands(300, (None, KV[1])), {"window": 5}),
-    ("attention", "blocked", attention_operands(300, (KV[0], None)), {"causal": True}),
-]
-
-
-@pytest.mark.parametrize(("name", "other", "operands", "attrs"), ALTERNATIVES)
-def test_alternatives_compute_what_the_definition_does(
-    name: str, other: str, operands: list[Any], attrs: dict[str, Any]
-) -> None:
-    op = OPS[name]
-    tensors = [None if o is None else ptir.tensor(o) for o in operands]
-    ready, full = op.prepare(tensors, attrs)
-    arrays = [o for o in operands if o is not None]
-    (expected,) = evaluate(op.definition(ready, full), arrays)
-    (found,) = evaluate(op.implemented(op.implementations[other], ready, full), arrays)
-    # A few roundings of numbers up to 10, and one of f16.
-    tolerance = 2e-6 if expected.dtype == np.float32 else 1e-3
-    np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
-    assert found.dtype == expected.dtype
-
-
-def test_every_alternative_has_a_row() -> None:
-    built_in = {
-        (op.name, other)
-        for op in OPS.values()
-        if isinstance(op, Composite)
-        for other, known in op.implementations.items()
-        if known.function.__module__.startswith("gptrs.")
-    }
-    assert built_in == {(name, other) for name, other, *_ in ALTERNATIVES}
-
-
-# Where policies come from.
+pytestmark = pytest.mark.usefixtures("own_implementations")
 
 
 def test_each_place_and_the_innermost_wins(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -242,9 +146,6 @@ def test_composites_in_loops_are_chosen() -> None:
         np.testing.assert_allclose(f(X).numpy(), expected, rtol=1e-5)
 
 
-# Caches.
-
-
 def test_other_overrides_are_other_programs() -> None:
     function = softmax_function()
     for _ in range(3):
@@ -259,26 +160,6 @@ def test_other_overrides_are_other_programs() -> None:
         "overrides: 'softmax: force=two_pass' → 'softmax: force=portable'",
     ]
     assert function.cache_info().hits == 6
-
-
-def test_a_function_defined_again_replaces_itself() -> None:
-    def register(factor: float) -> None:
-        def scaled(x: Any, *, axis: int) -> Any:
-            return ptir.exp(x) * factor
-
-        scaled.__module__ = "__main__"  # a notebook's cell that runs again
-        ptir.implementation("softmax", name="scaled")(scaled)
-
-    function = softmax_function(overrides=None)
-    register(1.0)
-    with ptir.overrides({"softmax": "force=scaled"}):
-        one = function(X).numpy()
-        register(2.0)
-        np.testing.assert_array_equal(function(X).numpy(), one * 2)
-    assert "scaled (revision 1)" in function.retraces()[-1].reason
-
-
-# Eager mode.
 
 
 def test_eager_mode_runs_what_is_forced() -> None:
@@ -321,146 +202,6 @@ def test_eager_mode_checks_as_tracing_does() -> None:
                 function(np.float32(1))
 
 
-# What is refused.
-
-WRONG: list[tuple[Any, str]] = [
-    ({"sofmax": "force=portable"}, "no composite 'sofmax'.*did you mean softmax.*use one of: att"),
-    ({"exp": "force=portable"}, "no composite 'exp'"),
-    (
-        {"softmax": "force=two_pas"},
-        "softmax has no implementation 'two_pas'.*did you mean two_pass",
-    ),
-    ({"softmax": "force=blocked"}, "use one of: kernel, online, portable, two_pass"),
-    ({"softmax": "force="}, "softmax: found 'force=', expected 'force=<implementation>'"),
-    ({"softmax": "two_pass"}, "found 'two_pass', expected"),
-    ({"softmax": "benchmark(cache=0)"}, r"found 'benchmark\(cache=0\)', expected"),
-    ({"softmax": "benchmark(size=3)"}, r"found 'benchmark\(size=3\)', expected"),
-    ({"softmax": 1}, "'softmax': 1 is no pair of strings"),
-    ([("softmax", "force=portable")], "expected policies by the name of a composite"),
-]
-
-
-@pytest.mark.parametrize(("policies", "message"), WRONG)
-def test_what_is_refused(policies: Any, message: str, tmp_path: Path) -> None:
-    def in_context() -> None:
-        with ptir.overrides(policies):
-            raise AssertionError
-
-    def in_checkpoint() -> None:
-        gptrs.load(tiny_gpt2(tmp_path, runtime={"functional_overrides": policies}))
-
-    places: list[tuple[Callable[[], Any], type[PtirError], str]] = [
-        (in_context, ArgumentError, "ptir.overrides: "),
-        (lambda: ptir.jit(overrides=policies), ArgumentError, r"ptir.jit\(overrides=...\): "),
-    ]
-    if isinstance(policies, dict):  # JSON knows no tuples
-        file = f"{tmp_path / 'config.json'}: runtime.functional_overrides: "
-        places.append((in_checkpoint, LoadError, file))
-    for call, kind, place in places:
-        with pytest.raises(kind, match=f"(?s){place}.*{message}"):
-            call()
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("softmax", "'softmax' is no pair of composite and policy"),
-        ("softmax: force=portable; softmax: benchmark", "'softmax' is named twice"),
-        ("softmax=force: portable", "no composite 'softmax=force'"),
-        ("softmax: force=other", "GPTRS_OVERRIDES: softmax has no implementation 'other'"),
-        ("softmax: force=portable, gelu: benchmark", "found 'force=portable, gelu: benchmark'"),
-    ],
-)
-def test_a_variable_that_cannot_be_read(
-    monkeypatch: pytest.MonkeyPatch, text: str, message: str
-) -> None:
-    function = softmax_function()
-    function(X)
-    monkeypatch.setenv(ENVIRONMENT, text)
-    for eager in (False, True):
-        with ptir.eager(eager), pytest.raises(SettingError, match=message):
-            function(X)
-    monkeypatch.setenv(ENVIRONMENT, " ; ")
-    function(X)
-    assert len(function.retraces()) == 1
-
-
-def test_inside_of_a_traced_function_it_is_an_error() -> None:
-    @ptir.jit
-    def f(x: Any) -> Any:
-        with ptir.overrides({"softmax": "force=portable"}):
-            return ptir.softmax(x)
-
-    with pytest.raises(TraceError, match="put it around the call"):
-        f(X)
-
-
-def register(function: Any, name: str = "other", when: Any = None) -> Any:
-    return ptir.implementation("softmax", name=name, when=when)(function)
-
-
-def test_what_cannot_be_registered() -> None:
-    def good(x: Any, *, axis: int) -> Any:
-        return x
-
-    def without_axis(x: Any) -> Any:
-        return x
-
-    def with_another(x: Any, y: Any, axis: int) -> Any:
-        return x + y
-
-    def renamed(y: Any, axis: int) -> Any:
-        return y
-
-    def anything(*args: Any, **kwargs: Any) -> Any:
-        return args[0]
-
-    for call, message in (
-        (lambda: ptir.implementation("softmix", name="a")(good), "no composite 'softmix'"),
-        (lambda: register(good, "two_pass"), "softmax has an implementation 'two_pass' already"),
-        (lambda: register(good, "portable"), "'portable' cannot name an implementation"),
-        (lambda: register(good, "two words"), "'two words' cannot name an implementation"),
-        (lambda: register(without_axis), "unexpected keyword argument 'axis'"),
-        (lambda: register(with_another), "missing a required argument: 'y'"),
-        (lambda: register(renamed), "y is in the place of x"),
-        (lambda: register(good, when=renamed), "names 'y'"),
-    ):
-        with pytest.raises(ArgumentError, match=message):
-            call()
-    assert register(good) is good
-    register(anything, "any")
-    assert isinstance(OPS["softmax"].implementations["any"], Implementation)
-
-
-def test_what_is_no_tensor_is_an_error() -> None:
-    def three(x: Any, axis: int) -> Any:
-        return 3
-
-    register(three)
-    for eager in (False, True):
-        with (
-            ptir.eager(eager),
-            ptir.overrides({"softmax": "force=other"}),
-            pytest.raises(VerifyError, match="softmax returned 3, expected a Tensor"),
-        ):
-            softmax_function()(X)
-
-
-def test_errors_in_an_implementation_name_it() -> None:
-    def seven(x: Any, axis: int) -> Any:
-        return x.reshape(7)
-
-    register(seven)
-    with (
-        ptir.overrides({"softmax": "force=other"}),
-        pytest.raises(ShapeError, match="in implementation 'other' of softmax"),
-    ):
-        softmax_function()(X)
-
-
-# Checkpoints.
-
-
 def test_a_checkpoint_has_its_overrides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plain = gptrs.load(tiny_gpt2(tmp_path / "plain"))
     policies = {"attention": "force=portable"}
@@ -489,21 +230,3 @@ def test_a_checkpoint_has_its_overrides(tmp_path: Path, monkeypatch: pytest.Monk
     with ptir.overrides({"attention": "force=kernel"}):
         model.forward(tokens)
     assert "'attention: force=kernel; softmax: force=two_pass'" in reasons()[-1]
-
-
-@pytest.mark.parametrize(
-    ("runtime", "message"),
-    [
-        (3, "runtime is 3, expected an object"),
-        ({"functional_overrides": ["softmax"]}, "functional_overrides: found .*softmax"),
-        ({"functional_overrides": {"softmax": "fast"}}, "found 'fast', expected"),
-    ],
-)
-def test_a_checkpoint_with_wrong_overrides(tmp_path: Path, runtime: Any, message: str) -> None:
-    directory = tiny_gpt2(tmp_path, runtime=runtime)
-    with pytest.raises(LoadError, match=message) as raised:
-        gptrs.load(directory)
-    assert str(directory / "config.json") in str(raised.value)
-    data = json.loads((directory / "config.json").read_text())
-    (directory / "config.json").write_text(json.dumps({**data, "runtime": {"threads": 2}}))
-    assert gptrs.load(directory).forward([1, 2]).shape[0] == 2

@@ -22,7 +22,7 @@ from gptrs.ir.types import Array, Type, f32
 from gptrs.runtime.memory import ModelMemory
 from gptrs.runtime.random_model import write_random_model
 from tests.image_models import RESNET, images
-from tests.models import random_tokens, tiny_gpt2
+from tests.models import random_tokens
 
 TOKENS = random_tokens(2, 6)
 SIZE = 64
@@ -36,11 +36,6 @@ def empty() -> Iterator[None]:
     assert parameter_cache.info().bytes == 0
     yield
     parameter_cache.limit = None
-
-
-@pytest.fixture(scope="module")
-def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_gpt2(tmp_path_factory.mktemp("gpt2"))
 
 
 @pytest.fixture(scope="module")
@@ -85,8 +80,8 @@ def bits(model: Any) -> bytes:
 
 
 class TestForms:
-    def test_they_are_what_the_plan_says(self, directory: Path) -> None:
-        model = gptrs.load(directory)
+    def test_they_are_what_the_plan_says(self, good: Path) -> None:
+        model = gptrs.load(good)
         bits(model)
         estimate = ModelMemory.of(model).at(context=6, batch=2)
         forms = parameter_cache.forms()
@@ -119,10 +114,10 @@ class TestForms:
         assert parameter_cache.release() == FORM
         assert f(np.ones((1, SIZE), np.float32)).numpy().tobytes() == before.tobytes()
 
-    def test_they_go_with_the_model(self, directory: Path) -> None:
-        model = gptrs.load(directory)
+    def test_they_go_with_the_model(self, good: Path) -> None:
+        model = gptrs.load(good)
         bits(model)
-        kept = gptrs.load(directory)
+        kept = gptrs.load(good)
         bits(kept)
         both = parameter_cache.info().bytes
         del model
@@ -140,9 +135,9 @@ class TestForms:
         assert gone() is None
         assert parameter_cache.forms() == []
 
-    def test_the_text(self, directory: Path) -> None:
+    def test_the_text(self, good: Path) -> None:
         assert repr(parameter_cache).startswith("ParameterCache(0 forms, 0 B, no limit; ")
-        model = gptrs.load(directory)
+        model = gptrs.load(good)
         bits(model)
         first, head, largest, *_, last = str(parameter_cache).splitlines()
         assert first == repr(parameter_cache)
@@ -169,8 +164,8 @@ class TestStatistics:
 
 
 class TestRelease:
-    def test_all_is_made_again_with_the_same_bits(self, directory: Path) -> None:
-        model = gptrs.load(directory)
+    def test_all_is_made_again_with_the_same_bits(self, good: Path) -> None:
+        model = gptrs.load(good)
         before = bits(model)
         held = parameter_cache.info()
         assert parameter_cache.release() == held.bytes > 0
@@ -182,8 +177,8 @@ class TestRelease:
         assert after.misses == held.misses + held.entries
         assert after.evictions == held.evictions
 
-    def test_of_one_model(self, directory: Path, resnet: Path) -> None:
-        text, classifier = gptrs.load(directory), gptrs.load(resnet)
+    def test_of_one_model(self, good: Path, resnet: Path) -> None:
+        text, classifier = gptrs.load(good), gptrs.load(resnet)
         x = images(1, 40, 48)
         before = bits(text)
         half = parameter_cache.info().bytes
@@ -196,8 +191,8 @@ class TestRelease:
         assert classifier.forward(x).numpy().tobytes() == labels
         assert parameter_cache.release(text.module) == half
 
-    def test_what_others_loaded(self, directory: Path) -> None:
-        model = gptrs.load(directory)
+    def test_what_others_loaded(self, good: Path) -> None:
+        model = gptrs.load(good)
         weight = model.parameters()["wte.weight"]
         weight.numpy()
         parameter_cache.release(model)
@@ -242,8 +237,8 @@ class TestLimit:
             assert run(weights[number], number + 1) == expected[number]
             assert parameter_cache.info().bytes <= 2 * FORM
 
-    def test_several_models(self, directory: Path) -> None:
-        models = [gptrs.load(directory) for _ in range(3)]
+    def test_several_models(self, good: Path) -> None:
+        models = [gptrs.load(good) for _ in range(3)]
         expected = bits(models[0])
         parameter_cache.limit = parameter_cache.info().bytes * 3 // 2
         for model in [*models, *models]:
@@ -259,8 +254,8 @@ class TestLimit:
         assert parameter_cache.forms() == []
         assert [run(weight) for weight in weights] == expected
 
-    def test_a_plan_gets_what_it_needs(self, directory: Path) -> None:
-        model = gptrs.load(directory)
+    def test_a_plan_gets_what_it_needs(self, good: Path) -> None:
+        model = gptrs.load(good)
         parameter_cache.limit = "1kB"
         before = bits(model)
         info = parameter_cache.info()
@@ -325,9 +320,9 @@ class TestRunning:
         assert parameter_cache.release() == FORM
 
     @pytest.mark.parametrize("limit", [None, 0])
-    def test_threads(self, directory: Path, limit: int | None) -> None:
+    def test_threads(self, good: Path, limit: int | None) -> None:
         """Calls in four threads, while a fifth takes away whatever it can."""
-        models = [gptrs.load(directory) for _ in range(2)]
+        models = [gptrs.load(good) for _ in range(2)]
         expected = bits(models[0])
         parameter_cache.limit = limit
         wrong: list[bytes] = []

@@ -14,7 +14,7 @@ import pytest
 from gptrs import events, ptir
 from gptrs.errors import RetraceWarning
 from gptrs.jit.cache import Retrace
-from tests.test_jit import Box, Mode, X, array, equal
+from tests.jitted import Box, Mode, X, array, equal
 
 
 def test_programs_are_kept_by_shape_dtype_and_backend() -> None:

@@ -1,4 +1,4 @@
-"""What tests of remembered calls share: a count of slow walks, and results to compare."""
+"""What tests of remembered calls share: a count of slow walks, what is read, and results."""
 
 # Traced functions take any array: small lambdas and what they return are not typed.
 # pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
@@ -8,13 +8,51 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pytest
 
 from gptrs import tree
-from gptrs.ir.tensor import Tensor
+from gptrs.ir.tensor import Parameter, Tensor
 from gptrs.jit.captures import Captures
+from gptrs.nn.module import Module
+
+X = np.arange(1, 4, dtype=np.float32)
+
+
+class Scale:
+    factor = 2.0
+
+    def __init__(self) -> None:
+        self.extra = 1.0
+
+    def times(self, x: Any) -> Any:
+        return x * self.factor
+
+    def __call__(self, x: Any) -> Any:
+        return x * 2.0
+
+
+@dataclass
+class Record:
+    factor: Any = 2.0
+
+    def times(self, x: Any) -> Any:
+        return x * self.factor
+
+
+class Layer(Module):
+    weight: Parameter
+    factor: Any = 1.0
+
+    def __call__(self, x: Any) -> Any:
+        return x * self.weight * self.factor
+
+
+def layer(value: float, factor: Any = 1.0) -> Layer:
+    return Layer(Parameter(np.full(3, value, np.float32), "w"), factor)
 
 
 class Walks:

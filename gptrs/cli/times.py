@@ -26,7 +26,7 @@ class Times:
     def hear(self, event: object) -> None:
         """Add what ``event`` says."""
         from gptrs.jit.cache import Retrace
-        from gptrs.kernels.compile import KernelReady
+        from gptrs.kernels.library import KernelReady
         from gptrs.text.generation import Decoded, Prefilled
 
         compiled = self.compile_seconds
@@ -63,7 +63,8 @@ def print_times(times: Times) -> None:
         column.justify = "right"
     rates = times.report()
     table.add_row("load", f"{times.load_seconds:.3f}", "", "")
-    table.add_row(f"compile ({times.programs} programs)", f"{times.compile_seconds:.3f}", "", "")
+    programs = f"{times.programs} program{'s' * (times.programs != 1)}"
+    table.add_row(f"compile ({programs})", f"{times.compile_seconds:.3f}", "", "")
     if times.kernels:
         compiled = times.kernels_compiled
         note = f"{compiled} compiled" if compiled else "all from the cache"

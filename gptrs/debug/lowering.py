@@ -58,7 +58,7 @@ class Lowering:
 
     def hear(self, event: object) -> None:
         """Add what ``event`` says."""
-        from gptrs.kernels.compile import KernelReady  # loads LLVM, which tracing can do without
+        from gptrs.kernels.library import KernelReady  # loads LLVM, which tracing can do without
 
         if isinstance(event, ProgramTraced):
             self.traced = event

@@ -26,7 +26,7 @@ _POINTERS = ("x", "panels", "result", "bias", "residual", "room")
 _SIZES = (
     *("height", "width", "out_height", "out_width", "channels", "columns", "top", "left"),
     *("taps_down", "taps_across", "stride_down", "stride_across", "far_down", "far_across"),
-    *("padded", "band", "bands", "parts", "room_step"),
+    *("padded", "bands", "parts", "room_step"),
 )
 CONV_WORDS = _POINTERS + _SIZES
 """The argument words of `conv_kernel`, in order.
@@ -48,37 +48,55 @@ def reach(window: Window, rows: int, columns: int) -> tuple[int, int]:
 class Bands(NamedTuple):
     """How the work is cut; the fields are words."""
 
-    band: int
-    """Rows of outputs."""
     bands: int
-    """In an image."""
+    """Of rows of outputs in an image, as high as each other or one row higher."""
     parts: int
     """Of the panels."""
     room_step: int
     """Elements of a band with zeros around it."""
 
 
-_BAND_BYTES = 128 * KB  # stays in L2 beside a panel
+_BAND_BYTES = 192 * KB  # stays in L2 beside a panel
+_MOST_ITEMS = 8  # of the bands of an image and the parts of panels, for each thread
+# Time in units of a strip's multiply-adds with a row of a panel: what reading that row takes beside
+# them, what an element of the room takes, and how much of its last item a thread may wait for.
+_ROW_TIME, _ROOM_TIME, _WAITING = 0.5, 0.15, 0.3
 
 
 def bands_of(
-    isa: Isa, window: Window, sizes: tuple[int, int, int, int], *, items: int = 1
+    isa: Isa,
+    window: Window,
+    sizes: tuple[int, int, int, int],
+    *,
+    images: int = 1,
+    threads: int = 1,
 ) -> Bands:
-    """Cut an image with ``sizes`` (rows and columns of outputs, channels, outputs of a pixel); into
-    ``items`` at least, if it can be."""
+    """Cut images with ``sizes`` (rows and columns of outputs, channels, outputs of a pixel) so that
+    all threads end soon."""
     height, width, channels, columns = sizes
+    panels, depth = panel_count(isa, columns), window.size[0] * window.size[1] * channels
 
     def room(rows: int) -> int:
         down, across = reach(window, rows, width)
         return down * across * channels
 
     fitting = max(1, 1 + (_BAND_BYTES // 4 - room(1)) // max(1, room(2) - room(1)))
-    bands = -(-height // min(height, fitting))
-    bands = max(bands, min(items, height // 2, 2 * bands))
-    band = -(-height // max(1, bands))
-    bands = -(-height // band)
-    parts = max(1, min(panel_count(isa, columns), -(-items // bands)))
-    return Bands(band, bands, parts, room(band))
+    least = -(-height // min(height, fitting))
+    if threads == 1:
+        return Bands(least, 1, room(-(-height // least)))
+
+    def time(cut: tuple[int, int]) -> float:
+        """Until the last thread has ended."""
+        bands, parts = cut
+        rows = -(-height // bands)
+        strips = -(-rows * width // isa.tile_rows)
+        item = -(-panels // parts) * depth * (strips + _ROW_TIME) + _ROOM_TIME * room(rows)
+        return item * (-(-images * bands * parts // threads) + _WAITING)
+
+    most = _MOST_ITEMS * threads
+    cuts = ((b, p) for b in range(least, height + 1) for p in range(1, max(1, panels) + 1))
+    bands, parts = min((cut for cut in cuts if cut[0] * cut[1] <= max(most, least)), key=time)
+    return Bands(bands, parts, room(-(-height // bands)))
 
 
 def conv_extent(images: int, bands: Bands) -> int:
@@ -106,8 +124,10 @@ def conv_kernel(isa: Isa, epilogue: Epilogue) -> KernelText:
     room = f.at(w["room"], f.mul(first, w["room_step"]))
     with f.loop(first, last) as item:
         part, rest = f.srem(item.index, w["parts"]), f.sdiv(item.index, w["parts"])
-        image, top = f.sdiv(rest, w["bands"]), f.mul(f.srem(rest, w["bands"]), w["band"])
-        rows = f.least(w["band"], f.sub(w["out_height"], top))
+        image, band = f.sdiv(rest, w["bands"]), f.srem(rest, w["bands"])
+        top = f.sdiv(f.mul(band, w["out_height"]), w["bands"])
+        bottom = f.sdiv(f.mul(f.add(band, i64(1)), w["out_height"]), w["bands"])
+        rows = f.sub(bottom, top)
         pixels = f.mul(w["height"], w["width"])
         whole = f.at(w["x"], f.mul(f.mul(image, pixels), w["channels"]))
         from_row = f.mul(top, w["stride_down"])

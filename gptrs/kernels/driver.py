@@ -33,7 +33,8 @@ from numpy.typing import NDArray
 from gptrs import settings
 from gptrs.errors import ArgumentError, SettingError
 from gptrs.kernels.compile import compile_functions
-from gptrs.kernels.pool import BLOCK_WORDS, MAX_CHUNKS, Word, build_pool_ir, supported
+from gptrs.kernels.pool import build_pool_ir, supported
+from gptrs.kernels.pool_block import BLOCK_WORDS, MAX_CHUNKS, Word
 from gptrs.kernels.threads import MAX_THREADS
 
 # llvmlite has no types: its values are Any here and stay in this file.

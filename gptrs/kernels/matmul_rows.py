@@ -23,15 +23,19 @@ from gptrs.kernels.matmul_weights import (
 
 
 def row_kernel_limit(isa: Isa) -> int:
-    """The most rows for which `row_kernel` is the faster one."""
-    return 4
+    """The most rows for which `row_kernel` is the faster one: for which it walks two panels."""
+    return min(4, _free(isa) // (2 * isa.tile_vectors))
+
+
+def _free(isa: Isa) -> int:
+    """Registers for sums, beside one of A and one of a panel."""
+    return isa.registers - 2
 
 
 def _streams(isa: Isa, rows: int) -> list[int]:
     """How many panels are walked at once, for the bulk and for what is left."""
-    free = isa.registers - 2
     most = 8
-    while most > 1 and most * rows * isa.tile_vectors > free:
+    while most > 1 and most * rows * isa.tile_vectors > _free(isa):
         most -= 2 if most > 2 else 1
     return sorted({most, max(1, most // 2), 1}, reverse=True)
 

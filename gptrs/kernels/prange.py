@@ -20,7 +20,7 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from gptrs.kernels.driver import Driver, Status, StepTable, emit_failure
-from gptrs.kernels.pool import MAX_CHUNKS
+from gptrs.kernels.pool_block import MAX_CHUNKS
 
 # numba has no types: its values are Any here and stay in this file.
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false

@@ -26,6 +26,7 @@ from gptrs.ir.program import Program, Value
 from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array
 from gptrs.kernels import isa
+from gptrs.kernels.library import together
 from gptrs.kernels.threads import thread_count
 
 _KEPT = 64  # bindings of a plan; they hold no arrays but parameters
@@ -52,10 +53,11 @@ class FaerPlan(Plan):
         self.isa = isa.current()
         self._symbols = sorted({*program.symbols(), *symbols})
         self._parameters, self._arenas = parameters, arenas
-        self.storage = Storage(program, work_of(program, self.isa, self._plan_region))
-        for placed in self.storage.steps:
-            if not placed.view:
-                self._prepare(placed.work)
+        with together():
+            self.storage = Storage(program, work_of(program, self.isa, self._plan_region))
+            for placed in self.storage.steps:
+                if not placed.view:
+                    self._prepare(placed.work)
         self._lock = Lock()
         self._spare: list[Bound] = []  # of the calls that ended last
         self._bound: dict[tuple[int, ...], list[Bound]] = {}  # the others, by key
@@ -72,9 +74,9 @@ class FaerPlan(Plan):
         return self.storage.packed
 
     def _prepare(self, work: Work) -> None:
-        """Compile its kernels."""
+        """Ask for its kernels."""
         if isinstance(work, RegionStep):
-            work.kernel  # noqa: B018 - compiled here, and not in the first call
+            work.kernel  # noqa: B018 - compiled with the others, and not in the first call
         elif isinstance(work, CallStep):
             work.call.compile(self.isa)
 

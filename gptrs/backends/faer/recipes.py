@@ -113,7 +113,10 @@ class Cook(Binder):
     def _chunks(self, extent: int, time: float) -> int:
         if self.threads == 1 or time < _SERIAL_NS:
             return 1
-        return max(1, min(extent, self.threads * PIECES, int(time / _PIECE_NS)))
+        pieces = self.threads * PIECES
+        # One or two items a piece would be uneven.
+        pieces = extent if extent <= 2 * pieces else pieces
+        return max(1, min(pieces, int(time / _PIECE_NS)))
 
     def cook(self, work: Call | RegionStep) -> Recipe:
         """The recipe of a call or a region."""

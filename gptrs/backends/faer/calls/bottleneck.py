@@ -16,6 +16,7 @@ from gptrs.ir.ops.vision import Padding2d
 from gptrs.ir.program import Instruction, Value
 from gptrs.ir.types import Shape
 from gptrs.kernels.bottleneck import BOTTLENECK_WORDS, bottleneck_kernel, cut_of, reach_of
+from gptrs.kernels.compile import Kernel
 from gptrs.kernels.conv import conv_kernel
 from gptrs.kernels.depthwise import Depthwise, depthwise_kernel
 from gptrs.kernels.isa import KB, Isa
@@ -92,13 +93,13 @@ class Bottleneck(Call):
     def _pixelwise(self) -> tuple[Pixelwise, ...]:
         return (self.last,) if self.first is None else (self.first, self.last)
 
-    def _kernels(self, isa: Isa) -> dict[str, int | Address]:
-        """The words for the kernels of the three."""
+    def _kernels(self, isa: Isa) -> dict[str, Kernel]:
+        """The kernels of the three."""
         follows = Depthwise(bias=self.bias is not None, activation=self.activation)
         parts = (("first", self.first), ("last", self.last))
         found = {n: kernel(conv_kernel, isa, p.following.epilogue) for n, p in parts if p}
         found["depthwise"] = kernel(depthwise_kernel, isa, self.window, follows)
-        return {name: code.address for name, code in found.items()}
+        return found
 
     def compile(self, isa: Isa) -> None:
         self._kernels(isa)
@@ -141,8 +142,8 @@ class Bottleneck(Call):
         words.update(height=height, width=width, channels=channels, hidden=hidden)
         words.update(out_height=rows, out_width=columns, columns=outputs)
         words.update(top=self.padding[0][0], left=self.padding[1][0])
-        words.update(self._kernels(b.isa), reach=reach_of(self.window))
-        words.update(stride=self.window.strides[0])
+        words.update({name: code.address for name, code in self._kernels(b.isa).items()})
+        words.update(reach=reach_of(self.window), stride=self.window.strides[0])
         taps = self.window.size[0] * self.window.size[1]
         work = rows * columns * hidden * (taps + outputs)
         work += height * width * hidden * channels if self.first is not None else 0

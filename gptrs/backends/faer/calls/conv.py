@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import TypeVar
 
 from gptrs.backends.faer.calls.base import (
-    PIECES,
     Address,
     Binder,
     Call,
@@ -146,9 +145,8 @@ class DirectConv(_Convolution):
             return True
         panels = self.rows.panels(b)
         given = self.sizes(b)
-        items = -(-b.threads * PIECES // images) if b.threads > 1 else 1
         sizes = (rows, columns, self.channels, self.outputs)
-        bands = bands_of(b.isa, self.window, sizes, items=items)
+        bands = bands_of(b.isa, self.window, sizes, images=images, threads=b.threads)
         extent = conv_extent(images, bands)
         padded = any(n for pair in self.padding for n in pair)
         room = b.scratch(4 * extent * bands.room_step) if padded else 0

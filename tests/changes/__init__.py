@@ -1,0 +1,11 @@
+"""The table of changes to what a function reads. `tests.changes.case` says what a row is."""
+
+from tests.changes.case import Changes
+from tests.changes.functions import FUNCTIONS
+from tests.changes.layers import LAYERS
+from tests.changes.objects import OBJECTS
+from tests.changes.values import VALUES
+
+MUTATIONS: Changes = {**OBJECTS, **FUNCTIONS, **VALUES, **LAYERS}
+
+__all__ = ["MUTATIONS"]
