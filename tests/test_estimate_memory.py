@@ -23,7 +23,7 @@ from gptrs.runtime.memory import RUNTIME_BYTES, MemoryEstimate, ModelMemory
 from gptrs.runtime.random_model import write_random_model
 from gptrs.runtime.weights import WeightRead
 from tests.image_models import RESNET
-from tests.models import config, tiny_gpt2
+from tests.models import config
 
 TOLERANCE = 0.15
 THREADS = 2
@@ -80,13 +80,8 @@ def random_model(place: Path, kind: str, fields: dict[str, Any]) -> Path:
 
 
 @pytest.fixture(scope="module")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_gpt2(tmp_path_factory.mktemp("tiny"))
-
-
-@pytest.fixture(scope="module")
-def memory(tiny: Path) -> ModelMemory:
-    return ModelMemory.of(tiny)
+def memory(good: Path) -> ModelMemory:
+    return ModelMemory.of(good)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak is read from /proc")
@@ -112,11 +107,11 @@ class TestPeaks:
 
 
 class TestEstimates:
-    def test_no_weight_is_read(self, tiny: Path) -> None:
+    def test_no_weight_is_read(self, good: Path) -> None:
         read: list[WeightRead] = []
         with events.listen(lambda e: read.append(e) if isinstance(e, WeightRead) else None):
-            estimate = estimate_memory(tiny)
-            model = gptrs.load(tiny, memory_limit="1GB")
+            estimate = estimate_memory(good)
+            model = gptrs.load(good, memory_limit="1GB")
         assert read == []
         assert not any(parameter.in_memory for parameter in model.parameters().values())
         assert estimate == estimate_memory(model)
@@ -131,35 +126,35 @@ class TestEstimates:
         assert estimate.activations > 0
         assert estimate.total == sum(estimate.parts().values()) > stored + RUNTIME_BYTES
 
-    def test_every_form_of_a_model(self, tiny: Path, tmp_path: Path) -> None:
-        expected = estimate_memory(tiny)
-        convert(tiny, tmp_path / "x.gchk")
+    def test_every_form_of_a_model(self, good: Path, tmp_path: Path) -> None:
+        expected = estimate_memory(good)
+        convert(good, tmp_path / "x.gchk")
         forms: list[Any] = [
-            *(tmp_path / "x.gchk", tiny / "config.json", str(tiny / "config.json")),
-            *(config(), gptrs.load(tiny)),
+            *(tmp_path / "x.gchk", good / "config.json", str(good / "config.json")),
+            *(config(), gptrs.load(good)),
         ]
         for form in forms:
             assert estimate_memory(form) == expected
 
-    def test_the_dtype(self, tiny: Path, tmp_path: Path) -> None:
-        convert(tiny, tmp_path / "x", dtype=gptrs.ptir.bf16)
+    def test_the_dtype(self, good: Path, tmp_path: Path) -> None:
+        convert(good, tmp_path / "x", dtype=gptrs.ptir.bf16)
         expected = estimate_memory(tmp_path / "x")
-        assert expected.packed < 0.6 * estimate_memory(tiny).packed
-        assert estimate_memory(tiny, dtype="bf16") == expected
+        assert expected.packed < 0.6 * estimate_memory(good).packed
+        assert estimate_memory(good, dtype="bf16") == expected
         for name in ("dtype", "torch_dtype"):
             assert estimate_memory({**config(), name: "bfloat16"}) == expected
-        assert estimate_memory(tmp_path / "x", dtype=gptrs.ptir.f32) == estimate_memory(tiny)
+        assert estimate_memory(tmp_path / "x", dtype=gptrs.ptir.f32) == estimate_memory(good)
 
-    def test_the_cache_is_as_large_as_one_that_is_made(self, tiny: Path) -> None:
-        cache = gptrs.load(tiny).module.init_cache(np.zeros(3, np.int32), 20)
+    def test_the_cache_is_as_large_as_one_that_is_made(self, good: Path) -> None:
+        cache = gptrs.load(good).module.init_cache(np.zeros(3, np.int32), 20)
         arrays = [*cache.keys, *cache.values, cache.length, cache.start]
         size = sum(array.numpy().nbytes for array in arrays)
-        assert estimate_memory(tiny, context=20, batch=3).kv_cache == size
+        assert estimate_memory(good, context=20, batch=3).kv_cache == size
 
-    def test_sizes_that_no_machine_has(self, tiny: Path) -> None:
-        estimate = estimate_memory(tiny, batch=10**9)
+    def test_sizes_that_no_machine_has(self, good: Path) -> None:
+        estimate = estimate_memory(good, batch=10**9)
         assert estimate.kv_cache > 10**12
-        assert estimate.weights == estimate_memory(tiny).weights
+        assert estimate.weights == estimate_memory(good).weights
 
     def test_images_at_once(self) -> None:
         one, four, more = (
@@ -172,14 +167,14 @@ class TestEstimates:
         assert image <= (more.activations - four.activations) / 5 < 1.01 * image
         assert one.context is None
 
-    def test_another_backend_holds_what_is_stored(self, tiny: Path) -> None:
+    def test_another_backend_holds_what_is_stored(self, good: Path) -> None:
         with gptrs.ptir.backend("reference"):
-            estimate = estimate_memory(tiny)
-        size = sum(parameter.bytes for parameter in gptrs.load(tiny).parameters().values())
+            estimate = estimate_memory(good)
+        size = sum(parameter.bytes for parameter in gptrs.load(good).parameters().values())
         assert (estimate.weights, estimate.packed) == (size, 0)
 
-    def test_the_text(self, tiny: Path) -> None:
-        lines = str(estimate_memory(tiny)).splitlines()
+    def test_the_text(self, good: Path) -> None:
+        lines = str(estimate_memory(good)).splitlines()
         names = ["weights", "packed", "KV", "activations", "runtime", "total"]
         assert [line.split()[0] for line in lines] == names
         assert lines[4].split()[1:] == ["100.0", "MB"]
@@ -195,9 +190,9 @@ class TestEstimates:
             ({"dtype": "si32"}, "dtype is si32, expected one of f32, f16, bf16"),
         ],
     )
-    def test_options_that_do_not_fit(self, tiny: Path, options: Any, said: str) -> None:
+    def test_options_that_do_not_fit(self, good: Path, options: Any, said: str) -> None:
         with pytest.raises(ArgumentError, match=said):
-            estimate_memory(tiny, **options)
+            estimate_memory(good, **options)
 
     def test_images_have_no_context(self) -> None:
         with pytest.raises(ArgumentError, match="context is 5, and the model takes images"):
@@ -226,21 +221,21 @@ class TestFits:
 
 class TestLoad:
     @pytest.mark.parametrize("limit", ["1GB", 10**9, "0.5 GiB"])
-    def test_what_fits_is_loaded(self, tiny: Path, limit: Any) -> None:
-        assert gptrs.load(tiny, memory_limit=limit).forward([1, 2]).shape[0] == 2
+    def test_what_fits_is_loaded(self, good: Path, limit: Any) -> None:
+        assert gptrs.load(good, memory_limit=limit).forward([1, 2]).shape[0] == 2
 
-    def test_what_would_fit_is_said(self, tiny: Path) -> None:
-        limit = estimate_memory(tiny, context=20, batch=50).total
+    def test_what_would_fit_is_said(self, good: Path) -> None:
+        limit = estimate_memory(good, context=20, batch=50).total
         with pytest.raises(ArgumentError) as raised:
-            gptrs.load(tiny, memory_limit=limit, batch=50)
+            gptrs.load(good, memory_limit=limit, batch=50)
         assert "with a context of 48 in 50 rows (weights " in str(raised.value)
         fix = raised.value.fix
         assert fix.startswith("load it with context=20, or with batch=")
         rows = int(fix.rpartition("=")[2])
-        gptrs.load(tiny, memory_limit=limit, context=20, batch=50)
-        gptrs.load(tiny, memory_limit=limit, batch=rows)
+        gptrs.load(good, memory_limit=limit, context=20, batch=50)
+        gptrs.load(good, memory_limit=limit, batch=rows)
         with pytest.raises(ArgumentError):
-            gptrs.load(tiny, memory_limit=limit, batch=rows + 1)
+            gptrs.load(good, memory_limit=limit, batch=rows + 1)
 
     def test_weights_in_16_bits(self, tmp_path: Path) -> None:
         path = random_model(tmp_path, "gpt2", {**config(), "n_embd": 256, "n_layer": 2})
@@ -249,15 +244,15 @@ class TestLoad:
         with pytest.raises(ArgumentError, match=said):
             gptrs.load(path, memory_limit=limit)
 
-    def test_nothing_would_fit(self, tiny: Path) -> None:
+    def test_nothing_would_fit(self, good: Path) -> None:
         with pytest.raises(ArgumentError, match=r"memory_limit is 1\.0 MB") as raised:
-            gptrs.load(tiny, memory_limit="1MB")
+            gptrs.load(good, memory_limit="1MB")
         assert raised.value.fix == "raise memory_limit, or choose a smaller model"
 
     @pytest.mark.parametrize("limit", ["much", -1, 2.5, True])
-    def test_what_is_no_limit(self, tiny: Path, limit: Any) -> None:
+    def test_what_is_no_limit(self, good: Path, limit: Any) -> None:
         with pytest.raises(ArgumentError, match=r"memory_limit is .*, expected bytes"):
-            gptrs.load(tiny, memory_limit=limit)
+            gptrs.load(good, memory_limit=limit)
 
 
 class TestMachine:

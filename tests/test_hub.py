@@ -6,13 +6,14 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 import gptrs
-from gptrs.errors import LoadError
+from gptrs.errors import ArgumentError, LoadError
 from gptrs.runtime.hub import is_hub_id
+from tests.cli import in_process
 from tests.models import random_tokens, tiny_gpt2
 
 NAME = "openai-community/gpt2"
@@ -54,6 +55,26 @@ def test_a_model_is_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert name == NAME
     assert "*.safetensors" in options["allow_patterns"]
     assert not any("bin" in pattern or pattern == "*" for pattern in options["allow_patterns"])
+
+
+def test_a_fetched_model_is_converted_and_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory = tiny_gpt2(tmp_path / "snapshot")
+    hub = Hub(lambda: str(directory)).put(monkeypatch)
+    cli = in_process(monkeypatch, capsys)
+    assert cli("convert", NAME, str(tmp_path / "x.gchk")).code == 0
+    assert (tmp_path / "x.gchk").exists()
+    done = cli("info", NAME)
+    assert (done.code, done.err) == (0, "")
+    assert "transformer.wte.weight" in done.out
+    assert [name for name, _ in hub.asked] == [NAME, NAME]
+
+
+def test_what_is_no_path() -> None:
+    for use in (gptrs.load, gptrs.estimate_memory):
+        with pytest.raises(ArgumentError, match="the model is a float, expected a path or a name"):
+            use(cast("Any", 1.5))
 
 
 def test_a_fetched_model_that_is_not_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,7 +133,7 @@ def test_names(path: str) -> None:
     "path",
     [
         *("stories", "gpt2", "/a/b", "./a/b", "../b", "a/../b", "a/b/c", "a/", "/a", "", "a b/c"),
-        *("a/x.safetensors", "a/x.gchk", "a\\b/c", "é/a", "a/b\n", "~/a", "a//b"),
+        *("a/x.safetensors", "a/x.gchk", "a/x.gten", "a\\b/c", "é/a", "a/b\n", "~/a", "a//b"),
     ],
 )
 def test_what_are_no_names(path: str) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 import gptrs
 from gptrs import events
-from gptrs.errors import ArgumentError
+from gptrs.errors import ArgumentError, UnknownNameError
 from gptrs.ir.tensor import Parameter
 from gptrs.nn.module import Module
 from gptrs.runtime.parameters import ModelParameters
@@ -31,11 +31,6 @@ from tests.models import (
 
 TOKENS = random_tokens(2, 6)
 NAMES = ["h.0.attn.c_attn.weight", "h.1.mlp.c_proj.bias", "wte.weight", "ln_f.weight"]
-
-
-@pytest.fixture(scope="module")
-def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_gpt2(tmp_path_factory.mktemp("good"))
 
 
 class Holder(Module):
@@ -73,6 +68,20 @@ class TestReading:
         assert found["wte.weight"] is model.module.wte.weight
         assert "lm_head.weight" not in found
         assert repr(found) == f"ModelParameters({len(found)} of GPT2)"
+
+    def test_an_unknown_name_is_an_error_of_a_mapping_that_names_the_closest(
+        self, good: Path
+    ) -> None:
+        found = gptrs.load(good).parameters()
+        with pytest.raises(KeyError) as raised:
+            found["h.0.attn.c_atn.weight"]
+        assert isinstance(raised.value, UnknownNameError)
+        said = f"the model has no parameter 'h.0.attn.c_atn.weight'; it has {len(found)}"
+        fix = "take a name of parameters(), such as 'h.0.attn.c_attn.weight'"
+        assert str(raised.value) == f"{said}\n  fix: {fix}"
+        assert found.get("x") is None
+        assert "x" not in found
+        assert "wte.weight" in found
 
 
 class TestReplacing:

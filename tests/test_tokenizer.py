@@ -145,6 +145,7 @@ BAD_FILES: list[tuple[Callable[[Path], object], str]] = [
     (cut_short, "cannot be read"),
     (lambda file: file.write_text(""), "found 0 characters"),
     (lambda file: file.write_text("[]"), "cannot be read"),
+    (lambda file: file.write_text("[" + "0," * 2**22 + "0]"), "about 4194305 values, at most"),
     (lambda file: file.write_text("version https://git-lfs.github.com/spec/v1\n"), "git-lfs"),
     (lambda file: file.write_bytes(b"\xff\xfe\x00"), "can't decode byte"),
 ]

@@ -17,6 +17,7 @@ from gptrs.ir.types import Array
 
 # A pipe that nobody writes to is not waited for.
 _FLAGS = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
+_MEMORY = 2**26  # bytes, of which small files may take many times their size
 _READ = 2**26  # bytes at a time; macOS takes less than 2**31
 
 
@@ -35,6 +36,11 @@ class ByteFile:
         if not stat.S_ISREG(found.st_mode):
             raise OSError("it is a directory, a device or a pipe, expected a file")
         self.size = found.st_size
+
+    @property
+    def memory(self) -> int:
+        """As `memory_for` its size."""
+        return memory_for(self.size)
 
     def begin(self, count: int) -> bytearray:
         """The first ``count`` bytes, or as many as there are. Raises as `fill` does."""
@@ -67,6 +73,12 @@ class ByteFile:
                 f"{self.path} has {found} bytes, it had {self.size} when it was opened",
                 fix="load it again when the file is complete",
             )
+
+
+def memory_for(size: int) -> int:
+    """How many bytes of memory what a file of ``size`` bytes says may take: twice its own, and a
+    constant."""
+    return 2 * size + _MEMORY
 
 
 def as_bytes(array: Array) -> memoryview:

@@ -20,7 +20,7 @@ from typing import Any, cast
 
 from gptrs.errors import ArgumentError, LoadError
 from gptrs.runtime.fields import AGAIN, Fields
-from gptrs.runtime.json_text import RepeatedName, parse
+from gptrs.runtime.json_text import NotTaken, decoded, parse
 from gptrs.runtime.new_tensors import NewTensor, new_tensors
 from gptrs.runtime.stored import TensorFile, begins_with
 from gptrs.runtime.tensor_index import (
@@ -60,8 +60,8 @@ class CheckpointFile(TensorFile):
         if length > most:
             raise fields.wrong("config_len", length, f"at most {most}")
         try:
-            given = parse(self.file.read(begin, length).decode())
-        except RepeatedName as error:
+            given = parse(decoded(self.file.read(begin, length), self.file.memory))
+        except NotTaken as error:
             raise LoadError(f"{self.path}: config_json: {error}", fix=AGAIN) from None
         except (ValueError, RecursionError) as error:
             raise fields.wrong("config_json", f"no JSON ({error})", "a JSON object") from None

@@ -9,11 +9,12 @@ from pathlib import Path
 from gptrs import events
 from gptrs.errors import ArgumentError, LoadError
 from gptrs.ir.types import DType, bf16, f16, f32
-from gptrs.models import BUNDLED, MODELS
+from gptrs.models import MODELS
 from gptrs.runtime import archive, checkpoint, safetensors_file
 from gptrs.runtime.companions import read_companions, write_companions
 from gptrs.runtime.formats import Format
 from gptrs.runtime.hf_directory import write_directory
+from gptrs.runtime.hub import place_of
 from gptrs.runtime.model_files import (
     ModelFiles,
     checkpoint_kind,
@@ -86,7 +87,7 @@ def convert(
     already is overwritten only with ``force``. Raises `ArgumentError` or `LoadError` naming the
     file.
     """
-    place, path = BUNDLED.get(str(source), Path(source)), Path(destination)
+    place, path = place_of(source), Path(destination)
     form = check_target(place, path, to=to, dtype=dtype, force=force)
     files = with_config(open_files(place), None if config is None else Path(config), form)
     return write_model(files, path, form, dtype=dtype, shard_size=shard_size, force=force)

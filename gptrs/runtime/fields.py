@@ -44,7 +44,7 @@ class Fields:
                 fix=AGAIN,
             )
         self._at += count
-        return bytes(self._data[self._at - count : self._at])
+        return bytes(memoryview(self._data)[self._at - count : self._at])
 
     def number(self, form: str, field: str) -> int:
         """A number: ``B``, ``I`` or ``Q`` of 1, 4 or 8 bytes."""

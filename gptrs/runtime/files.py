@@ -11,10 +11,10 @@ from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hin
 
 from gptrs.errors import LoadError
 from gptrs.runtime.byte_file import ByteFile
-from gptrs.runtime.json_text import RepeatedName, parse
+from gptrs.runtime.json_text import NotTaken, decoded, parse
 
 C = TypeVar("C")
-_MOST_JSON = 2**26  # bytes: parsed, JSON takes many times its length
+_MOST_JSON = 2**26  # bytes: the largest index of models has 2**24
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -26,19 +26,19 @@ def read_json(path: Path) -> dict[str, Any]:
                 f"{path} has {file.size} bytes, expected at most {_MOST_JSON}",
                 fix="download it again",
             )
-        value = parse(file.read(0, file.size).decode())
+        value = parse(decoded(file.read(0, file.size), file.memory))
     except FileNotFoundError:
         raise LoadError(
             f"{path} does not exist",
-            fix="point to a Hugging Face model directory (config.json, model.safetensors,"
-            " tokenizer.json); a download may be incomplete",
+            fix="check the path; a model directory of Hugging Face has config.json,"
+            " model.safetensors and tokenizer.json, and a download may be incomplete",
         ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise LoadError(f"{path} cannot be read: {error}") from None
     except LoadError:
         raise
-    except RepeatedName as error:
-        raise LoadError(f"{path}: {error}", fix="remove one of them") from None
+    except NotTaken as error:
+        raise LoadError(f"{path}: {error}", fix=error.fix) from None
     except (ValueError, RecursionError) as error:
         raise LoadError(f"{path} is not JSON: {error}", fix="download it again") from None
     if not isinstance(value, dict):

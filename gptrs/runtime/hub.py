@@ -1,11 +1,14 @@
-"""Models by their names on huggingface.co, fetched into the cache that its own library keeps."""
+"""Models by their names: those that ship with gptrs, and those of huggingface.co, fetched into the
+cache that its own library keeps."""
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
-from gptrs.errors import LoadError
+from gptrs.errors import ArgumentError, LoadError
+from gptrs.models import BUNDLED
 from gptrs.runtime.model_files import imported
 from gptrs.runtime.safetensors_file import SUFFIX
 
@@ -15,9 +18,26 @@ _SUBFOLDERS = ["*/*"]  # other formats of the same model
 _SECONDS = 3.0  # to wait for the first answer
 
 
+def place_of(model: str | os.PathLike[str]) -> Path:
+    """The directory or the file that ``model`` stands for; a name of huggingface.co is fetched.
+
+    Raises `ArgumentError` for what is no path, and as `fetch_model` does.
+    """
+    try:
+        name = os.fspath(model)
+    except TypeError:
+        raise ArgumentError(
+            f"the model is a {type(model).__name__}, expected a path or a name",
+            fix=f"give the path of a Hugging Face directory, or one of: {', '.join(BUNDLED)}",
+        ) from None
+    if (bundled := BUNDLED.get(name)) is not None:
+        return bundled
+    return fetch_model(name) if is_hub_id(name) else Path(model)
+
+
 def is_hub_id(path: str) -> bool:
     """Whether ``path`` may be a name there, as ``openai-community/gpt2``, and is no place here."""
-    if not _ID.fullmatch(path) or path.endswith((SUFFIX, ".gchk")):
+    if not _ID.fullmatch(path) or path.endswith((SUFFIX, ".gchk", ".gten")):
         return False
     return not Path(path).exists()
 

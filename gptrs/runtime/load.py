@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from gptrs.byte_sizes import as_size
 from gptrs.errors import LoadError
-from gptrs.models import BUNDLED, MODELS
+from gptrs.models import MODELS
 from gptrs.runtime.files import config_from_json
-from gptrs.runtime.hub import fetch_model, is_hub_id
+from gptrs.runtime.hub import place_of
 from gptrs.runtime.labels import read_labels
 from gptrs.runtime.model_files import ModelFiles, imported, known_kinds, model_class, open_model
 from gptrs.runtime.overridden import read_overrides
@@ -66,7 +65,7 @@ def load(
     more of it at this ``context`` (None: all that it can hold) and ``batch``: the `ArgumentError`
     says what would fit.
     """
-    model = model_of(open_model(_place(path)))
+    model = model_of(open_model(place_of(path)))
     if memory_limit is not None:
         from gptrs.runtime.fitting import refuse_above  # mostly nobody asks
 
@@ -94,14 +93,6 @@ def model_of(files: ModelFiles) -> LanguageModel | ImageClassifier:
     weights.finish()
     handle = imported(_HANDLES[model.task])
     return handle(files, kind, built, weights, overrides)
-
-
-def _place(path: str | os.PathLike[str]) -> Path:
-    """The directory or the file that ``path`` stands for; a name of huggingface.co is fetched."""
-    name = os.fspath(path)
-    if (bundled := BUNDLED.get(name)) is not None:
-        return bundled
-    return fetch_model(name) if is_hub_id(name) else Path(path)
 
 
 def _kind(files: ModelFiles) -> str:

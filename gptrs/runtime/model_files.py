@@ -67,10 +67,11 @@ def open_model(place: Path, *, as_stored: bool = False) -> ModelFiles:
             f"{place} is no model directory, no checkpoint (GPTRSCHK) and no {SUFFIX} file",
             fix="give one of these; gptrs convert makes them out of a tensor archive (GPTRSTEN)",
         )
-    kind = " or file" * (place.suffix in (SUFFIX, checkpoint.SUFFIX))
+    kind = " or file" * bool(place.suffix)
     raise LoadError(
         f"there is no model directory{kind} {str(place)!r}",
-        fix=f"give the path of a Hugging Face directory, or one of: {', '.join(BUNDLED)}",
+        fix="give the path of a Hugging Face directory, of a checkpoint (GPTRSCHK) or of a"
+        f" {SUFFIX} file, or one of: {', '.join(BUNDLED)}",
     )
 
 

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from gptrs.errors import ArgumentError
+from gptrs.runtime.byte_file import memory_for
+from gptrs.runtime.json_text import memory_of
 from gptrs.runtime.new_tensors import NewTensor, new_tensors
 from gptrs.runtime.replacing import replacing
 from gptrs.runtime.safetensors_file import DTYPES, LENGTH_BYTES, METADATA, MOST_HEADER
@@ -44,10 +46,11 @@ def write_safetensors(
         end += tensor.size
     text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
     text += b" " * (-len(text) % _ALIGNMENT)
-    if len(text) > MOST_HEADER:
+    if len(text) > MOST_HEADER or memory_of(text) > memory_for(LENGTH_BYTES + len(text) + end):
         raise ArgumentError(
-            f"the header has {len(text)} bytes, expected at most {MOST_HEADER}",
-            fix="write the tensors to several files",
+            f"the header of {len(given)} tensors has {len(text)} bytes, more than is read of a file"
+            f" with {end} bytes of elements",
+            fix="write the tensors to several files, or small ones as rows of one",
         )
     with replacing(Path(path)) as file:
         file.write(len(text).to_bytes(LENGTH_BYTES, "little") + text)

@@ -14,10 +14,11 @@ from gptrs.errors import ArgumentError
 from gptrs.ir.tensor import Parameter, as_array
 from gptrs.ir.types import Array, DType, as_dtype
 from gptrs.runtime.byte_file import as_bytes
-from gptrs.runtime.stored import StoredTensor
+from gptrs.runtime.stored import MOST_NAME, StoredTensor
 from gptrs.runtime.writing import PieceWritten
 
 _PIECE = 2**22  # elements at a time
+_SHOWN = 60  # letters of a name, in errors
 
 
 @dataclass(frozen=True)
@@ -102,6 +103,12 @@ def _check_name(name: str) -> None:
         raise ArgumentError(
             f"the name {name!r} is no UTF-8 text: {error}", fix="give it another name"
         ) from None
+    if len(name.encode()) > MOST_NAME:
+        raise ArgumentError(
+            f"the name {name[:_SHOWN]!r}... has {len(name)} letters, expected at most {MOST_NAME}"
+            " bytes of UTF-8",
+            fix="give it another name",
+        )
     if "\0" in name:
         raise ArgumentError(
             f"the name {name!r} holds a NUL, expected text without one", fix="give it another name"

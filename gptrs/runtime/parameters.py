@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from gptrs import tree
-from gptrs.errors import ArgumentError
+from gptrs.errors import ArgumentError, UnknownNameError
 from gptrs.ir.tensor import Parameter, as_array
 from gptrs.ir.types import Array, Type, as_dtype
 from gptrs.params import base_param_id, param_key
+from gptrs.runtime.nearest import nearest
 
 
 class ModelParameters(Mapping[str, Parameter]):
@@ -32,7 +33,14 @@ class ModelParameters(Mapping[str, Parameter]):
         self._names = names or {}
 
     def __getitem__(self, name: str) -> Parameter:
-        return self._all()[name]
+        """The parameter called ``name``. Raises `UnknownNameError`, a `KeyError`, for another."""
+        parameter = self._all().get(name)
+        if parameter is None:
+            raise self._unknown(name)
+        return parameter
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._all()  # without an error, whose text takes time to make
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._all())
@@ -43,12 +51,10 @@ class ModelParameters(Mapping[str, Parameter]):
     def __setitem__(self, name: str, value: object) -> None:
         """Put the elements of ``value``, which are copied, in the place of those of ``name``.
 
-        Raises `ArgumentError` for an unknown name, for what is no array, and for another shape or
-        dtype.
+        Raises `UnknownNameError` for an unknown name, and `ArgumentError` for what is no array and
+        for another shape or dtype.
         """
-        old = self._all().get(name)
-        if old is None:
-            raise self._unknown(name)
+        old = self[name]
         elements = _elements(name, old.type, value)
         _replace(self._module, old, Parameter(elements, old.name), set())
 
@@ -73,12 +79,9 @@ class ModelParameters(Mapping[str, Parameter]):
     def key(self, name: str) -> int:
         """The `param_key` of the parameter called ``name``, which none of another model has.
 
-        Raises `ArgumentError` for an unknown name.
+        Raises `UnknownNameError` for an unknown name.
         """
-        parameter = self._all().get(name)
-        if parameter is None:
-            raise self._unknown(name)
-        return param_key(self._namespace, parameter.id)
+        return param_key(self._namespace, self[name].id)
 
     def __repr__(self) -> str:
         return f"ModelParameters({len(self)} of {type(self._module).__name__})"
@@ -86,13 +89,11 @@ class ModelParameters(Mapping[str, Parameter]):
     def _all(self) -> dict[str, Parameter]:
         return self._module.parameters()
 
-    def _unknown(self, name: object) -> ArgumentError:
-        from difflib import get_close_matches  # for errors only
-
-        near = get_close_matches(str(name), self._all(), n=1, cutoff=0)
-        return ArgumentError(
+    def _unknown(self, name: object) -> UnknownNameError:
+        near = nearest(str(name), self._all())
+        return UnknownNameError(
             f"the model has no parameter {name!r}; it has {len(self)}",
-            fix=f"take a name of parameters(), such as {near[0]!r}" if near else "",
+            fix=f"take a name of parameters(), such as {near!r}" if near else "",
         )
 
 

@@ -12,13 +12,14 @@ from __future__ import annotations
 import math
 from operator import attrgetter
 from pathlib import Path
+from reprlib import Repr
 from typing import cast
 
 from gptrs.errors import LoadError
 from gptrs.ir import types
 from gptrs.ir.types import DType, shape_text
-from gptrs.runtime.json_text import RepeatedName, members
-from gptrs.runtime.stored import MOST_AXES, StoredTensor, TensorFile
+from gptrs.runtime.json_text import RepeatedName, decoded, members
+from gptrs.runtime.stored import MOST_AXES, MOST_NAME, StoredTensor, TensorFile
 
 SUFFIX = ".safetensors"
 DOWNLOAD_AGAIN = "download the model again"
@@ -27,6 +28,8 @@ _MOST_ELEMENTS = 2**59  # that NumPy counts, of 8 bytes each, with each extent 0
 METADATA = "__metadata__"
 MOST_HEADER = 100_000_000  # bytes, that other readers accept too
 _SHOWN = 100  # letters of a value, in errors
+_REPR = Repr()
+_REPR.maxstring = _REPR.maxlong = _SHOWN
 DTYPES: dict[str, DType] = {
     "F64": types.f64,
     "F32": types.f32,
@@ -66,7 +69,7 @@ class SafetensorsFile(TensorFile):
         super().__init__(path)
         try:
             length = self._header_length()
-            text = self.file.read(LENGTH_BYTES, length).decode()
+            text = decoded(self.file.read(LENGTH_BYTES, length), self.file.memory)
             for key, entry in members(text):
                 if key in self.tensors:
                     raise RepeatedName(key)
@@ -84,7 +87,10 @@ class SafetensorsFile(TensorFile):
 
     def _tensor(self, key: str, entry: object, begin: int) -> StoredTensor:
         """A tensor by its entry in the header; data lie from ``begin`` on. Raises `ValueError`."""
-        key.encode()  # half of a surrogate pair is no text
+        if len(key) > MOST_NAME:
+            raise ValueError(f"header: a name has {len(key)} letters, expected at most {MOST_NAME}")
+        if not key.isascii():
+            key.encode()  # half of a surrogate pair is no text
         fields = cast("dict[str, object]", entry) if isinstance(entry, dict) else {}
         spelled, shape = fields.get("dtype"), _counts(fields.get("shape"))
         place = _counts(fields.get("data_offsets"))
@@ -147,8 +153,9 @@ def _check_metadata(entry: object) -> None:
     """Raise `ValueError` unless it is an object of strings, or null."""
     given = cast("dict[str, object]", entry if isinstance(entry, dict) else {"": entry})
     if entry is not None and not all(isinstance(value, str) for value in given.values()):
-        raise _wrong(METADATA, given, "an object of strings")
+        raise _wrong(METADATA, cast("object", entry), "an object of strings")
 
 
 def _wrong(what: str, found: object, expected: str) -> ValueError:
-    return ValueError(f"header: {what} is {str(found)[:_SHOWN]}, expected {expected}")
+    shown = found if isinstance(found, str) else _REPR.repr(found)  # without writing all of it
+    return ValueError(f"header: {what} is {shown[:_SHOWN]}, expected {expected}")

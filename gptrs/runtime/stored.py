@@ -14,6 +14,7 @@ from gptrs.ir.types import Array, DType, Type, bf16, f16, f32
 from gptrs.runtime.byte_file import ByteFile
 
 MOST_AXES = 64  # of a NumPy array
+MOST_NAME = 2**16 - 1  # letters or bytes: more take time wherever names are compared
 _COMPARED = 2**20  # bytes at a time
 _OF_MODELS = (f32, f16, bf16)
 

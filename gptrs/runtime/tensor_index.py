@@ -12,7 +12,8 @@ Little-endian, tensors row-major::
 
 Tags: 0 f32, 1 f16, 2 bf16, 3 si32. ``stored_base_id`` is 0 or `gptrs.params.base_param_id` of the
 name. The writer begins each tensor at a multiple of 64 bytes; the reader takes any place, and looks
-at no reserved byte.
+at no reserved byte. Names have at most 65,535 bytes, and tensors are no more than a file of its
+size may say (`gptrs.runtime.byte_file.memory_for`).
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ from typing import BinaryIO
 from gptrs.errors import ArgumentError
 from gptrs.ir.types import DType, bf16, f16, f32, shape_text, si32
 from gptrs.params import base_param_id
-from gptrs.runtime.byte_file import ByteFile
+from gptrs.runtime.byte_file import ByteFile, memory_for
 from gptrs.runtime.fields import Fields
 from gptrs.runtime.new_tensors import NewTensor
 from gptrs.runtime.replacing import replacing
-from gptrs.runtime.stored import MOST_AXES, StoredTensor
+from gptrs.runtime.stored import MOST_AXES, MOST_NAME, StoredTensor
 
 _TAGS: dict[int, DType] = {0: f32, 1: f16, 2: bf16, 3: si32}
 _TAG_OF = {dtype: tag for tag, dtype in _TAGS.items()}
@@ -42,6 +43,7 @@ _ALIGNMENT = 64  # bytes: a cache line
 _ENTRY = 29  # bytes, of a tensor with no name, no id and rank 0
 _ID = 16  # bytes
 _LENGTH = 4  # bytes, of index_len
+_TENSOR = 2**10  # bytes of memory at most, in all the lists that a model has of its tensors
 _SHOWN = 200  # letters of a name, in errors
 _MOST_BYTES = 2**63 - 1  # that NumPy counts, with each extent 0 taken as 1
 _U32 = 2**32 - 1
@@ -71,6 +73,9 @@ def read_index(file: ByteFile, start: int, *, ids: bool) -> dict[str, StoredTens
     if count * least > index.left:
         expected = f"at most {index.left // least}, which fit in the index"
         raise index.wrong("tensor_count", count, expected)
+    if count > (most := _most_tensors(length, file.size)):
+        expected = f"at most {most}, which take little more memory than a file of this size"
+        raise index.wrong("tensor_count", count, expected)
     tensors: dict[str, StoredTensor] = {}
     for number in range(count):
         tensor = _read_entry(file, index, f"tensor {number}", start + length, ids)
@@ -82,6 +87,12 @@ def read_index(file: ByteFile, start: int, *, ids: bool) -> dict[str, StoredTens
         raise index.wrong("index_len", length, f"{length - index.left}, the bytes of its tensors")
     _check_overlap(index, list(tensors.values()))
     return tensors
+
+
+def _most_tensors(index_length: int, size: int) -> int:
+    """How many tensors a file of ``size`` bytes may have: what it takes to know them is in
+    proportion to it. Names are there twice: in the index, and as text."""
+    return (memory_for(size) - 2 * index_length) // _TENSOR
 
 
 def _read_entry(file: ByteFile, index: Fields, which: str, start: int, ids: bool) -> StoredTensor:
@@ -123,6 +134,8 @@ def _read_entry(file: ByteFile, index: Fields, which: str, start: int, ids: bool
 def _read_name(index: Fields, which: str) -> str:
     length = index.number("I", f"{which}: name_len")
     raw = index.take(length, f"{which}: name")
+    if length > MOST_NAME:
+        raise index.wrong(f"{which}: name_len", length, f"at most {MOST_NAME}")
     try:
         name = raw.decode()
     except UnicodeDecodeError:
@@ -181,6 +194,12 @@ def _index_length(tensors: Sequence[NewTensor], ids: bool) -> int:
         raise ArgumentError(
             f"the index has {length} bytes, expected at most {_U32}",
             fix="write the tensors to several files",
+        )
+    size = length + sum(tensor.size for tensor in tensors)
+    if len(tensors) > (most := _most_tensors(length, size)):
+        raise ArgumentError(
+            f"there are {len(tensors)} tensors, expected at most {most} as small as these",
+            fix="write them to several files, or as rows of one tensor",
         )
     return length
 

@@ -22,5 +22,6 @@ def torchvision_kind(tensors: ModelTensors) -> str:
     raise LoadError(
         f"{tensors.place}: its tensors are not named as in torchvision's"
         f" {' or '.join(TORCHVISION)}, the models that need no config.json",
-        fix="load the directory that holds this file and its config.json",
+        fix="load the directory that holds this file and its config.json; export and convert take"
+        " another one with --config",
     )

@@ -12,6 +12,7 @@ from gptrs import events
 from gptrs.errors import LoadError
 from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array, Type, shape_text
+from gptrs.runtime.nearest import nearest
 from gptrs.runtime.stored import StoredTensor
 from gptrs.runtime.tensor_files import ModelTensors
 
@@ -101,10 +102,8 @@ class Weights:
         return self._used.get(parameter.name) is parameter
 
     def _missing(self, name: str, shape: tuple[int, ...]) -> LoadError:
-        from difflib import get_close_matches  # for errors only: a start should not wait for it
-
-        near = get_close_matches(name, self._stored, n=1, cutoff=0)
-        such = f", such as {self._stored[near[0]].key}" if near else ""
+        near = nearest(name, self._stored)
+        such = f", such as {self._stored[near].key}" if near is not None else ""
         return LoadError(
             f"{self._place} has no tensor {name!r} {shape_text(shape)}"
             f" (it has {len(self._stored)} tensors{such})",

@@ -13,7 +13,9 @@ from gptrs.errors import ArgumentError, LoadError
 if TYPE_CHECKING:  # importing it costs more than the rest of this package
     import tokenizers
 
-_MOST = 2**28  # bytes: the largest of models have 2**25
+_MOST = 2**26  # bytes: the largest of models have 2**25
+_MARKS = ",:[{"  # one before each value and each name, or more
+_MOST_MARKS = 2**22  # the library takes 100 bytes for each: the largest of models have 2**21
 _EXPECTED = "expected a tokenizer.json as the `tokenizers` library writes it"
 _DOWNLOAD_AGAIN = "download the file again: it is cut short, or not the real one"
 _CONVERT = (
@@ -118,6 +120,10 @@ def _load(file: Path) -> tokenizers.Tokenizer:
             found = f"{size} bytes, at most {_MOST} of which are read"
             raise LoadError(f"{file}: found {found}, {_EXPECTED}", fix=_DOWNLOAD_AGAIN)
         text = file.read_text(encoding="utf-8")
+        marks = sum(map(text.count, _MARKS)) if len(text) > _MOST_MARKS else 0
+        if marks > _MOST_MARKS:
+            found = f"about {marks} values, at most {_MOST_MARKS} of which are read"
+            raise LoadError(f"{file}: found {found}, {_EXPECTED}", fix=_DOWNLOAD_AGAIN)
     except OSError as error:
         raise LoadError(f"{file}: found {error.strerror}, {_EXPECTED}", fix=_CONVERT) from None
     except UnicodeDecodeError as error:
