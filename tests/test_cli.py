@@ -34,13 +34,8 @@ HIDE_CURSOR = b"\x1b[?25l"
 
 
 @pytest.fixture(scope="module")
-def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_gpt2(tmp_path_factory.mktemp("gpt2"))
-
-
-@pytest.fixture(scope="module")
-def model(directory: Path) -> LanguageModel:
-    return gptrs.load(directory)
+def model(good: Path) -> LanguageModel:
+    return gptrs.load(good)
 
 
 @pytest.fixture(scope="module")
@@ -51,15 +46,13 @@ def endless(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def cli(
-    directory: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Cli:
+def cli(good: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
     """Runs ``gptrs generate`` on the tiny model, in this process."""
-    return in_process(monkeypatch, capsys, "generate", "--model", str(directory))
+    return in_process(monkeypatch, capsys, "generate", "--model", str(good))
 
 
-def test_the_installed_command_continues_a_text(directory: Path, model: LanguageModel) -> None:
-    command = [COMMAND, "generate", "été", "--model", str(directory), "--max-tokens", "8"]
+def test_the_installed_command_continues_a_text(good: Path, model: LanguageModel) -> None:
+    command = [COMMAND, "generate", "été", "--model", str(good), "--max-tokens", "8"]
     done = subprocess.run(command, capture_output=True, timeout=PATIENCE, check=False)
     assert done.stdout.decode() == "été" + model.generate("été", max_tokens=8) + "\n"
     assert (done.returncode, done.stderr) == (0, b"")
@@ -124,8 +117,8 @@ def test_a_prompt_from_standard_input(
     assert cli("-", "--max-tokens", "5").out == expected + "\n"
 
 
-def test_what_the_output_cannot_hold_is_replaced(directory: Path) -> None:
-    command = [COMMAND, "generate", "é", "--model", str(directory), "--max-tokens", "0"]
+def test_what_the_output_cannot_hold_is_replaced(good: Path) -> None:
+    command = [COMMAND, "generate", "é", "--model", str(good), "--max-tokens", "0"]
     ascii_only = os.environ | {"PYTHONIOENCODING": "ascii"}
     done = subprocess.run(command, capture_output=True, env=ascii_only, timeout=PATIENCE)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"?\n", b"")
@@ -203,7 +196,8 @@ def test_unknown_settings_are_named(cli: Cli, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("GPTRS_THREADS", "1")
     done = cli("once", "--max-tokens", "1")
     assert (done.code, done.out) == (0, plain.out)
-    assert done.err == "warning: GPTRS_THREADS is no setting of gptrs\n"
+    said = "warning: GPTRS_THREADS is no setting of gptrs; GPTRS_NUM_THREADS is one\n"
+    assert done.err == said
 
 
 def test_threads_are_limited_inside_the_block() -> None:
@@ -313,16 +307,15 @@ NEVER = rb"(?!)"
 
 
 def test_a_terminal_shows_progress_and_then_the_text(
-    directory: Path, model: LanguageModel, processes: list[subprocess.Popen[bytes]]
+    good: Path, model: LanguageModel, processes: list[subprocess.Popen[bytes]]
 ) -> None:
-    process, terminal = on_a_terminal(
-        processes, "once", "--model", str(directory), "--max-tokens", "5"
-    )
+    process, terminal = on_a_terminal(processes, "once", "--model", str(good), "--max-tokens", "5")
     shown = read_until(terminal, NEVER)
     os.close(terminal)
     assert process.wait(PATIENCE) == 0
     progress, _, text = shown.rpartition(SHOW_CURSOR)
     assert b"loading" in progress or b"compiling" in progress
+    assert not re.search(rb"compiling[^\r]*%", progress), "nobody knows how much of it is done"
     expected = "once" + model.generate("once", max_tokens=5) + "\n"
     assert text.decode().endswith(expected.replace("\n", "\r\n"))
 

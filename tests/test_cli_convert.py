@@ -115,6 +115,20 @@ class TestInfo:
         same = cli("info", str(directory)).out.splitlines()
         assert same[same.index("") :] == done.out.splitlines()[same.index("") :]
 
+    def test_names_and_ids_are_whole_on_a_narrow_terminal(
+        self, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("COLUMNS", "40")
+        names = ["x" * 90, "表" * 3]
+        write_archive(tmp_path / "x", {name: np.zeros(3, np.int32) for name in names})
+        shown = cli("info", str(tmp_path / "x")).out.splitlines()
+        ids = [f"{base_param_id(name):032x}" for name in names]
+        assert shown[:3] == [
+            f" tensor{84 * ' '}  dtype  shape  bytes  id",
+            f" {names[0]}  si32   [3]       12  {ids[0]}",
+            f" {names[1]}{84 * ' '}  si32   [3]       12  {ids[1]}",
+        ]
+
     def test_json(self, cli: Cli, directory: Path) -> None:
         done = cli("info", str(directory), "--json")
         report = json.loads(done.out)

@@ -10,12 +10,7 @@ import pytest
 from gptrs.runtime.memory import estimate_memory
 from tests.cli import Cli, in_process, rows
 from tests.image_models import RESNET
-from tests.models import config, tiny_gpt2
-
-
-@pytest.fixture(scope="module")
-def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_gpt2(tmp_path_factory.mktemp("model"))
+from tests.models import config
 
 
 @pytest.fixture
@@ -23,26 +18,26 @@ def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
     return in_process(monkeypatch, capsys, "fit")
 
 
-def test_a_table(cli: Cli, directory: Path) -> None:
-    done = cli(str(directory), "--batch", "3", "--memory", "200MB", "--threads", "2")
+def test_a_table(cli: Cli, good: Path) -> None:
+    done = cli(str(good), "--batch", "3", "--memory", "200MB", "--threads", "2")
     assert (done.code, done.err) == (0, "")
     said = rows(done.out)
     assert said[0] == ["context:", "48,", "batch:", "3,", "threads:", "2"]
-    assert done.out.splitlines()[2:8] == str(estimate_memory(directory, batch=3)).splitlines()
+    assert done.out.splitlines()[2:8] == str(estimate_memory(good, batch=3)).splitlines()
     assert said[9][0] == "machine:"
     assert said[10] == ["fits", "200.0", "MB"]
     assert said[11] == ["largest", "context", "at", "batch", "3:", "48"]
     largest = int(said[12][-1])
-    assert estimate_memory(directory, batch=largest).total <= 200_000_000
-    assert estimate_memory(directory, batch=largest + 1).total > 200_000_000
+    assert estimate_memory(good, batch=largest).total <= 200_000_000
+    assert estimate_memory(good, batch=largest + 1).total > 200_000_000
 
 
-def test_json(cli: Cli, directory: Path) -> None:
+def test_json(cli: Cli, good: Path) -> None:
     options = ["--context", "40", "--batch", "2", "--dtype", "bf16", "--json"]
-    done = cli(str(directory / "config.json"), *options)
+    done = cli(str(good / "config.json"), *options)
     assert (done.code, done.err) == (0, "")
     said = json.loads(done.out)
-    estimate = estimate_memory(directory, context=40, batch=2, dtype="bf16")
+    estimate = estimate_memory(good, context=40, batch=2, dtype="bf16")
     assert said["bytes"] == {
         "weights": estimate.weights,
         "packed": estimate.packed,
@@ -56,8 +51,8 @@ def test_json(cli: Cli, directory: Path) -> None:
     assert said["largest_context"] == 48
 
 
-def test_what_does_not_fit(cli: Cli, directory: Path) -> None:
-    done = cli(str(directory), "--memory", "1MiB")
+def test_what_does_not_fit(cli: Cli, good: Path) -> None:
+    done = cli(str(good), "--memory", "1MiB")
     assert (done.code, done.err) == (1, "")
     said = done.out.splitlines()
     assert said[10:] == [
@@ -65,7 +60,7 @@ def test_what_does_not_fit(cli: Cli, directory: Path) -> None:
         "largest context at batch 1: none",
         "largest batch at context 48: none",
     ]
-    done = cli(str(directory), "--memory", "1MiB", "--json")
+    done = cli(str(good), "--memory", "1MiB", "--json")
     assert (done.code, json.loads(done.out)["fits"]) == (1, False)
 
 
@@ -88,8 +83,8 @@ def test_images(cli: Cli, tmp_path: Path) -> None:
         (["--context", "49"], 1, "context is 49, and the model holds 48 tokens"),
     ],
 )
-def test_wrong_options(cli: Cli, directory: Path, options: list[str], code: int, said: str) -> None:
-    done = cli(str(directory), *options)
+def test_wrong_options(cli: Cli, good: Path, options: list[str], code: int, said: str) -> None:
+    done = cli(str(good), *options)
     assert (done.code, done.out) == (code, "")
     assert said in done.err
 

@@ -13,24 +13,18 @@ import gptrs
 from gptrs.runtime.archive import write_archive
 from gptrs.runtime.language import LanguageModel
 from tests.cli import Cli, in_process, rows, saved
-from tests.models import tiny_gpt2
 from tests.pictures import picture
 
 
 @pytest.fixture(scope="module")
-def words(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_gpt2(tmp_path_factory.mktemp("gpt2"))
-
-
-@pytest.fixture(scope="module")
-def language(words: Path) -> LanguageModel:
-    return gptrs.load(words)
+def language(good: Path) -> LanguageModel:
+    return gptrs.load(good)
 
 
 @pytest.fixture
-def read(words: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
+def read(good: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
     """Runs ``gptrs forward`` on the language model."""
-    return in_process(monkeypatch, capsys, "forward", "--model", str(words))
+    return in_process(monkeypatch, capsys, "forward", "--model", str(good))
 
 
 def test_text(read: Cli, language: LanguageModel, tmp_path: Path) -> None:
@@ -42,13 +36,13 @@ def test_text(read: Cli, language: LanguageModel, tmp_path: Path) -> None:
     likely = language.complete("once upon", max_tokens=1, logprobs=1).logprobs
     assert likely is not None
     (token, logprob) = likely[0].top[0]
-    spelt = repr(language.tokenizer.spell(token))
+    spelt = language.tokenizer.spell(token)
     assert told["input"] == "once upon"
     assert [(each["id"], each["token"]) for each in told["top"]] == [(token, spelt)]
     assert told["top"][0]["probability"] == pytest.approx(np.exp(logprob), rel=1e-4)
     head, row = rows(read("--text", "once upon", "--top", "1").out)
     assert head == ["id", "token", "probability"]
-    assert row == [str(token), *spelt.split(), f"{np.exp(logprob):.4f}"]
+    assert row == [str(token), *repr(spelt).split(), f"{np.exp(logprob):.4f}"]
 
 
 def test_token_ids(read: Cli, language: LanguageModel, tmp_path: Path) -> None:
@@ -66,9 +60,9 @@ def test_token_ids(read: Cli, language: LanguageModel, tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def ids_alone(words: Path, tmp_path: Path) -> list[str]:
+def ids_alone(good: Path, tmp_path: Path) -> list[str]:
     """Options to run a language model that has no tokenizer on token ids."""
-    shutil.copytree(words, tmp_path / "model")
+    shutil.copytree(good, tmp_path / "model")
     (tmp_path / "model" / "tokenizer.json").unlink()
     np.save(tmp_path / "ids", [5, 9, 200])
     return ["--model", str(tmp_path / "model"), "--input", str(tmp_path / "ids.npy")]
@@ -127,4 +121,4 @@ def test_bad_tokens(read: Cli, tmp_path: Path) -> None:
     np.save(tmp_path / "beyond", [1, 9000])
     assert "tokens hold 9000" in read("--input", str(tmp_path / "beyond.npy")).err
     assert "nothing to run the model on" in read().err
-    assert "at least one token" in read("--text", "").err
+    assert "--text '' gives no token, expected at least one" in read("--text", "").err

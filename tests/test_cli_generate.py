@@ -13,25 +13,18 @@ import pytest
 import gptrs
 from gptrs.runtime.language import LanguageModel
 from tests.cli import Cli, Done, in_process
-from tests.models import END, END_ID, tiny_gpt2
+from tests.models import END, END_ID
 
 
 @pytest.fixture(scope="module")
-def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_gpt2(tmp_path_factory.mktemp("gpt2"))
-
-
-@pytest.fixture(scope="module")
-def model(directory: Path) -> LanguageModel:
-    return gptrs.load(directory)
+def model(good: Path) -> LanguageModel:
+    return gptrs.load(good)
 
 
 @pytest.fixture
-def cli(
-    directory: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Cli:
+def cli(good: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
     """Runs ``gptrs generate`` on the tiny model, in this process."""
-    return in_process(monkeypatch, capsys, "generate", "--model", str(directory))
+    return in_process(monkeypatch, capsys, "generate", "--model", str(good))
 
 
 FLAGS: list[tuple[list[str], dict[str, Any]]] = [

@@ -14,12 +14,6 @@ from gptrs.models.gpt2 import GPT2
 from gptrs.passes.raisable import RAISABLE
 from gptrs.passes.simplify import RULES
 from tests.cli import Cli, in_process
-from tests.models import tiny_gpt2
-
-
-@pytest.fixture(scope="module")
-def directory(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return str(tiny_gpt2(tmp_path_factory.mktemp("gpt2")))
 
 
 @pytest.fixture
@@ -76,9 +70,9 @@ def test_a_filter_that_finds_nothing(cli: Cli) -> None:
 
 
 @pytest.mark.parametrize("mode", [None, "all", "compile"])
-def test_generate_writes_dumps(cli: Cli, directory: str, tmp_path: Path, mode: str | None) -> None:
+def test_generate_writes_dumps(cli: Cli, good: Path, tmp_path: Path, mode: str | None) -> None:
     folder = tmp_path / "new" / "folder"
-    arguments = ["generate", "once", "--model", directory, "--max-tokens", "2"]
+    arguments = ["generate", "once", "--model", str(good), "--max-tokens", "2"]
     plain = cli(*arguments)
     GPT2.__call__.clear_cache()
     options = ["--dump-dir", str(folder)] + ([] if mode is None else ["--dump-mode", mode])
@@ -97,11 +91,11 @@ def test_generate_writes_dumps(cli: Cli, directory: str, tmp_path: Path, mode: s
 
 
 def test_a_mode_for_the_folder_of_the_setting(
-    cli: Cli, directory: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cli: Cli, good: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GPTRS_DUMP", str(tmp_path))
     GPT2.__call__.clear_cache()
-    arguments = ["generate", "once", "--model", directory, "--max-tokens", "1"]
+    arguments = ["generate", "once", "--model", str(good), "--max-tokens", "1"]
     assert cli(*arguments, "--dump-mode", "compile").code == 0
     (folder,) = tmp_path.iterdir()
     assert len(list(folder.glob("*.py"))) == 2
@@ -124,11 +118,11 @@ def test_wrong_usage(cli: Cli, arguments: list[str], code: int, named: str) -> N
 
 
 def test_a_command_has_no_line_of_the_users(
-    cli: Cli, directory: str, monkeypatch: pytest.MonkeyPatch
+    cli: Cli, good: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GPTRS_DEBUG", "1")
     jitted: Any = GPT2.__call__
     jitted.clear_cache()
-    done = cli("generate", "once", "--max-tokens", "2", "--model", directory)
+    done = cli("generate", "once", "--max-tokens", "2", "--model", str(good))
     assert done.code == 0
     assert "gptrs: gpt2, traced for" in done.err

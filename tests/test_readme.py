@@ -20,6 +20,17 @@ def test_python_blocks_run(block: str, capsys: pytest.CaptureFixture[str]) -> No
     assert capsys.readouterr().out
 
 
+def test_the_call_that_is_explained_is_real(capsys: pytest.CaptureFixture[str]) -> None:
+    sample = TEXT.partition("\n```\nattend:\n")[2].partition("\n```\n")[0]
+    exec(compile(PYTHON[0], "README.md", "exec"), {"__name__": "readme"})
+    shown = capsys.readouterr().out.partition("\nattend:\n")[2]
+    # Below the instructions are sizes, which may depend on the machine.
+    said, real = (
+        text.partition(" native steps")[0].rpartition("\n")[0] for text in (sample, shown)
+    )
+    assert said == real != ""
+
+
 def test_settings_table_lists_every_setting() -> None:
     rows = re.findall(r"^\| `(GPTRS_\w+)` \| (.*?) \| (.*?) \|$", TEXT, re.M)
     documented = {name: (default.strip("`"), meaning) for name, default, meaning in rows}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -11,12 +13,14 @@ import numpy as np
 import pytest
 
 import gptrs
+from gptrs import events
 from gptrs.backends.faer.calls.base import kernel
 from gptrs.backends.faer.calls.rowwise import LayerNorm
 from gptrs.errors import ArgumentError, LoadError
 from gptrs.kernels.compile import Kernel
 from gptrs.kernels.isa import Isa
 from gptrs.kernels.norm import layer_norm_kernel
+from gptrs.parity.comparing import Comparing
 from gptrs.parity.difference import difference, tolerance
 from gptrs.parity.torch_models import TorchModel
 from gptrs.parity.validate import validate
@@ -81,6 +85,37 @@ def test_narrow_weights_are_widened_on_both_sides(tmp_path: Path, dtype: str) ->
     assert done.failed == ()
     assert done.dtypes == (dtype,)
     assert max(check.difference.max_abs for check in done.checks) < 1e-4
+
+
+def test_what_is_compared_is_told(directory: Path) -> None:
+    everything: list[object] = []
+    with events.listen(everything.append):
+        done = validate(gptrs.load(directory))
+    heard = [event for event in everything if isinstance(event, Comparing)]
+    assert [event.name for event in heard] == [check.name for check in done.checks]
+    assert [event.done for event in heard] == list(range(len(done.checks)))
+    assert {event.total for event in heard} == {len(done.checks)}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no pty")
+def test_a_terminal_shows_progress(tmp_path: Path) -> None:
+    import pty
+
+    place = tiny_gpt2(tmp_path)
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "gptrs", "validate", str(place)]
+    env = os.environ | {"TERM": "xterm", "COLUMNS": "120"}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs, env=env) as process:
+        os.close(theirs)
+        shown = b""
+        while b"\x1b[?25h" not in shown:  # until the cursor is there again
+            shown += os.read(ours, 1 << 12)
+        assert process.stdout is not None
+        assert b"all 6 agree" in process.stdout.read()
+        assert process.wait() == 0
+    os.close(ours)
+    assert b"loading" in shown
+    assert b"comparing" in shown
 
 
 def test_a_changed_weight_is_found(directory: Path) -> None:
@@ -181,6 +216,13 @@ class TestDifference:
         found[-1] = 1
         assert difference(found, expected, 1e-4).max_abs == 1
         assert difference(found, expected, 1e-4).cosine == 0
+
+    def test_a_cosine_is_at_most_1(self) -> None:
+        one = np.array([2.8, 4.7], np.float32)  # their products, divided, are above 1
+        wide = one.astype(np.float64)
+        assert (wide @ wide) / (np.sqrt(wide @ wide) * np.sqrt(wide @ wide)) > 1
+        assert difference(one, one, 1e-4).cosine == 1
+        assert difference(-one, one, 1e-4).cosine == -1
 
     def test_winograd_rounds_more(self, monkeypatch: pytest.MonkeyPatch) -> None:
         assert tolerance("image_classifier") == 1e-3

@@ -47,7 +47,11 @@ def root(
 ) -> None:
     """A CPU tensor JIT: run models through traced, portable tensor programs."""
     for name in settings.unknown():
-        typer.echo(f"warning: {name} is no setting of gptrs", err=True)
+        from difflib import get_close_matches  # for warnings only
+
+        near = get_close_matches(name, settings.SETTINGS, n=1)
+        meant = f"; {near[0]} is one" if near else ""
+        typer.echo(f"warning: {name} is no setting of gptrs{meant}", err=True)
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 

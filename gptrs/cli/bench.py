@@ -49,7 +49,8 @@ def bench(
     model: Annotated[
         str,
         typer.Argument(
-            help="A Hugging Face directory, a checkpoint, or a model that ships with gptrs."
+            metavar="MODEL",
+            help="A Hugging Face directory, a checkpoint, or a model that ships with gptrs.",
         ),
     ] = "",
     random: Annotated[

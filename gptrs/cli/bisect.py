@@ -89,14 +89,20 @@ class _Runs:
         log = self._folder / f"{self.count}.jsonl"
         given = {settings.fuel.name: str(fuel), settings.fuel_log.name: str(log)}
         start = perf_counter()
-        done = subprocess.run(
-            self._command,
-            stdin=subprocess.DEVNULL,
-            stdout=self._output,
-            stderr=self._output,
-            env=os.environ | given,
-            check=False,
-        )
+        try:
+            done = subprocess.run(
+                self._command,
+                stdin=subprocess.DEVNULL,
+                stdout=self._output,
+                stderr=self._output,
+                env=os.environ | given,
+                check=False,
+            )
+        except OSError as error:
+            raise ArgumentError(
+                f"COMMAND {self._command[0]!r} cannot be run: {error.strerror}",
+                fix="give a program and its arguments: gptrs bisect -- python check.py",
+            ) from None
         seconds = perf_counter() - start
         amount = "every rewrite" if fuel < 0 else f"{fuel} rewrites"
         typer.echo(f"with {amount}: {_ending(done.returncode)} ({seconds:.1f} s)", err=True)

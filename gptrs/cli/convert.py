@@ -33,7 +33,11 @@ Destination: TypeAlias = Annotated[
     ),
 ]
 Target: TypeAlias = Annotated[
-    Format | None, typer.Option(help="What to write, whatever DST ends in.")
+    Format | None,
+    typer.Option(
+        metavar="FORMAT",
+        help=f"What to write, whatever DST ends in: {', '.join(Format)}.",
+    ),
 ]
 Dtype: TypeAlias = Annotated[
     Floats | None, typer.Option(help="Convert floats; without it they stay as they are.")

@@ -20,8 +20,9 @@ def fit(
     model: Annotated[
         str,
         typer.Argument(
+            metavar="MODEL",
             help="A Hugging Face directory, a checkpoint (GPTRSCHK), a .safetensors file, a model"
-            " that ships with gptrs, or a config.json alone."
+            " that ships with gptrs, or a config.json alone.",
         ),
     ],
     context: Annotated[

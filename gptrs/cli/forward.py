@@ -127,13 +127,18 @@ def _continue(
         names, ids = token_batch(inputs)
     elif text is not None:
         names, ids = [text], np.atleast_2d(np.array(model.tokenizer.encode(text), np.int64))
+        if ids.size == 0:
+            raise ArgumentError(
+                f"--text {text!r} gives no token, expected at least one token",
+                fix="give a longer text",
+            )
     else:
         raise ArgumentError("there is nothing to run the model on", fix="give --text or --input")
     tokenizer = model.tokenizer if model.has_tokenizer else None
     logits = model.forward(ids).numpy()
 
     def spell(token: int) -> str | None:
-        return repr(tokenizer.spell(token)) if tokenizer else None
+        return tokenizer.spell(token) if tokenizer else None
 
     choices = likeliest_choices(names, logits[:, -1], top, spell)
-    return logits, Predictions(names, choices, "id", "token" if tokenizer else None)
+    return logits, Predictions(names, choices, "id", "token" if tokenizer else None, quoted=True)

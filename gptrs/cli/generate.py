@@ -30,7 +30,8 @@ def generate(
     prompt: Annotated[
         str,
         typer.Argument(
-            help="The text to continue; - reads it from standard input, without a last newline."
+            metavar="PROMPT",
+            help="The text to continue; - reads it from standard input, without a last newline.",
         ),
     ] = "",
     prompt_file: Annotated[
@@ -69,7 +70,10 @@ def generate(
     dump_dir: DumpDir = None,
     dump_mode: DumpModeName = None,
 ) -> None:
-    """Continue a text, streaming it to the terminal."""
+    """Continue a text, streaming it to the terminal.
+
+    gptrs generate "Once upon a time" --temperature 0.8 --seed 1
+    """
     from gptrs import ptir  # the engine loads after the options are known to be good
     from gptrs.runtime.threads import limit_threads
 

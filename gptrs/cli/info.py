@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from gptrs.byte_sizes import size_text
+from gptrs.cli.lines import print_lines
 from gptrs.cli.names import printable
 
 if TYPE_CHECKING:
@@ -34,10 +34,10 @@ def info(
 
     gptrs info path/to/model
     """
-    from gptrs.models import BUNDLED  # loads after the options are known to be good
+    from gptrs.runtime.hub import place_of  # loads after the options are known to be good
     from gptrs.runtime.model_files import open_files
 
-    files = open_files(BUNDLED.get(path, Path(path)), as_stored=True)
+    files = open_files(place_of(path), as_stored=True)
     if as_json:
         typer.echo(json.dumps(_report(files)))
     else:
@@ -70,7 +70,8 @@ def _report(files: ModelFiles) -> dict[str, Any]:
 
 
 def _print(files: ModelFiles) -> None:
-    """Tables; as wide as they need to be where nobody has to read them on a screen."""
+    """Tables; that of the configuration is as wide as it needs to be where nobody has to read it
+    on a screen."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -88,15 +89,18 @@ def _print(files: ModelFiles) -> None:
             config.add_row(Text(printable(name)), Text(_short(value)))
         console.print(config)
         console.print()
-    table = Table("tensor", "dtype", "shape", "bytes", "id", box=None, header_style="bold")
-    table.columns[3].justify = "right"
-    for tensor in files.tensors:
-        shape = "[" + ",".join(map(str, tensor.shape)) + "]"
-        number = f"{base_param_id(tensor.key):032x}"
-        row = (printable(tensor.key), _dtype(tensor), shape, f"{tensor.length:,}", number)
-        table.add_row(*map(Text, row))  # as they are: not rich's markup
-    console.print(table)
     tensors = list(files.tensors)
+    rows = [
+        (
+            printable(tensor.key),
+            _dtype(tensor),
+            "[" + ",".join(map(str, tensor.shape)) + "]",
+            f"{tensor.length:,}",
+            f"{base_param_id(tensor.key):032x}",
+        )
+        for tensor in tensors
+    ]
+    print_lines(("tensor", "dtype", "shape", "bytes", "id"), rows, right=(3,))
     elements, size = sum(t.elements for t in tensors), sum(t.length for t in tensors)
     typer.echo(f"\n{len(tensors)} tensors, {elements:,} elements, {size_text(size)}")
 

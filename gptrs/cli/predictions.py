@@ -32,6 +32,8 @@ class Predictions:
     """What the index of a choice is called: ``class`` or ``id``."""
     name: str | None
     """What a choice is called: ``label`` or ``token``; None where their names are not known."""
+    quoted: bool = False
+    """Names are quoted in tables: spaces at their ends count."""
 
 
 def likeliest_choices(
@@ -84,8 +86,8 @@ def print_tables(told: Predictions) -> None:
             table.add_column(told.name)
         table.add_column("probability", justify="right")
         for each in choices:
-            spelt = (
-                [Text(printable(each.name))] if each.name is not None else []
-            )  # not rich's markup
-            table.add_row(str(each.number), *spelt, f"{each.probability:.4f}")
+            row = [str(each.number), f"{each.probability:.4f}"]
+            if each.name is not None:
+                row[1:1] = [repr(each.name) if told.quoted else printable(each.name)]
+            table.add_row(*map(Text, row))  # as they are: not rich's markup
         console.print(table)

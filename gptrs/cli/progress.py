@@ -12,7 +12,8 @@ from gptrs.cli import interrupt
 
 @contextmanager
 def progress() -> Generator[Callable[[], None]]:
-    """A progress bar on the terminal while weights load and programs compile, or files are written.
+    """A progress bar on the terminal while weights load and programs compile, files are written, or
+    a model is compared with torch's.
 
     Yields a function that takes the bar away before text is written.
     """
@@ -20,8 +21,9 @@ def progress() -> Generator[Callable[[], None]]:
         yield lambda: None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 
+    from gptrs.parity.comparing import Comparing
     from gptrs.runtime.weights import WeightRead, WeightsOpened
     from gptrs.runtime.writing import PieceWritten, Writing
     from gptrs.text.generation import Prefilled
@@ -29,21 +31,32 @@ def progress() -> Generator[Callable[[], None]]:
     bar = Progress(
         TextColumn("{task.description}"),
         BarColumn(),
-        TextColumn("{task.percentage:>3.0f} %"),
+        TaskProgressColumn("{task.percentage:>3.0f} %"),  # nothing where the end is not known
         console=Console(stderr=True),
         transient=True,
     )
     task = bar.add_task("loading", total=None)
+    inputs = bar.add_task("comparing", total=None, visible=False)
+
+    size: int | None = None  # of weights in bytes, while they are read
 
     def hear(event: object) -> None:
+        nonlocal size
         if isinstance(event, WeightsOpened):
-            bar.update(task, description="compiling", total=event.size)
+            size = event.size
+            bar.update(task, description="compiling")
         elif isinstance(event, WeightRead):
-            bar.update(task, description="loading", advance=event.size)
+            bar.update(task, description="loading", total=size, advance=event.size)
         elif isinstance(event, Writing):
             bar.update(task, description="writing", total=event.size)
         elif isinstance(event, PieceWritten):
             bar.update(task, advance=event.size)
+        elif isinstance(event, Comparing):
+            bar.update(task, visible=False)
+            what = f"comparing {event.name}"
+            bar.update(
+                inputs, description=what, completed=event.done, total=event.total, visible=True
+            )
         elif isinstance(event, Prefilled):
             end()
 

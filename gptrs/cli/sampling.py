@@ -49,7 +49,8 @@ ContextShift: TypeAlias = Annotated[
 ]
 Seed: TypeAlias = Annotated[int | None, typer.Option(help="Makes sampling repeatable.")]
 Stop: TypeAlias = Annotated[
-    list[str] | None, typer.Option(help="End before this text; may be given several times.")
+    list[str] | None,
+    typer.Option(metavar="TEXT", help="End before this text; may be given several times."),
 ]
 IgnoreEos: TypeAlias = Annotated[
     bool, typer.Option("--ignore-eos", help="An end-of-text token is one like any other.")

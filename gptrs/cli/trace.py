@@ -46,8 +46,9 @@ def trace(
     backend: Backend = None,
     threads: Threads = 0,
 ) -> None:
-    """Compare what each layer gives with transformers' model of the same files, in their order, and
-    say what is to blame for the first difference.
+    """Compare what each layer gives with transformers' model of the same files, in order.
+
+    Of the first layer that differs it says what is to blame.
 
     gptrs trace stories --stop-on-first-mismatch
     """

@@ -72,6 +72,7 @@ def difference(found: NDArray[Any], expected: NDArray[Any], within: float) -> Di
         max_rel = max(max_rel, float((apart[large] / np.abs(b[large])).max(initial=0.0)))
     length = np.sqrt(ours) * np.sqrt(theirs)
     cosine = float(products / length) if length else float(ours == theirs)
+    cosine = float(np.clip(cosine, -1.0, 1.0))  # its three sums are rounded, each on its own
     return Difference(max_abs, max_rel, cosine, within * max(1.0, peak / _LARGE))
 
 

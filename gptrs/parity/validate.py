@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gptrs import events
+from gptrs.parity.comparing import Comparing
 from gptrs.parity.difference import Difference, difference, tolerance
 from gptrs.parity.inputs import random_images, random_tokens
 from gptrs.parity.torch_models import TorchModel
@@ -19,6 +21,7 @@ from gptrs.runtime.loaded import LoadedModel
 from gptrs.runtime.overridden import Overridden, read_overrides
 
 Array = NDArray[Any]
+Sides = Callable[[], tuple[Array, Array]]  # logits here, and by torch
 
 _LENGTHS = (1, 7, 64)  # of texts; and one short of the context
 _LONGEST = 1024  # tokens: a longer text takes long, and more memory for its logits than weights
@@ -69,38 +72,44 @@ def validate(handle: LanguageModel | ImageClassifier) -> Validation:
     """
     torch = TorchModel(handle)
     is_text = isinstance(handle, LanguageModel)
-    checks = _texts(handle, torch) if is_text else _images(handle, torch)
+    inputs = _texts(handle, torch) if is_text else _images(handle, torch)
+    within = tolerance("causal_lm" if is_text else "image_classifier")
+    checks: list[Check] = []
+    for name, sides in inputs.items():
+        if events.listening():
+            events.emit(Comparing(name, len(checks), len(inputs)))
+        checks.append(_check(name, *sides(), within))
     dtypes = sorted({str(parameter.dtype) for parameter in handle.parameters().values()})
     return Validation(torch.name, tuple(dtypes), tuple(checks))
 
 
-def _images(handle: ImageClassifier, torch: TorchModel) -> Iterator[Check]:
-    within = tolerance("image_classifier")
-    for count in _IMAGES:
+def _images(handle: ImageClassifier, torch: TorchModel) -> dict[str, Sides]:
+    def sides(count: int) -> tuple[Array, Array]:
         images = random_images(handle, count)
-        found, expected = handle.forward(images).numpy(), torch.logits(images)
-        yield _check(f"{count} image{'s' * (count > 1)}", found, expected, within)
+        return handle.forward(images).numpy(), torch.logits(images)
+
+    return {f"{count} image{'s' * (count > 1)}": partial(sides, count) for count in _IMAGES}
 
 
-def _texts(handle: LanguageModel, torch: TorchModel) -> Iterator[Check]:
-    check = partial(_check, within=tolerance("causal_lm"))
+def _texts(handle: LanguageModel, torch: TorchModel) -> dict[str, Sides]:
+    def sides(rows: int, length: int) -> tuple[Array, Array]:
+        tokens = random_tokens(handle, rows, length)
+        return handle.forward(tokens).numpy(), torch.logits(tokens)
+
+    found: dict[str, Sides] = {}
     context = handle.module.context_length
     lengths = {*_LENGTHS, min(context, _LONGEST) - 1}
     shapes = [(1, length) for length in sorted(lengths) if 1 <= length <= context]
     for rows, length in [*shapes, (2, min(17, context))]:
-        tokens = random_tokens(handle, rows, length)
         name = f"{length} token{'s' * (length > 1)}" + f", {rows} rows" * (rows > 1)
-        yield check(name, handle.forward(tokens).numpy(), torch.logits(tokens))
+        found[name] = partial(sides, rows, length)
     if context >= _PROMPT + _STEPS:
-        tokens = random_tokens(handle, 1, _PROMPT)
-        following, expected = torch.continued(tokens, _STEPS)
-        found = _continued(handle, tokens, following)
-        yield check(f"{_PROMPT} tokens, then {_STEPS} with a cache", found, expected)
+        name = f"{_PROMPT} tokens, then {_STEPS} with a cache"
+        found[name] = partial(_continued, handle, torch)
     if context >= max(_PADDED):
-        rows = [random_tokens(handle, 1, length) for length in _PADDED]
-        expected = np.concatenate([torch.logits(row)[:, -1] for row in rows])
         lengths = " and ".join(map(str, _PADDED))
-        yield check(f"rows of {lengths} tokens in a cache", _padded(handle, rows), expected)
+        found[f"rows of {lengths} tokens in a cache"] = partial(_padded, handle, torch)
+    return found
 
 
 def _cached(handle: LoadedModel) -> Any:
@@ -109,18 +118,22 @@ def _cached(handle: LoadedModel) -> Any:
     return Overridden(handle.module, overrides)
 
 
-def _continued(handle: LoadedModel, tokens: Array, following: list[int]) -> Array:
-    """Logits [count, vocabulary] after ``tokens``, and after each of ``following`` but the last."""
+def _continued(handle: LanguageModel, torch: TorchModel) -> tuple[Array, Array]:
+    """Logits [steps, vocabulary] after some tokens, and after each that follows but the last."""
+    tokens = random_tokens(handle, 1, _PROMPT)
+    following, expected = torch.continued(tokens, _STEPS)
     model, rows = _cached(handle), list[Array]()
     cache = model.init_cache(np.zeros(1, np.int32), tokens.shape[1] + len(following))
     for given in [tokens, *(np.array([[token]]) for token in following[:-1])]:
         logits, cache = model(given, cache, logits="last")
         rows.append(logits.numpy()[0, -1])
-    return np.stack(rows)
+    return np.stack(rows), expected
 
 
-def _padded(handle: LoadedModel, rows: list[Array]) -> Array:
+def _padded(handle: LanguageModel, torch: TorchModel) -> tuple[Array, Array]:
     """The last logits [rows, vocabulary] of rows of different lengths, padded on the left."""
+    rows = [random_tokens(handle, 1, length) for length in _PADDED]
+    expected = np.concatenate([torch.logits(row)[:, -1] for row in rows])
     model, longest = _cached(handle), max(row.shape[1] for row in rows)
     starts = [longest - row.shape[1] for row in rows]
     tokens = np.concatenate(
@@ -128,7 +141,7 @@ def _padded(handle: LoadedModel, rows: list[Array]) -> Array:
     )
     cache = model.init_cache(np.array(starts, np.int32), longest)
     logits, _ = model(tokens, cache, logits="last")
-    return logits.numpy()[:, -1]
+    return logits.numpy()[:, -1], expected
 
 
 def _check(name: str, found: Array, expected: Array, within: float) -> Check:

@@ -1,0 +1,30 @@
+"""Tables of many rows: a line each, whole names, printed at once."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import typer
+
+
+def print_lines(
+    head: Sequence[str], rows: Collection[Sequence[str]], right: Collection[int]
+) -> None:
+    """Print ``rows`` under ``head``, with the columns ``right`` aligned to the right.
+
+    They look as rich's tables do, which lay out each row (a millisecond) and crop names to the
+    width of a terminal; a terminal folds lines that are too long for it.
+    """
+    from rich.cells import cell_len
+
+    widths = [max(map(cell_len, column)) for column in zip(head, *rows, strict=True)]
+
+    def line(row: Sequence[str]) -> str:
+        text = ""
+        for number, (cell, width) in enumerate(zip(row, widths, strict=True)):
+            space = " " * (width - cell_len(cell))
+            text += f" {space}{cell} " if number in right else f" {cell}{space} "
+        return text.rstrip()
+
+    typer.secho(line(head), bold=True)
+    typer.echo("".join(f"{line(row)}\n" for row in rows), nl=False)

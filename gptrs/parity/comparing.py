@@ -1,0 +1,15 @@
+"""What is heard while a model is compared with torch's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Comparing:
+    """Event: the logits of an input called ``name`` come next; ``done`` of ``total`` are compared
+    already."""
+
+    name: str
+    done: int
+    total: int
