@@ -120,7 +120,7 @@ class Result:
 
     def rows(self, parts: int = 1) -> Array:
         extent = packing.panel_count(self.level, self.columns)
-        return self._run(matmul_rows.row_kernel, self.a, extent, Blocking(0, 0, 0, False), parts)
+        return self._run(matmul_rows.row_kernel, self.a, extent, Blocking(0, 0, 0), parts)
 
 
 def chain(a: Array, b: Array) -> Array:
@@ -164,18 +164,11 @@ def test_bits_do_not_depend_on_blocks_and_splits(level: isa.Isa) -> None:
     rows, depth, columns = 3 * level.tile_rows + 1, 83, 5 * level.tile_columns - 3
     panels = pack(level, matrix(depth, columns, 1))
     result = Result(level, matrix(rows, depth, 2), panels, columns)
-    expected = bits(result.tiles(Blocking(depth, level.tile_rows, 4, False)))
+    expected = bits(result.tiles(Blocking(depth, level.tile_rows, 4)))
     for depth_block in (1, 3, 64, 83, 1000):
         for height, tiles in ((level.tile_rows, 1), (level.tile_rows, 2), (3, 2), (1, 9)):
-            for parts, abreast in (
-                (1, True),
-                (1, False),
-                (2, True),
-                (3, False),
-                (7, True),
-                (20, False),
-            ):
-                found = result.tiles(Blocking(depth_block, height, tiles, abreast), parts)
+            for parts in (1, 2, 3, 7, 20):
+                found = result.tiles(Blocking(depth_block, height, tiles), parts)
                 np.testing.assert_array_equal(bits(found), expected)
     for parts in (1, 2, 3, 5):
         np.testing.assert_array_equal(bits(result.rows(parts)), expected)
@@ -191,7 +184,7 @@ def test_edges(level: isa.Isa, rows: int, depth: int) -> None:
         exact = a.astype(np.float64) @ b.astype(np.float64)
         # Higham, Accuracy and Stability of Numerical Algorithms, (3.5): γₖ·|A|·|B|
         bound = (depth + 1) * 2.0**-24 * (np.abs(a) @ np.abs(b)) * 1.01
-        for found in (result.rows(), result.tiles(Blocking(100, level.tile_rows, 2, False))):
+        for found in (result.rows(), result.tiles(Blocking(100, level.tile_rows, 2))):
             assert (np.abs(found - exact) <= bound).all()
 
 
@@ -238,7 +231,7 @@ def test_what_follows_the_product(level: isa.Isa, activation: str | None, depth:
             operands = {"bias": bias, "residual": residual}
             more = {name: operands[name] for name in given}
             result = Result(level, a, panels, columns, product=product, **more)
-            found = result.tiles(Blocking(20, level.tile_rows, 1, False), 3)
+            found = result.tiles(Blocking(20, level.tile_rows, 1), 3)
             np.testing.assert_array_equal(bits(result.rows(2)), bits(expected))
             np.testing.assert_array_equal(bits(found), bits(expected))
 
@@ -372,7 +365,7 @@ def test_blocking() -> None:
     for level in isa.ISAS.values():
         for rows in (1, 8, 100, 3000):
             for depth in (0, 1, 768, 50257):
-                depth_block, height, tiles, _ = matmul_tiles.blocking(level, rows, depth)
+                depth_block, height, tiles = matmul_tiles.blocking(level, rows, depth)
                 assert depth_block >= 1
                 assert 1 <= height <= level.tile_rows
                 assert tiles >= 1
@@ -383,4 +376,4 @@ def test_blocking() -> None:
         assert -(-512 // (parted.height * parted.tiles)) >= 9
         assert matmul_tiles.blocking(level, 3, 768, row_blocks=9).tiles == 1
         assert 1 <= matmul_rows.row_kernel_limit(level) <= level.tile_rows
-    assert matmul_tiles.blocking(isa.ISAS["avx2"], 8, 768)[1:3] == (4, 2), "not 6 and 2"
+    assert matmul_tiles.blocking(isa.ISAS["avx2"], 8, 768)[1:] == (4, 2), "not 6 and 2"

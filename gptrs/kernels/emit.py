@@ -172,10 +172,14 @@ class Function(Builder):
         kind = ir.VectorType(I32, lanes)
         return self.icmp_signed("<", ir.Constant(kind, list(range(lanes))), wanted)
 
-    def prefetch(self, pointer: Any) -> None:
-        """Ask for the line at ``pointer``, which may be anybody's or nobody's, into all caches."""
+    def prefetch(self, pointer: Any, cache: int = 1) -> None:
+        """Ask for the line at ``pointer``, which may be anybody's or nobody's.
+
+        It comes into caches from L``cache`` on: 1 for what is needed within some hundred cycles, 2
+        for what is needed later. L1 has room for few lines that are on their way.
+        """
         function = self._intrinsic("prefetch.p0", VOID, POINTER, I32, I32, I32)
-        self.call(function, [pointer, i32(0), i32(3), i32(1)])
+        self.call(function, [pointer, i32(0), i32(4 - cache), i32(1)])
 
     def splat(self, value: Any, lanes: int = 0) -> Any:
         """A vector with ``value`` in each lane."""

@@ -63,7 +63,7 @@ _AVX512 = ("avx512f", "avx512bw", "avx512dq", "avx512vl")
 ISAS: dict[str, Isa] = {
     row.name: row
     for row in (
-        Isa("avx512", 512, 32, 14, 2, 32 * KB, True, _X86, ("avx2", "fma", "f16c", *_AVX512)),
+        Isa("avx512", 512, 32, 14, 2, 128 * KB, True, _X86, ("avx2", "fma", "f16c", *_AVX512)),
         Isa("avx2", 256, 16, 6, 2, 64 * KB, True, _X86, ("avx2", "fma", "f16c")),
         Isa("neon", 128, 32, 6, 4, 32 * KB, True, _ARM),  # part of every 64-bit Arm CPU
         Isa("generic", 128, 16, 4, 2, 32 * KB, False, ()),

@@ -10,21 +10,19 @@ from typing import Any
 
 from llvmlite import ir
 
-from gptrs.kernels.emit import F32, I8, I64, Function, KernelText, i64
+from gptrs.kernels.emit import F32, I64, Function, KernelText, i64
 from gptrs.kernels.isa import Isa
 from gptrs.kernels.matmul import Finish, Product, matmul_words
 from gptrs.kernels.matmul_weights import (
-    AHEAD_BYTES,
     WeightType,
     element_type,
-    read_ahead,
     read_weights,
 )
 
 
 def row_kernel_limit(isa: Isa) -> int:
     """The most rows for which `row_kernel` is the faster one: for which it walks two panels."""
-    return min(4, _free(isa) // (2 * isa.tile_vectors))
+    return min(6, _free(isa) // (2 * isa.tile_vectors))
 
 
 def _free(isa: Isa) -> int:
@@ -34,7 +32,7 @@ def _free(isa: Isa) -> int:
 
 def _streams(isa: Isa, rows: int) -> list[int]:
     """How many panels are walked at once, for the bulk and for what is left."""
-    most = 8
+    most = 4
     while most > 1 and most * rows * isa.tile_vectors > _free(isa):
         most -= 2 if most > 2 else 1
     return sorted({most, max(1, most // 2), 1}, reverse=True)
@@ -75,9 +73,6 @@ def _dots(
     with f.loop(i64(0), w["depth"], carried=[zero] * (len(a) * streams * vectors)) as loop:
         left = [f.splat(f.read(f.at(row, loop.index), F32)) for row in a]
         at = f.mul(loop.index, w["ldp"])
-        if streams == 1:  # several keep the memory busy, and prefetching disturbs them
-            row = f.at(panels[0], at, element_type(weights))
-            read_ahead(f, weights, f.at(row, i64(AHEAD_BYTES), I8))
         for i in range(streams * vectors):
             stream, vector = divmod(i, vectors)
             index = f.add(at, i64(vector * lanes))

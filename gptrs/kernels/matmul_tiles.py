@@ -32,35 +32,24 @@ class Blocking(NamedTuple):
     """Rows of C in a tile: at most ``tile_rows``."""
     tiles: int
     """Tiles in a row block."""
-    abreast: bool
-    """Whether few panels are walked side by side, a block of the depth after the other."""
 
 
-_STREAMS = 2
-"""Panels that are walked abreast: a core reads memory faster in several streams than in one."""
-_ROWS_A_LINE = 10
-"""Up to so many rows for each cache line of a panel's row, memory is the bound."""
-_STREAM_DEPTH = 128
-"""How far a panel is walked before the others follow: L1 holds what they all read next."""
 _A_BYTES = 384 * KB  # of a row block, which stays in L2 beside a part of a panel
 
 
-def blocking(
-    isa: Isa, rows: int, depth: int, *, weights: WeightType = "f32", row_blocks: int = 1
-) -> Blocking:
+def blocking(isa: Isa, rows: int, depth: int, *, row_blocks: int = 1) -> Blocking:
     """Blocks that suit the caches; at least so many row blocks, if there are tiles for them.
 
     Each row block reads all panels, so that more of them pay only where panels are too few for all
     threads.
     """
-    few = rows * LINE_BYTES <= _ROWS_A_LINE * row_bytes(isa, weights)
-    most = _STREAM_DEPTH if few else isa.panel_bytes // (4 * isa.tile_columns)
+    most = isa.panel_bytes // (4 * isa.tile_columns)
     depth_block = max(1, -(-depth // max(1, -(-depth // most))))
     tiles = max(1, -(-rows // isa.tile_rows))
     height = max(1, -(-rows // tiles))  # 8 rows are two tiles of 4, and not of 6 and 2
     fitting = max(1, _A_BYTES // (4 * depth_block * isa.tile_rows))
     even = -(-tiles // -(-tiles // fitting))
-    return Blocking(depth_block, height, min(even, max(1, tiles // row_blocks)), few)
+    return Blocking(depth_block, height, min(even, max(1, tiles // row_blocks)))
 
 
 def tile_extent(isa: Isa, rows: int, columns: int, blocks: Blocking) -> int:
@@ -68,19 +57,16 @@ def tile_extent(isa: Isa, rows: int, columns: int, blocks: Blocking) -> int:
     return -(-rows // (blocks.height * blocks.tiles)) * panel_count(isa, columns)
 
 
-_TILE = (POINTER, POINTER, POINTER, I64, I64, POINTER, I64, I64, I1)
+_TILE = (POINTER, POINTER, POINTER, I64, POINTER, I64, I64, I1)
 
 
 def _tile(module: Any, isa: Isa, weights: WeightType, rows: int) -> Any:
-    """tile(a, panel, ahead, apart, step, c, ldc, depth, fresh): C[rows, w] = (0 or C) + A·B.
+    """tile(a, panel, ahead, step, c, ldc, depth, fresh): C[rows, w] = (0 if fresh else C) + A·B.
 
-    With ``fresh`` C is not read. Meanwhile it asks for memory: from ``ahead`` on and in streams
-    that begin ``apart`` bytes from each other, one stream in each row of the panel and ``step``
-    bytes further each time.
+    Meanwhile it asks for memory from ``ahead`` on, ``step`` bytes for each row of the panel.
     """
     f = Function.part(module, isa, f"tile{rows}", *_TILE)
-    a, panel, ahead, apart, step, c, ldc, depth, fresh = f.arguments
-    streams = [f.at(ahead, f.mul(apart, i64(i)), I8) for i in range(_STREAMS)]
+    a, panel, ahead, step, c, ldc, depth, fresh = f.arguments
     lanes, vectors = isa.lanes, isa.tile_vectors
     places = [
         f.at(f.at(c, f.mul(ldc, i64(row))), i64(vector * lanes))
@@ -100,22 +86,22 @@ def _tile(module: Any, isa: Isa, weights: WeightType, rows: int) -> Any:
     for total, value in zip(sums, held, strict=True):
         total.add_incoming(zero, entry)
         total.add_incoming(value, resume)
-    with f.loop(i64(0), depth, carried=[*sums, *streams]) as loop:
-        sums, (now, *others) = loop.values[:-_STREAMS], loop.values[-_STREAMS:]
+    with f.loop(i64(0), depth, carried=[*sums, ahead]) as loop:
+        *sums, ahead = loop.values
         at = f.mul(loop.index, i64(isa.tile_columns))
         right = [
             read_weights(f, weights, panel, f.add(at, i64(vector * lanes)))
             for vector in range(vectors)
         ]
-        read_ahead(f, weights, now)
+        read_ahead(f, weights, ahead)
         at = f.mul(loop.index, i64(isa.tile_rows))
         for row in range(rows):
             left = f.splat(f.read(f.at(a, f.add(at, i64(row))), F32))
             for vector in range(vectors):
                 i = row * vectors + vector
                 sums[i] = f.multiply_add(left, right[vector], sums[i])
-        loop.values = [*sums, *others, f.at(now, step, I8)]
-    for total, place in zip(loop.values, places, strict=False):
+        loop.values = [*sums, f.at(ahead, step, I8)]
+    for total, place in zip(loop.values[:-1], places, strict=True):
         f.write(total, place)
     f.ret_void()
     return f.made
@@ -156,47 +142,11 @@ def _whole(module: Any, isa: Isa, weights: WeightType) -> Any:
     return f.made
 
 
-def _streams(
-    f: Function,
-    w: dict[str, Any],
-    place: tuple[Any, Any, Any],
-    size: tuple[Any, Any],
-    shares: tuple[Any, Any],
-) -> list[Any]:
-    """What the tiles of a panel ask for: where the first one's streams begin, how far behind them
-    each other tile's do, how far streams are apart, and their steps, in bytes.
-
-    The panel is at ``place``: the first one of those abreast, its own number, and where its block
-    of the depth begins. ``size`` is that of a line, a row of a panel, and the block's lines. Of
-    each line that is read next, so many tiles ask for an equal part: ``shares``.
-    """
-    (group, panel, k), (line, depth), (tiles, part) = place, size, shares
-    panel_bytes, streams = f.mul(w["depth"], line), i64(_STREAMS)
-    abreast = f.icmp_signed("!=", w["abreast"], i64(0))
-    # The same block of the next panel: all streams are in a tile's share, a line each in turn.
-    next_panel = f.add(f.mul(f.add(panel, i64(1)), panel_bytes), f.mul(k, line))
-    share = f.mul(part, depth)
-    # The next block of the panels abreast, or the first one of those behind them.
-    end = f.add(k, depth)
-    more = f.icmp_signed("<", end, w["depth"])
-    next_block = f.select(more, f.mul(end, line), f.mul(streams, panel_bytes))
-    next_block = f.add(next_block, f.mul(group, panel_bytes))
-    share_abreast = f.sdiv(share, streams)
-    others = f.mul(f.mul(f.sub(panel, group), tiles), share_abreast)
-    return [
-        f.at(w["panels"], f.select(abreast, f.add(next_block, others), next_panel), I8),
-        f.select(abreast, share_abreast, share),
-        f.select(abreast, panel_bytes, part),
-        f.select(abreast, part, f.mul(part, streams)),
-    ]
-
-
 def tile_kernel(isa: Isa, product: Product) -> KernelText:
     """The product of packed rows and panels.
 
     Words: `gptrs.kernels.matmul.MATMUL_WORDS`, the last of them a `Blocking`; extent:
-    `tile_extent`. Each tile of a panel asks for its share of what is read next: of the next panel,
-    or, where few are worked on side by side, of the next block of all of them.
+    `tile_extent`. Each tile of a panel asks for its share of the next panel.
     """
     name = f"matmul_tiles_{product.label}"
     module = ir.Module(f"{name} {isa.name}")
@@ -207,20 +157,20 @@ def tile_kernel(isa: Isa, product: Product) -> KernelText:
     address, first, last = f.arguments
     w = matmul_words(f, address)
     width, height, line = i64(isa.tile_columns), w["height"], i64(row_bytes(isa, product.weights))
-    count = f.ceiling(w["columns"], width)
-    count = f.select(f.icmp_signed(">", count, i64(0)), count, i64(1))  # it divides
-    abreast = f.icmp_signed("!=", w["abreast"], i64(0))
-    together = f.select(abreast, i64(_STREAMS), count)
+    panels = f.ceiling(w["columns"], width)
+    panels = f.select(f.icmp_signed(">", panels, i64(0)), panels, i64(1))  # it divides
 
-    def tile(number: Any, panel: Any, streams: list[Any], k: Any, depth: Any) -> None:
+    def tile(number: Any, panel: Any, share: tuple[Any, Any], k: Any, depth: Any) -> None:
+        place, step = share
         row, column = f.mul(number, height), f.mul(panel, width)
         rows = f.least(f.sub(w["rows"], row), height)
         columns = f.least(f.sub(w["columns"], column), width)
-        a = f.mul(f.add(f.mul(number, w["depth"]), k), i64(isa.tile_rows))
-        b = f.mul(f.add(f.mul(panel, w["depth"]), k), line)
-        c = f.add(f.mul(row, w["ldc"]), column)
-        given = [f.at(w["a"], a), f.at(w["panels"], b, I8), *streams, f.at(w["c"], c), w["ldc"]]
-        given += [depth, f.icmp_signed("==", k, i64(0)), rows]
+        a = f.at(w["a"], f.mul(f.add(f.mul(number, w["depth"]), k), i64(isa.tile_rows)))
+        b = f.at(w["panels"], f.mul(f.add(f.mul(panel, w["depth"]), k), line), I8)
+        c = f.at(w["c"], f.add(f.mul(row, w["ldc"]), column))
+        ahead = f.add(f.mul(w["depth"], line), f.mul(f.mul(place, step), depth))
+        fresh = f.icmp_signed("==", k, i64(0))
+        given = [a, b, f.at(b, ahead, I8), step, c, w["ldc"], depth, fresh, rows]
         with f.if_else(f.icmp_signed("==", columns, width), likely=True) as (covered, cut):
             with covered:
                 f.call(whole, given)
@@ -229,26 +179,20 @@ def tile_kernel(isa: Isa, product: Product) -> KernelText:
         with f.if_then(f.icmp_signed(">=", f.add(k, depth), w["depth"])):
             finish.emit(f, w, (row, column), (rows, columns))
 
-    with f.loop(f.sdiv(first, count), f.ceiling(last, count)) as block:
-        before = f.mul(block.index, count)
+    with f.loop(f.sdiv(first, panels), f.ceiling(last, panels)) as block:
+        before = f.mul(block.index, panels)
         start = f.sub(first, before)
         start = f.select(f.icmp_signed(">", start, i64(0)), start, i64(0))
-        stop = f.least(f.sub(last, before), count)
+        stop = f.least(f.sub(last, before), panels)
         top = f.mul(block.index, w["tiles"])
         bottom = f.least(f.add(top, w["tiles"]), f.ceiling(w["rows"], height))
-        tiles = f.sub(bottom, top)
-        shares = tiles, f.ceiling(line, tiles)
+        step = f.ceiling(line, f.sub(bottom, top))
         # Without depth there is one block all the same, which sets C to zero.
         depth = f.select(f.icmp_signed(">", w["depth"], i64(1)), w["depth"], i64(1))
-        with f.loop(start, stop, together) as group:
-            behind = f.least(f.add(group.index, together), stop)
-            with f.loop(i64(0), depth, w["depth_block"]) as k:
-                length = f.least(f.sub(w["depth"], k.index), w["depth_block"])
-                with f.loop(group.index, behind) as panel:
-                    place = group.index, panel.index, k.index
-                    begin, share, *steps = _streams(f, w, place, (line, length), shares)
-                    with f.loop(top, bottom) as number:
-                        ahead = f.at(begin, f.mul(share, f.sub(number.index, top)), I8)
-                        tile(number.index, panel.index, [ahead, *steps], k.index, length)
+        with f.loop(i64(0), depth, w["depth_block"]) as k:
+            length = f.least(f.sub(w["depth"], k.index), w["depth_block"])
+            with f.loop(start, stop) as panel, f.loop(top, bottom) as number:
+                share = f.sub(number.index, top), step
+                tile(number.index, panel.index, share, k.index, length)
     f.ret_void()
     return KernelText(str(module), name)

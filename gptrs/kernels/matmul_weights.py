@@ -17,8 +17,6 @@ WeightType = Literal["f32", "f16", "bf16"]
 
 _BYTES: dict[WeightType, int] = {"f32": 4, "f16": 2, "bf16": 2}
 LINE_BYTES = 64
-# How far a panel is read ahead: across the border of a page, where the hardware's prefetch ends.
-AHEAD_BYTES = 4096
 
 
 def element_type(weights: WeightType) -> Any:
@@ -71,6 +69,6 @@ def row_bytes(isa: Isa, weights: WeightType) -> int:
 
 
 def read_ahead(f: Function, weights: WeightType, place: Any) -> None:
-    """Ask for as much memory from ``place`` on as a row of a panel takes."""
+    """Ask for as much memory from ``place`` on as a row of a panel takes, into L2."""
     for offset in range(0, row_bytes(f.isa, weights), LINE_BYTES):
-        f.prefetch(f.at(place, i64(offset), I8))
+        f.prefetch(f.at(place, i64(offset), I8), cache=2)

@@ -165,8 +165,7 @@ class MatrixProduct(Call):
             b.step(kernel(row_kernel, isa, self._product), [*words.values()], extent, time)
             return
         pieces = b.threads * PIECES if b.threads > 1 else 1
-        row_blocks = -(-pieces // panel_count(isa, columns))
-        blocks = blocking(isa, rows, depth, weights=self.weights, row_blocks=row_blocks)
+        blocks = blocking(isa, rows, depth, row_blocks=-(-pieces // panel_count(isa, columns)))
         words["a"] = tiles
         words.update(blocks._asdict())
         pack = kernel(pack_rows_kernel, isa, isa.tile_rows)
