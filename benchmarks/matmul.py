@@ -114,7 +114,7 @@ class Ours:
         pack_a = compile_ir(*packing.pack_rows_kernel(level, level.tile_rows))
         pack_b = compile_ir(*packing.pack_columns_kernel(level))
         blocks = blocking(level, m, k)
-        extent = panels if few else tile_extent(level, m, n, blocks)
+        extent = panels if few else tile_extent(level, n, blocks)
         tiles = -(-m // blocks.height)
         packed_a = aligned(tiles * k * level.tile_rows)
         self.keep: list[Any] = [a, packed_a, bias, pack_a, kernel]

@@ -115,7 +115,7 @@ class Result:
         rows, depth = self.a.shape
         blocks = blocks or matmul_tiles.blocking(self.level, rows, depth)
         packed = pack_tiles(self.level, self.a, blocks.height)
-        extent = matmul_tiles.tile_extent(self.level, rows, self.columns, blocks)
+        extent = matmul_tiles.tile_extent(self.level, self.columns, blocks)
         return self._run(matmul_tiles.tile_kernel, packed, extent, blocks, parts)
 
     def rows(self, parts: int = 1) -> Array:
@@ -166,9 +166,9 @@ def test_bits_do_not_depend_on_blocks_and_splits(level: isa.Isa) -> None:
     result = Result(level, matrix(rows, depth, 2), panels, columns)
     expected = bits(result.tiles(Blocking(depth, level.tile_rows, 4)))
     for depth_block in (1, 3, 64, 83, 1000):
-        for height, tiles in ((level.tile_rows, 1), (level.tile_rows, 2), (3, 2), (1, 9)):
+        for height, row_blocks in ((level.tile_rows, 1), (level.tile_rows, 4), (3, 2), (1, 9)):
             for parts in (1, 2, 3, 7, 20):
-                found = result.tiles(Blocking(depth_block, height, tiles), parts)
+                found = result.tiles(Blocking(depth_block, height, row_blocks), parts)
                 np.testing.assert_array_equal(bits(found), expected)
     for parts in (1, 2, 3, 5):
         np.testing.assert_array_equal(bits(result.rows(parts)), expected)
@@ -184,7 +184,8 @@ def test_edges(level: isa.Isa, rows: int, depth: int) -> None:
         exact = a.astype(np.float64) @ b.astype(np.float64)
         # Higham, Accuracy and Stability of Numerical Algorithms, (3.5): γₖ·|A|·|B|
         bound = (depth + 1) * 2.0**-24 * (np.abs(a) @ np.abs(b)) * 1.01
-        for found in (result.rows(), result.tiles(Blocking(100, level.tile_rows, 2))):
+        blocks = matmul_tiles.blocking(level, rows, 100, row_blocks=2)
+        for found in (result.rows(), result.tiles(blocks)):
             assert (np.abs(found - exact) <= bound).all()
 
 
@@ -365,15 +366,14 @@ def test_blocking() -> None:
     for level in isa.ISAS.values():
         for rows in (1, 8, 100, 3000):
             for depth in (0, 1, 768, 50257):
-                depth_block, height, tiles = matmul_tiles.blocking(level, rows, depth)
+                depth_block, height, row_blocks = matmul_tiles.blocking(level, rows, depth)
                 assert depth_block >= 1
                 assert 1 <= height <= level.tile_rows
-                assert tiles >= 1
-                assert -(-rows // height) == -(-rows // level.tile_rows), (
-                    "no more tiles than needed"
-                )
-        parted = matmul_tiles.blocking(level, 512, 768, row_blocks=9)
-        assert -(-512 // (parted.height * parted.tiles)) >= 9
-        assert matmul_tiles.blocking(level, 3, 768, row_blocks=9).tiles == 1
+                tiles = -(-rows // height)
+                assert tiles == -(-rows // level.tile_rows), "no more tiles than needed"
+                assert 1 <= row_blocks <= tiles
+        assert matmul_tiles.blocking(level, 512, 768, row_blocks=9).row_blocks >= 9
+        assert matmul_tiles.blocking(level, 3, 768, row_blocks=9).row_blocks == 1
+        assert matmul_tiles.blocking(level, 0, 768).row_blocks == 0
         assert 1 <= matmul_rows.row_kernel_limit(level) <= level.tile_rows
-    assert matmul_tiles.blocking(isa.ISAS["avx2"], 8, 768)[1:] == (4, 2), "not 6 and 2"
+    assert matmul_tiles.blocking(isa.ISAS["avx2"], 8, 768)[1:] == (4, 1), "not 6 and 2"

@@ -37,7 +37,7 @@ _POINTERS = ("a", "panels", "c", "bias", "residual")
 _SIZES = (
     *("rows", "depth", "columns", "lda", "ldc", "ldr"),
     *("panel_step", "ldp"),
-    *("depth_block", "height", "tiles"),
+    *("depth_block", "height", "row_blocks"),
 )
 MATMUL_WORDS = _POINTERS + _SIZES
 """The argument words of both product kernels, in order.

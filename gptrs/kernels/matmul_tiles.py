@@ -30,8 +30,8 @@ class Blocking(NamedTuple):
     """Elements of the depth."""
     height: int
     """Rows of C in a tile: at most ``tile_rows``."""
-    tiles: int
-    """Tiles in a row block."""
+    row_blocks: int
+    """Tiles are dealt to so many row blocks as evenly as can be: at most as many as there are."""
 
 
 _A_BYTES = 384 * KB  # of a row block, which stays in L2 beside a part of a panel
@@ -45,16 +45,15 @@ def blocking(isa: Isa, rows: int, depth: int, *, row_blocks: int = 1) -> Blockin
     """
     most = isa.panel_bytes // (4 * isa.tile_columns)
     depth_block = max(1, -(-depth // max(1, -(-depth // most))))
-    tiles = max(1, -(-rows // isa.tile_rows))
-    height = max(1, -(-rows // tiles))  # 8 rows are two tiles of 4, and not of 6 and 2
+    tiles = -(-rows // isa.tile_rows)
+    height = max(1, -(-rows // max(1, tiles)))  # 8 rows are two tiles of 4, and not of 6 and 2
     fitting = max(1, _A_BYTES // (4 * depth_block * isa.tile_rows))
-    even = -(-tiles // -(-tiles // fitting))
-    return Blocking(depth_block, height, min(even, max(1, tiles // row_blocks)))
+    return Blocking(depth_block, height, max(-(-tiles // fitting), min(row_blocks, tiles)))
 
 
-def tile_extent(isa: Isa, rows: int, columns: int, blocks: Blocking) -> int:
+def tile_extent(isa: Isa, columns: int, blocks: Blocking) -> int:
     """The extent of `tile_kernel`: panels times row blocks, all panels of a row block in turn."""
-    return -(-rows // (blocks.height * blocks.tiles)) * panel_count(isa, columns)
+    return blocks.row_blocks * panel_count(isa, columns)
 
 
 _TILE = (POINTER, POINTER, POINTER, I64, POINTER, I64, I64, I1)
@@ -159,6 +158,7 @@ def tile_kernel(isa: Isa, product: Product) -> KernelText:
     width, height, line = i64(isa.tile_columns), w["height"], i64(row_bytes(isa, product.weights))
     panels = f.ceiling(w["columns"], width)
     panels = f.select(f.icmp_signed(">", panels, i64(0)), panels, i64(1))  # it divides
+    tiles, row_blocks = f.ceiling(w["rows"], height), w["row_blocks"]
 
     def tile(number: Any, panel: Any, share: tuple[Any, Any], k: Any, depth: Any) -> None:
         place, step = share
@@ -184,8 +184,7 @@ def tile_kernel(isa: Isa, product: Product) -> KernelText:
         start = f.sub(first, before)
         start = f.select(f.icmp_signed(">", start, i64(0)), start, i64(0))
         stop = f.least(f.sub(last, before), panels)
-        top = f.mul(block.index, w["tiles"])
-        bottom = f.least(f.add(top, w["tiles"]), f.ceiling(w["rows"], height))
+        top, bottom = (f.sdiv(f.mul(f.add(block.index, i64(i)), tiles), row_blocks) for i in (0, 1))
         step = f.ceiling(line, f.sub(bottom, top))
         # Without depth there is one block all the same, which sets C to zero.
         depth = f.select(f.icmp_signed(">", w["depth"], i64(1)), w["depth"], i64(1))

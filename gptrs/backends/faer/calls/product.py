@@ -172,7 +172,7 @@ class MatrixProduct(Call):
         pack_words = [a, tiles, rows, depth, b.size(self.a.matrix.stride), blocks.height]
         pack_time = 8 * rows * depth / _BYTES_PER_NS
         b.step(pack, pack_words, -(-rows // blocks.height), pack_time)
-        extent = tile_extent(isa, rows, columns, blocks)
+        extent = tile_extent(isa, columns, blocks)
         b.step(kernel(tile_kernel, isa, self._product), [*words.values()], extent, time)
 
 
