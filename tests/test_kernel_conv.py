@@ -228,6 +228,23 @@ def test_nan_stays_in_its_windows(level: isa.Isa, dilation: tuple[int, int]) -> 
     np.testing.assert_array_equal(np.isinf(found), infinite)
 
 
+@pytest.mark.parametrize("sample", SAMPLES, ids=str)
+def test_a_tap_that_is_not_finite_reaches_padding(level: isa.Isa, sample: Sample) -> None:
+    """Zeros around the image are multiplied, though those that finite taps meet are left out."""
+    width = level.tile_columns
+    conv = convolution(level, sample, 3 * width)
+    taps = conv.taps.copy()
+    down, across = sample.window.size
+    taps[0, 0, 0, 1], taps[down - 1, across - 1, 0, width + 1] = np.inf, np.nan
+    conv = Convolution(level, sample, conv.x, taps)
+    for threads in (1, 5):
+        found = conv.run(threads=threads)
+        np.testing.assert_array_equal(found, conv.as_product())
+    assert np.isnan(found[..., width + 1]).all()
+    assert not np.isfinite(found[..., 1]).any()
+    assert np.isfinite(np.delete(found, [1, width + 1], axis=-1)).all()
+
+
 def test_nothing_to_do(level: isa.Isa) -> None:
     sample = Sample(Window((3, 3)), (4, 5, 3), ((1, 1), (1, 1)))
     assert convolution(level, sample, 4, 0).run().size == 0

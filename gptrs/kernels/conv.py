@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from llvmlite import ir
 
+from gptrs.kernels.conv_edges import Edges
 from gptrs.kernels.emit import I8, I64, POINTER, Function, KernelText, i64
 from gptrs.kernels.isa import KB, Isa
 from gptrs.kernels.packing import panel_count
@@ -127,12 +128,11 @@ def conv_kernel(isa: Isa, epilogue: Epilogue) -> KernelText:
         image, band = f.sdiv(rest, w["bands"]), f.srem(rest, w["bands"])
         top = f.sdiv(f.mul(band, w["out_height"]), w["bands"])
         bottom = f.sdiv(f.mul(f.add(band, i64(1)), w["out_height"]), w["bands"])
-        rows = f.sub(bottom, top)
         pixels = f.mul(w["height"], w["width"])
         whole = f.at(w["x"], f.mul(f.mul(image, pixels), w["channels"]))
         from_row = f.mul(top, w["stride_down"])
         with f.if_then(padded):
-            tall = f.mul(f.sub(rows, i64(1)), w["stride_down"])
+            tall = f.mul(f.sub(f.sub(bottom, top), i64(1)), w["stride_down"])
             tall = f.add(tall, f.mul(f.sub(w["taps_down"], i64(1)), w["far_down"]))
             above, tall = f.sub(from_row, w["top"]), f.add(tall, i64(1))
             sizes = [w["left"], span, w["height"], w["width"], w["channels"]]
@@ -140,8 +140,8 @@ def conv_kernel(isa: Isa, epilogue: Epilogue) -> KernelText:
         source.begin = f.select(padded, room, f.at(whole, f.mul(from_row, line)))
         start = f.mul(part, per_part)
         end = f.least(f.add(start, per_part), panels)
-        above = f.add(f.mul(image, w["out_height"]), top)
-        _band(f, strips, w, source, (start, end), (above, rows))
+        above = f.mul(image, w["out_height"])
+        _band(f, strips, w, source, (start, end), (above, top, bottom))
     f.ret_void()
     return KernelText(str(module), name)
 
@@ -190,24 +190,42 @@ def _band(
     w: dict[str, Any],
     source: _Source,
     panels: tuple[Any, Any],
-    rows: tuple[Any, Any],
+    rows: tuple[Any, Any, Any],
 ) -> None:
-    """The results of a band, of some panels. Meanwhile each panel's strips ask for the next one."""
-    (above, count), isa, depth = rows, f.isa, f.mul(source.runs, source.length)
-    top = f.mul(above, w["out_width"])
+    """The results of some rows of an image, of some panels. Meanwhile strips ask for the next one.
+
+    ``rows``: how many there are before the image, and the first and the end of those in it. Zeros
+    above and below the image are left out. This changes no sum of finite taps, but for the sign of
+    a zero, and where other taps would be left out none are.
+    """
+    (above, top, bottom), isa, depth = rows, f.isa, f.mul(source.runs, source.length)
+    width, edges = i64(isa.tile_columns), Edges(f, w)
+    across = f.sdiv(source.runs, w["taps_down"])
+    tap_row = f.mul(f.mul(across, source.length), width)
+    padded = f.icmp_signed("!=", w["padded"], i64(0))
     with f.loop(*panels) as panel:
-        column = f.mul(panel.index, i64(isa.tile_columns))
+        column = f.mul(panel.index, width)
         here = f.at(w["panels"], f.mul(column, depth))
-        following = f.at(here, f.mul(depth, i64(isa.tile_columns)))
+        following = f.at(here, f.mul(depth, width))
         bias = behind(f, w["bias"], column)
-        with each_strip(f, f.mul(count, w["out_width"])) as strip:
-            source.write_places(f, strip.first)
-            ahead = f.at(following, f.mul(strip.share, depth), I8)
-            place = f.add(f.mul(f.add(top, strip.first), w["columns"]), column)
-            words = [source.begin, source.places, source.offsets, source.runs, source.length]
-            words += [here, ahead, strip.bytes, f.at(w["result"], place), w["columns"], bias]
-            words += [behind(f, w["residual"], place), w["columns"]]
-            strips.emit(f, words, strip.height, f.sub(w["columns"], column))
+        finite = edges.finite(top, bottom, here, tap_row)
+        with edges.each_group(top, bottom, f.and_(padded, finite)) as group:
+            begin, end = group.taps
+            first, count = f.sub(group.first, top), f.sub(group.end, group.first)
+            taps = f.at(here, f.mul(begin, tap_row))
+            offsets = f.at(source.offsets, f.mul(begin, across), I64)
+            runs = f.mul(f.sub(end, begin), across)
+            with each_strip(f, f.mul(count, w["out_width"])) as strip:
+                pixel = f.add(f.mul(first, w["out_width"]), strip.first)
+                source.write_places(f, pixel)
+                ahead = f.at(following, f.mul(strip.share, depth), I8)
+                place = f.add(f.mul(f.add(above, top), w["out_width"]), pixel)
+                place = f.add(f.mul(place, w["columns"]), column)
+                words = [source.begin, source.places, offsets, runs, source.length, taps]
+                words += [ahead, f.select(group.asks, strip.bytes, i64(0))]
+                words += [f.at(w["result"], place), w["columns"], bias]
+                words += [behind(f, w["residual"], place), w["columns"]]
+                strips.emit(f, words, strip.height, f.sub(w["columns"], column))
 
 
 def _pad(module: Any, isa: Isa) -> Any:

@@ -11,6 +11,7 @@ itself, in the order written, so that equal formulas give equal bits wherever th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -236,6 +237,20 @@ class Function(Builder):
                 yield row.index, column.index, None
             with self.if_then(self.icmp_signed("<", full, columns)):
                 yield row.index, full, self.mask(self.sub(columns, full))
+
+    def all_finite(self, pointer: Any, count: Any) -> Any:
+        """Whether none of ``count`` elements at ``pointer`` is infinite or NaN."""
+        lanes = i64(self.isa.lanes)
+        infinite = ir.Constant(self.vector, [math.inf] * self.isa.lanes)
+        none = ir.Constant(ir.VectorType(I1, self.isa.lanes), None)
+        whole = self.sub(count, self.urem(count, lanes))
+        with self.loop(i64(0), whole, lanes, carried=[none]) as loop:
+            size = self.magnitude(self.read(self.at(pointer, loop.index)))
+            loop.values[0] = self.or_(loop.values[0], self.fcmp_unordered("==", size, infinite))
+        rest = self.read(self.at(pointer, whole), mask=self.mask(self.sub(count, whole)))
+        odd = self.or_(loop.values[0], self.fcmp_unordered("==", self.magnitude(rest), infinite))
+        kind = ir.IntType(self.isa.lanes)
+        return self.icmp_signed("==", self.bitcast(odd, kind), ir.Constant(kind, 0))
 
     def choose(self, value: Any, cases: Sequence[tuple[int, Any, Sequence[Any]]]) -> None:
         """Call the function of the case (number, function, arguments) that ``value`` equals."""

@@ -18,7 +18,6 @@ of images and the padding are words.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from llvmlite import ir
@@ -82,7 +81,7 @@ class _Walk:
         if reads_weights:
             height, width = window.size
             count = f.mul(self.stride, i64(height * width))
-            finite = _all_finite(f, words["weight"], count)
+            finite = f.all_finite(words["weight"], count)
             self.zeros = f.select(finite, i64(0), i64(height))
 
     def _whole_columns(self) -> tuple[Any, Any]:
@@ -171,21 +170,6 @@ class _Walk:
                 f.call(tile, part)
                 output.values = [f.add(output.index, i64(size))]
             (first,) = output.values
-
-
-def _all_finite(f: Function, pointer: Any, count: Any) -> Any:
-    """Whether none of ``count`` elements is infinite or NaN."""
-    lanes = i64(f.isa.lanes)
-    infinite = ir.Constant(f.vector, [math.inf] * f.isa.lanes)
-    none = ir.Constant(ir.VectorType(ir.IntType(1), f.isa.lanes), None)
-    whole = f.sub(count, f.urem(count, lanes))
-    with f.loop(i64(0), whole, lanes, carried=[none]) as loop:
-        size = f.magnitude(f.read(f.at(pointer, loop.index)))
-        loop.values[0] = f.or_(loop.values[0], f.fcmp_unordered("==", size, infinite))
-    rest = f.read(f.at(pointer, whole), mask=f.mask(f.sub(count, whole)))
-    odd = f.or_(loop.values[0], f.fcmp_unordered("==", f.magnitude(rest), infinite))
-    kind = ir.IntType(f.isa.lanes)
-    return f.icmp_signed("==", f.bitcast(odd, kind), ir.Constant(kind, 0))
 
 
 def _positive(f: Function, value: Any) -> Any:
