@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import gcd
 
-from gptrs.backends.faer.calls.base import PIECES, Address, Binder, Call, Form, kernel
+from gptrs.backends.faer.calls.base import Address, Binder, Call, Form, kernel
 from gptrs.backends.faer.calls.conv import DirectConv, Rows
 from gptrs.backends.faer.calls.depthwise import DepthwiseConv
 from gptrs.backends.faer.calls.epilogue import Following
@@ -25,6 +25,8 @@ from gptrs.kernels.window_parts import Window
 _FLOPS_PER_NS = 60.0
 _FEWEST_ROWS = 8
 """Of a part of an image, unless threads wait: parts compute what is at their edges twice."""
+_PIECES = 2
+"""Parts for each thread: of more, more is computed twice."""
 _FEWEST_BYTES = 512 * KB
 """Of an image between the parts: less stays in a cache as it is."""
 
@@ -160,7 +162,7 @@ def _parts(threads: int, images: int, rows: int) -> int:
     """Of an image: together as many as give each thread equally many."""
     if threads == 1:
         return 1
-    parts = min(max(1, rows // _FEWEST_ROWS), -(-threads * PIECES // images))
+    parts = min(max(1, rows // _FEWEST_ROWS), -(-threads * _PIECES // images))
     even = threads // gcd(threads, images)
     return -(-parts // even) * even
 
