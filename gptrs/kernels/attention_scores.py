@@ -19,6 +19,8 @@ from gptrs.kernels.math import exp_below
 from gptrs.kernels.norm import across, greater
 
 _LINE = 16  # elements of a cache line
+_SHORT = 32
+"""Heads up to so long: the processor sees by itself that keys are read one after the other."""
 
 _Add = Callable[[Any, Any, list[Any], list[Any]], list[Any]]
 _End = Callable[[Any, list[Any]], None]
@@ -27,19 +29,13 @@ _End = Callable[[Any, list[Any]], None]
 class _Keys:
     """A walk over ``count`` keys where they lie, as many at once as a vector has lanes.
 
-    It asks for the keys that follow and for the values of these, which may have to come from
-    memory. The last key fills up its vector.
+    If it ``asks``, it asks for the keys that follow and for the values of these, which may have to
+    come from memory. The last key fills up its vector.
     """
 
-    def __init__(self, f: Function, head: Head, k: Any, stride: Any, v: Any, v_stride: Any) -> None:
-        self.f, self.head, self.k, self.stride, self.v, self.v_stride = (
-            f,
-            head,
-            k,
-            stride,
-            v,
-            v_stride,
-        )
+    def __init__(self, f: Function, head: Head, *given: Any, asks: bool = True) -> None:
+        self.f, self.head, self.asks = f, head, asks
+        self.k, self.stride, self.v, self.v_stride = given
         self.lanes = f.isa.lanes
 
     def columns(self, rows: list[Any], d: Any, used: int) -> list[Any]:
@@ -58,7 +54,8 @@ class _Keys:
             index = [f.least(f.add(key.index, i64(i)), final) for i in range(lanes)]
             rows = [f.at(self.k, f.mul(i, self.stride)) for i in index]
             with f.loop(i64(0), whole, i64(lanes), carried=[zero] * begin) as d:
-                self._ask(key.index, d.index)
+                if self.asks:
+                    self._ask(key.index, d.index)
                 columns = self.columns(rows, d.index, lanes)
                 d.values = add(key.index, d.index, columns, d.values)
             values = d.values
@@ -80,7 +77,7 @@ class _Keys:
         value = f.at(self.v, f.add(f.mul(token, self.v_stride), d))
         for start in (coming, value):
             for i in range(lines):
-                f.prefetch(f.at(start, i64(i * _LINE)))
+                f.prefetch(f.at(start, i64(i * _LINE)), cache=2)
 
 
 def pack_keys(module: Any, isa: Isa, head: Head) -> Any:
@@ -122,7 +119,7 @@ def score_near(module: Any, isa: Isa, head: Head, rows: int) -> Any:
             value = f.fmul(value, like(value, head.factor))
             f.write(value, f.at(scores, f.add(key, i64(row * head.block))))
 
-    _Keys(f, head, *given).walk(count, rows, add, end)
+    _Keys(f, head, *given, asks=head.size > _SHORT).walk(count, rows, add, end)
     f.ret_void()
     return f.made
 
