@@ -6,7 +6,7 @@ of it lies in one piece, in the order of use. Two kernels read the same panels:
 - `gptrs.kernels.matmul_tiles`, for many rows: tiles of C are kept in registers over a block of the
   depth; A is packed into tiles [⌈M/h⌉, K, h] by a kernel of `pack_rows_kernel`;
 - `gptrs.kernels.matmul_rows`, for up to `row_kernel_limit` rows: takes A as it is and walks several
-  panels at once, as a core reads memory faster in several streams than in one.
+  panels at once, as some cores read memory faster in several streams than in one.
 
 Order rule: every element of C is one chain of multiply-adds, depth ascending, from zero. A tile
 starts from what C holds after the block of depth before, so that bits depend neither on the
