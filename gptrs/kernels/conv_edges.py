@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from gptrs.kernels.emit import Function, i64
+from gptrs.kernels.window_parts import inside
 
 
 class Group(NamedTuple):
@@ -32,24 +33,15 @@ class Edges:
         # Outputs between these lack no row of the image.
         self._begin = f.ceiling(words["top"], words["stride_down"])
         reach = f.mul(f.sub(words["taps_down"], i64(1)), words["far_down"])
-        last = f.sub(f.add(words["height"], words["top"]), f.add(reach, i64(1)))
-        some = f.icmp_signed(">=", last, i64(0))
-        last = f.add(f.sdiv(last, words["stride_down"]), i64(1))
-        self._end = f.select(some, last, i64(0))
+        room = f.sub(f.add(words["height"], words["top"]), reach)
+        self._end = f.ceiling(f.positive(room), words["stride_down"])
 
     def taps(self, row: Any) -> tuple[Any, Any]:
         """The first row of taps that meets the image from output ``row``, and the one behind the
         last; equal if none does."""
         f, words = self._f, self._words
-        above = f.sub(words["top"], f.mul(row, words["stride_down"]))
-        begin, end = self._outside(above), self._outside(f.add(above, words["height"]))
-        return begin, f.select(f.icmp_signed("<", end, begin), begin, end)
-
-    def _outside(self, pixels: Any) -> Any:
-        """How many rows of taps lie in so many rows above the rest."""
-        f, words = self._f, self._words
-        some = f.select(f.icmp_signed(">", pixels, i64(0)), pixels, i64(0))
-        return f.least(f.ceiling(some, words["far_down"]), words["taps_down"])
+        start = f.sub(f.mul(row, words["stride_down"]), words["top"])
+        return inside(f, start, words["height"], words["taps_down"], words["far_down"])
 
     def finite(self, top: Any, bottom: Any, panel: Any, row: Any) -> Any:
         """Whether those taps of ``panel`` are finite that rows ``top`` to ``bottom`` could do
@@ -66,12 +58,12 @@ class Edges:
         ``some`` edges, and all others at once."""
         f = self._f
 
-        def inside(row: Any, least: Any) -> Any:
+        def between(row: Any, least: Any) -> Any:
             row = f.least(row, bottom)
             return f.select(f.icmp_signed("<", row, least), least, row)
 
-        begin = f.select(some, inside(self._begin, top), top)
-        end = f.select(some, inside(self._end, begin), bottom)
+        begin = f.select(some, between(self._begin, top), top)
+        end = f.select(some, between(self._end, begin), bottom)
         above, middle = f.sub(begin, top), f.icmp_signed("<", begin, end)
         count = f.add(f.add(above, f.sub(bottom, end)), f.select(middle, i64(1), i64(0)))
         with f.loop(i64(0), count) as loop:

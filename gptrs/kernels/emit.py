@@ -198,6 +198,10 @@ class Function(Builder):
         """The lesser of two signed words."""
         return self.select(self.icmp_signed("<", a, b), a, b)
 
+    def positive(self, value: Any) -> Any:
+        """A signed word, or 0 if it is negative."""
+        return self.select(self.icmp_signed(">", value, i64(0)), value, i64(0))
+
     def within(self, value: Any, low: int, high: int) -> Any:
         """A signed word, clamped to ``low`` and ``high``."""
         value = self.least(value, i64(high))

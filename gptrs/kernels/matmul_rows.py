@@ -34,7 +34,7 @@ def _streams(isa: Isa, rows: int) -> list[int]:
     """How many panels are walked at once, for the bulk and for what is left."""
     most = 4
     while most > 1 and most * rows * isa.tile_vectors > _free(isa):
-        most -= 2 if most > 2 else 1
+        most //= 2
     return sorted({most, max(1, most // 2), 1}, reverse=True)
 
 

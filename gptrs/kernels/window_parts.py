@@ -46,6 +46,14 @@ class Window:
         return "_".join(f"{letter}{a}x{b}" for letter, (a, b) in pairs)
 
 
+def inside(f: Function, start: Any, extent: Any, size: Any, dilation: Any) -> tuple[Any, Any]:
+    """Which of ``size`` elements, ``dilation`` apart, of a window that begins at ``start`` lie
+    between 0 and ``extent``: from, to; equal if none does."""
+    begin = f.least(f.ceiling(f.positive(f.neg(start)), dilation), size)
+    end = f.least(f.ceiling(f.positive(f.sub(extent, start)), dilation), size)
+    return begin, f.select(f.icmp_signed("<", end, begin), begin, end)
+
+
 class Given(NamedTuple):
     """What a part is told: pointers to the first element, tap, bias and result, and sizes."""
 

@@ -24,7 +24,7 @@ from llvmlite import ir
 
 from gptrs.kernels.emit import Function, KernelText, i64
 from gptrs.kernels.isa import Isa
-from gptrs.kernels.window_parts import Body, Given, Window, edge_part, tile_part, tile_sizes
+from gptrs.kernels.window_parts import Body, Given, Window, edge_part, inside, tile_part, tile_sizes
 
 POINTERS = ("x", "result", "weight", "bias")
 WINDOW_WORDS = (
@@ -94,7 +94,7 @@ class _Walk:
         step, reach = i64(window.strides[1]), (window.size[1] - 1) * window.dilation[1]
         first = f.least(f.ceiling(words["left"], step), outputs)
         room = f.sub(f.add(words["width"], words["left"]), i64(reach))
-        last = f.ceiling(_positive(f, room), step)
+        last = f.ceiling(f.positive(room), step)
         last = f.least(last, outputs)
         last = f.select(f.icmp_signed("<", last, first), first, last)
         few = f.icmp_signed("<", self.stride, i64(f.isa.lanes))
@@ -115,8 +115,8 @@ class _Walk:
         image, y = f.udiv(number, words["out_height"]), f.urem(number, words["out_height"])
         top = f.sub(f.mul(y, i64(window.strides[0])), words["top"])
         begin, end = self._inside(top, 0, words["height"])
-        inside = f.add(top, f.mul(begin, i64(window.dilation[0])))
-        source = f.add(f.mul(image, words["height"]), inside)
+        within = f.add(top, f.mul(begin, i64(window.dilation[0])))
+        source = f.add(f.mul(image, words["height"]), within)
         x = f.at(words["x"], f.add(f.mul(source, self.line), channel))
         line = f.mul(words["out_width"], self.stride)
         result = f.at(words["result"], f.add(f.mul(number, line), channel))
@@ -124,8 +124,8 @@ class _Walk:
         weight = f.at(words["weight"], f.add(f.mul(tap, self.stride), channel))
         bias = f.at(words["bias"], channel)
         rows, taps = f.sub(end, begin), i64(window.size[1])
-        inside = (begin, rows, i64(0), taps)
-        sizes = (self.zeros, *inside, self.row_step, self.stride, count)
+        met = (begin, rows, i64(0), taps)
+        sizes = (self.zeros, *met, self.row_step, self.stride, count)
         given = Given(x, result, weight, bias, *sizes)
         first, last = self.whole
         self._edges(given, i64(0), first)
@@ -134,10 +134,8 @@ class _Walk:
 
     def _inside(self, start: Any, axis: int, extent: Any) -> tuple[Any, Any]:
         """Which elements of a window that begins at ``start`` are in the image: from, to."""
-        f, size, dilation = self.f, self.window.size[axis], i64(self.window.dilation[axis])
-        begin = f.least(f.ceiling(_positive(f, f.neg(start)), dilation), i64(size))
-        end = f.least(f.ceiling(_positive(f, f.sub(extent, start)), dilation), i64(size))
-        return begin, f.select(f.icmp_signed("<", end, begin), begin, end)
+        size, dilation = i64(self.window.size[axis]), i64(self.window.dilation[axis])
+        return inside(self.f, start, extent, size, dilation)
 
     def _edges(self, given: Given, first: Any, last: Any) -> None:
         """The outputs ``first`` to ``last`` of a row, one by one."""
@@ -170,11 +168,6 @@ class _Walk:
                 f.call(tile, part)
                 output.values = [f.add(output.index, i64(size))]
             (first,) = output.values
-
-
-def _positive(f: Function, value: Any) -> Any:
-    """A word, or 0 if it is negative."""
-    return f.select(f.icmp_signed(">", value, i64(0)), value, i64(0))
 
 
 def channel_pieces(f: Function, channels: Any) -> Any:
