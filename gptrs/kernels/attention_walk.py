@@ -134,7 +134,7 @@ class _Tile:
     def _take_partly(self, scores: Any, block: _Block) -> None:
         """Keys that all rows see for the tile together, those before and after for each row."""
         f, piece = self.f, self.piece
-        first = self._positive(f.sub(piece.low(self.final), block.key))
+        first = f.positive(f.sub(piece.low(self.final), block.key))
         last = f.least(f.sub(piece.high(self.row), block.key), block.count)
         any_common = f.icmp_signed("<", first, last)
 
@@ -147,7 +147,7 @@ class _Tile:
         def seen_by(row: Any) -> tuple[Any, Any]:
             row = f.add(self.row, row)
             low, high = f.sub(piece.low(row), block.key), f.sub(piece.high(row), block.key)
-            return self._positive(low), f.least(high, block.count)
+            return f.positive(low), f.least(high, block.count)
 
         with f.loop(i64(0), self.rows) as each:
             begin, end = seen_by(each.index)
@@ -159,9 +159,6 @@ class _Tile:
             self.add(scores, block.values, first, last)
             with f.loop(i64(0), self.rows) as each:
                 add_for(each.index, last, seen_by(each.index)[1])
-
-    def _positive(self, value: Any) -> Any:
-        return self.f.select(self.f.icmp_signed(">", value, i64(0)), value, i64(0))
 
     def _of(self, row: Any, scores: Any) -> tuple[Any, Any, Any]:
         """The scores, state and sums of a row of the tile."""
