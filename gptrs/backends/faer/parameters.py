@@ -8,6 +8,7 @@ import numpy as np
 
 from gptrs.backends.faer.calls.base import PIECES, Form, Panels, WinogradPanels, kernel
 from gptrs.backends.faer.calls.product import packing_kernel, panel_bytes
+from gptrs.backends.faer.slabs import Slabs
 from gptrs.backends.leases import Lease
 from gptrs.backends.parameter_cache import ParameterCache
 from gptrs.ir.tensor import Parameter
@@ -19,8 +20,8 @@ from gptrs.kernels.packing import panel_count
 from gptrs.kernels.threads import thread_count
 from gptrs.kernels.winograd import planes, winograd_taps_kernel
 
-_LINE = 64
 _READ_BYTES = 4 * 2**20  # of a weight at a time, in memory that serves again
+_slabs = Slabs()
 
 
 def pack(weight: Array | Parameter, form: Form, isa: Isa) -> Array:
@@ -28,7 +29,7 @@ def pack(weight: Array | Parameter, form: Form, isa: Isa) -> Array:
     if isinstance(form, WinogradPanels):
         array = weight if isinstance(weight, np.ndarray) else weight.numpy()
         return _transformed(np.ascontiguousarray(array), form, isa)
-    packed, shape, width = _room(form_bytes(form, isa)), _as_stored(form), isa.tile_columns
+    packed, shape, width = _slabs.take(form_bytes(form, isa)), _as_stored(form), isa.tile_columns
     address: int = packed.ctypes.data
     if isinstance(weight, np.ndarray) or weight.shape != shape:
         array = weight if isinstance(weight, np.ndarray) else weight.numpy()
@@ -49,11 +50,6 @@ def _as_stored(form: Panels) -> tuple[int, int]:
     return (form.depth, form.columns) if form.transposed else (form.columns, form.depth)
 
 
-def _room(size: int) -> Array:
-    held = np.empty(size + _LINE, np.uint8)
-    return held[-held.ctypes.data % _LINE :][:size]
-
-
 def _pack_rows(matrix: Array, form: Panels, isa: Isa, address: int) -> None:
     """Write rows of a weight as it is stored to their place in the panels, at ``address``."""
     matrix = np.ascontiguousarray(matrix)
@@ -65,7 +61,7 @@ def _pack_rows(matrix: Array, form: Panels, isa: Isa, address: int) -> None:
 
 
 def _transformed(taps: Array, form: WinogradPanels, isa: Isa) -> Array:
-    packed = _room(form_bytes(form, isa))
+    packed = _slabs.take(form_bytes(form, isa))
     words = [taps.ctypes.data, packed.ctypes.data, form.channels, form.outputs]
     _run(kernel(winograd_taps_kernel, isa, form.tile), words, panel_count(isa, form.outputs))
     return packed

@@ -1,0 +1,131 @@
+"""Memory for packed weights: pieces that nobody else has, given back as they go."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import weakref
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gptrs.backends.faer import slabs
+from gptrs.backends.faer.slabs import SLAB_BYTES, Slabs
+from gptrs.ir.types import Array
+
+LINE = 64
+MB = 2**20
+
+
+def address(piece: Array) -> int:
+    return piece.ctypes.data
+
+
+def overlap(a: Array, b: Array) -> bool:
+    return address(a) < address(b) + b.size and address(b) < address(a) + a.size
+
+
+def test_pieces_begin_lines_and_do_not_overlap() -> None:
+    source = Slabs()
+    pieces = [source.take(size) for size in (1, 64, 65, 3 * MB, 100, 0, SLAB_BYTES - MB, 7)]
+    assert [piece.size for piece in pieces] == [1, 64, 65, 3 * MB, 100, 0, SLAB_BYTES - MB, 7]
+    assert all(address(piece) % LINE == 0 and piece.flags.writeable for piece in pieces)
+    for i, piece in enumerate(pieces):
+        piece[:] = i
+    assert all((piece == i).all() for i, piece in enumerate(pieces))
+
+
+def test_small_pieces_share_a_slab_and_a_large_one_has_its_own() -> None:
+    source = Slabs()
+    first, second = source.take(3 * MB), source.take(5 * MB)
+    assert address(second) == address(first) + 3 * MB
+    assert first.ctypes.data % (2 * MB) == 0
+    large = source.take(SLAB_BYTES + 1)
+    assert not overlap(large, first)
+    assert address(source.take(LINE)) == address(second) + 5 * MB
+
+
+def test_a_place_serves_again() -> None:
+    source = Slabs()
+    first, second = source.take(3 * MB), source.take(MB)
+    at = address(first)
+    view = first[MB:].view(np.float32)
+    del first
+    assert not overlap(source.take(3 * MB), view)  # a view keeps the whole piece
+    del view
+    assert address(source.take(2 * MB)) == at
+    assert address(second) == at + 3 * MB
+
+
+def test_a_slab_goes_with_its_last_piece() -> None:
+    source = Slabs()
+    first, second = source.take(MB), source.take(MB)
+    (slab,) = source._slabs  # pyright: ignore[reportPrivateUsage]
+    del first
+    assert slab() is not None
+    del second
+    assert slab() is None
+    third = source.take(MB)
+    assert source._slabs != [slab]  # pyright: ignore[reportPrivateUsage]
+    assert third.size == MB
+
+
+def resident() -> int:
+    """Bytes of memory that this process has from the system."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs Linux's /proc")
+def test_the_system_gets_the_pages_of_a_piece_at_once() -> None:
+    source = Slabs()
+    kept, piece = source.take(MB), source.take(48 * MB)
+    piece[:] = kept[:] = 1
+    before = resident()
+    del piece
+    assert before - resident() > 40 * MB
+    assert (kept == 1).all()
+
+
+def test_pieces_are_taken_and_dropped_in_many_threads() -> None:
+    source = Slabs()
+    wrong: list[int] = []
+
+    def work(number: int) -> None:
+        rng = np.random.default_rng(number)
+        held: list[Array] = []
+        for _ in range(200):
+            piece = source.take(int(rng.integers(1, 40_000)))
+            piece[:] = number
+            held.append(piece)
+            if len(held) > 8:
+                old = held.pop(int(rng.integers(8)))
+                if not (old == number).all():
+                    wrong.append(number)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(1, 5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_no_room_is_a_memory_error() -> None:
+    with pytest.raises(MemoryError, match="packed weights"):
+        Slabs().take(2**60)
+
+
+def test_without_advice_it_works_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(slabs.mmap, "MADV_HUGEPAGE", raising=False)
+    monkeypatch.delattr(slabs.mmap, "MADV_DONTNEED", raising=False)
+    source = Slabs()
+    piece = source.take(MB)
+    piece[:] = 3
+    at, gone = address(piece), weakref.ref(piece)
+    other = source.take(MB)
+    del piece
+    gc.collect()
+    assert gone() is None
+    assert address(source.take(MB)) == at
+    assert not overlap(other, source.take(MB))
