@@ -14,11 +14,12 @@ from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Array, Type
 from gptrs.jit.arguments import Arguments, Options, sharing
 from gptrs.jit.cache import Slot
-from gptrs.jit.guards import Guard, getter
+from gptrs.jit.guards import Guard
 from gptrs.jit.modes import backend_name, is_eager
 from gptrs.jit.overrides import in_effect
 from gptrs.jit.sketches import Form, add, add_static, form_of
 from gptrs.jit.trace import Entry, Result, Traced
+from gptrs.picking import getter
 
 _REWRITING = tuple([setting.name for setting in settings.REWRITING])
 _KEPT = 64  # calls, and forms of calls, per function

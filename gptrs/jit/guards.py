@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from operator import attrgetter, itemgetter
+from collections.abc import Sequence
+from operator import attrgetter
 from types import FunctionType
 from typing import Any, TypeAlias
 from weakref import ref
@@ -11,6 +11,7 @@ from weakref import ref
 from gptrs.jit.captures import Captures
 from gptrs.jit.contents import is_array
 from gptrs.jit.reads import FUNCTION, ROOTS, OfCode, Step
+from gptrs.picking import getter
 
 # A step of a walk, and None. Or a getter of the places of like objects, their type, the names of
 # their attributes, and the number of these for each object.
@@ -146,10 +147,3 @@ class _Order:
         self.checks.append((parents, kind, names, count, read, [len(names)] * len(members)))
         for column in range(len(names)):
             self._move([self._values(number)[column] for number in members])
-
-
-def getter(places: Sequence[int]) -> Callable[[Sequence[Any]], Sequence[Any]]:
-    """Takes the values at ``places`` of a list."""
-    if len(places) > 1:
-        return itemgetter(*places)
-    return itemgetter(slice(places[0], places[0] + 1)) if places else lambda _: ()

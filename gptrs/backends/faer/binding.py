@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from operator import itemgetter
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -16,9 +15,11 @@ from gptrs.backends.faer.recipes import Cook, Recipe, Sizes
 from gptrs.backends.faer.storage import Home, Placed, Storage
 from gptrs.backends.faer.work import CallStep, RegionStep, Single, Work
 from gptrs.backends.leases import Lease
+from gptrs.ir.program import Value
 from gptrs.kernels.compile import Kernel
 from gptrs.kernels.driver import Status, Step, StepTable
 from gptrs.kernels.isa import Isa
+from gptrs.picking import getter
 
 READY = 0x001 | 0x100
 """The flags of an array in C order whose elements are aligned, and of one to write into."""
@@ -80,12 +81,13 @@ class Bound:
         default_factory=list[tuple[int, int, Form | None]]
     )
     """Parameters that kernels read: buffer, number, form."""
-    pick: Callable[[Any], Sequence[object]] = field(default=itemgetter(slice(0, 0)))
+    pick: Callable[[Any], Sequence[object]] = field(default=getter(()))
     """The arguments that are these parameters."""
     lease: Lease = field(default_factory=Lease)
     """Keeps the parameters that the words point to now, in the order of `weights`."""
-    direct: bool = False
-    """Whether all steps are native, and results are what kernels write, in order."""
+    results: Callable[[Sequence[Any]], Any] | None = None
+    """Takes the results from the `outputs` and the arguments, where all steps are native, and no
+    result has to be copied or reshaped."""
 
     @property
     def threads(self) -> int:
@@ -217,20 +219,33 @@ class _Binder:
                 case "parameter":
                     bound.weights.append((number, buffer.number, buffer.form))
                 case "result":
-                    type = self._storage.program.results[buffer.number].type
-                    shape = tuple(map(self._size, type.shape))
-                    bound.outputs.append((number, buffer.number, shape, type.dtype.numpy))
+                    result = self._storage.program.results[buffer.number]
+                    kind = result.type.dtype.numpy
+                    bound.outputs.append((number, buffer.number, self._shape(result), kind))
                 case _:
                     pass
-        read = [number for _, number, _ in bound.weights]
-        if len(read) > 1:
-            bound.pick = itemgetter(*read)
-        elif read:  # of one number it would give no sequence
-            bound.pick = itemgetter(slice(read[0], read[0] + 1))
+        bound.pick = getter([number for _, number, _ in bound.weights])
         bound.outputs.sort(key=lambda output: output[1])
-        written = [number for _, number, *_ in bound.outputs]
-        native = not any(segment.reference for segment in bound.segments)
-        bound.direct = native and written == list(range(len(self._storage.program.results)))
+        places = self._result_places([number for _, number, *_ in bound.outputs])
+        if places is not None and not any(segment.reference for segment in bound.segments):
+            bound.results = getter(places)
+
+    def _result_places(self, written: list[int]) -> list[int] | None:
+        """Where the results are among those that kernels write and the arguments; None where one
+        has to be made of another."""
+        program, places = self._storage.program, list[int]()
+        for number, value in enumerate(program.results):
+            home, shape = self._storage.homes[value], self._shape(value)
+            if home.kind == "result" and home.number == number and number in written:
+                places.append(written.index(number))
+            elif home.donated and self._shape(program.params[home.number]) == shape:
+                places.append(len(written) + home.number)
+            else:
+                return None
+        return places if len(set(places)) == len(places) else None  # each is handed out once
+
+    def _shape(self, value: Value) -> tuple[int, ...]:
+        return tuple(map(self._size, value.type.shape))
 
 
 def _joined(references: Sequence[Segment], count: int) -> list[Segment]:

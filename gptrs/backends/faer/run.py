@@ -80,10 +80,10 @@ def run(
             bound.move(buffer, address)
     if bound.weights:
         _load(bound, weights, arguments)
-    if bound.direct:
+    if bound.results is not None:
         failure = current_driver().run(bound.table, bound.status, threads=bound.threads)
         if failure is None:
-            return tuple(made)
+            return bound.results((*made, *given))
         Call(storage, bound, arena, given, made).fail(failure)
     return Call(storage, bound, arena, given, made).results()
 
