@@ -42,22 +42,22 @@ class Entry:
 class Lease:
     """The forms that a plan's binding points to. It serves one run at a time."""
 
-    __slots__ = ("__weakref__", "entries", "held", "ids", "running", "used")
+    __slots__ = ("__weakref__", "entries", "given", "held", "running", "used")
 
     def __init__(self) -> None:
         self.running = False
-        """Whether what is held must stay. Set before a run looks at ``ids``: who takes forms away
+        """Whether what is held must stay. Set before a run looks at ``given``: who takes forms away
         looks the other way round, so that one of the two sees what the other does."""
         self.used = 0
-        self.ids: list[int] = []
-        """Of the parameters, in the binding's order."""
+        self.given: object = None
+        """The identities of the parameters, in the binding's order."""
         self.held: list[object] = []
         """Their elements, which must not go away meanwhile."""
         self.entries: list[Entry] = []
 
     def end(self, _: object = None) -> None:
         """Let the parameters go."""
-        self.ids, self.held, self.entries = [], [], []
+        self.given, self.held, self.entries = None, [], []
 
 
 class Uses:
@@ -84,7 +84,7 @@ class Uses:
         if any(lease.running for lease in leases):
             return False
         for lease in leases:
-            lease.ids = []  # a run that begins now sees this,
+            lease.given = None  # a run that begins now sees this,
             if lease.running:  # or is seen here
                 return False
             lease.end()

@@ -13,6 +13,7 @@ from gptrs.ir.program import DerivedParam, Program
 from gptrs.ir.sizes import evaluate
 from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array
+from gptrs.picking import getter, identities
 
 Arguments: TypeAlias = Sequence[Array | Parameter]
 Run: TypeAlias = Callable[[Arguments, Mapping[str, int]], tuple[Array, ...]]
@@ -70,7 +71,7 @@ def run_of(program: Program, plan: Plan) -> Run:
 
 
 class _Found(NamedTuple):
-    sources: list[int]  # their ids
+    sources: object  # their identities
     parameters: list[Parameter]
     watched: list[weakref.ref[Parameter]]
 
@@ -83,23 +84,25 @@ class _Deriving:
         place = {param: number for number, param in enumerate(program.params)}
         self._plan = plan
         self._derived = [(param, [place[source] for source in param.sources]) for param in derived]
-        self._places = sorted({number for _, numbers in self._derived for number in numbers})
+        self._sources = getter(
+            sorted({number for _, numbers in self._derived for number in numbers})
+        )
         self._last: _Found | None = None
 
     def __call__(self, arguments: Arguments, sizes: Mapping[str, int]) -> tuple[Array, ...]:
-        found = self._last
-        if found is None or found.sources != [id(arguments[number]) for number in self._places]:
-            found = self._last = self._find(arguments)
+        found, sources = self._last, self._sources(arguments)
+        if found is None or found.sources != identities(sources):
+            found = self._last = self._find(arguments, sources)
         given: list[Any] = [*arguments, *found.parameters]
         return self._plan.run(given, sizes)
 
-    def _find(self, arguments: Arguments) -> _Found:
+    def _find(self, arguments: Arguments, sources: Sequence[Parameter]) -> _Found:
         def drop(_: object) -> None:  # the ids of what is freed come again
             self._last = None
 
-        sources = cast("list[Parameter]", [arguments[number] for number in self._places])
         parameters = [
             _DERIVED.get(param, [cast("Parameter", arguments[number]) for number in numbers])
             for param, numbers in self._derived
         ]
-        return _Found([*map(id, sources)], parameters, [weakref.ref(s, drop) for s in sources])
+        watched = [weakref.ref(source, drop) for source in sources]
+        return _Found(identities(sources), parameters, watched)

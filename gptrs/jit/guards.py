@@ -11,7 +11,7 @@ from weakref import ref
 from gptrs.jit.captures import Captures
 from gptrs.jit.contents import is_array
 from gptrs.jit.reads import FUNCTION, ROOTS, OfCode, Step
-from gptrs.picking import getter
+from gptrs.picking import getter, identities
 
 # A step of a walk, and None. Or a getter of the places of like objects, their type, the names of
 # their attributes, and the number of these for each object.
@@ -37,7 +37,7 @@ class Guard:
         self._get, self._absent = order.code.get, order.code.absent
         self._scope, self._cells = function.__globals__, function.__closure__
         self._checks = order.checks
-        self._ids = [id(reads.values[place]) for place in order.places]
+        self._same = identities([reads.values[place] for place in order.places])
         self._held = reads.held, captures.alive
         at = order.at
         self._arrays = [(at[place], kind, token) for place, kind, token in captures.arrays]
@@ -73,7 +73,7 @@ class Guard:
             if len(found) != count:
                 return None
             values += found
-        if list(map(id, values)) != self._ids or not self._intact:
+        if identities(values) != self._same or not self._intact:
             return None
         for place, kind, token in self._arrays:
             if type(values[place]) is not kind or not is_array(values[place], token):

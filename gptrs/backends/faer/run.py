@@ -28,6 +28,7 @@ from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array
 from gptrs.kernels.driver import Failure, current_driver
 from gptrs.kernels.threads import spread
+from gptrs.picking import identities
 
 Arguments = Sequence[Array | Parameter]
 
@@ -59,7 +60,7 @@ def run(
         if now[ARENA] != arena.address:
             bound.move(ARENA, arena.address)
     for buffer, number, wanted in bound.inputs:
-        array = cast("Array", arguments[number])
+        array: Any = arguments[number]
         if array.flags.num & wanted != wanted:
             array = np.array(array, order="C")
             given = [*given[:number], array, *given[number + 1 :]]
@@ -93,8 +94,8 @@ def _load(bound: Bound, weights: Weights, arguments: Arguments) -> None:
     lease = bound.lease
     lease.running = True
     lease.used = next_use()
-    ids = [*map(id, bound.pick(arguments))]
-    if ids == lease.ids:
+    given = identities(bound.pick(arguments))
+    if given == lease.given:
         return
     lease.end()
     loaded: dict[int, Array] = {}
@@ -115,7 +116,7 @@ def _load(bound: Bound, weights: Weights, arguments: Arguments) -> None:
         bound.move(buffer, array.ctypes.data)
         # A model that nobody has any more is freed, and its parameters' ids may come again.
         held += [array, weakref.ref(arguments[number], lease.end)]
-    lease.ids, lease.held = ids, held
+    lease.given, lease.held = given, held
 
 
 class Call:
