@@ -43,6 +43,7 @@ from gptrs.ir.types import (
 from gptrs.jit.function import JitFunction, jit
 from gptrs.jit.modes import backend, eager
 from gptrs.jit.overrides import overrides
+from gptrs.jit.steady import Steady
 
 if TYPE_CHECKING:
     from gptrs.ir.ops.composite import *
@@ -68,6 +69,7 @@ __all__ = [
     "JitFunction",
     "Parameter",
     "Program",
+    "Steady",
     "Tensor",
     "Type",
     "array",

@@ -12,16 +12,16 @@ from typing import Any
 from gptrs import settings, tree
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Array, Type
+from gptrs.jit import modes, overrides, steady
 from gptrs.jit.arguments import Arguments, Options, sharing
 from gptrs.jit.cache import Slot
 from gptrs.jit.guards import Guard
-from gptrs.jit.modes import backend_name, is_eager
-from gptrs.jit.overrides import in_effect
 from gptrs.jit.sketches import Form, add, add_static, form_of
 from gptrs.jit.trace import Entry, Result, Traced
 from gptrs.picking import getter
 
-_REWRITING = tuple([setting.name for setting in settings.REWRITING])
+_DECIDING = (settings.eager, settings.backend, settings.overrides, *settings.REWRITING)
+_VARIABLES = tuple([setting.name for setting in _DECIDING])
 _KEPT = 64  # calls, and forms of calls, per function
 
 
@@ -104,9 +104,7 @@ class Calls:
         self._name = name
         self._function = function
         self._signature = signature
-        self._backend = options.backend
         self._static = options.static
-        self._overrides = options.overrides
         self._forms: dict[object, Form] = {}
         self._known: dict[tuple[Hashable, ...], Remembered] = {}
         self._lock = Lock()
@@ -117,13 +115,10 @@ class Calls:
         It may be wrong as well: that shows when it is taken apart.
         """
         try:
-            if is_eager():
-                return None
             shape = (len(args), *kwargs) if kwargs else len(args)
             form = self._forms.get(shape) or self._new_form(shape, len(args), kwargs)
-            tokens: list[Hashable] = [self._backend or backend_name(), tree.generation, shape]
-            tokens.append(in_effect(self._overrides).key)
-            tokens += settings.raw_all(_REWRITING)
+            tokens: list[Hashable] = [shape, tree.generation, *modes.chosen_here()]
+            tokens += *overrides.chosen_here(), *settings.raw_all(_VARIABLES)
             call = Call()
             arrays, tensors, roots = call.arrays, call.tensors, call.roots = [], [], []
             values = args if form.order is None else form.arrange(args, kwargs)
@@ -141,7 +136,7 @@ class Calls:
             return None
         if known is not None:
             try:
-                found = known.guard.read(roots)
+                found = steady.read(known.guard, roots)
             except Exception:  # what it reads may be gone
                 found = None
             if found is None or (known.donated and sharing(arrays, known.donated)):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Hashable
 from contextlib import contextmanager
 from contextvars import ContextVar
 
@@ -11,6 +11,11 @@ from gptrs.backends.discovery import get_backend
 
 _eager: ContextVar[bool | None] = ContextVar("gptrs_eager", default=None)
 _backend: ContextVar[str | None] = ContextVar("gptrs_backend", default=None)
+
+
+def chosen_here() -> tuple[Hashable, ...]:
+    """What `eager` and `backend` chose in this context."""
+    return _eager.get(), _backend.get()
 
 
 def is_eager() -> bool:

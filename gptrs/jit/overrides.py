@@ -7,7 +7,7 @@ of the model that is called, then ``ptir.jit(overrides=...)``, then ``with ptir.
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Hashable, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -64,6 +64,12 @@ NONE = Overrides({}, "none")
 
 # What the checkpoint of the model says that is being called, and what contexts say.
 _scopes: ContextVar[tuple[Policies, Policies]] = ContextVar("gptrs_overrides", default=((), ()))
+
+
+def chosen_here() -> tuple[Hashable, ...]:
+    """What decides, besides a function's own policies and ``GPTRS_OVERRIDES``, what `in_effect`
+    gives."""
+    return _scopes.get(), registered()
 
 
 def in_effect(option: Policies = ()) -> Overrides:
