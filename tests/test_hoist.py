@@ -1,4 +1,4 @@
-"""What only parameters decide is computed once, for as long as they live, in no more memory."""
+"""What only parameters decide is computed once, for as long as they live, in hardly more memory."""
 
 # The parameters of a lambda have no types.
 # pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false
@@ -78,6 +78,11 @@ def test_values_that_share_parameters_go_together() -> None:
     [
         ("nothing is computed", lambda x, w: x @ w, {"w": "f32[4,5]"}),
         ("it would be wider", lambda x, w: x @ w.astype("f32"), {"w": "f16[4,5]"}),
+        (
+            "it would be wider, and is no small vector",
+            lambda x, w: x[0, 0] * w.astype("f32"),
+            {"w": f"f16[{2**18 + 1}]"},
+        ),
         ("it would be larger", lambda x, w: x * w, {"w": "f32[4]"}),
         ("a reshape is free", lambda x, w: x @ w.reshape(4, 5), {"w": "f32[2,2,5]"}),
         ("both are needed", lambda x, w: (x @ ptir.exp(w)) @ w, {"w": "f32[4,4]"}),
@@ -91,6 +96,18 @@ def test_what_stays(why: str, function: Callable[..., Any], types: dict[str, str
 def test_what_is_made_larger_is_derived_before() -> None:
     (param,) = hoisted(lambda x, w: x * ptir.exp(w), x="f32[3,4]", w="f32[4]")
     assert ops(param) == ["exp"]
+
+
+def test_a_bias_of_16_bits_is_widened_once() -> None:
+    (param,) = hoisted(lambda x, w: x + w.astype("f32"), x="f32[3,4]", w="bf16[4]")
+    assert ops(param) == ["cast"]
+    assert param.type == Type.parse("f32[4]")
+
+    def layer(x: Tensor, w: Tensor, b: Tensor, s: Tensor) -> Tensor:
+        return (x @ w.astype("f32") + b.astype("f32")) * ptir.exp(s)
+
+    found = hoisted(layer, x="f32[3,4]", w="f16[4,5]", b="f16[5]", s="f32[5]")
+    assert [param.name for param in found] == ["b_derived", "s_derived"]
 
 
 def test_sizes_that_are_not_known_stay() -> None:

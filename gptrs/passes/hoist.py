@@ -22,13 +22,15 @@ from gptrs.passes.dead import eliminate_dead
 # Ops that make more of what they read: they stay, and what they read is derived.
 _EXPANDING = frozenset({"broadcast_to", "cast", "tile", "pad", "concat", "take"})
 _VIEWS = frozenset({"reshape", "stop_gradient"})
+_SMALL = 2**20  # bytes
 
 
 def hoist_parameters(program: Program, context: Context) -> Program:
     """Replace values that only parameters decide by derived parameters.
 
-    The bytes held never grow: a derived parameter must be no larger than the parameters that only
-    it still reads, whose elements can then be released.
+    The bytes held do not grow: a derived parameter must be no larger than the parameters that only
+    it still reads, whose elements can then be released. Vectors are widened nevertheless: a step
+    for each bias in each call takes longer than to read it.
     """
     if context.in_region:
         return program
@@ -125,10 +127,16 @@ class _Slices:
     def _expanded(self, value: Value) -> Value | None:
         """The smaller value that ``value`` is made of, if it is fixed and an expansion of one."""
         maker = self.maker.get(value) if value in self._fixed else None
-        if maker is None or maker.op.name not in _EXPANDING:
+        if maker is None or maker.op.name not in _EXPANDING or self._is_cast_vector(value):
             return None
         operands = list(maker.values())
         return operands[0] if len(operands) == 1 and _bytes((value,)) > _bytes(operands) else None
+
+    def _is_cast_vector(self, value: Value) -> bool:
+        """Whether it is a vector of another type, such as a bias of 16 bits, and no large one."""
+        maker, is_vector = self.maker.get(value), len(value.type.shape) == 1
+        is_cast = maker is not None and maker.op.name == "cast"
+        return is_cast and is_vector and _bytes((value,)) <= _SMALL
 
     def _is_fixed(self, instruction: Instruction) -> bool:
         return instruction.results[0] in self._fixed
@@ -140,7 +148,8 @@ class _Slices:
 
     def fits(self, group: Sequence[Value]) -> bool:
         """Whether deriving these values holds no more bytes than before."""
-        return _bytes(group) <= _bytes(self._released(group))
+        counted = [value for value in group if not self._is_cast_vector(value)]
+        return _bytes(counted) <= _bytes(self._released(group))
 
     def _released(self, group: Sequence[Value]) -> list[Value]:
         """The parameters that nothing reads when these values are parameters themselves."""
