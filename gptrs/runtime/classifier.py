@@ -93,8 +93,11 @@ class ImageClassifier(LoadedModel):
         return Tensor(np.concatenate([logits[number] for number in range(len(array))]))
 
     def _logits(self, images: NDArray[Any]) -> Tensor:
-        with checkpoint_overrides(self._overrides):
-            logits = cast("Tensor", self.module(images))
+        if not self._overrides:
+            logits: Tensor = self.module(images)
+        else:
+            with checkpoint_overrides(self._overrides):
+                logits = self.module(images)
         self._has_run = True
         return logits
 
@@ -144,8 +147,10 @@ class ImageClassifier(LoadedModel):
                 fix="" if floats else "pass pixels to classify, or model.preprocessor(images) here",
             )
         is_channels_first(array.shape[-3:], channels)
+        if array.dtype == np.float32:
+            return array
         with np.errstate(over="ignore"):  # infinite then, as after any other operation
-            return array.astype(np.float32, copy=False)
+            return array.astype(np.float32)
 
     @property
     def causal_lm(self) -> None:
