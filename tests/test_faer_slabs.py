@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import subprocess
+import sys
 import threading
 import weakref
 from pathlib import Path
@@ -114,6 +116,21 @@ def test_pieces_are_taken_and_dropped_in_many_threads() -> None:
 def test_no_room_is_a_memory_error() -> None:
     with pytest.raises(MemoryError, match="packed weights"):
         Slabs().take(2**60)
+
+
+def test_an_interpreter_ends_quietly_whatever_it_drops_first() -> None:
+    code = """if True:
+        import mmap
+        from gptrs.backends.faer.slabs import Slabs
+        source = Slabs()
+        kept = [source.take(100_000) for _ in range(3)]
+        kept.append(kept)
+        vars(mmap).update(dict.fromkeys(vars(mmap)))
+        import gptrs.backends.faer.slabs as module
+        vars(module).update(dict.fromkeys(vars(module)))
+    """
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (ended.returncode, ended.stderr) == (0, "")
 
 
 def test_without_advice_it_works_as_well(monkeypatch: pytest.MonkeyPatch) -> None:

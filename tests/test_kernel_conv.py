@@ -160,6 +160,16 @@ def test_order_of_sums_is_that_of_products(level: isa.Isa, sample: Sample) -> No
     np.testing.assert_array_equal(conv.run(), conv.as_product())
 
 
+def test_panels_of_few_columns(level: isa.Isa) -> None:
+    """Strips of every height, of as many columns as fill some vectors of a panel or do not."""
+    for columns in range(1, level.tile_columns + 2):
+        for rows in (level.tile_rows, 2 * level.tile_rows - 1):
+            conv = convolution(level, Sample(Window((1, 1)), (1, rows, 5)), columns)
+            bias, residual = random(columns, seed=2), random(*conv.shape, seed=3)
+            expected = (conv.as_product() + bias) + residual
+            np.testing.assert_array_equal(conv.run(bias=bias, residual=residual), expected)
+
+
 @pytest.mark.parametrize("sample", SAMPLES[4::3], ids=str)
 def test_bits_depend_on_the_image_alone(level: isa.Isa, sample: Sample) -> None:
     """However the work is cut, whatever else is in the batch."""

@@ -20,7 +20,15 @@ from gptrs.kernels.conv_edges import Edges
 from gptrs.kernels.emit import I8, I64, POINTER, Function, KernelText, i64
 from gptrs.kernels.isa import KB, Isa
 from gptrs.kernels.packing import panel_count
-from gptrs.kernels.strips import Epilogue, Strips, behind, copy_function, each_strip, fill_function
+from gptrs.kernels.strips import (
+    Epilogue,
+    Strips,
+    behind,
+    copy_function,
+    each_strip,
+    fill_function,
+    places_apart,
+)
 from gptrs.kernels.window_parts import Window
 
 _POINTERS = ("x", "panels", "result", "bias", "residual", "room")
@@ -156,7 +164,8 @@ class _Source:
         self.step = f.mul(w["stride_across"], w["channels"])
         self.row = f.mul(w["stride_down"], line)
         self.across = w["out_width"]
-        self.places = f.alloca(I64, i64(f.isa.tile_rows))
+        self._apart = f.icmp_signed("!=", self.row, f.mul(self.across, self.step))
+        self.places = places_apart(f, self.step)  # of a strip, as long as rows are not apart
         self.begin: Any = None  # the first pixel, item by item
         together = f.icmp_signed("==", w["far_across"], i64(1))
         across = f.select(together, i64(1), w["taps_across"])
@@ -170,9 +179,14 @@ class _Source:
             offset = f.add(down, f.mul(f.mul(column, w["far_across"]), w["channels"]))
             f.write(offset, f.at(self.offsets, run.index, I64))
 
-    def write_places(self, f: Function, pixel: Any) -> None:
-        """Where the pixels of a strip are that begins with output ``pixel`` of the band; a row may
-        end in it."""
+    def strip(self, f: Function, pixel: Any) -> Any:
+        """What the `places` of a strip count from that begins with output ``pixel`` of the band."""
+        with f.if_then(self._apart):
+            self._write_places(f, pixel)
+        return f.at(self.begin, f.select(self._apart, i64(0), f.mul(pixel, self.step)))
+
+    def _write_places(self, f: Function, pixel: Any) -> None:
+        """The places of a strip in which a row may end."""
         row, column = f.udiv(pixel, self.across), f.urem(pixel, self.across)
         place = f.add(f.mul(row, self.row), f.mul(column, self.step))
         around = f.sub(self.row, f.mul(f.sub(self.across, i64(1)), self.step))
@@ -217,11 +231,11 @@ def _band(
             runs = f.mul(f.sub(end, begin), across)
             with each_strip(f, f.mul(count, w["out_width"])) as strip:
                 pixel = f.add(f.mul(first, w["out_width"]), strip.first)
-                source.write_places(f, pixel)
+                rows_at = source.strip(f, pixel)
                 ahead = f.at(following, f.mul(strip.share, depth), I8)
                 place = f.add(f.mul(f.add(above, top), w["out_width"]), pixel)
                 place = f.add(f.mul(place, w["columns"]), column)
-                words = [source.begin, source.places, offsets, runs, source.length, taps]
+                words = [rows_at, source.places, offsets, runs, source.length, taps]
                 words += [ahead, f.select(group.asks, strip.bytes, i64(0))]
                 words += [f.at(w["result"], place), w["columns"], bias]
                 words += [behind(f, w["residual"], place), w["columns"]]

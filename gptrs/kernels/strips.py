@@ -13,7 +13,7 @@ ascending, from zero; then bias, activation and residual, in registers.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -41,16 +41,25 @@ class Epilogue(NamedTuple):
         """A part of the names of kernels."""
         return f"{self.activation}{'_last' if self.last else ''}" if self.activation else "plain"
 
-    def emit(self, f: Function, sums: list[Any], bias: _Vectors, residual: _Vectors) -> list[Any]:
-        """The sums with bias, activation and residual, each from where it is, if it is there."""
+    def emit(
+        self,
+        f: Function,
+        sums: list[Any],
+        bias: _Vectors,
+        residual: _Vectors,
+        masks: Sequence[Any] | None = None,
+    ) -> list[Any]:
+        """The sums with bias, activation and residual, each from where it is, if it is there; a
+        vector that has a mask reads no more than that."""
+        masks = masks or [None] * len(sums)
 
         def activated(values: list[Any], now: bool) -> list[Any]:
             if self.activation is None or not now:
                 return values
             return [ACTIVATIONS[self.activation](f, value) for value in values]
 
-        sums = activated(_plus(f, sums, bias), not self.last)
-        return activated(_plus(f, sums, residual), self.last)
+        sums = activated(_plus(f, sums, bias, masks), not self.last)
+        return activated(_plus(f, sums, residual, masks), self.last)
 
 
 class Rows(NamedTuple):
@@ -84,6 +93,8 @@ class Strips:
         self._isa, self._epilogue = isa, epilogue
         strips = [self._strip(module, height) for height in range(1, isa.tile_rows + 1)]
         self._whole = self._chosen(module, strips)
+        # By vectors; for the height of most strips alone, as each takes 50 ms to compile.
+        self._narrow = [self._strip(module, isa.tile_rows, n + 1) for n in range(isa.tile_vectors)]
         self._edge = self._cut(module)
 
     def emit(self, f: Function, given: list[Any], height: Any, columns: Any) -> None:
@@ -99,7 +110,14 @@ class Strips:
             with covered:
                 f.call(self._whole, [*given, height])
             with cut:
-                f.call(self._edge, [*given, height, columns])
+                tall = f.icmp_signed("==", height, i64(self._isa.tile_rows))
+                with f.if_else(tall, likely=True) as (most, few):
+                    with most:
+                        vectors = f.ceiling(columns, i64(self._isa.lanes))
+                        cases = [(n + 1, strip) for n, strip in enumerate(self._narrow)]
+                        f.choose(vectors, [(n, strip, [*given, columns]) for n, strip in cases])
+                    with few:
+                        f.call(self._edge, [*given, height, columns])
 
     def emit_panel(
         self, f: Function, a: Rows, panel: Any, c: Places, bias: Any, residual: Any, columns: Any
@@ -116,12 +134,15 @@ class Strips:
             words += [f.at(c.first, place), c.step, bias, behind(f, residual, place), c.step]
             self.emit(f, words, strip.height, columns)
 
-    def _strip(self, module: Any, height: int) -> Any:
-        isa = self._isa
-        f = Function.part(module, isa, f"strip{height}_{self._epilogue.label}", *_STRIP)
+    def _strip(self, module: Any, height: int, narrow: int = 0) -> Any:
+        """strip(as `emit`). With ``narrow`` not 0, it computes so many vectors of each row, and
+        writes as many columns as its last argument says."""
+        isa, extra = self._isa, [I64] if narrow else []
+        name = f"strip{height}_{self._epilogue.label}"
+        f = Function.part(module, isa, f"{name}_{narrow}" if narrow else name, *_STRIP, *extra)
         a, places, offsets, runs, length, panel, ahead, share, *rest = f.arguments
-        c, ldc, bias, residual, ldr = rest
-        lanes, vectors = isa.lanes, isa.tile_vectors
+        c, ldc, bias, residual, ldr, *columns = rest
+        lanes, vectors = isa.lanes, narrow or isa.tile_vectors
         zero = ir.Constant(f.vector, [0.0] * lanes)
         rows = [f.at(a, f.read(f.at(places, i64(row), I64), I64)) for row in range(height)]
         sums = [zero] * (height * vectors)
@@ -143,24 +164,34 @@ class Strips:
             *sums, ahead = loop.values
             panel = f.at(panel, f.mul(length, i64(isa.tile_columns)))
             run.values = [*sums, panel, ahead]
-        self._finish(f, run.values[:-2], (c, ldc), bias, (residual, ldr))
+        masks: list[Any] = [None] * vectors
+        if columns:
+            masks[-1] = f.mask(f.sub(columns[0], i64((vectors - 1) * lanes)))
+        self._finish(f, run.values[:-2], masks, (c, ldc), bias, (residual, ldr))
         f.ret_void()
         return f.made
 
     def _finish(
-        self, f: Function, sums: list[Any], c: tuple[Any, Any], bias: Any, residual: tuple[Any, Any]
+        self,
+        f: Function,
+        sums: list[Any],
+        masks: list[Any],
+        c: tuple[Any, Any],
+        bias: Any,
+        residual: tuple[Any, Any],
     ) -> None:
-        lanes, vectors = self._isa.lanes, self._isa.tile_vectors
-        places = [divmod(i, vectors) for i in range(len(sums))]
+        """Write C; ``masks``: of the vectors of each row."""
+        lanes, places = self._isa.lanes, [divmod(i, len(masks)) for i in range(len(sums))]
+        masks = [masks[v] for _, v in places]
 
         def offsets(ld: Any) -> list[Any]:
             return [f.add(f.mul(ld, i64(row)), i64(v * lanes)) for row, v in places]
 
         finished = self._epilogue.emit(
-            f, sums, (bias, offsets(i64(0))), (residual[0], offsets(residual[1]))
+            f, sums, (bias, offsets(i64(0))), (residual[0], offsets(residual[1])), masks
         )
-        for total, offset in zip(finished, offsets(c[1]), strict=True):
-            f.write(total, f.at(c[0], offset))
+        for total, offset, mask in zip(finished, offsets(c[1]), masks, strict=True):
+            f.write(total, f.at(c[0], offset), mask)
 
     def _chosen(self, module: Any, strips: list[Any]) -> Any:
         """whole(as strip, height): the strip of that height."""
@@ -238,13 +269,13 @@ def behind(f: Function, pointer: Any, index: Any) -> Any:
     return f.select(given(f, pointer), f.at(pointer, index), ir.Constant(POINTER, None))
 
 
-def _plus(f: Function, sums: list[Any], other: _Vectors) -> list[Any]:
+def _plus(f: Function, sums: list[Any], other: _Vectors, masks: Sequence[Any]) -> list[Any]:
     pointer, offsets = other
     before = f.block
     with f.if_then(given(f, pointer)):
         now = [
-            f.fadd(total, f.read(f.at(pointer, offset)))
-            for total, offset in zip(sums, offsets, strict=True)
+            f.fadd(total, f.read(f.at(pointer, offset), mask=mask))
+            for total, offset, mask in zip(sums, offsets, masks, strict=True)
         ]
         inside = f.block
     joined = [f.phi(f.vector) for _ in sums]

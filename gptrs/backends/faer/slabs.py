@@ -34,6 +34,8 @@ class _Slab:
         if hasattr(mmap, "MADV_HUGEPAGE"):
             with suppress(OSError):  # a system without large pages
                 self._map.madvise(mmap.MADV_HUGEPAGE)
+        self._page = mmap.PAGESIZE
+        self._unneeded: int | None = getattr(mmap, "MADV_DONTNEED", None)
         whole = np.frombuffer(self._map, np.uint8)
         self._begin: int = -whole.ctypes.data % _LARGE
         self._bytes = whole[self._begin :][:size]
@@ -52,14 +54,18 @@ class _Slab:
         return _Piece(self, offset, size)
 
     def give(self, offset: int, size: int) -> None:
-        """Take a piece back, at any time in any thread; the system gets the pages it covers."""
-        if hasattr(mmap, "MADV_DONTNEED"):
-            page = mmap.PAGESIZE
-            first = -(-(self._begin + offset) // page) * page
-            last = (self._begin + offset + size) // page * page
-            if last > first:
-                with suppress(OSError):  # memory that is locked
-                    self._map.madvise(mmap.MADV_DONTNEED, first, last - first)
+        """Take a piece back, at any time in any thread; the system gets the pages it covers.
+
+        Names of modules may be gone: interpreters that end drop arrays late.
+        """
+        page = self._page
+        first = -(-(self._begin + offset) // page) * page
+        last = (self._begin + offset + size) // page * page
+        if self._unneeded is not None and last > first:
+            try:  # noqa: SIM105 - names may be gone
+                self._map.madvise(self._unneeded, first, last - first)
+            except OSError:  # memory that is locked
+                pass
         self._returned.append((offset, size))
 
 
