@@ -1,7 +1,7 @@
 """One call of a bound plan.
 
 `run` is the way of nearly all calls, and every microsecond of it counts for small programs. What
-needs the reference, or hands back an argument's memory, goes on in `Call`.
+needs the reference, or a copy of a result, goes on in `Call`.
 """
 
 from __future__ import annotations
