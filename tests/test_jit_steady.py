@@ -138,6 +138,32 @@ def test_an_error_ends_the_block_and_blocks_nest(looks: list[Guard]) -> None:
     assert len(looks) == 3
 
 
+def test_threads_may_share_one(looks: list[Guard]) -> None:
+    function, model = ptir.jit(lambda model, x: model(x)), layer(2.0)
+    function(model, X)
+    steady, entered, left = ptir.Steady(), threading.Event(), threading.Event()
+    ended: list[bool] = []
+
+    def call() -> None:
+        with steady:
+            entered.set()
+            left.wait(60)
+            function(model, X)
+        ended.append(True)
+
+    thread = threading.Thread(target=call)
+    with steady:
+        function(model, X)
+        thread.start()
+        entered.wait(60)
+    left.set()
+    thread.join()
+    assert ended
+    assert len(looks) == 1
+    function(model, X)
+    assert len(looks) == 2
+
+
 def test_other_threads_look() -> None:
     function, model = ptir.jit(lambda model, x: model(x)), layer(2.0)
     found: list[float] = []
@@ -156,7 +182,7 @@ def test_other_threads_look() -> None:
     assert found == [2, 2, 2, 6]
 
 
-def test_a_text_is_of_the_model_as_it_was_when_it_began(good: Path, looks: list[Guard]) -> None:
+def test_a_text_looks_at_the_model_once_for_each_program(good: Path, looks: list[Guard]) -> None:
     model = gptrs.load(good)
     expected = model.generate("once", max_tokens=8, ignore_eos=True)
     looks.clear()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextvars import ContextVar, Token
-from typing import Any
+from contextvars import ContextVar
+from typing import Any, TypeAlias
 
 from gptrs.jit.guards import Guard
 
@@ -19,14 +19,15 @@ class Steady:
 
     def __init__(self) -> None:
         self._seen: dict[Guard, Sequence[Any]] = {}
-        self._tokens: list[Token[Steady | None]] = []
 
     def __enter__(self) -> Steady:
-        self._tokens.append(_current.set(self))
+        _entered.set((self, _entered.get()))
         return self
 
     def __exit__(self, *_: object) -> None:
-        _current.reset(self._tokens.pop())
+        entered = _entered.get()
+        assert entered is not None
+        _entered.set(entered[1])
 
     def read(self, guard: Guard, roots: list[object]) -> Sequence[Any] | None:
         """What ``guard`` reads, read once and kept, so that no id comes to mean another thing."""
@@ -36,10 +37,12 @@ class Steady:
         return found
 
 
-_current: ContextVar[Steady | None] = ContextVar("gptrs_steady", default=None)
+# The innermost, and those around it: of a context, as several threads may share one.
+_Entered: TypeAlias = "tuple[Steady, _Entered] | None"
+_entered: ContextVar[_Entered] = ContextVar("gptrs_steady", default=None)
 
 
 def read(guard: Guard, roots: list[object]) -> Sequence[Any] | None:
     """What ``guard`` reads, when that is what it was, or was in this context's `Steady`."""
-    steady = _current.get()
-    return guard.read(roots) if steady is None else steady.read(guard, roots)
+    entered = _entered.get()
+    return guard.read(roots) if entered is None else entered[0].read(guard, roots)

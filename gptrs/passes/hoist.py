@@ -147,7 +147,7 @@ class _Slices:
         return value not in self.maker
 
     def fits(self, group: Sequence[Value]) -> bool:
-        """Whether deriving these values holds no more bytes than before."""
+        """Whether deriving these values holds no more bytes than before, but for small vectors."""
         counted = [value for value in group if not self._is_cast_vector(value)]
         return _bytes(counted) <= _bytes(self._released(group))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple, cast, overload
 
 import numpy as np
@@ -93,11 +94,8 @@ class ImageClassifier(LoadedModel):
         return Tensor(np.concatenate([logits[number] for number in range(len(array))]))
 
     def _logits(self, images: NDArray[Any]) -> Tensor:
-        if not self._overrides:
+        with checkpoint_overrides(self._overrides) if self._overrides else nullcontext():
             logits: Tensor = self.module(images)
-        else:
-            with checkpoint_overrides(self._overrides):
-                logits = self.module(images)
         self._has_run = True
         return logits
 

@@ -147,7 +147,7 @@ def take_steps(
 ) -> Iterator[None]:
     """Let the rows take tokens, all at once one a step, until none is running.
 
-    The model is looked at in the first of them: who changes it changes the next text.
+    They are `Steady`: who changes the model meanwhile may see that in the next text alone.
     """
     sampler, steady = Sampler(options, [row.ids for row in rows]), Steady()
     context, limit = model.context_length, options.max_tokens
