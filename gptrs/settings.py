@@ -171,6 +171,13 @@ winograd = Setting(
     "0 or 1",
     "whether 3 × 3 convolutions may be done with fewer multiplications, which rounds more",
 )
+coded_weights = Setting(
+    "GPTRS_CODED_WEIGHTS",
+    True,
+    _flag,
+    "0 or 1",
+    "whether weights of f32 and bf16 are kept in 28 and 12 bits, of which none is lost",
+)
 precise = Setting(
     "GPTRS_PRECISE", False, _flag, "0 or 1", "leave out rewrites that change how results round"
 )

@@ -375,5 +375,5 @@ def test_blocking() -> None:
         assert matmul_tiles.blocking(level, 512, 768, row_blocks=9).row_blocks >= 9
         assert matmul_tiles.blocking(level, 3, 768, row_blocks=9).row_blocks == 1
         assert matmul_tiles.blocking(level, 0, 768).row_blocks == 0
-        assert 1 <= matmul_rows.row_kernel_limit(level) <= level.tile_rows
+        assert 1 <= matmul_rows.row_kernel_limit(level, Product()) <= level.tile_rows
     assert matmul_tiles.blocking(isa.ISAS["avx2"], 8, 768)[1:] == (4, 1), "not 6 and 2"

@@ -12,6 +12,8 @@ import pytest
 from gptrs.kernels.attention import Head, attention_kernel
 from gptrs.kernels.bottleneck import bottleneck_kernel
 from gptrs.kernels.code import Code
+from gptrs.kernels.coded import CODED
+from gptrs.kernels.coding import code_kernel
 from gptrs.kernels.conv import conv_kernel
 from gptrs.kernels.depthwise import Depthwise, depthwise_kernel
 from gptrs.kernels.emit import KernelText
@@ -22,7 +24,7 @@ from gptrs.kernels.matmul_rows import row_kernel
 from gptrs.kernels.matmul_tiles import tile_kernel
 from gptrs.kernels.norm import layer_norm_kernel, rms_norm_kernel, softmax_kernel
 from gptrs.kernels.packing import pack_columns_kernel, pack_rows_kernel
-from gptrs.kernels.rows import take_kernel, update_kernel
+from gptrs.kernels.rows import take_kernel, take_panels_kernel, update_kernel
 from gptrs.kernels.strips import Epilogue
 from gptrs.kernels.window_parts import Window
 from gptrs.kernels.windows import avg_pool_kernel, global_avg_pool_kernel, max_pool_kernel
@@ -45,12 +47,20 @@ FMA = {
     "avx2": r"vfmadd\d+ps\s.*%ymm",
     "neon": r"fmla\s+v\d+\.4s",
 }
+DECODING = {
+    "avx512": (r"vpshufb\s.*%zmm", r"vpunpcklbw\s.*%zmm", r"vpunpckhbw\s.*%zmm"),
+    "avx2": (r"vpshufb\s.*%ymm", r"vpunpcklbw\s.*%ymm", r"vpunpckhbw\s.*%ymm"),
+    "neon": (r"tbl\s+v\d+\.16b", r"zip1\s+v\d+\.16b", r"zip2\s+v\d+\.16b"),
+}
 SPILLED = r"\(%rsp\).*%[xyz]mm|%[xyz]mm.*\(%rsp\)|\bq\d+.*\[sp"  # a vector on the stack
 FOLLOWS = Epilogue("relu", last=True)
 TILES: tuple[Outputs, ...] = (2, 4)
 BUILDERS: dict[str, Callable[[Isa], KernelText]] = {
     **{f"tiles {w}": partial(tile_kernel, product=Product(w)) for w in ("f32", "f16", "bf16")},
     **{f"rows {w}": partial(row_kernel, product=Product(w)) for w in ("f32", "f16", "bf16")},
+    **{f"tiles {w} coded": partial(tile_kernel, product=Product(w, True)) for w in CODED},
+    **{f"rows {w} coded": partial(row_kernel, product=Product(w, True)) for w in CODED},
+    **{f"code {w}": partial(code_kernel, weights=w) for w in CODED},
     "tiles gelu": partial(tile_kernel, product=Product(activation="gelu_tanh")),
     "pack rows": lambda isa: pack_rows_kernel(isa, isa.tile_rows),
     "pack columns": pack_columns_kernel,
@@ -59,6 +69,7 @@ BUILDERS: dict[str, Callable[[Isa], KernelText]] = {
     "rms norm": rms_norm_kernel,
     "softmax": softmax_kernel,
     "take": take_kernel,
+    "take coded": partial(take_panels_kernel, coded=True),
     "update": update_kernel,
     **{
         f"depthwise {k}x{k} by {stride}": partial(
@@ -131,6 +142,16 @@ def test_rows_walk_panels_in_registers(name: str) -> None:
     assert walks
     for loop in walks:
         assert not re.search(SPILLED, loop), loop
+
+
+@pytest.mark.parametrize("name", DECODING)
+@pytest.mark.parametrize("builder", ["rows", "tiles"])
+@pytest.mark.parametrize("weights", CODED)
+def test_decoding_takes_an_instruction_a_step(weights: str, builder: str, name: str) -> None:
+    """Heads are looked up and bytes interleaved in whole registers."""
+    text = code(BUILDERS[f"{builder} {weights} coded"](ISAS[name])).assembly(target(name))
+    for instruction in DECODING[name]:
+        assert re.search(instruction, text)
 
 
 @pytest.mark.parametrize("name", FMA)

@@ -201,9 +201,10 @@ class TestRelease:
     def test_memory_goes_back_to_the_system(self) -> None:
         weight = Source(1, 4096).parameter("w")
         expected = run(weight)
-        before = resident()
-        assert parameter_cache.release() == 2**26
-        assert before - resident() > 0.95 * 2**26
+        before, held = resident(), parameter_cache.info().bytes
+        assert held > 0.85 * 2**26  # 28 of 32 bits
+        assert parameter_cache.release() == held
+        assert before - resident() > 0.95 * held
         assert run(weight) == expected
 
     def test_weights_that_cannot_be_read_again_stay(self) -> None:

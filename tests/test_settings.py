@@ -26,6 +26,7 @@ GOOD: list[tuple[str, str, Any]] = [
     ("GPTRS_CACHE_SIZE", "7", 7),
     ("GPTRS_NUM_THREADS", "0", 0),
     ("GPTRS_WINOGRAD", "0", False),
+    ("GPTRS_CODED_WEIGHTS", "0", False),
 ]
 BAD = [
     ("GPTRS_EAGER", "maybe"),

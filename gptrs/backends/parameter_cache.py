@@ -98,7 +98,7 @@ class ParameterCache:
     ) -> Array:
         """The form of ``parameter`` with the key ``form`` (None: its elements as they are).
 
-        ``make`` gives it, ``size`` bytes, when it is not there. The form stays while ``lease``
+        ``make`` gives it, some ``size`` bytes, when it is not there. The form stays while ``lease``
         runs. Threads may ask for several at the same time.
         """
         entry = self._entry(lease, parameter, form, size)
@@ -111,6 +111,7 @@ class ParameterCache:
                 entry.counts = True
             try:
                 array = entry.array = make()
+                entry.size = array.nbytes
             finally:
                 entry.counts = entry.array is not None
             return array

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from gptrs.kernels.emit import F32, I64, POINTER, Function, i64
+from gptrs.kernels.emit import I64, Function, i64
 from gptrs.kernels.isa import Isa
 
 Index = Literal["i32", "i64"]
@@ -123,16 +123,10 @@ class Scratch:
     def __init__(self, f: Function, head: Head) -> None:
         rows, width = most_rows(f.isa, head.size), head.width(f.isa)
 
-        def room(count: int, kind: Any = F32) -> Any:
-            made: Any = f.alloca(kind, i64(count))
-            made.type = POINTER
-            made.align = 64
-            return made
-
-        self.queries = room(rows * width)  # [row, width]
-        self.keys = room(head.size * head.block)  # [D, block]
-        self.values = room(head.block * width)  # [block, width]
-        self.scores = room(2 * f.isa.tile_rows * head.block)  # [2, row of a tile, block]; weights
-        self.sums = room(rows * width)  # [row, width]
-        self.states = room(rows * States(f).stride)
-        self.positions = room(rows, I64)
+        self.queries = f.room(rows * width)  # [row, width]
+        self.keys = f.room(head.size * head.block)  # [D, block]
+        self.values = f.room(head.block * width)  # [block, width]
+        self.scores = f.room(2 * f.isa.tile_rows * head.block)  # [2, row of a tile, block]; weights
+        self.sums = f.room(rows * width)  # [row, width]
+        self.states = f.room(rows * States(f).stride)
+        self.positions = f.room(rows, I64)

@@ -100,10 +100,11 @@ class Builder(ir.IRBuilder):
     def _call_on(self, name: str, *operands: Any) -> Any:
         """LLVM's function of that name for operands of one type, which the result has too."""
         kind = operands[0].type
-        function = self._intrinsic(f"{name}.{_suffix(kind)}", kind, *(x.type for x in operands))
+        function = self.intrinsic(f"{name}.{_suffix(kind)}", kind, *(x.type for x in operands))
         return self.call(function, operands)
 
-    def _intrinsic(self, name: str, result: Any, *parameters: Any) -> Any:
+    def intrinsic(self, name: str, result: Any, *parameters: Any) -> Any:
+        """LLVM's function ``llvm.<name>``."""
         name = f"llvm.{name}"
         found = self.module.globals.get(name)
         return found or ir.Function(self.module, ir.FunctionType(result, parameters), name)
@@ -144,6 +145,17 @@ class Function(Builder):
             found[name] = self.load(self.at(block, i64(i), I64), align=8, typ=kind)
         return found
 
+    def room(self, count: int, kind: Any = F32) -> Any:
+        """``count`` elements on the stack, at the beginning of a cache line."""
+        made: Any = self.alloca(kind, i64(count))
+        made.type = POINTER
+        made.align = 64
+        return made
+
+    def word(self, pointer: Any) -> Any:
+        """The word at ``pointer``."""
+        return self.load(pointer, align=8, typ=I64)
+
     def read(self, pointer: Any, kind: Any = None, mask: Any = None) -> Any:
         """The vector (of f32, unless ``kind`` says else) or scalar at ``pointer``.
 
@@ -153,7 +165,7 @@ class Function(Builder):
         if mask is None:
             return self.load(pointer, align=_element_bytes(kind), typ=kind)
         name = f"masked.load.{_suffix(kind)}.p0"
-        load = self._intrinsic(name, kind, POINTER, I32, mask.type, kind)
+        load = self.intrinsic(name, kind, POINTER, I32, mask.type, kind)
         return self.call(load, [pointer, i32(_element_bytes(kind)), mask, ir.Constant(kind, None)])
 
     def write(self, value: Any, pointer: Any, mask: Any = None) -> None:
@@ -163,7 +175,7 @@ class Function(Builder):
             self.store(value, pointer, align=_element_bytes(kind))
             return
         name = f"masked.store.{_suffix(kind)}.p0"
-        store = self._intrinsic(name, VOID, kind, POINTER, I32, mask.type)
+        store = self.intrinsic(name, VOID, kind, POINTER, I32, mask.type)
         self.call(store, [value, pointer, i32(_element_bytes(kind)), mask])
 
     def mask(self, count: Any) -> Any:
@@ -179,7 +191,7 @@ class Function(Builder):
         It comes into caches from L``cache`` on: 1 for what is needed within some hundred cycles, 2
         for what is needed later. L1 has room for few lines that are on their way.
         """
-        function = self._intrinsic("prefetch.p0", VOID, POINTER, I32, I32, I32)
+        function = self.intrinsic("prefetch.p0", VOID, POINTER, I32, I32, I32)
         self.call(function, [pointer, i32(0), i32(4 - cache), i32(1)])
 
     def splat(self, value: Any, lanes: int = 0) -> Any:
@@ -273,7 +285,7 @@ def _element_bytes(kind: Any) -> int:
     return _BYTES[str(kind.element if isinstance(kind, ir.VectorType) else kind)]
 
 
-_BYTES = {"float": 4, "half": 2, "i16": 2, "i32": 4, "i64": 8, "ptr": 8}
+_BYTES = {"float": 4, "half": 2, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "ptr": 8}
 
 
 def _suffix(kind: Any) -> str:

@@ -33,6 +33,8 @@ class Isa:
     """Whether a multiply-add is one instruction (without it, LLVM's ``fma`` is a slow call)."""
     architectures: tuple[str, ...]
     """First parts of the target triple; none stands for every one."""
+    lookup: str
+    """LLVM's name for the instruction that looks bytes up in tables of 16; empty if it has none."""
     needs: tuple[str, ...] = ()
     """CPU features, in LLVM's names."""
 
@@ -57,16 +59,18 @@ KB = 1024
 
 _X86 = ("x86_64",)
 _ARM = ("aarch64", "arm64", "arm64e")
+_AVX2 = ("avx2", "fma", "f16c")
 _AVX512 = ("avx512f", "avx512bw", "avx512dq", "avx512vl")
+_LOOKUP = {512: "x86.avx512.pshuf.b.512", 256: "x86.avx2.pshuf.b", 128: "aarch64.neon.tbl1.v16i8"}
 
 # Best first. An Isa that the CPU offers stands before all lower ones of its architecture.
 ISAS: dict[str, Isa] = {
     row.name: row
     for row in (
-        Isa("avx512", 512, 32, 14, 2, 128 * KB, True, _X86, ("avx2", "fma", "f16c", *_AVX512)),
-        Isa("avx2", 256, 16, 6, 2, 64 * KB, True, _X86, ("avx2", "fma", "f16c")),
-        Isa("neon", 128, 32, 6, 4, 32 * KB, True, _ARM),  # part of every 64-bit Arm CPU
-        Isa("generic", 128, 16, 4, 2, 32 * KB, False, ()),
+        Isa("avx512", 512, 32, 14, 2, 128 * KB, True, _X86, _LOOKUP[512], (*_AVX2, *_AVX512)),
+        Isa("avx2", 256, 16, 6, 2, 64 * KB, True, _X86, _LOOKUP[256], _AVX2),
+        Isa("neon", 128, 32, 6, 4, 32 * KB, True, _ARM, _LOOKUP[128]),  # of every 64-bit Arm CPU
+        Isa("generic", 128, 16, 4, 2, 32 * KB, False, (), ""),
     )
 }
 

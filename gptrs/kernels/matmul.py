@@ -55,13 +55,16 @@ class Product:
     """What the code of a product depends on besides the vector level."""
 
     weights: WeightType = "f32"
+    coded: bool = False
+    """Whether the panels are in a container of `gptrs.kernels.coded`."""
     activation: str | None = None
     """One of `gptrs.kernels.math.ACTIVATIONS`, applied after the bias."""
 
     @property
     def label(self) -> str:
         """A part of the names of its kernels."""
-        return self.weights if self.activation is None else f"{self.weights}_{self.activation}"
+        parts = [self.weights, "coded" if self.coded else None, self.activation]
+        return "_".join(part for part in parts if part)
 
 
 def matmul_words(f: Function, address: Any) -> dict[str, Any]:

@@ -6,23 +6,26 @@
 
 from __future__ import annotations
 
+from itertools import product as cartesian
 from typing import Any
 
 from llvmlite import ir
 
-from gptrs.kernels.emit import F32, I64, Function, KernelText, i64
+from gptrs.kernels.coded import Container, Decoder, block_rows, place_of
+from gptrs.kernels.emit import F32, I64, POINTER, Function, KernelText, i64
 from gptrs.kernels.isa import Isa
 from gptrs.kernels.matmul import Finish, Product, matmul_words
-from gptrs.kernels.matmul_weights import (
-    WeightType,
-    element_type,
-    read_weights,
-)
+from gptrs.kernels.matmul_weights import WeightType, element_type, read_weights
 
 
-def row_kernel_limit(isa: Isa) -> int:
-    """The most rows for which `row_kernel` is the faster one: for which it walks two panels."""
-    return min(6, _free(isa) // (2 * isa.tile_vectors))
+def row_kernel_limit(isa: Isa, product: Product) -> int:
+    """The most rows for which `row_kernel` is the faster one: for which it walks two panels.
+
+    A bf16 takes as long to decode as it would take to be read, so that asking for memory early
+    pays, which the tile kernel does.
+    """
+    free = _decoding(isa) if product.coded and product.weights == "bf16" else _free(isa)
+    return max(1, min(6, free // (2 * isa.tile_vectors)))
 
 
 def _free(isa: Isa) -> int:
@@ -30,62 +33,117 @@ def _free(isa: Isa) -> int:
     return isa.registers - 2
 
 
-def _streams(isa: Isa, rows: int) -> list[int]:
+def _decoding(isa: Isa) -> int:
+    """Registers for sums while weights are decoded in others."""
+    return isa.registers // 2
+
+
+def _streams(isa: Isa, rows: int, coded: bool) -> list[int]:
     """How many panels are walked at once, for the bulk and for what is left."""
+    free = _decoding(isa) if coded else _free(isa)
     most = 4
-    while most > 1 and most * rows * isa.tile_vectors > _free(isa):
+    while most > 1 and most * rows * isa.tile_vectors > free:
         most //= 2
     return sorted({most, max(1, most // 2), 1}, reverse=True)
 
 
-def _walk(module: Any, isa: Isa, product: Product, rows: int) -> Any:
-    """walk(words, row, first, last): ``rows`` rows of C from ``row`` on, panels of the range."""
-    f = Function.part(module, isa, f"walk{rows}", I64, I64, I64, I64)
-    address, top, first, last = f.arguments
+_WALK = (I64, POINTER, I64, I64, I64)
+
+
+def _walk(module: Any, isa: Isa, product: Product, rows: int, coded: bool) -> Any:
+    """walk(words, panels, row, first, last): ``rows`` rows of C from ``row`` on, panels of the
+    range; ``panels`` is a container's begin if they are coded."""
+    f = Function.part(module, isa, f"walk{rows}{'_coded' * coded}", *_WALK)
+    address, panels, top, first, last = f.arguments
     w = matmul_words(f, address)
     a = [f.at(w["a"], f.mul(f.add(top, i64(row)), w["lda"])) for row in range(rows)]
-    for streams in _streams(isa, rows):
+    walk = _CodedDots(f, product, w, panels) if coded else _Dots(f, product, w, panels)
+    for streams in _streams(isa, rows, coded):
         whole = f.sub(last, f.srem(f.sub(last, first), i64(streams)))
         with f.loop(first, whole, i64(streams)) as panel:
-            _dots(f, product.weights, w, a, (top, panel.index), streams)
+            walk.emit(a, (top, panel.index), streams)
         first = whole
     f.ret_void()
     return f.made
 
 
-def _dots(
-    f: Function,
-    weights: WeightType,
-    w: dict[str, Any],
-    a: list[Any],
-    place: tuple[Any, Any],
-    streams: int,
-) -> None:
-    """Rows of C at ``place`` (row, panel) from ``streams`` panels, read side by side."""
-    isa, (top, panel) = f.isa, place
-    lanes, vectors, width = isa.lanes, isa.tile_vectors, isa.tile_columns
-    panels = [
-        f.at(w["panels"], f.mul(f.add(panel, i64(i)), w["panel_step"]), element_type(weights))
-        for i in range(streams)
-    ]
-    zero = ir.Constant(f.vector, [0.0] * lanes)
-    # sums[row, stream, vector]
-    with f.loop(i64(0), w["depth"], carried=[zero] * (len(a) * streams * vectors)) as loop:
-        left = [f.splat(f.read(f.at(row, loop.index), F32)) for row in a]
-        at = f.mul(loop.index, w["ldp"])
-        for i in range(streams * vectors):
-            stream, vector = divmod(i, vectors)
-            index = f.add(at, i64(vector * lanes))
-            right = read_weights(f, weights, panels[stream], index)
-            for row in range(len(a)):
-                j = row * streams * vectors + i
-                loop.values[j] = f.multiply_add(left[row], right, loop.values[j])
-    column = f.mul(panel, i64(width))
-    for j, total in enumerate(loop.values):
-        row, i = divmod(j, streams * vectors)
-        here = f.add(column, i64(i * lanes))
-        c = f.at(w["c"], f.add(f.mul(f.add(top, i64(row)), w["ldc"]), here))
-        f.write(total, c, f.mask(f.sub(w["columns"], here)))
+class _Dots:
+    """Rows of C from several panels, read side by side."""
+
+    def __init__(self, f: Function, product: Product, words: dict[str, Any], panels: Any) -> None:
+        self.f, self.words, self.panels = f, words, panels
+        self.weights: WeightType = product.weights
+        self.zero = ir.Constant(f.vector, [0.0] * f.isa.lanes)
+
+    def emit(self, a: list[Any], place: tuple[Any, Any], streams: int) -> None:
+        """The rows ``a`` at ``place`` (row, panel)."""
+        self.store(self.sums(a, place[1], streams), place, len(a))
+
+    def sums(self, a: list[Any], panel: Any, streams: int) -> list[Any]:
+        """Sums by row, panel and vector."""
+        f, w, vectors = self.f, self.words, self.f.isa.tile_vectors
+        kind = element_type(self.weights)
+        panels = [
+            f.at(self.panels, f.mul(f.add(panel, i64(i)), w["panel_step"]), kind)
+            for i in range(streams)
+        ]
+        carried = [self.zero] * (len(a) * streams * vectors)
+        with f.loop(i64(0), w["depth"], carried=carried) as loop:
+            left = [f.splat(f.read(f.at(row, loop.index), F32)) for row in a]
+            at = f.mul(loop.index, w["ldp"])
+            for i in range(streams * vectors):
+                stream, vector = divmod(i, vectors)
+                index = f.add(at, i64(vector * f.isa.lanes))
+                right = read_weights(f, self.weights, panels[stream], index)
+                for row in range(len(a)):
+                    j = row * streams * vectors + i
+                    loop.values[j] = f.multiply_add(left[row], right, loop.values[j])
+        return loop.values
+
+    def store(self, sums: list[Any], place: tuple[Any, Any], rows: int) -> None:
+        """Write sums to C."""
+        f, w, (top, panel) = self.f, self.words, place
+        column = f.mul(panel, i64(f.isa.tile_columns))
+        for j, total in enumerate(sums):
+            row, i = divmod(j, len(sums) // rows)
+            here = f.add(column, i64(i * f.isa.lanes))
+            c = f.at(w["c"], f.add(f.mul(f.add(top, i64(row)), w["ldc"]), here))
+            f.write(total, c, f.mask(f.sub(w["columns"], here)))
+
+
+class _CodedDots(_Dots):
+    """`_Dots` of coded panels, a block of each at a time."""
+
+    def __init__(self, f: Function, product: Product, words: dict[str, Any], panels: Any) -> None:
+        super().__init__(f, product, words, panels)
+        self.container = Container(f, product.weights, panels)
+        self.decoder = Decoder(f, product.weights, self.container.table())
+
+    def sums(self, a: list[Any], panel: Any, streams: int) -> list[Any]:
+        f, depth, vectors = self.f, self.words["depth"], self.f.isa.tile_vectors
+        rows, count = block_rows(f.isa), len(a) * streams * vectors
+        entries = [self.container.exceptions(f.add(panel, i64(i))) for i in range(streams)]
+        blocks = [self.container.block(f.add(panel, i64(i)), depth, i64(0)) for i in range(streams)]
+        carried = [self.zero] * count + entries + [place_of(f, entry) for entry in entries]
+        with f.loop(i64(0), depth, i64(rows), carried=carried) as loop:
+            sums = loop.values[:count]
+            entries, places = loop.values[count:][:streams], loop.values[count + streams :]
+            following = [*zip(entries, places, strict=True)]
+            left = [
+                [f.splat(f.read(f.at(row, f.add(loop.index, i64(i))), F32)) for row in a]
+                for i in range(rows)
+            ]
+            first = f.mul(loop.index, i64(f.isa.tile_columns))
+            for stream, half in cartesian(range(streams), (0, 1)):
+                block = self.container.after(blocks[stream], loop.index)
+                right, following[stream] = self.decoder.half(block, half, first, following[stream])
+                for i, weight in enumerate(right):
+                    k, vector = divmod(half * len(right) + i, vectors)
+                    for row in range(len(a)):
+                        j = (row * streams + stream) * vectors + vector
+                        sums[j] = f.multiply_add(left[k][row], weight, sums[j])
+            loop.values = [*sums, *(e for e, _ in following), *(p for _, p in following)]
+        return loop.values[:count]
 
 
 def row_kernel(isa: Isa, product: Product) -> KernelText:
@@ -95,16 +153,29 @@ def row_kernel(isa: Isa, product: Product) -> KernelText:
     """
     name = f"matmul_rows_{product.label}"
     module = ir.Module(f"{name} {isa.name}")
-    most = row_kernel_limit(isa)
-    walks = [_walk(module, isa, product, rows) for rows in range(1, most + 1)]
+    most = row_kernel_limit(isa, product)
     finish = Finish(module, isa, product)
     f = Function.kernel(module, isa, name)
     address, first, last = f.arguments
     w = matmul_words(f, address)
-    with f.loop(i64(0), w["rows"], i64(most)) as top:
-        rows = f.least(f.sub(w["rows"], top.index), i64(most))
-        arguments = [address, top.index, first, last]
-        f.choose(rows, [(i + 1, walk, arguments) for i, walk in enumerate(walks)])
+
+    def walk(panels: Any, coded: bool = False) -> None:
+        walks = [_walk(module, isa, product, rows + 1, coded) for rows in range(most)]
+        with f.loop(i64(0), w["rows"], i64(most)) as top:
+            rows = f.least(f.sub(w["rows"], top.index), i64(most))
+            arguments = [address, panels, top.index, first, last]
+            f.choose(rows, [(i + 1, walk, arguments) for i, walk in enumerate(walks)])
+
+    if product.coded:
+        container = Container(f, product.weights, w["panels"])
+        with f.if_else(container.coded) as (coded, plain):
+            with coded:
+                if isa.lookup:
+                    walk(w["panels"], coded=True)
+            with plain:
+                walk(container.panels)
+    else:
+        walk(w["panels"])
     column = f.mul(first, i64(isa.tile_columns))
     end = f.least(f.mul(last, i64(isa.tile_columns)), w["columns"])
     finish.emit(f, w, (i64(0), column), (w["rows"], f.sub(end, column)))

@@ -63,6 +63,11 @@ def _widened_half(f: Function, bits: Any, wide: Any) -> Any:
     return f.bitcast(f.or_(result, sign), wide)
 
 
+def weight_bytes(weights: WeightType) -> int:
+    """The size of a weight."""
+    return _BYTES[weights]
+
+
 def row_bytes(isa: Isa, weights: WeightType) -> int:
     """The size of a row of a panel."""
     return isa.tile_columns * _BYTES[weights]

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from llvmlite import ir
 
+from gptrs.kernels.coded import unpack_part
 from gptrs.kernels.driver import emit_failure
 from gptrs.kernels.emit import I8, I32, I64, POINTER, Function, KernelText, i64
 from gptrs.kernels.isa import Isa
@@ -49,6 +50,9 @@ contiguous. Source and destination do not overlap.
 """
 
 
+_UNPACKED = 64  # rows of a coded panel at a time
+
+
 def _integer(f: Function, place: Any, size: Any) -> Any:
     """The signed integer of ``size`` bytes, 4 or 8, at ``place``."""
     with f.if_else(f.icmp_signed("==", size, i64(4))) as (narrow, wide):
@@ -84,11 +88,22 @@ def _copy_column(
         f.write(read_weights(f, weights, panels, place, 1), f.at(target, k.index))
 
 
-def _take_kernel(isa: Isa, name: str, weights: WeightType, panels: bool) -> KernelText:
+def _take_kernel(isa: Isa, name: str, weights: WeightType, panels: bool, coded: bool) -> KernelText:
     module = ir.Module(f"{name} {isa.name}")
+    unpack = unpack_part(module, isa, weights) if coded else None
     f = Function.kernel(module, isa, name)
     address, first, last = f.arguments
     w = f.words(address, _TAKE_POINTERS, _TAKE_SIZES)
+    beside = f.room(_UNPACKED * isa.tile_columns) if coded else None
+
+    def copy_coded_column(row: Any, target: Any) -> None:
+        """`_copy_column` of panels in a container, unpacked some rows at a time."""
+        panel, inside = (g(row, i64(isa.tile_columns)) for g in (f.udiv, f.urem))
+        with f.loop(i64(0), w["width"], i64(_UNPACKED)) as k:
+            count = f.least(f.sub(w["width"], k.index), i64(_UNPACKED))
+            f.call(unpack, [w["table"], w["width"], panel, k.index, count, beside])
+            _copy_column(f, "f32", beside, inside, f.at(target, k.index), count)
+
     with f.loop(first, last) as loop:
         place = f.at(w["indices"], f.mul(loop.index, w["index_bytes"]), I8)
         row = _integer(f, place, w["index_bytes"])
@@ -96,7 +111,9 @@ def _take_kernel(isa: Isa, name: str, weights: WeightType, panels: bool) -> Kern
         # One unsigned comparison: a negative index is a huge one.
         with f.if_else(f.icmp_unsigned("<", row, w["rows"]), likely=True) as (inside, outside):
             with inside:
-                if panels:
+                if coded:
+                    copy_coded_column(row, target)
+                elif panels:
                     _copy_column(f, weights, w["table"], row, target, w["width"])
                 else:
                     source = f.at(w["table"], f.mul(row, w["ld"]), element_type(weights))
@@ -112,12 +129,16 @@ def take_kernel(isa: Isa, weights: WeightType = "f32") -> KernelText:
 
     Words: `TAKE_WORDS`; extent: the number of indices.
     """
-    return _take_kernel(isa, f"take_{weights}", weights, panels=False)
+    return _take_kernel(isa, f"take_{weights}", weights, panels=False, coded=False)
 
 
-def take_panels_kernel(isa: Isa, weights: WeightType = "f32") -> KernelText:
-    """`take_kernel` of a weight that is packed for the product (`gptrs.kernels.matmul`)."""
-    return _take_kernel(isa, f"take_panels_{weights}", weights, panels=True)
+def take_panels_kernel(isa: Isa, weights: WeightType = "f32", coded: bool = False) -> KernelText:
+    """`take_kernel` of a weight that is packed for the product (`gptrs.kernels.matmul`).
+
+    If it is ``coded``, the table is a container of `gptrs.kernels.coded`.
+    """
+    name = f"take_panels_{weights}{'_coded' * coded}"
+    return _take_kernel(isa, name, weights, panels=True, coded=coded)
 
 
 def update_extent(size: tuple[int, int, int, int]) -> int:

@@ -37,6 +37,8 @@ class Panels(NamedTuple):
     weights: WeightType
     depth: int
     columns: int
+    coded: bool = False
+    """Whether in a container of `kernels.coded`."""
 
     @property
     def bytes(self) -> int:

@@ -106,7 +106,7 @@ class Rows:
         """The panels, for which there is a step if the plan does not keep them."""
         if (kept := b.panels(self.value, self.form)) is not None:
             return kept
-        _, weights, depth, columns = self.form
+        _, weights, depth, columns, _ = self.form
         room = b.scratch(panel_bytes(b.isa, weights, depth, columns))
         words = [b.address(self.value), room, depth, columns, columns, depth]
         time = 8 * depth * columns / _BYTES_PER_NS

@@ -11,13 +11,14 @@ from gptrs.backends.views import View
 from gptrs.ir.dims import DimLike, Shape, product, same
 from gptrs.ir.program import Instruction, Value
 from gptrs.ir.types import f32
+from gptrs.kernels.coded import CODED, DEPTH_STEP
 from gptrs.kernels.compile import Kernel
 from gptrs.kernels.isa import Isa
 from gptrs.kernels.math import ACTIVATIONS
 from gptrs.kernels.matmul import MATMUL_WORDS, Product
 from gptrs.kernels.matmul_rows import row_kernel, row_kernel_limit
 from gptrs.kernels.matmul_tiles import blocking, tile_extent, tile_kernel
-from gptrs.kernels.matmul_weights import WeightType
+from gptrs.kernels.matmul_weights import WeightType, weight_bytes
 from gptrs.kernels.packing import (
     pack_columns_kernel,
     pack_rows_kernel,
@@ -71,22 +72,22 @@ class MatrixProduct(Call):
         """Whether kernels can read the operands of a product where they are."""
         return _plain(core, graph, Members()) is not None
 
-    @property
-    def _product(self) -> Product:
-        return Product(self.weights, self.activation)
+    def _product(self, coded: bool) -> Product:
+        return Product(self.weights, coded, self.activation)
 
     @property
     def _panels(self) -> Panels | None:
         if not self.stable or not isinstance(self.depth, int) or not isinstance(self.columns, int):
             return None
-        return Panels(self.transposed, self.weights, self.depth, self.columns)
+        return product_panels(self.transposed, self.weights, self.depth, self.columns)
 
     def compile(self, isa: Isa) -> None:
+        product = self._product(self._panels is not None and self._panels.coded)
         # Both forms, so that another number of rows compiles nothing.
-        if not isinstance(self.rows, int) or self.rows <= row_kernel_limit(isa):
-            kernel(row_kernel, isa, self._product)
-        if not isinstance(self.rows, int) or self.rows > row_kernel_limit(isa):
-            kernel(tile_kernel, isa, self._product)
+        if not isinstance(self.rows, int) or self.rows <= row_kernel_limit(isa, product):
+            kernel(row_kernel, isa, product)
+        if not isinstance(self.rows, int) or self.rows > row_kernel_limit(isa, product):
+            kernel(tile_kernel, isa, product)
             kernel(pack_rows_kernel, isa, isa.tile_rows)
         packing_kernel(isa, self.transposed, self.weights)
 
@@ -102,8 +103,10 @@ class MatrixProduct(Call):
         if not positions or not rows or not columns:
             return True
         a_strides, b_strides = ([b.size(s) for s in o.batch] for o in (self.a, self.b))
-        packed = None if self._panels is None else b.panels(self.b.value, self._panels)
-        few = rows <= row_kernel_limit(b.isa)
+        form = self._panels
+        packed = None if form is None else b.panels(self.b.value, form)
+        product = self._product(packed is not None and form is not None and form.coded)
+        few = rows <= row_kernel_limit(b.isa, product)
         as_it_lies = packed is None and few and self.transposed and not columns % b.isa.tile_columns
         room = None if packed or as_it_lies else b.scratch(self._panel_bytes(b))
         tiles = None
@@ -120,7 +123,7 @@ class MatrixProduct(Call):
             if not as_it_lies:
                 steps = (b.size(self.depth) * width, width)
             place = _place(position, a_strides), number * rows
-            self._multiply(b, (panels, *steps), tiles, place)
+            self._multiply(b, product, (panels, *steps), tiles, place)
         return True
 
     def _weight(self, b: Binder, offset: int) -> Address:
@@ -141,6 +144,7 @@ class MatrixProduct(Call):
     def _multiply(
         self,
         b: Binder,
+        product: Product,
         weight: tuple[Address, int, int],
         tiles: Address | None,
         place: tuple[int, int],
@@ -162,10 +166,11 @@ class MatrixProduct(Call):
         time = max(2 * rows / _FLOPS_PER_NS, 4 / _BYTES_PER_NS) * depth * columns
         if tiles is None:
             extent = panel_count(isa, columns)
-            b.step(kernel(row_kernel, isa, self._product), [*words.values()], extent, time)
+            b.step(kernel(row_kernel, isa, product), [*words.values()], extent, time)
             return
         pieces = b.threads * PIECES if b.threads > 1 else 1
-        blocks = blocking(isa, rows, depth, row_blocks=-(-pieces // panel_count(isa, columns)))
+        fair = -(-pieces // panel_count(isa, columns))
+        blocks = blocking(isa, rows, depth, row_blocks=fair, coded=product.coded)
         words["a"] = tiles
         words.update(blocks._asdict())
         pack = kernel(pack_rows_kernel, isa, isa.tile_rows)
@@ -173,7 +178,7 @@ class MatrixProduct(Call):
         pack_time = 8 * rows * depth / _BYTES_PER_NS
         b.step(pack, pack_words, -(-rows // blocks.height), pack_time)
         extent = tile_extent(isa, columns, blocks)
-        b.step(kernel(tile_kernel, isa, self._product), [*words.values()], extent, time)
+        b.step(kernel(tile_kernel, isa, product), [*words.values()], extent, time)
 
 
 def packing_kernel(isa: Isa, transposed: bool, weights: WeightType) -> Kernel:
@@ -184,9 +189,20 @@ def packing_kernel(isa: Isa, transposed: bool, weights: WeightType) -> Kernel:
     return kernel(pack_rows_kernel, isa, isa.tile_columns, weights)
 
 
+_CODED_FROM = 2**20
+"""Bytes of a weight that is coded: smaller ones stay in caches, which are read as fast."""
+
+
+def product_panels(transposed: bool, weights: WeightType, depth: int, columns: int) -> Panels:
+    """The packed form of a weight that a product wants."""
+    large = weight_bytes(weights) * depth * columns >= _CODED_FROM
+    coded = weights in CODED and large and depth % DEPTH_STEP == 0
+    return Panels(transposed, weights, depth, columns, coded)
+
+
 def panel_bytes(isa: Isa, weights: WeightType, depth: int, columns: int) -> int:
     """The size of a packed weight."""
-    return panel_count(isa, columns) * isa.tile_columns * depth * (4 if weights == "f32" else 2)
+    return panel_count(isa, columns) * isa.tile_columns * depth * weight_bytes(weights)
 
 
 def _place(position: tuple[int, ...], strides: list[int]) -> int:

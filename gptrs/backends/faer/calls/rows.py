@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal, cast
 
-from gptrs.backends.faer.calls.base import Address, Binder, Call, Panels, is_stable, kernel
+from gptrs.backends.faer.calls.base import Address, Binder, Call, is_stable, kernel
+from gptrs.backends.faer.calls.product import product_panels
 from gptrs.backends.faer.graph import Graph, Matrix, Members, Source, rows_of, starts_contiguous
 from gptrs.backends.views import View
 from gptrs.ir.dims import DimLike, product
@@ -79,7 +80,7 @@ class Take(Call):
     def bind(self, b: Binder) -> bool:
         builder = take_panels_kernel
         rows, width = b.size(self.matrix.rows), b.size(self.width)
-        form = Panels(False, self.weights, width, rows)
+        form = product_panels(False, self.weights, width, rows)
         table = b.panels(self.table, form) if self.stable else None
         if table is None:
             builder, table = take_kernel, b.address(self.table, self.matrix.offset)
@@ -90,7 +91,8 @@ class Take(Call):
         words.update(result=b.address(self.result), status=b.status, code=_OUTSIDE)
         words.update(rows=rows, width=width, result_row=width)
         words.update(ld=b.size(self.matrix.stride), index_bytes=_INDICES[type.dtype.name])
-        b.step(kernel(builder, b.isa, self.weights), [*words.values()], count, count * width)
+        given = (self.weights, form.coded) if builder is take_panels_kernel else (self.weights,)
+        b.step(kernel(builder, b.isa, *given), [*words.values()], count, count * width)
         return True
 
 

@@ -1,0 +1,287 @@
+"""Weights in fewer bits than they have, none of which is lost.
+
+The first byte of a weight, its sign and most of its exponent, is nearly always one of a few, as
+the weights of a matrix span few powers of two. So a *coded* weight has four bits for it, an index
+into a table of sixteen bytes, and its other bytes as they are: 28 bits for an f32, 12 for a bf16.
+The *exceptions*, some in ten thousand, are listed with their places. A product of few rows takes as
+long as its weights take to come from memory; decoding them costs a few instructions a vector.
+(f16 has fraction bits in its first byte, where no value is rare.)
+
+A *container* holds a weight's panels (`gptrs.kernels.packing`), coded or, where there would be too
+many exceptions, as they are. In bytes:
+
+    0       a word: 1 if coded, else 0
+    8       a word: where the panels begin
+    16      the table
+    64      coded: a word for each panel, where its list begins
+    ...     the panels, [⌈N/w⌉, K / block_rows] blocks if coded
+    ...     coded: lists of exceptions by panel, in the order of places: the place in the panel
+            (row · w + column) as an integer of 32 bits, and the value as f32; the place `END` ends
+            a list
+
+A block is `block_rows` rows of a panel, 2V weights for vector registers of V bytes: V bytes of
+codes (those of the first half in the low bits), 2V of second bytes, and for f32 2V of last
+halves. They lie so that registers which are interleaved 16 bytes by 16 bytes, as instructions do
+it, give columns in order.
+"""
+
+# llvmlite has no types: its values are Any here.
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from llvmlite import ir
+
+from gptrs.kernels.emit import F32, I8, I16, I32, I64, POINTER, Function, i64, like
+from gptrs.kernels.isa import Isa
+from gptrs.kernels.matmul_weights import WeightType, read_weights, weight_bytes
+from gptrs.kernels.packing import panel_count
+
+CODED: tuple[WeightType, ...] = ("f32", "bf16")
+"""The types of weights that can be coded."""
+DEPTH_STEP = 4
+"""Depths are multiples of it, as levels have blocks of as many rows or fewer."""
+TABLE, END = 16, 2**32 - 1
+HEADER_BYTES, ENTRY_BYTES = 64, 8
+_LANE = 16  # bytes that registers are interleaved in
+
+
+def register_bytes(isa: Isa) -> int:
+    """V: bytes of a vector register."""
+    return isa.vector_bits // 8
+
+
+def block_rows(isa: Isa) -> int:
+    """Rows of a panel in a block."""
+    return 2 * register_bytes(isa) // isa.tile_columns
+
+
+def block_bytes(isa: Isa, weights: WeightType) -> int:
+    """The size of a block."""
+    return register_bytes(isa) * (1 + 2 * (weight_bytes(weights) - 1))
+
+
+class Layout(NamedTuple):
+    """Where the parts of a coded container begin, in bytes."""
+
+    panels: int
+    lists: int
+
+    @classmethod
+    def of(cls, isa: Isa, weights: WeightType, depth: int, columns: int) -> Layout:
+        """For a weight whose depth is a multiple of `DEPTH_STEP`."""
+        count = panel_count(isa, columns)
+        panels = HEADER_BYTES + -(-8 * count // HEADER_BYTES) * HEADER_BYTES
+        blocks = count * (depth // block_rows(isa))
+        return cls(panels, panels + blocks * block_bytes(isa, weights))
+
+
+def interleaved(count: int, unit: int, high: bool) -> list[int]:
+    """The elements of two vectors of ``count`` that come of interleaving their low or high halves,
+    16 bytes by 16 bytes, in units of so many bytes; those of the second count on."""
+    per_lane = _LANE // unit
+    first = per_lane // 2 if high else 0
+    return [
+        element
+        for lane in range(0, count, per_lane)
+        for i in range(lane + first, lane + first + per_lane // 2)
+        for element in (i, count + i)
+    ]
+
+
+def slots(isa: Isa, weights: WeightType) -> tuple[list[int], list[int]]:
+    """Which weight of half a block each place is for: of its bytes, and of its last halves.
+
+    Read off `decoded`, for weights that are numbered row by row.
+    """
+    size, lanes = register_bytes(isa), isa.lanes
+    of_bytes, of_halves = [0] * size, [0] * size
+    for k in (0, 1):
+        for word, byte in enumerate(interleaved(size, 1, bool(k))[::2]):
+            of_bytes[byte] = (2 * k + word % 2) * lanes + word // 2
+        if weights == "f32":
+            bytes_of = interleaved(size, 1, bool(k))[::2]
+            for high in (0, 1):
+                for lane, word in enumerate(interleaved(size // 2, 2, bool(high))[::2]):
+                    weight = (2 * k + high) * lanes + lane
+                    of_bytes[bytes_of[word]] = of_halves[k * size // 2 + word] = weight
+    return of_bytes, of_halves
+
+
+def picked(f: Function, vectors: tuple[Any, Any], places: Sequence[int]) -> Any:
+    """The elements at ``places`` of two vectors that follow one another."""
+    return f.shuffle_vector(*vectors, ir.Constant(ir.VectorType(I32, len(places)), list(places)))
+
+
+def decoded(f: Function, weights: WeightType, table: Any, block: Any, half: int) -> list[Any]:
+    """The weights of half a block as vectors of f32, row by row."""
+    size = register_bytes(f.isa)
+    bytes_, words, wide = (ir.VectorType(k, 8 * size // k.width) for k in (I8, I16, I32))
+    codes = f.read(block, bytes_)
+    if half:
+        pairs = f.bitcast(codes, words)
+        codes = f.bitcast(f.lshr(pairs, like(pairs, 4)), bytes_)
+    look_up = f.intrinsic(f.isa.lookup, bytes_, bytes_, bytes_)
+    heads = f.call(look_up, [table, f.and_(codes, like(codes, TABLE - 1))])
+    seconds = f.read(f.at(block, i64(size * (1 + half)), I8), bytes_)
+    result: list[Any] = []
+    for k in (0, 1):
+        upper = picked(f, (seconds, heads), interleaved(size, 1, bool(k)))
+        if weights == "bf16":
+            pair = f.bitcast(upper, wide)
+            result.append(f.shl(pair, like(pair, 16)))
+            result.append(f.and_(pair, like(pair, 0xFFFF0000)))
+            continue
+        upper = f.bitcast(upper, words)
+        lower = f.read(f.at(block, i64(size * (3 + 2 * half + k)), I8), words)
+        for high in (False, True):
+            result.append(picked(f, (lower, upper), interleaved(size // 2, 2, high)))
+    return [f.bitcast(vector, f.vector) for vector in result]
+
+
+class Container:
+    """A container, as kernels read it."""
+
+    def __init__(self, f: Function, weights: WeightType, start: Any) -> None:
+        self._f, self._start = f, start
+        self._weights: WeightType = weights
+        self.coded = f.icmp_signed("!=", f.word(start), i64(0))
+        self.panels = f.at(start, f.word(f.at(start, i64(1), I64)), I8)
+        self.row_bytes = i64(block_bytes(f.isa, weights) // block_rows(f.isa))
+        """Of a panel that is coded."""
+
+    def table(self) -> Any:
+        """The table, once in each 16 bytes of a register."""
+        kind = ir.VectorType(I8, TABLE)
+        once = self._f.read(self._f.at(self._start, i64(TABLE), I8), kind)
+        places = [i % TABLE for i in range(register_bytes(self._f.isa))]
+        return picked(self._f, (once, ir.Constant(kind, ir.Undefined)), places)
+
+    def block(self, panel: Any, depth: Any, row: Any) -> Any:
+        """The block of a panel that begins with ``row``."""
+        f = self._f
+        return self.after(self.panels, f.add(f.mul(panel, depth), row))
+
+    def after(self, block: Any, rows: Any) -> Any:
+        """The block so many rows after another one."""
+        f = self._f
+        number = f.udiv(rows, i64(block_rows(f.isa)))
+        return f.at(block, f.mul(number, i64(block_bytes(f.isa, self._weights))), I8)
+
+    def exceptions(self, panel: Any) -> Any:
+        """The list of a panel."""
+        f = self._f
+        word = f.at(f.at(self._start, i64(HEADER_BYTES), I8), panel, I64)
+        return f.at(self._start, f.word(word), I8)
+
+
+def place_of(f: Function, entry: Any) -> Any:
+    """The place of the exception at ``entry``, as a word; `END` is behind all places."""
+    return f.zext(f.read(entry, I32), I64)
+
+
+def mend(f: Function, entry: Any, target: Any, first: Any, last: Any) -> tuple[Any, Any]:
+    """Write the exceptions from ``entry`` on whose places are before ``last`` to ``target``, where
+    the weight at place ``first`` begins. Gives the entry that follows, and its place."""
+    before, place = f.block, place_of(f, entry)
+    head, body, end = (f.append_basic_block(name) for name in ("list", "exception", "listed"))
+    f.branch(head)
+    f.position_at_end(head)
+    here, at = f.phi(POINTER), f.phi(I64)
+    here.add_incoming(entry, before)
+    at.add_incoming(place, before)
+    f.cbranch(f.icmp_unsigned("<", at, last), body, end)
+    f.position_at_end(body)
+    f.write(f.read(f.at(here, i64(1)), F32), f.at(target, f.sub(at, first)))
+    following = f.at(here, i64(ENTRY_BYTES), I8)
+    here.add_incoming(following, body)
+    at.add_incoming(place_of(f, following), body)
+    f.branch(head)
+    f.position_at_end(end)
+    return here, at
+
+
+class Decoder:
+    """Weights of blocks in registers, exceptions among them.
+
+    Made at the beginning of a function, as it needs room.
+    """
+
+    def __init__(self, f: Function, weights: WeightType, table: Any) -> None:
+        self._f, self._table = f, table
+        self._weights: WeightType = weights
+        self._size = register_bytes(f.isa)
+        self._beside = f.room(self._size)
+
+    def half(
+        self, block: Any, half: int, first: Any, following: tuple[Any, Any]
+    ) -> tuple[list[Any], tuple[Any, Any]]:
+        """Vectors of half a ``block`` that begins at place ``first`` of its panel, row by row.
+
+        ``following`` is the panel's next exception, and its place; then comes what is it after.
+        """
+        f, (entry, place) = self._f, following
+        vectors, before = decoded(f, self._weights, self._table, block, half), f.block
+        first = f.add(first, i64(half * self._size))
+        last = f.add(first, i64(self._size))
+        with f.if_then(f.icmp_unsigned("<", place, last), likely=False):
+            beside = [f.at(self._beside, i64(i * f.isa.lanes)) for i in range(len(vectors))]
+            for vector, at in zip(vectors, beside, strict=True):
+                f.write(vector, at)
+            after = mend(f, entry, self._beside, first, last)
+            mended, end = [*(f.read(at) for at in beside), *after], f.block
+        result: list[Any] = []
+        for old, new in zip([*vectors, entry, place], mended, strict=True):
+            result.append(f.phi(old.type))
+            result[-1].add_incoming(old, before)
+            result[-1].add_incoming(new, end)
+        *vectors, entry, place = result
+        return vectors, (entry, place)
+
+
+def skipped(f: Function, entry: Any, first: Any) -> Any:
+    """The first exception from ``entry`` on whose place is not before ``first``."""
+    before = f.block
+    head, body, end = (f.append_basic_block(name) for name in ("skip", "skipping", "skipped"))
+    f.branch(head)
+    f.position_at_end(head)
+    here = f.phi(POINTER)
+    here.add_incoming(entry, before)
+    f.cbranch(f.icmp_unsigned("<", place_of(f, here), first), body, end)
+    f.position_at_end(body)
+    here.add_incoming(f.at(here, i64(ENTRY_BYTES), I8), body)
+    f.branch(head)
+    f.position_at_end(end)
+    return here
+
+
+def unpack_part(module: Any, isa: Isa, weights: WeightType) -> Any:
+    """unpack(container, depth, panel, row, rows, target): rows of a panel as f32.
+
+    ``row`` and ``rows`` are multiples of `DEPTH_STEP`; ``depth`` is the weight's.
+    """
+    f = Function.part(module, isa, "unpack", POINTER, I64, I64, I64, I64, POINTER)
+    start, depth, panel, row, rows, target = f.arguments
+    container, width = Container(f, weights, start), i64(isa.tile_columns)
+    if isa.lookup:
+        with f.if_then(container.coded):
+            table, end = container.table(), f.add(row, rows)
+            with f.loop(row, end, i64(block_rows(isa))) as k:
+                out = f.at(target, f.mul(f.sub(k.index, row), width))
+                block = container.block(panel, depth, k.index)
+                vectors = [v for half in (0, 1) for v in decoded(f, weights, table, block, half)]
+                for i, vector in enumerate(vectors):
+                    f.write(vector, f.at(out, i64(i * isa.lanes)))
+            first, last = f.mul(row, width), f.mul(end, width)
+            mend(f, skipped(f, container.exceptions(panel), first), target, first, last)
+            f.ret_void()
+    begin = f.mul(f.add(f.mul(panel, depth), row), width)
+    with f.loop(i64(0), f.mul(rows, width), i64(isa.lanes)) as i:
+        vector = read_weights(f, weights, container.panels, f.add(begin, i.index))
+        f.write(vector, f.at(target, i.index))
+    f.ret_void()
+    return f.made
