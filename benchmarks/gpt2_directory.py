@@ -38,10 +38,12 @@ def write_directory(directory: Path, dtype: DType = "f32", seed: int = 0) -> Pat
     return directory
 
 
-def step_bytes(dtype: DType = "f32") -> int:
-    """Bytes of weights that a decode step reads: all but the position rows of other tokens."""
-    sizes = (prod(shape) for name, shape in SIZES.shapes().items() if name != "wpe.weight")
-    return sum(sizes) * (4 if dtype == "f32" else 2)
+def step_bytes(*, coded: bool) -> int:
+    """Bytes of weights that a decode step reads, all but the position rows of other tokens: as
+    they are stored, in f32, or as they are held, with matrices in 28 bits a weight.
+    """
+    shapes = [shape for name, shape in SIZES.shapes().items() if name != "wpe.weight"]
+    return sum(prod(shape) * (28 if coded and len(shape) == 2 else 32) // 8 for shape in shapes)
 
 
 def prefill_flops(tokens: int) -> float:

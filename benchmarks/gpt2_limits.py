@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from benchmarks.gpt2_directory import prefill_flops, step_bytes
 from benchmarks.matmul import peak_kernel
+from gptrs import settings
 from gptrs.bench.ours import OurText
 from gptrs.bench.turns import Clock, Measurement, in_turn
 from gptrs.kernels import isa
@@ -117,21 +118,26 @@ def measure_limits(
     ours, reading, peak = OurText(directory), Reading(threads), Peak(threads)
     turns: dict[str, Callable[[], float]] = {
         "read": lambda: median(reading.rate(clock) for _ in range(3)),
-        "decode": lambda: 1e-9 * step_bytes() * decode(ours),
+        "decode": lambda: decode(ours),
         "peak": lambda: median(peak.rate(clock) for _ in range(3)),
         "prefill": lambda: 1e-6 * prefill_flops(prompt) / prefill(ours),
     }
     found = in_turn(turns, rounds)
 
-    def share(name: str, limit: str) -> dict[str, list[float]]:
-        pairs = zip(found[name], found[limit], strict=True)
-        return {"ours": [100 * mine / most for mine, most in pairs]}
+    def share(mine: list[float], limit: str) -> dict[str, list[float]]:
+        return {"ours": [100 * some / most for some, most in zip(mine, found[limit], strict=True)]}
 
-    bandwidth = {"ours": found["decode"], "eight streams": found["read"]}
+    is_coded = settings.coded_weights() and bool(isa.current().lookup)
+    stored, held = (
+        [1e-9 * step_bytes(coded=coded) * rate for rate in found["decode"]]
+        for coded in (False, is_coded)
+    )
+    bandwidth = {"ours, as held": held, "ours, in f32": stored, "eight streams": found["read"]}
     flops = {"ours": found["prefill"], "FMA peak": found["peak"]}
     return [
         Measurement("decode, weights read", threads, "GB/s", bandwidth),
-        Measurement("decode, of bandwidth", threads, "%", share("decode", "read")),
+        Measurement("decode, of bandwidth, as held", threads, "%", share(held, "read")),
+        Measurement("decode, of bandwidth, in f32", threads, "%", share(stored, "read")),
         Measurement(f"prefill {prompt}, work", threads, "GFLOP/s", flops),
-        Measurement(f"prefill {prompt}, of peak", threads, "%", share("prefill", "peak")),
+        Measurement(f"prefill {prompt}, of peak", threads, "%", share(found["prefill"], "peak")),
     ]

@@ -2,9 +2,9 @@
 
     python -m benchmarks.matmul [--threads 1 2] [--rows 1 4 512] [--omp-spin 10000] [--json FILE]
 
-A line is C[M, N] = A[M, K]·B[K, N]. Ours includes packing A for each call; B is packed before, as
-weights are. Torch is the faster of `torch.mm` on B[K, N] and `linear` on B[N, K]. Up to 64 rows,
-several weights take turns, so that they come from memory as in a model.
+A line is C[M, N] = A[M, K]·B[K, N]. Ours includes packing A for each call; B is packed before, and
+coded from 1 MB on, as weights are. Torch is the faster of `torch.mm` on B[K, N] and `linear` on
+B[N, K]. Up to 64 rows, several weights take turns, so that they come from memory as in a model.
 One thread is measured in CPU time, which other processes disturb less; several in wall-clock time.
 """
 
@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
@@ -24,6 +25,8 @@ from numpy.typing import NDArray
 
 from benchmarks.report import kernel_machine, write_json
 from benchmarks.spinning import restart_with
+from gptrs.backends.faer.calls.product import product_panels
+from gptrs.backends.faer.parameters import pack
 from gptrs.bench.processes import OMP_SPIN
 from gptrs.kernels import isa, packing
 from gptrs.kernels.compile import compile_ir
@@ -105,23 +108,21 @@ class Ours:
 
     def __init__(self, a: Array, weights: list[Array], product: Product, bias: Array | int):
         level, (m, k), n = isa.current(), a.shape, weights[0].shape[1]
-        width = level.tile_columns
+        width, form = level.tile_columns, product_panels(True, "f32", k, n)
+        product = replace(product, coded=form.coded)
         self.result = np.empty((m, n), np.float32)
-        panels = packing.panel_count(level, n)
-        few = m <= row_kernel_limit(level)
+        few = m <= row_kernel_limit(level, product)
         build = row_kernel if few else tile_kernel
         kernel = compile_ir(*build(level, product))
         pack_a = compile_ir(*packing.pack_rows_kernel(level, level.tile_rows))
-        pack_b = compile_ir(*packing.pack_columns_kernel(level))
-        blocks = blocking(level, m, k)
-        extent = panels if few else tile_extent(level, n, blocks)
+        blocks = blocking(level, m, k, coded=product.coded)
+        extent = packing.panel_count(level, n) if few else tile_extent(level, n, blocks)
         tiles = -(-m // blocks.height)
         packed_a = aligned(tiles * k * level.tile_rows)
         self.keep: list[Any] = [a, packed_a, bias, pack_a, kernel]
         self.steps: list[tuple[list[Step], Status]] = []
         for weight in weights:
-            packed = aligned(panels * k * width)
-            pack_b(words(weight, packed, k, n, n, k).ctypes.data, 0, panels)
+            packed = pack(weight, form, level)
             given = (a if few else packed_a, packed, self.result, bias, 0)
             block = words(*given, m, k, n, k, n, 0, k * width, width, *blocks)
             a_block = words(a, packed_a, m, k, k, blocks.height)

@@ -15,6 +15,7 @@ import pytest
 import gptrs
 from gptrs import estimate_memory, events
 from gptrs.errors import ArgumentError, LoadError
+from gptrs.kernels import isa
 from gptrs.models import MODELS
 from gptrs.runtime.convert import convert
 from gptrs.runtime.fitting import fit
@@ -98,7 +99,7 @@ class TestPeaks:
         path = random_model(tmp_path, "resnet", RESNET18)
         peak(path, 224, 1)  # compiles
         estimate = estimate_memory(path, batch=4, threads=THREADS)
-        assert estimate.packed > 97e6
+        assert estimate.packed > 96.5e6  # taps that are transformed, a last layer that is coded
         self.check(estimate, *peak(path, 224, 4))
 
     def check(self, estimate: MemoryEstimate, measured: int, compiled: bool) -> None:
@@ -121,7 +122,8 @@ class TestEstimates:
         memory = ModelMemory.of({"model_type": kind})
         estimate = memory.at()
         stored = sum(parameter.bytes for parameter in memory.module.parameters().values())
-        assert estimate.weights + estimate.packed > 0.9 * stored
+        held = estimate.weights + estimate.packed
+        assert held > (28 / 32 if isa.current().lookup else 1) * 0.98 * stored
         assert (estimate.kv_cache > 0) == (memory.longest is not None)
         assert estimate.activations > 0
         assert estimate.total == sum(estimate.parts().values()) > stored + RUNTIME_BYTES

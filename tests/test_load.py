@@ -15,7 +15,7 @@ import pytest
 
 import gptrs
 from gptrs import events
-from gptrs.backends.faer import parameters, run
+from gptrs.backends.faer import packing, run
 from gptrs.errors import ArgumentError, LoadError
 from gptrs.runtime.language import LanguageModel
 from gptrs.runtime.weights import WeightRead, WeightsOpened
@@ -107,7 +107,7 @@ class TestReading:
         self, good: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         expected = gptrs.load(good).forward(TOKENS).numpy()
-        monkeypatch.setattr(parameters, "_READ_BYTES", 100)
+        monkeypatch.setattr(packing, "_READ_BYTES", 100)
         monkeypatch.setattr(run, "_WORTH_THREADS", 0)
         read: list[WeightRead] = []
         with events.listen(lambda e: read.append(e) if isinstance(e, WeightRead) else None):
