@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from llvmlite import ir
 
@@ -23,22 +23,30 @@ def decoding_rows(isa: Isa) -> int:
     return min(isa.tile_rows, (isa.registers - 6) // isa.tile_vectors)
 
 
+Panel = Literal["stored", "decoded", "kept"]
+"""How a tile takes a panel: as it is stored (as f32 if its product's are coded, and somebody has
+unpacked it), decoding it, or decoding it and keeping what it found for other tiles."""
+
 _TILE = (POINTER, POINTER, POINTER, I64, POINTER, I64, I64, I1)
 _CODED = (POINTER, POINTER, I64)
+_ARGUMENTS: dict[Panel, tuple[Any, ...]] = {
+    "stored": _TILE,
+    "decoded": (*_TILE, *_CODED),
+    "kept": (*_TILE, *_CODED, POINTER),
+}
 
 
-def _tile(module: Any, isa: Isa, product: Product, rows: int, decode: bool) -> Any:
+def _tile(module: Any, isa: Isa, product: Product, panels: Panel, rows: int) -> Any:
     """tile(a, panel, ahead, step, c, ldc, depth, fresh): C[rows, w] = (0 if fresh else C) + A·B.
 
     Meanwhile it asks for memory from ``ahead`` on, ``step`` bytes for each row of the panel. If it
-    is to ``decode``, three arguments follow: the container, the panel's exceptions from here on,
-    and the place of the block's begin in the panel. Else a panel of a coded product is f32 here.
+    decodes, the container follows, the panel's exceptions from here on, and the place of the
+    block's begin in the panel; then where to keep f32.
     """
-    kinds = (*_TILE, *_CODED) if decode else _TILE
-    f = Function.part(module, isa, f"tile{rows}{'_coded' * decode}", *kinds)
+    f = Function.part(module, isa, f"{panels}_tile{rows}", *_ARGUMENTS[panels])
     a, panel, ahead, step, c, ldc, depth, fresh, *coded = f.arguments
     lanes, vectors = isa.lanes, isa.tile_vectors
-    weights = _Coded(f, product, panel, *coded) if decode else _Plain(f, product, panel)
+    weights = _Coded(f, product, panel, *coded) if coded else _Stored(f, product, panel)
     places = [
         f.at(f.at(c, f.mul(ldc, i64(row))), i64(vector * lanes))
         for row in range(rows)
@@ -77,7 +85,7 @@ def _tile(module: Any, isa: Isa, product: Product, rows: int, decode: bool) -> A
     return f.made
 
 
-class _Plain:
+class _Stored:
     """Rows of a panel as vectors of f32, one at a time."""
 
     rows = 1
@@ -96,63 +104,48 @@ class _Plain:
 
 
 class _Coded:
-    """`_Plain` of a panel that is coded, the rows of a block at a time."""
+    """`_Stored` of a panel that is coded, the rows of a block at a time."""
 
     def __init__(
-        self, f: Function, product: Product, panel: Any, start: Any, entry: Any, first: Any
+        self,
+        f: Function,
+        product: Product,
+        panel: Any,
+        start: Any,
+        entry: Any,
+        first: Any,
+        keep: Any = None,
     ) -> None:
         self._f, self._panel, self._first = f, panel, first
+        self._keep = keep
         self._container = Container(f, product.weights, start)
         self._decoder = Decoder(f, product.weights, self._container.table())
         self.rows = block_rows(f.isa)
         self.carried = [entry, place_of(f, entry)]
 
     def read(self, row: Any) -> Iterator[tuple[int, list[Any]]]:
-        """As that of `_Plain`."""
+        """As that of `_Stored`."""
         f, vectors = self._f, self._f.isa.tile_vectors
         block = self._container.after(self._panel, row)
         first = f.add(self._first, f.mul(row, i64(f.isa.tile_columns)))
         for half in (0, 1):
             entry, place = self.carried
             right, self.carried = self._decoder.half(block, half, first, (entry, place))
+            if self._keep is not None:
+                kept = f.at(self._keep, f.mul(row, i64(f.isa.tile_columns)))
+                for i, vector in enumerate(right, half * len(right)):
+                    f.write(vector, f.at(kept, i64(i * f.isa.lanes)))
             for i in range(0, len(right), vectors):
                 yield (half * len(right) + i) // vectors, right[i:][:vectors]
 
 
-def _copy(module: Any, isa: Isa, decode: bool) -> Any:
+def _copy(module: Any, isa: Isa) -> Any:
     """copy(source, lds, destination, ldd, rows, columns)."""
-    f = Function.part(module, isa, f"copy{'_coded' * decode}", POINTER, I64, POINTER, I64, I64, I64)
+    f = Function.part(module, isa, "copy", POINTER, I64, POINTER, I64, I64, I64)
     source, lds, destination, ldd, rows, columns = f.arguments
     for row, column, mask in f.pieces(rows, columns):
         value = f.read(f.at(source, f.add(f.mul(row, lds), column)), mask=mask)
         f.write(value, f.at(destination, f.add(f.mul(row, ldd), column)), mask)
-    f.ret_void()
-    return f.made
-
-
-def _edge(module: Any, isa: Isa, whole: Any, decode: bool) -> Any:
-    """edge(as tile, rows, columns): a tile that C does not cover, computed beside it."""
-    kinds = (*_TILE, *_CODED) if decode else _TILE
-    f = Function.part(module, isa, f"edge{'_coded' * decode}", *kinds, I64, I64)
-    a, panel, ahead, step, c, ldc, depth, fresh, *coded, rows, columns = f.arguments
-    copy, width = _copy(module, isa, decode), i64(isa.tile_columns)
-    beside = f.alloca(ir.ArrayType(F32, isa.tile_rows * isa.tile_columns))
-    with f.if_then(f.not_(fresh)):
-        f.call(copy, [c, ldc, beside, width, rows, columns])
-    f.call(whole, [a, panel, ahead, step, beside, width, depth, fresh, *coded, rows])
-    f.call(copy, [beside, width, c, ldc, rows, columns])
-    f.ret_void()
-    return f.made
-
-
-def _whole(module: Any, isa: Isa, product: Product, decode: bool) -> Any:
-    """whole(as tile, rows): the tile function for so many rows."""
-    most = decoding_rows(isa) if decode else isa.tile_rows
-    tiles = [_tile(module, isa, product, rows + 1, decode) for rows in range(most)]
-    kinds = (*_TILE, *_CODED) if decode else _TILE
-    f = Function.part(module, isa, f"whole{'_coded' * decode}", *kinds, I64)
-    *arguments, rows = f.arguments
-    f.choose(rows, [(i + 1, tile, arguments) for i, tile in enumerate(tiles)])
     f.ret_void()
     return f.made
 
@@ -165,7 +158,37 @@ class TileFunctions(NamedTuple):
     """Of a tile that C does not cover; how many columns it has comes last."""
 
 
-def tile_functions(module: Any, isa: Isa, product: Product, decode: bool = False) -> TileFunctions:
-    """The functions for a tile of any size; see `_tile` for their arguments."""
-    whole = _whole(module, isa, product, decode)
-    return TileFunctions(whole, _edge(module, isa, whole, decode))
+class Tiles:
+    """The functions of a module for tiles of any size; `_tile` says what they take."""
+
+    def __init__(self, module: Any, isa: Isa, product: Product) -> None:
+        self._module, self._isa, self._product = module, isa, product
+        self._copy = _copy(module, isa)
+
+    def functions(self, panels: Panel) -> TileFunctions:
+        whole = self._whole(panels)
+        return TileFunctions(whole, self._edge(panels, whole))
+
+    def _whole(self, panels: Panel) -> Any:
+        """whole(as tile, rows): the tile function for so many rows."""
+        module, isa = self._module, self._isa
+        most = isa.tile_rows if panels == "stored" else decoding_rows(isa)
+        tiles = [_tile(module, isa, self._product, panels, rows + 1) for rows in range(most)]
+        f = Function.part(module, isa, f"{panels}_whole", *_ARGUMENTS[panels], I64)
+        *arguments, rows = f.arguments
+        f.choose(rows, [(i + 1, tile, arguments) for i, tile in enumerate(tiles)])
+        f.ret_void()
+        return f.made
+
+    def _edge(self, panels: Panel, whole: Any) -> Any:
+        """edge(as tile, rows, columns): a tile that C does not cover, computed beside it."""
+        isa = self._isa
+        f = Function.part(self._module, isa, f"{panels}_edge", *_ARGUMENTS[panels], I64, I64)
+        a, panel, ahead, step, c, ldc, depth, fresh, *coded, rows, columns = f.arguments
+        width, beside = i64(isa.tile_columns), f.room(isa.tile_rows * isa.tile_columns)
+        with f.if_then(f.not_(fresh)):
+            f.call(self._copy, [c, ldc, beside, width, rows, columns])
+        f.call(whole, [a, panel, ahead, step, beside, width, depth, fresh, *coded, rows])
+        f.call(self._copy, [beside, width, c, ldc, rows, columns])
+        f.ret_void()
+        return f.made

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from llvmlite import ir
@@ -14,13 +15,9 @@ from gptrs.kernels.coded import DEPTH_STEP, Container, skipped, unpack_part
 from gptrs.kernels.emit import I8, Function, KernelText, i64
 from gptrs.kernels.isa import KB, Isa
 from gptrs.kernels.matmul import Finish, Product, matmul_words
-from gptrs.kernels.matmul_tile import TileFunctions, decoding_rows, tile_functions
+from gptrs.kernels.matmul_tile import TileFunctions, Tiles, decoding_rows
 from gptrs.kernels.matmul_weights import row_bytes
 from gptrs.kernels.packing import panel_count
-
-_DECODED_EACH = 3
-"""With so many tiles of a row block at most, each of them decodes panels as it reads them; with
-more, a block of a panel is decoded once for all."""
 
 
 class Blocking(NamedTuple):
@@ -48,8 +45,7 @@ def blocking(
     most = _most_depth(isa)
     steps = -(-depth // max(1, -(-depth // most) * DEPTH_STEP))
     depth_block = max(1, steps) * DEPTH_STEP
-    decoding = -(-rows // decoding_rows(isa))
-    tiles = decoding if coded and decoding <= _DECODED_EACH else -(-rows // isa.tile_rows)
+    tiles = -(-rows // (decoding_rows(isa) if coded else isa.tile_rows))
     height = max(1, -(-rows // max(1, tiles)))  # 8 rows are two tiles of 4, and not of 6 and 2
     fitting = max(1, _A_BYTES // (4 * depth_block * isa.tile_rows))
     return Blocking(depth_block, height, max(-(-tiles // fitting), min(row_blocks, tiles)))
@@ -71,84 +67,116 @@ def tile_kernel(isa: Isa, product: Product) -> KernelText:
     Words: `gptrs.kernels.matmul.MATMUL_WORDS`, the last of them a `Blocking`; extent:
     `tile_extent`. Each tile of a panel asks for its share of the next panel.
     """
-    name = f"matmul_tiles_{product.label}"
-    module = ir.Module(f"{name} {isa.name}")
-    functions, finish = tile_functions(module, isa, product), Finish(module, isa, product)
-    unpack = unpack_part(module, isa, product.weights) if product.coded else None
-    decodes = product.coded and isa.lookup
-    decoding = tile_functions(module, isa, product, decode=True) if decodes else None
-    f = Function.kernel(module, isa, name)
-    address, first, last = f.arguments
-    w = matmul_words(f, address)
-    start, width, height = w["panels"], i64(isa.tile_columns), w["height"]
-    line = i64(row_bytes(isa, product.weights))
-    container = Container(f, product.weights, start) if product.coded else None
-    if container is not None:
-        start, line = container.panels, f.select(container.coded, container.row_bytes, line)
-    beside = f.room(_most_depth(isa) * isa.tile_columns) if product.coded else None
-    panels = f.ceiling(w["columns"], width)
-    panels = f.select(f.icmp_signed(">", panels, i64(0)), panels, i64(1))  # it divides
-    tiles, row_blocks = f.ceiling(w["rows"], height), w["row_blocks"]
+    kernel = _Kernel(isa, product)
+    kernel.emit()
+    return KernelText(str(kernel.module), kernel.name)
 
-    with f.loop(f.sdiv(first, panels), f.ceiling(last, panels)) as block:
-        before = f.mul(block.index, panels)
-        begin = f.positive(f.sub(first, before))
-        stop = f.least(f.sub(last, before), panels)
-        top, bottom = (f.sdiv(f.mul(f.add(block.index, i64(i)), tiles), row_blocks) for i in (0, 1))
-        count = f.sub(bottom, top)
-        step = f.ceiling(line, count)
+
+class _Kernel:
+    """The tile kernel, as it is being written."""
+
+    def __init__(self, isa: Isa, product: Product) -> None:
+        self.name = f"matmul_tiles_{product.label}"
+        self.module: Any = ir.Module(f"{self.name} {isa.name}")
+        module, weights = self.module, product.weights
+        tiles, self._finish = Tiles(module, isa, product), Finish(module, isa, product)
+        self._stored = tiles.functions("stored")
+        self._unpack = unpack_part(module, isa, weights) if product.coded else None
+        self._decodes = product.coded and isa.lookup
+        if self._decodes:
+            self._decoded, self._kept = tiles.functions("decoded"), tiles.functions("kept")
+        self._f = f = Function.kernel(module, isa, self.name)
+        self._words = w = matmul_words(f, f.arguments[0])
+        self._width, self._line = i64(isa.tile_columns), i64(row_bytes(isa, weights))
+        self._start, self._container = w["panels"], None
+        if product.coded:
+            self._container = Container(f, weights, w["panels"])
+            self._start = self._container.panels
+            held = self._container.row_bytes
+            self._line = f.select(self._container.coded, held, self._line)
+            self._beside = f.room(_most_depth(isa) * isa.tile_columns)
+
+    def emit(self) -> None:
+        """Row blocks, blocks of the depth, panels."""
+        f, w = self._f, self._words
+        _, first, last = f.arguments
+        panels = f.ceiling(w["columns"], self._width)
+        panels = f.select(f.icmp_signed(">", panels, i64(0)), panels, i64(1))  # it divides
+        tiles, row_blocks = f.ceiling(w["rows"], w["height"]), w["row_blocks"]
         # Without depth there is one block all the same, which sets C to zero.
         depth = f.select(f.icmp_signed(">", w["depth"], i64(1)), w["depth"], i64(1))
-        with (
-            f.loop(i64(0), depth, w["depth_block"]) as k,
-            f.loop(begin, stop) as panel,
-        ):
-            length = f.least(f.sub(w["depth"], k.index), w["depth_block"])
-            lines = f.add(f.mul(panel.index, w["depth"]), k.index)
-            here = f.at(start, f.mul(lines, line), I8)
-            following = f.at(here, f.mul(w["depth"], line), I8)
-            column = f.mul(panel.index, width)
-            columns = f.least(f.sub(w["columns"], column), width)
+        with f.loop(f.sdiv(first, panels), f.ceiling(last, panels)) as block:
+            before = f.mul(block.index, panels)
+            begin, end = f.positive(f.sub(first, before)), f.least(f.sub(last, before), panels)
+            edges = [f.mul(f.add(block.index, i64(i)), tiles) for i in (0, 1)]
+            top, bottom = (f.sdiv(edge, row_blocks) for edge in edges)
+            with f.loop(i64(0), depth, w["depth_block"]) as k, f.loop(begin, end) as panel:
+                length = f.least(f.sub(w["depth"], k.index), w["depth_block"])
+                self._panel(panel.index, (k.index, length), (top, bottom))
+        f.ret_void()
 
-            def walk(functions: TileFunctions, weights: Any, *coded: Any) -> None:
-                with f.loop(top, bottom) as loop:
-                    row = f.mul(loop.index, height)
-                    rows = f.least(f.sub(w["rows"], row), height)
-                    at = f.add(f.mul(loop.index, w["depth"]), k.index)
-                    a = f.at(w["a"], f.mul(at, i64(isa.tile_rows)))
-                    share = f.mul(f.mul(f.sub(loop.index, top), step), length)
-                    ahead = f.at(following, share, I8)
-                    c = f.at(w["c"], f.add(f.mul(row, w["ldc"]), column))
-                    fresh = f.icmp_signed("==", k.index, i64(0))
-                    given = [a, weights, ahead, step, c, w["ldc"], length, fresh, *coded, rows]
-                    covered = f.icmp_signed("==", columns, width)
-                    with f.if_else(covered, likely=True) as (inside, cut):
-                        with inside:
-                            f.call(functions.whole, given)
-                        with cut:
-                            f.call(functions.edge, [*given, columns])
-                    ended = f.icmp_signed(">=", f.add(k.index, length), w["depth"])
-                    with f.if_then(ended):
-                        finish.emit(f, w, (row, column), (rows, columns))
+    def _panel(self, panel: Any, depth: tuple[Any, Any], numbers: tuple[Any, Any]) -> None:
+        """The tiles of these ``numbers``, first and last, of a block of a panel."""
+        f, w, (k, length), (top, bottom) = self._f, self._words, depth, numbers
+        here = f.mul(f.add(f.mul(panel, w["depth"]), k), self._line)
+        here = f.at(self._start, here, I8)
+        following = f.at(here, f.mul(w["depth"], self._line), I8)
+        step = f.ceiling(self._line, f.sub(bottom, top))
 
-            def once() -> None:
-                where = w["panels"], w["depth"], panel.index, k.index, length
-                f.call(unpack, [*where, beside])
-                walk(functions, beside)
+        def walk(functions: TileFunctions, first: Any, last: Any, *weights: Any) -> None:
+            with f.loop(first, last) as number:
+                share = f.mul(f.mul(f.sub(number.index, top), step), length)
+                ahead = f.at(following, share, I8), step
+                self._tile(functions, number.index, panel, depth, ahead, weights)
 
-            if container is None:
-                walk(functions, here)
-            elif decoding is None:
-                once()
-            else:
-                few = f.icmp_signed("<=", count, i64(_DECODED_EACH))
-                few = f.and_(few, f.icmp_signed("<=", height, i64(decoding_rows(isa))))
-                with f.if_else(f.and_(container.coded, few)) as (each, other):
-                    with each:
-                        place = f.mul(k.index, width)
-                        entry = skipped(f, container.exceptions(panel.index), place)
-                        walk(decoding, here, w["panels"], entry, place)
-                    with other:
-                        once()
-    f.ret_void()
-    return KernelText(str(module), name)
+        def walk_unpacked() -> None:
+            where = w["panels"], w["depth"], panel, k, length
+            f.call(self._unpack, [*where, self._beside])
+            walk(self._stored, top, bottom, self._beside)
+
+        if self._container is None:
+            walk(self._stored, top, bottom, here)
+        elif not self._decodes:
+            walk_unpacked()
+        else:
+            low = f.icmp_signed("<=", w["height"], i64(decoding_rows(f.isa)))
+            with f.if_else(f.and_(self._container.coded, low)) as (coded, other):
+                with coded:
+                    place, second = f.mul(k, self._width), f.add(top, i64(1))
+                    entry = skipped(f, self._container.exceptions(panel), place)
+                    given = here, w["panels"], entry, place
+                    with f.if_else(f.icmp_signed("==", second, bottom)) as (alone, several):
+                        with alone:
+                            walk(self._decoded, top, second, *given)
+                        with several:
+                            walk(self._kept, top, second, *given, self._beside)
+                            walk(self._stored, second, bottom, self._beside)
+                with other:
+                    walk_unpacked()
+
+    def _tile(
+        self,
+        functions: TileFunctions,
+        number: Any,
+        panel: Any,
+        depth: tuple[Any, Any],
+        ahead: tuple[Any, Any],
+        weights: Sequence[Any],
+    ) -> None:
+        """A tile, and what follows the product if the depth ends."""
+        f, w, (k, length) = self._f, self._words, depth
+        row, column = f.mul(number, w["height"]), f.mul(panel, self._width)
+        rows = f.least(f.sub(w["rows"], row), w["height"])
+        columns = f.least(f.sub(w["columns"], column), self._width)
+        a = f.mul(f.add(f.mul(number, w["depth"]), k), i64(f.isa.tile_rows))
+        c = f.at(w["c"], f.add(f.mul(row, w["ldc"]), column))
+        fresh, (source, *coded) = f.icmp_signed("==", k, i64(0)), weights
+        given = [f.at(w["a"], a), source, *ahead, c, w["ldc"], length, fresh, *coded, rows]
+        covered = f.icmp_signed("==", columns, self._width)
+        with f.if_else(covered, likely=True) as (inside, cut):
+            with inside:
+                f.call(functions.whole, given)
+            with cut:
+                f.call(functions.edge, [*given, columns])
+        with f.if_then(f.icmp_signed(">=", f.add(k, length), w["depth"])):
+            self._finish.emit(f, w, (row, column), (rows, columns))

@@ -17,7 +17,7 @@ from gptrs.kernels.isa import Isa
 from gptrs.kernels.math import ACTIVATIONS
 from gptrs.kernels.matmul import MATMUL_WORDS, Product
 from gptrs.kernels.matmul_rows import row_kernel, row_kernel_limit
-from gptrs.kernels.matmul_tiles import blocking, tile_extent, tile_kernel
+from gptrs.kernels.matmul_tiles import Blocking, blocking, tile_extent, tile_kernel
 from gptrs.kernels.matmul_weights import WeightType, weight_bytes
 from gptrs.kernels.packing import (
     pack_columns_kernel,
@@ -111,8 +111,11 @@ class MatrixProduct(Call):
         room = None if packed or as_it_lies else b.scratch(self._panel_bytes(b))
         tiles = None
         if not few:
-            count = -(-rows // b.isa.tile_rows) * b.isa.tile_rows
-            tiles = b.scratch(count * b.size(self.depth) * 4)
+            fair = -(-(b.threads * PIECES if b.threads > 1 else 1) // panel_count(b.isa, columns))
+            depth = b.size(self.depth)
+            blocks = blocking(b.isa, rows, depth, row_blocks=fair, coded=product.coded)
+            count = -(-rows // blocks.height) * b.isa.tile_rows
+            tiles = b.scratch(count * depth * 4), blocks
         width = b.isa.tile_columns
         for number, position in enumerate(positions):
             offset = _place(position, b_strides)
@@ -146,7 +149,7 @@ class MatrixProduct(Call):
         b: Binder,
         product: Product,
         weight: tuple[Address, int, int],
-        tiles: Address | None,
+        tiles: tuple[Address, Blocking] | None,
         place: tuple[int, int],
     ) -> None:
         """One product: of the weight's address and steps, from ``place`` (element of A, row)."""
@@ -168,13 +171,11 @@ class MatrixProduct(Call):
             extent = panel_count(isa, columns)
             b.step(kernel(row_kernel, isa, product), [*words.values()], extent, time)
             return
-        pieces = b.threads * PIECES if b.threads > 1 else 1
-        fair = -(-pieces // panel_count(isa, columns))
-        blocks = blocking(isa, rows, depth, row_blocks=fair, coded=product.coded)
-        words["a"] = tiles
+        packed, blocks = tiles
+        words["a"] = packed
         words.update(blocks._asdict())
         pack = kernel(pack_rows_kernel, isa, isa.tile_rows)
-        pack_words = [a, tiles, rows, depth, b.size(self.a.matrix.stride), blocks.height]
+        pack_words = [a, packed, rows, depth, b.size(self.a.matrix.stride), blocks.height]
         pack_time = 8 * rows * depth / _BYTES_PER_NS
         b.step(pack, pack_words, -(-rows // blocks.height), pack_time)
         extent = tile_extent(isa, columns, blocks)
