@@ -19,10 +19,10 @@ many exceptions, as they are. In bytes:
             (row · w + column) as an integer of 32 bits, and the value as f32; the place `END` ends
             a list
 
-A block is `block_rows` rows of a panel, 2V weights for vector registers of V bytes: V bytes of
-codes (those of the first half in the low bits), 2V of second bytes, and for f32 2V of last
-halves. They lie so that registers which are interleaved 16 bytes by 16 bytes, as instructions do
-it, give columns in order.
+A block is `block_rows` rows of a panel, V weights for vector registers of V bytes: V / 2 bytes of
+codes (those of the first half in the low bits), V of second bytes, and for f32 2V of last halves.
+They lie so that registers which are interleaved 16 bytes by 16 bytes, as instructions do it, give
+columns in order.
 """
 
 # llvmlite has no types: its values are Any here.
@@ -43,8 +43,8 @@ from gptrs.kernels.packing import panel_count
 
 CODED: tuple[WeightType, ...] = ("f32", "bf16")
 """The types of weights that can be coded."""
-DEPTH_STEP = 4
-"""Depths are multiples of it, as levels have blocks of as many rows or fewer."""
+DEPTH_STEP = 2
+"""Depths are multiples of it: all levels have blocks of so many rows, or of one."""
 TABLE, END = 16, 2**32 - 1
 HEADER_BYTES, ENTRY_BYTES = 64, 8
 _LANE = 16  # bytes that registers are interleaved in
@@ -57,12 +57,12 @@ def register_bytes(isa: Isa) -> int:
 
 def block_rows(isa: Isa) -> int:
     """Rows of a panel in a block."""
-    return 2 * register_bytes(isa) // isa.tile_columns
+    return register_bytes(isa) // isa.tile_columns
 
 
 def block_bytes(isa: Isa, weights: WeightType) -> int:
     """The size of a block."""
-    return register_bytes(isa) * (1 + 2 * (weight_bytes(weights) - 1))
+    return register_bytes(isa) * (2 * weight_bytes(weights) - 1) // 2
 
 
 class Layout(NamedTuple):
@@ -94,7 +94,7 @@ def interleaved(count: int, unit: int, high: bool) -> list[int]:
 
 
 def slots(isa: Isa, weights: WeightType) -> tuple[list[int], list[int]]:
-    """Which weight of half a block each place is for: of its bytes, and of its last halves.
+    """Which weight of a block each place is for: of its bytes, and of its last halves.
 
     Read off `decoded`, for weights that are numbered row by row.
     """
@@ -117,17 +117,17 @@ def picked(f: Function, vectors: tuple[Any, Any], places: Sequence[int]) -> Any:
     return f.shuffle_vector(*vectors, ir.Constant(ir.VectorType(I32, len(places)), list(places)))
 
 
-def decoded(f: Function, weights: WeightType, table: Any, block: Any, half: int) -> list[Any]:
-    """The weights of half a block as vectors of f32, row by row."""
+def decoded(f: Function, weights: WeightType, table: Any, block: Any) -> list[Any]:
+    """The weights of a block as vectors of f32, row by row."""
     size = register_bytes(f.isa)
     bytes_, words, wide = (ir.VectorType(k, 8 * size // k.width) for k in (I8, I16, I32))
-    codes = f.read(block, bytes_)
-    if half:
-        pairs = f.bitcast(codes, words)
-        codes = f.bitcast(f.lshr(pairs, like(pairs, 4)), bytes_)
+    half = f.read(block, ir.VectorType(I8, size // 2))
+    twice = f.bitcast(picked(f, (half, half), range(size)), wide)
+    count = wide.count // 2
+    codes = f.bitcast(f.lshr(twice, ir.Constant(wide, [0] * count + [4] * count)), bytes_)
     look_up = f.intrinsic(f.isa.lookup, bytes_, bytes_, bytes_)
     heads = f.call(look_up, [table, f.and_(codes, like(codes, TABLE - 1))])
-    seconds = f.read(f.at(block, i64(size * (1 + half)), I8), bytes_)
+    seconds = f.read(f.at(block, i64(size // 2), I8), bytes_)
     result: list[Any] = []
     for k in (0, 1):
         upper = picked(f, (seconds, heads), interleaved(size, 1, bool(k)))
@@ -137,7 +137,7 @@ def decoded(f: Function, weights: WeightType, table: Any, block: Any, half: int)
             result.append(f.and_(pair, like(pair, 0xFFFF0000)))
             continue
         upper = f.bitcast(upper, words)
-        lower = f.read(f.at(block, i64(size * (3 + 2 * half + k)), I8), words)
+        lower = f.read(f.at(block, i64(size * (3 + 2 * k) // 2), I8), words)
         for high in (False, True):
             result.append(picked(f, (lower, upper), interleaved(size // 2, 2, high)))
     return [f.bitcast(vector, f.vector) for vector in result]
@@ -217,16 +217,15 @@ class Decoder:
         self._size = register_bytes(f.isa)
         self._beside = f.room(self._size)
 
-    def half(
-        self, block: Any, half: int, first: Any, following: tuple[Any, Any]
+    def block(
+        self, block: Any, first: Any, following: tuple[Any, Any]
     ) -> tuple[list[Any], tuple[Any, Any]]:
-        """Vectors of half a ``block`` that begins at place ``first`` of its panel, row by row.
+        """Vectors of a ``block`` that begins at place ``first`` of its panel, row by row.
 
-        ``following`` is the panel's next exception, and its place; then comes what is it after.
+        ``following`` is the panel's next exception, and its place; then comes what it is after.
         """
         f, (entry, place) = self._f, following
-        vectors, before = decoded(f, self._weights, self._table, block, half), f.block
-        first = f.add(first, i64(half * self._size))
+        vectors, before = decoded(f, self._weights, self._table, block), f.block
         last = f.add(first, i64(self._size))
         with f.if_then(f.icmp_unsigned("<", place, last), likely=False):
             beside = [f.at(self._beside, i64(i * f.isa.lanes)) for i in range(len(vectors))]
@@ -273,8 +272,7 @@ def unpack_part(module: Any, isa: Isa, weights: WeightType) -> Any:
             with f.loop(row, end, i64(block_rows(isa))) as k:
                 out = f.at(target, f.mul(f.sub(k.index, row), width))
                 block = container.block(panel, depth, k.index)
-                vectors = [v for half in (0, 1) for v in decoded(f, weights, table, block, half)]
-                for i, vector in enumerate(vectors):
+                for i, vector in enumerate(decoded(f, weights, table, block)):
                     f.write(vector, f.at(out, i64(i * isa.lanes)))
             first, last = f.mul(row, width), f.mul(end, width)
             mend(f, skipped(f, container.exceptions(panel), first), target, first, last)

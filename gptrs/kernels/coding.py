@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from llvmlite import ir
@@ -13,7 +14,7 @@ from llvmlite import ir
 from gptrs.kernels.coded import TABLE, block_bytes, block_rows, picked, register_bytes, slots
 from gptrs.kernels.emit import I8, I16, I32, Function, KernelText, i64, like
 from gptrs.kernels.isa import Isa
-from gptrs.kernels.matmul_weights import WeightType, element_type, weight_bytes
+from gptrs.kernels.matmul_weights import WeightType, weight_bytes
 
 _POINTERS = ("source", "destination", "flags", "table")
 _SIZES = ("rows", "step")
@@ -38,8 +39,8 @@ def code_kernel(isa: Isa, weights: WeightType) -> KernelText:
     f = Function.kernel(module, isa, name)
     address, first, last = f.arguments
     w = f.words(address, _POINTERS, _SIZES)
-    size, element = 2 * register_bytes(isa), i64(weight_bytes(weights))
-    heads = [f.splat(f.read(f.at(w["table"], i64(i), I8), I8), size // 2) for i in range(TABLE)]
+    size, element = register_bytes(isa), i64(weight_bytes(weights))
+    heads = [f.splat(f.read(f.at(w["table"], i64(i), I8), I8), size) for i in range(TABLE)]
     blocks = f.udiv(w["rows"], i64(block_rows(isa)))
     with f.loop(first, last) as panel, f.loop(i64(0), blocks) as block:
         number = f.add(f.mul(panel.index, blocks), block.index)
@@ -56,30 +57,23 @@ def _code(f: Function, weights: WeightType, heads: list[Any], source: Any, targe
     """Code one block; whether the table lacks a head."""
     size = register_bytes(f.isa)
     of_bytes, of_halves = slots(f.isa, weights)
-    bits, codes = 8 * weight_bytes(weights), list[Any]()
-    for half in (0, 1):
-        whole = _read(f, weights, f.at(source, i64(half * size), element_type(weights)))
-        head = _shuffled(f, _narrow(f, whole, I8, bits - 8), of_bytes)
-        code = like(head, _NONE)
-        for i, known in enumerate(heads):
-            code = f.select(f.icmp_unsigned("==", head, known), like(head, i), code)
-        codes.append(code)
-        second = _shuffled(f, _narrow(f, whole, I8, bits - 16), of_bytes)
-        f.write(second, f.at(target, i64(size * (1 + half)), I8))
-        if weights == "f32":
-            lower = _shuffled(f, _narrow(f, whole, I16, 0), of_halves)
-            f.write(lower, f.at(target, i64(size * (3 + 2 * half)), I8))
-    low, high = codes
+    bits = 8 * weight_bytes(weights)
+    kind = ir.VectorType(I32 if weights == "f32" else I16, size)
+    whole = f.read(source, kind)
+    head = _shuffled(f, _narrow(f, whole, I8, bits - 8), of_bytes)
+    codes = like(head, _NONE)
+    for i, known in enumerate(heads):
+        codes = f.select(f.icmp_unsigned("==", head, known), like(head, i), codes)
+    low, high = (_shuffled(f, codes, half) for half in (range(size // 2), range(size // 2, size)))
     f.write(f.or_(f.and_(low, like(low, TABLE - 1)), f.shl(high, like(high, 4))), target)
-    missing = f.icmp_unsigned("==", f.or_(low, high), like(low, _NONE))
+    second = _shuffled(f, _narrow(f, whole, I8, bits - 16), of_bytes)
+    f.write(second, f.at(target, i64(size // 2), I8))
+    if weights == "f32":
+        lower = _shuffled(f, _narrow(f, whole, I16, 0), of_halves)
+        f.write(lower, f.at(target, i64(size * 3 // 2), I8))
     none = ir.IntType(size)
-    return f.icmp_unsigned("!=", f.bitcast(missing, none), ir.Constant(none, 0))
-
-
-def _read(f: Function, weights: WeightType, place: Any) -> Any:
-    """The bits of half a block."""
-    kind = I32 if weights == "f32" else I16
-    return f.read(place, ir.VectorType(kind, register_bytes(f.isa)))
+    missing = f.bitcast(f.icmp_unsigned("==", codes, like(codes, _NONE)), none)
+    return f.icmp_unsigned("!=", missing, ir.Constant(none, 0))
 
 
 def _narrow(f: Function, whole: Any, kind: Any, shift: int) -> Any:
@@ -89,5 +83,5 @@ def _narrow(f: Function, whole: Any, kind: Any, shift: int) -> Any:
     return shifted if shifted.type == wanted else f.trunc(shifted, wanted)
 
 
-def _shuffled(f: Function, vector: Any, places: list[int]) -> Any:
+def _shuffled(f: Function, vector: Any, places: Sequence[int]) -> Any:
     return picked(f, (vector, ir.Constant(vector.type, ir.Undefined)), places)

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-from itertools import product as cartesian
 from typing import Any
 
 from llvmlite import ir
@@ -38,13 +37,14 @@ def _decoding(isa: Isa) -> int:
     return isa.registers // 2
 
 
-def _streams(isa: Isa, rows: int, coded: bool) -> list[int]:
+def _streams(isa: Isa, product: Product, rows: int, coded: bool) -> list[int]:
     """How many panels are walked at once, for the bulk and for what is left."""
     free = _decoding(isa) if coded else _free(isa)
     most = 4
     while most > 1 and most * rows * isa.tile_vectors > free:
         most //= 2
-    return sorted({most, max(1, most // 2), 1}, reverse=True)
+    # Coded products have two kinds of walks, so that they have fewer of each.
+    return sorted({most, 1} if product.coded else {most, max(1, most // 2), 1}, reverse=True)
 
 
 _WALK = (I64, POINTER, I64, I64, I64)
@@ -58,7 +58,7 @@ def _walk(module: Any, isa: Isa, product: Product, rows: int, coded: bool) -> An
     w = matmul_words(f, address)
     a = [f.at(w["a"], f.mul(f.add(top, i64(row)), w["lda"])) for row in range(rows)]
     walk = _CodedDots(f, product, w, panels) if coded else _Dots(f, product, w, panels)
-    for streams in _streams(isa, rows, coded):
+    for streams in _streams(isa, product, rows, coded):
         whole = f.sub(last, f.srem(f.sub(last, first), i64(streams)))
         with f.loop(first, whole, i64(streams)) as panel:
             walk.emit(a, (top, panel.index), streams)
@@ -134,11 +134,11 @@ class _CodedDots(_Dots):
                 for i in range(rows)
             ]
             first = f.mul(loop.index, i64(f.isa.tile_columns))
-            for stream, half in cartesian(range(streams), (0, 1)):
+            for stream in range(streams):
                 block = self.container.after(blocks[stream], loop.index)
-                right, following[stream] = self.decoder.half(block, half, first, following[stream])
+                right, following[stream] = self.decoder.block(block, first, following[stream])
                 for i, weight in enumerate(right):
-                    k, vector = divmod(half * len(right) + i, vectors)
+                    k, vector = divmod(i, vectors)
                     for row in range(len(a)):
                         j = (row * streams + stream) * vectors + vector
                         sums[j] = f.multiply_add(left[k][row], weight, sums[j])

@@ -128,15 +128,14 @@ class _Coded:
         f, vectors = self._f, self._f.isa.tile_vectors
         block = self._container.after(self._panel, row)
         first = f.add(self._first, f.mul(row, i64(f.isa.tile_columns)))
-        for half in (0, 1):
-            entry, place = self.carried
-            right, self.carried = self._decoder.half(block, half, first, (entry, place))
-            if self._keep is not None:
-                kept = f.at(self._keep, f.mul(row, i64(f.isa.tile_columns)))
-                for i, vector in enumerate(right, half * len(right)):
-                    f.write(vector, f.at(kept, i64(i * f.isa.lanes)))
-            for i in range(0, len(right), vectors):
-                yield (half * len(right) + i) // vectors, right[i:][:vectors]
+        entry, place = self.carried
+        right, self.carried = self._decoder.block(block, first, (entry, place))
+        if self._keep is not None:
+            kept = f.at(self._keep, f.mul(row, i64(f.isa.tile_columns)))
+            for i, vector in enumerate(right):
+                f.write(vector, f.at(kept, i64(i * f.isa.lanes)))
+        for i in range(0, len(right), vectors):
+            yield i // vectors, right[i:][:vectors]
 
 
 def _copy(module: Any, isa: Isa) -> Any:
