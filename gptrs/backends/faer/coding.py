@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from itertools import chain
 from typing import NamedTuple
@@ -62,8 +63,10 @@ def coded(stored: Stored, take: Callable[[int], Array]) -> Array | None:
     layout = Layout.of(isa, form.weights, form.depth, form.columns)
     found: list[_Exceptions] = []
     result, count = take(coded_bytes(form, isa)), 0
+    kind = np.uint32 if form.weights == "f32" else np.uint16
+    plain = np.empty(first.panels * first.depth * isa.tile_columns, kind)
     for piece in chain([first], pieces):
-        found.append(_code(stored, piece, table, result[layout.panels :]))
+        found.append(_code(stored, piece, table, plain, result[layout.panels :]))
         count += len(found[-1].places)
         if count > _most(form):
             return None
@@ -98,13 +101,16 @@ def _table(stored: Stored, rows: Array) -> Array | None:
     return table.astype(np.uint8) if others * _RARE <= seen.sum() else None
 
 
-def _code(stored: Stored, piece: Piece, table: Array, panels: Array) -> _Exceptions:
-    """Write a piece to its place in the ``panels``, coded; what is not in them."""
+def _code(stored: Stored, piece: Piece, table: Array, memory: Array, panels: Array) -> _Exceptions:
+    """Write a piece to its place in the ``panels``, coded; what is not in them.
+
+    ``memory`` is for its panels as they are.
+    """
     form, isa = stored.form, stored.isa
     width, rows = isa.tile_columns, block_rows(isa)
     size = block_bytes(isa, form.weights)
-    kind = np.uint32 if form.weights == "f32" else np.uint16
-    plain = np.empty((piece.panels, piece.depth // rows, rows * width), kind)
+    shape = piece.panels, piece.depth // rows, rows * width
+    plain = memory[: math.prod(shape)].reshape(shape)
     stored.pack(piece, plain.ctypes.data, piece.depth)
     flags = np.empty(plain.shape[:2], np.bool_)
     step = form.depth // rows * size

@@ -19,7 +19,7 @@ from gptrs.kernels.matmul_weights import weight_bytes
 from gptrs.kernels.packing import panel_count
 from gptrs.kernels.threads import thread_count
 
-_READ_BYTES = 4 * 2**20  # of a weight at a time, in memory that serves again
+_READ_BYTES = 2**20  # of a weight at a time: stays in L2, in memory that serves again
 
 
 class Piece(NamedTuple):
