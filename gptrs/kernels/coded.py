@@ -32,6 +32,7 @@ columns in order.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from typing import Any, NamedTuple
 
 from llvmlite import ir
@@ -100,15 +101,13 @@ def slots(isa: Isa, weights: WeightType) -> tuple[list[int], list[int]]:
     """
     size, lanes = register_bytes(isa), isa.lanes
     of_bytes, of_halves = [0] * size, [0] * size
-    for k in (0, 1):
-        for word, byte in enumerate(interleaved(size, 1, bool(k))[::2]):
-            of_bytes[byte] = (2 * k + word % 2) * lanes + word // 2
-        if weights == "f32":
-            bytes_of = interleaved(size, 1, bool(k))[::2]
-            for high in (0, 1):
-                for lane, word in enumerate(interleaved(size // 2, 2, bool(high))[::2]):
-                    weight = (2 * k + high) * lanes + lane
-                    of_bytes[bytes_of[word]] = of_halves[k * size // 2 + word] = weight
+    for k, word in product((0, 1), range(size // 2)):
+        if weights == "f32":  # words of eight, the higher four in the next vector
+            vector, lane = 2 * k + word % 8 // 4, word // 8 * 4 + word % 4
+        else:  # even words, and odd ones
+            vector, lane = 2 * k + word % 2, word // 2
+        byte = interleaved(size, 1, bool(k))[2 * word]
+        of_bytes[byte] = of_halves[k * size // 2 + word] = vector * lanes + lane
     return of_bytes, of_halves
 
 
