@@ -22,13 +22,16 @@ from gptrs.kernels.winograd import planes, winograd_taps_kernel
 _slabs = Slabs()
 
 
-def pack(weight: Array | Parameter, form: Form, isa: Isa) -> Array:
-    """A weight as bytes in panels. Of a parameter, no more is loaded than has to be at once."""
+def pack(weight: Array | Parameter, form: Form, isa: Isa, *, code: bool = True) -> Array:
+    """A weight as bytes in panels. Of a parameter, no more is loaded than has to be at once.
+
+    ``code`` is False for one that is read once, which coding it would not pay for.
+    """
     if isinstance(form, WinogradPanels):
         array = weight if isinstance(weight, np.ndarray) else weight.numpy()
         return _transformed(np.ascontiguousarray(array), form, isa)
     stored = Stored(weight, form, isa)
-    if codes(form, isa) and (found := coded(stored, _slabs.take)) is not None:
+    if code and codes(form, isa) and (found := coded(stored, _slabs.take)) is not None:
         return found
     header = HEADER_BYTES if form.coded else 0
     packed = _slabs.take(header + panel_bytes(isa, form.weights, form.depth, form.columns))

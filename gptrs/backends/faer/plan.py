@@ -152,4 +152,4 @@ class FaerPlan(Plan):
         if isinstance(parameter, Parameter):
             return form_of(self._parameters, lease, parameter, form, self.isa)
         # A region's, which is computed.
-        return parameter if form is None else pack(parameter, form, self.isa)
+        return parameter if form is None else pack(parameter, form, self.isa, code=False)
