@@ -41,8 +41,8 @@ def level(level: isa.Isa) -> isa.Isa:
 
 @pytest.fixture
 def codes(level: isa.Isa) -> isa.Isa:
-    """A level that codes weights."""
-    return level if level.lookup else pytest.skip("no instruction for it")
+    """A level that codes weights. Of the others, `test_what_would_not_pay_stays_as_it_is`."""
+    return level if level.lookup else pytest.skip(f"{level.name} looks no bytes up: never coded")
 
 
 def weight(weights: WeightType, shape: tuple[int, int], odd: int = 12) -> Array:

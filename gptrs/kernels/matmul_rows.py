@@ -20,8 +20,8 @@ from gptrs.kernels.matmul_weights import WeightType, element_type, read_weights
 def row_kernel_limit(isa: Isa, product: Product) -> int:
     """The most rows for which `row_kernel` is the faster one: for which it walks two panels.
 
-    A bf16 takes as long to decode as it would take to be read, so that asking for memory early
-    pays, which the tile kernel does.
+    More rows of coded bf16 compute for longer than their weights take to come, if they are asked
+    for in advance, as the tile kernel does.
     """
     free = _decoding(isa) if product.coded and product.weights == "bf16" else _free(isa)
     return max(1, min(6, free // (2 * isa.tile_vectors)))

@@ -16,6 +16,7 @@ from gptrs.kernels.emit import F32, I1, I8, I64, POINTER, Function, i64
 from gptrs.kernels.isa import Isa
 from gptrs.kernels.matmul import Product
 from gptrs.kernels.matmul_weights import LINE_BYTES, WeightType, read_ahead, read_weights
+from gptrs.kernels.strips import copy_function
 
 
 def decoding_rows(isa: Isa) -> int:
@@ -138,17 +139,6 @@ class _Coded:
             yield i // vectors, right[i:][:vectors]
 
 
-def _copy(module: Any, isa: Isa) -> Any:
-    """copy(source, lds, destination, ldd, rows, columns)."""
-    f = Function.part(module, isa, "copy", POINTER, I64, POINTER, I64, I64, I64)
-    source, lds, destination, ldd, rows, columns = f.arguments
-    for row, column, mask in f.pieces(rows, columns):
-        value = f.read(f.at(source, f.add(f.mul(row, lds), column)), mask=mask)
-        f.write(value, f.at(destination, f.add(f.mul(row, ldd), column)), mask)
-    f.ret_void()
-    return f.made
-
-
 class TileFunctions(NamedTuple):
     """Both take the arguments of a tile function, then how many rows it has."""
 
@@ -162,7 +152,7 @@ class Tiles:
 
     def __init__(self, module: Any, isa: Isa, product: Product) -> None:
         self._module, self._isa, self._product = module, isa, product
-        self._copy = _copy(module, isa)
+        self._copy = copy_function(module, isa)
 
     def functions(self, panels: Panel) -> TileFunctions:
         whole = self._whole(panels)
