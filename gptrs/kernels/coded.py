@@ -56,6 +56,11 @@ def register_bytes(isa: Isa) -> int:
     return isa.vector_bits // 8
 
 
+def decoding_registers(isa: Isa) -> int:
+    """Registers for other things while weights are decoded."""
+    return isa.registers - 6
+
+
 def block_rows(isa: Isa) -> int:
     """Rows of a panel in a block."""
     return register_bytes(isa) // isa.tile_columns

@@ -1,4 +1,9 @@
-"""The matrix product for few rows: one walk over the weights, several panels side by side."""
+"""The matrix product for few rows: one walk over the weights, several panels side by side.
+
+Each of the panels that are read side by side is followed by the one that lies behind it, so that
+memory is read from a few places on, and without a break: as the CPU expects it, which asks for what
+comes next and starts slowly at a new place.
+"""
 
 # llvmlite has no types: its values are Any here.
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
@@ -10,7 +15,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from gptrs.kernels.coded import Container, Decoder, block_rows, place_of
+from gptrs.kernels.coded import Container, Decoder, block_rows, decoding_registers, place_of
 from gptrs.kernels.emit import F32, I64, POINTER, Function, KernelText, i64
 from gptrs.kernels.isa import Isa
 from gptrs.kernels.matmul import Finish, Product, matmul_words
@@ -18,30 +23,21 @@ from gptrs.kernels.matmul_weights import WeightType, element_type, read_weights
 
 
 def row_kernel_limit(isa: Isa, product: Product) -> int:
-    """The most rows for which `row_kernel` is the faster one: for which it walks two panels.
-
-    More rows of coded bf16 compute for longer than their weights take to come, if they are asked
-    for in advance, as the tile kernel does.
-    """
-    free = _decoding(isa) if product.coded and product.weights == "bf16" else _free(isa)
-    return max(1, min(6, free // (2 * isa.tile_vectors)))
+    """The most rows for which `row_kernel` is the faster one: for which it walks two panels."""
+    return max(1, min(6, _free(isa, product.coded) // (2 * isa.tile_vectors)))
 
 
-def _free(isa: Isa) -> int:
+def _free(isa: Isa, coded: bool) -> int:
     """Registers for sums, beside one of A and one of a panel."""
-    return isa.registers - 2
-
-
-def _decoding(isa: Isa) -> int:
-    """Registers for sums while weights are decoded in others."""
-    return isa.registers // 2
+    return decoding_registers(isa) if coded else isa.registers - 2
 
 
 def _streams(isa: Isa, product: Product, rows: int, coded: bool) -> list[int]:
     """How many panels are walked at once, for the bulk and for what is left."""
-    free = _decoding(isa) if coded else _free(isa)
+    if coded:  # its instructions are many enough to keep the CPU busy
+        return [2, 1]
     most = 4
-    while most > 1 and most * rows * isa.tile_vectors > free:
+    while most > 1 and most * rows * isa.tile_vectors > _free(isa, coded):
         most //= 2
     # Coded products have two kinds of walks, so that they have fewer of each.
     return sorted({most, 1} if product.coded else {most, max(1, most // 2), 1}, reverse=True)
@@ -59,10 +55,11 @@ def _walk(module: Any, isa: Isa, product: Product, rows: int, coded: bool) -> An
     a = [f.at(w["a"], f.mul(f.add(top, i64(row)), w["lda"])) for row in range(rows)]
     walk = _CodedDots(f, product, w, panels) if coded else _Dots(f, product, w, panels)
     for streams in _streams(isa, product, rows, coded):
-        whole = f.sub(last, f.srem(f.sub(last, first), i64(streams)))
-        with f.loop(first, whole, i64(streams)) as panel:
-            walk.emit(a, (top, panel.index), streams)
-        first = whole
+        length = f.sdiv(f.sub(last, first), i64(streams))
+        with f.loop(i64(0), length) as turn:
+            begin = f.add(first, turn.index)
+            walk.emit(a, top, [f.add(begin, f.mul(length, i64(i))) for i in range(streams)])
+        first = f.add(first, f.mul(length, i64(streams)))
     f.ret_void()
     return f.made
 
@@ -75,18 +72,15 @@ class _Dots:
         self.weights: WeightType = product.weights
         self.zero = ir.Constant(f.vector, [0.0] * f.isa.lanes)
 
-    def emit(self, a: list[Any], place: tuple[Any, Any], streams: int) -> None:
-        """The rows ``a`` at ``place`` (row, panel)."""
-        self.store(self.sums(a, place[1], streams), place, len(a))
+    def emit(self, a: list[Any], top: Any, panels: list[Any]) -> None:
+        """The rows ``a``, from row ``top`` of C on, of ``panels`` by number."""
+        self.store(self.sums(a, panels), top, panels)
 
-    def sums(self, a: list[Any], panel: Any, streams: int) -> list[Any]:
+    def sums(self, a: list[Any], numbers: list[Any]) -> list[Any]:
         """Sums by row, panel and vector."""
         f, w, vectors = self.f, self.words, self.f.isa.tile_vectors
-        kind = element_type(self.weights)
-        panels = [
-            f.at(self.panels, f.mul(f.add(panel, i64(i)), w["panel_step"]), kind)
-            for i in range(streams)
-        ]
+        kind, streams = element_type(self.weights), len(numbers)
+        panels = [f.at(self.panels, f.mul(number, w["panel_step"]), kind) for number in numbers]
         carried = [self.zero] * (len(a) * streams * vectors)
         with f.loop(i64(0), w["depth"], carried=carried) as loop:
             left = [f.splat(f.read(f.at(row, loop.index), F32)) for row in a]
@@ -100,13 +94,13 @@ class _Dots:
                     loop.values[j] = f.multiply_add(left[row], right, loop.values[j])
         return loop.values
 
-    def store(self, sums: list[Any], place: tuple[Any, Any], rows: int) -> None:
+    def store(self, sums: list[Any], top: Any, panels: list[Any]) -> None:
         """Write sums to C."""
-        f, w, (top, panel) = self.f, self.words, place
-        column = f.mul(panel, i64(f.isa.tile_columns))
+        f, w, vectors = self.f, self.words, self.f.isa.tile_vectors
         for j, total in enumerate(sums):
-            row, i = divmod(j, len(sums) // rows)
-            here = f.add(column, i64(i * f.isa.lanes))
+            row, i = divmod(j, len(panels) * vectors)
+            column = f.mul(panels[i // vectors], i64(f.isa.tile_columns))
+            here = f.add(column, i64(i % vectors * f.isa.lanes))
             c = f.at(w["c"], f.add(f.mul(f.add(top, i64(row)), w["ldc"]), here))
             f.write(total, c, f.mask(f.sub(w["columns"], here)))
 
@@ -119,11 +113,12 @@ class _CodedDots(_Dots):
         self.container = Container(f, product.weights, panels)
         self.decoder = Decoder(f, product.weights, self.container.table())
 
-    def sums(self, a: list[Any], panel: Any, streams: int) -> list[Any]:
+    def sums(self, a: list[Any], numbers: list[Any]) -> list[Any]:
         f, depth, vectors = self.f, self.words["depth"], self.f.isa.tile_vectors
+        streams = len(numbers)
         rows, count = block_rows(f.isa), len(a) * streams * vectors
-        entries = [self.container.exceptions(f.add(panel, i64(i))) for i in range(streams)]
-        blocks = [self.container.block(f.add(panel, i64(i)), depth, i64(0)) for i in range(streams)]
+        entries = [self.container.exceptions(number) for number in numbers]
+        blocks = [self.container.block(number, depth, i64(0)) for number in numbers]
         carried = [self.zero] * count + entries + [place_of(f, entry) for entry in entries]
         with f.loop(i64(0), depth, i64(rows), carried=carried) as loop:
             sums = loop.values[:count]

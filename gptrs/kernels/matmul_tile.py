@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 from llvmlite import ir
 
-from gptrs.kernels.coded import Container, Decoder, block_rows, place_of
+from gptrs.kernels.coded import Container, Decoder, block_rows, decoding_registers, place_of
 from gptrs.kernels.emit import F32, I1, I8, I64, POINTER, Function, i64
 from gptrs.kernels.isa import Isa
 from gptrs.kernels.matmul import Product
@@ -20,8 +20,8 @@ from gptrs.kernels.strips import copy_function
 
 
 def decoding_rows(isa: Isa) -> int:
-    """How high a tile may be that decodes a panel as it reads it: registers are left for that."""
-    return min(isa.tile_rows, (isa.registers - 6) // isa.tile_vectors)
+    """How high a tile may be that decodes a panel as it reads it."""
+    return min(isa.tile_rows, decoding_registers(isa) // isa.tile_vectors)
 
 
 Panel = Literal["stored", "decoded", "kept"]
