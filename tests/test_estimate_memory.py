@@ -149,7 +149,7 @@ class TestEstimates:
 
     def test_the_cache_is_as_large_as_one_that_is_made(self, good: Path) -> None:
         cache = gptrs.load(good).module.init_cache(np.zeros(3, np.int32), 20)
-        arrays = [*cache.keys, *cache.values, cache.length, cache.start]
+        arrays = [cache.keys, cache.values, cache.length, cache.start]
         size = sum(array.numpy().nbytes for array in arrays)
         assert estimate_memory(good, context=20, batch=3).kv_cache == size
 

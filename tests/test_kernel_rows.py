@@ -133,6 +133,7 @@ BLOCKS = [
     ((2, 3, 4, 20), (2, 3, 9, 20)),
     ((1, 2, 1, 64), (2, 5, 7, 64)),
     ((2, 2, 3, 5), (4, 2, 3, 11)),
+    ((1, 2, 2, 3, 5), (3, 4, 2, 3, 11)),
 ]
 
 
@@ -143,14 +144,21 @@ def update(
     start: Sequence[int],
     pointed: dict[int, Any] | None = None,
 ) -> None:
-    """Copy, with the start of the axes in ``pointed`` in memory, as an integer of that type."""
-    held = {axis: np.array(start[axis], kind) for axis, kind in (pointed or {}).items()}
+    """Copy, with the start of the axes in ``pointed`` in memory, as an integer of that type.
+
+    Axes are counted from the last of four on; there may be one before.
+    """
+    axes = rows.UPDATE_AXES
+    source, destination = (a[(None,) * (axes - a.ndim)] for a in (source, destination))
+    start = (*[0] * (axes - len(start)), *start)
+    pointed = {axis + axes - 4: kind for axis, kind in (pointed or {}).items()}
+    held = {axis: np.array(start[axis], kind) for axis, kind in pointed.items()}
     starts = [held.get(axis, at) for axis, at in enumerate(start)]
-    sizes = [held[axis].itemsize if axis in held else 0 for axis in range(4)]
+    sizes = [held[axis].itemsize if axis in held else 0 for axis in range(axes)]
     words = [source, destination, *starts, *sizes, *source.shape, *destination.shape]
     for a in (source, destination):
-        assert a.strides[3] == a.itemsize
-        words += [s // a.itemsize for s in a.strides[:3]]
+        assert a.strides[-1] == a.itemsize
+        words += [s // a.itemsize for s in a.strides[:-1]]
     extent = rows.update_extent(source.shape)
     cut = extent // 3
     text = rows.update_kernel(level, WIDTHS[source.itemsize])
@@ -173,6 +181,7 @@ def test_update(
 ) -> None:
     source, before = sample(*size), sample(*extent) + 10
     for start in [(0, 0, 0, 0), (1, 0, 2, 3), (-5, 99, 2**31 - 1, -(2**31)), (0, 3, 6, 6)]:
+        start = (*[2] * (len(size) - 4), *start)
         given = ptir.tensor(before), ptir.tensor(source)
         wanted = ptir.dynamic_update_slice(*given, start).numpy()
         found = before.copy()

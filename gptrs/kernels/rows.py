@@ -8,6 +8,8 @@ put into a larger array at a place that is known at run time.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from llvmlite import ir
@@ -31,15 +33,15 @@ of the index are stored, nothing is read and the row stays as it is. All distanc
 The result overlaps no operand.
 """
 
-_AXES = 4
+UPDATE_AXES = 5
 UPDATE_WORDS = (
     *("source", "destination"),
-    *(f"start{axis}" for axis in range(_AXES)),
-    *(f"start_bytes{axis}" for axis in range(_AXES)),
-    *(f"size{axis}" for axis in range(_AXES)),
-    *(f"extent{axis}" for axis in range(_AXES)),
-    *(f"source_stride{axis}" for axis in range(_AXES - 1)),
-    *(f"destination_stride{axis}" for axis in range(_AXES - 1)),
+    *(f"start{axis}" for axis in range(UPDATE_AXES)),
+    *(f"start_bytes{axis}" for axis in range(UPDATE_AXES)),
+    *(f"size{axis}" for axis in range(UPDATE_AXES)),
+    *(f"extent{axis}" for axis in range(UPDATE_AXES)),
+    *(f"source_stride{axis}" for axis in range(UPDATE_AXES - 1)),
+    *(f"destination_stride{axis}" for axis in range(UPDATE_AXES - 1)),
 )
 """The argument words of `update_kernel`, in order.
 
@@ -141,26 +143,26 @@ def take_panels_kernel(isa: Isa, weights: WeightType = "f32", coded: bool = Fals
     return _take_kernel(isa, name, weights, panels=True, coded=coded)
 
 
-def update_extent(size: tuple[int, int, int, int]) -> int:
+def update_extent(size: Sequence[int]) -> int:
     """The extent of `update_kernel`: the source's rows."""
-    return size[0] * size[1] * size[2]
+    return math.prod(size[:-1])
 
 
 def update_kernel(isa: Isa, size: Literal[1, 2, 4, 8] = 4) -> KernelText:
-    """destination[start:start + size] = source, in 4 axes of elements of ``size`` bytes.
+    """destination[start:start + size] = source, of elements of ``size`` bytes.
 
-    The start is moved so that the source lies in the destination. Words: `UPDATE_WORDS`; extent:
-    `update_extent`.
+    Both have `UPDATE_AXES` axes; the start is moved so that the source lies in the destination.
+    Words: `UPDATE_WORDS`; extent: `update_extent`.
     """
     name = f"update{size}"
     module = ir.Module(f"{name} {isa.name}")
     f = Function.kernel(module, isa, name)
     address, first, last = f.arguments
     w = f.words(address, UPDATE_WORDS[:2], UPDATE_WORDS[2:])
-    starts = [_start(f, w, axis) for axis in range(_AXES)]
+    starts = [_start(f, w, axis) for axis in range(UPDATE_AXES)]
     with f.loop(first, last) as row:
         places, rest = [], row.index
-        for axis in reversed(range(_AXES - 1)):
+        for axis in reversed(range(UPDATE_AXES - 1)):
             places.insert(0, f.urem(rest, w[f"size{axis}"]))
             rest = f.udiv(rest, w[f"size{axis}"])
         source, target = i64(0), starts[-1]
@@ -171,7 +173,7 @@ def update_kernel(isa: Isa, size: Literal[1, 2, 4, 8] = 4) -> KernelText:
         element = ir.IntType(8 * size)
         source = f.at(w["source"], source, element)
         target = f.at(w["destination"], target, element)
-        _copy_bits(f, element, source, target, w["size3"])
+        _copy_bits(f, element, source, target, w[f"size{UPDATE_AXES - 1}"])
     f.ret_void()
     return KernelText(str(module), name)
 

@@ -76,18 +76,15 @@ class Attention(Module):
     scale: float
     layer: int
 
-    def __call__(
-        self, x: Tensor, cache: KVCache | None
-    ) -> tuple[Tensor, tuple[Tensor, Tensor] | None]:
+    def __call__(self, x: Tensor, cache: KVCache | None) -> tuple[Tensor, KVCache | None]:
         batch, tokens, width = x.shape
         qkv = self.c_attn(x).reshape(batch, tokens, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
         q, k, v = qkv[0], qkv[1], qkv[2]  # each [batch, heads, tokens, head size]
         if cache is None:
-            y, new = ptir.attention(q, k, v, causal=True, scale=self.scale), None
+            y = ptir.attention(q, k, v, causal=True, scale=self.scale)
         else:
-            y, keys, values = cache.attend(self.layer, q, k, v, scale=self.scale)
-            new = keys, values
-        return self.c_proj(y.permute(0, 2, 1, 3).reshape(batch, tokens, width)), new
+            y, cache = cache.attend(self.layer, q, k, v, scale=self.scale)
+        return self.c_proj(y.permute(0, 2, 1, 3).reshape(batch, tokens, width)), cache
 
 
 class MLP(Module):
@@ -109,12 +106,10 @@ class Block(Module):
     ln_2: LayerNorm
     mlp: MLP
 
-    def __call__(
-        self, x: Tensor, cache: KVCache | None
-    ) -> tuple[Tensor, tuple[Tensor, Tensor] | None]:
-        y, new = self.attn(self.ln_1(x), cache)
+    def __call__(self, x: Tensor, cache: KVCache | None) -> tuple[Tensor, KVCache | None]:
+        y, cache = self.attn(self.ln_1(x), cache)
         x = x + y
-        return x + self.mlp(self.ln_2(x)), new
+        return x + self.mlp(self.ln_2(x)), cache
 
 
 class GPT2(Module):
@@ -205,8 +200,8 @@ class GPT2(Module):
         donate="cache",
         dynamic={
             "tokens": {0: "B", 1: "S"},
-            "cache.keys": {0: "B", 2: "C"},
-            "cache.values": {0: "B", 2: "C"},
+            "cache.keys": {1: "B", 3: "C"},
+            "cache.values": {1: "B", 3: "C"},
             "cache.start": {0: "B"},
         },
     )
@@ -224,14 +219,9 @@ class GPT2(Module):
         count = tokens.shape[1]
         positions = ptir.iota(shape=(1, count), axis=1) if cache is None else cache.positions(count)
         x = self.wte(tokens) + self.wpe(positions)  # [batch, tokens, width]
-        keys: list[Tensor] = []
-        values: list[Tensor] = []
         for block in self.h:
-            x, new = block(x, cache)
-            if new is not None:
-                keys.append(new[0])
-                values.append(new[1])
+            x, cache = block(x, cache)
         if logits == "last":
             x = x[:, -1:]
         y = self.lm_head(self.ln_f(x))
-        return y, None if cache is None else cache.advanced(keys, values, count)
+        return y, None if cache is None else cache.advanced(count)

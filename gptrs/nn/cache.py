@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +20,8 @@ class KVCache:
     column ``start[b]``. A call takes the cache (it is donated) and returns the next one.
     """
 
-    keys: tuple[Tensor, ...]  # per layer [batch, heads, capacity, head size]
-    values: tuple[Tensor, ...]
+    keys: Tensor  # [layers, batch, heads, capacity, head size]
+    values: Tensor
     length: Tensor  # si32[]: columns filled so far
     start: Tensor  # si32[batch]
 
@@ -30,20 +30,11 @@ class KVCache:
         cls, layers: int, starts: NDArray[np.int32], heads: int, capacity: int, head_size: int
     ) -> KVCache:
         """A cache without tokens, in f32."""
-        shape = (len(starts), heads, capacity, head_size)
-        # In one piece: systems give large pages to large pieces, and a first write into small ones
-        # takes longer than the write. Arrays own their buffers: two views are not donated at once.
-        rooms = np.zeros((2, layers, int(np.prod(shape))), np.float32)
-        keys, values = (
-            tuple(ptir.tensor(np.frombuffer(room.data, np.float32).reshape(shape)) for room in part)
-            for part in rooms
-        )
-        return cls(
-            keys,
-            values,
-            ptir.tensor(np.zeros((), np.int32)),
-            ptir.tensor(np.array(starts, np.int32)),
-        )
+        # All layers in one array: a call looks at each of its arguments, of which a step has few.
+        shape = (layers, len(starts), heads, capacity, head_size)
+        keys, values = (ptir.tensor(np.zeros(shape, np.float32)) for _ in range(2))
+        length, start = (ptir.tensor(np.array(given, np.int32)) for given in (0, starts))
+        return cls(keys, values, length, start)
 
     def positions(self, count: DimLike) -> Tensor:
         """The position in its row's text of each of the next ``count`` tokens, [batch, count].
@@ -55,17 +46,17 @@ class KVCache:
 
     def attend(
         self, layer: int, q: Tensor, k: Tensor, v: Tensor, *, scale: float
-    ) -> tuple[Tensor, Tensor, Tensor]:
+    ) -> tuple[Tensor, KVCache]:
         """Causal attention of new tokens (q, k, v: [batch, heads, tokens, head size]) to all so
-        far. Returns the result and the layer's keys and values with the new ones in."""
+        far. Returns the result and the cache with the layer's new keys and values in."""
         batch, _, count, _ = q.shape
-        at = (0, 0, self.length, 0)
-        keys = ptir.dynamic_update_slice(self.keys[layer], k, at)
-        values = ptir.dynamic_update_slice(self.values[layer], v, at)
+        at = (layer, 0, 0, self.length, 0)
+        keys = ptir.dynamic_update_slice(self.keys, k.reshape(1, *k.shape), at)
+        values = ptir.dynamic_update_slice(self.values, v.reshape(1, *v.shape), at)
         end = ptir.broadcast_to(self.length + count, shape=(batch,))
-        y = ptir.attention(q, keys, values, self.start, end, causal=True, scale=scale)
-        return y, keys, values
+        y = ptir.attention(q, keys[layer], values[layer], self.start, end, causal=True, scale=scale)
+        return y, replace(self, keys=keys, values=values)
 
-    def advanced(self, keys: list[Tensor], values: list[Tensor], count: DimLike) -> KVCache:
-        """The cache after a call: new keys and values, ``count`` more columns."""
-        return KVCache(tuple(keys), tuple(values), self.length + count, self.start)
+    def advanced(self, count: DimLike) -> KVCache:
+        """The cache after a call in which all layers attended: ``count`` more columns."""
+        return replace(self, length=self.length + count)

@@ -17,6 +17,7 @@ from gptrs.kernels.isa import Isa
 from gptrs.kernels.matmul_weights import WeightType
 from gptrs.kernels.rows import (
     TAKE_WORDS,
+    UPDATE_AXES,
     UPDATE_WORDS,
     take_kernel,
     take_panels_kernel,
@@ -27,7 +28,6 @@ from gptrs.kernels.rows import (
 _INDICES = {"si32": 4, "si64": 8}
 _WEIGHTS: dict[str, WeightType] = {"f32": "f32", "f16": "f16", "bf16": "bf16"}
 _OUTSIDE = 1  # the code of an index that is not in the table
-_AXES = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +115,7 @@ class Update(Call):
         assert isinstance(update, Value)
         entries = cast("tuple[Operand, ...]", start)
         values = [e for e in entries if isinstance(e, Value)]
-        if x.type.rank > _AXES or x.type.dtype.numpy.itemsize not in (1, 2, 4, 8):
+        if x.type.rank > UPDATE_AXES or x.type.dtype.numpy.itemsize not in (1, 2, 4, 8):
             return None
         if any(v.type.dtype.name not in _INDICES for v in values) or not x.type.rank:
             return None
@@ -138,7 +138,7 @@ class Update(Call):
         self._kernel(isa)
 
     def bind(self, b: Binder) -> bool:
-        missing = _AXES - self.x.type.rank
+        missing = UPDATE_AXES - self.x.type.rank
         sizes = [1] * missing + [b.size(n) for n in self.update.view.shape]
         extents = [1] * missing + [b.size(n) for n in self.x.type.shape]
         if any(size > extent for size, extent in zip(sizes, extents, strict=True)):
@@ -178,7 +178,7 @@ class Update(Call):
         for axis, (source, destination) in enumerate(places):
             words[f"source_stride{axis}"] = source
             words[f"destination_stride{axis}"] = destination
-        extent = update_extent((sizes[0], sizes[1], sizes[2], sizes[3]))
+        extent = update_extent(sizes)
         if sizes[3]:
             b.step(self._kernel(b.isa), [*words.values()], extent, 0.3 * extent * sizes[3])
 
