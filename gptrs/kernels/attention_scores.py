@@ -30,11 +30,14 @@ class _Keys:
     """A walk over ``count`` keys where they lie, as many at once as a vector has lanes.
 
     If it ``asks``, it asks for the keys that follow and for the values of these, which may have to
-    come from memory. The last key fills up its vector.
+    come from memory; where ``beyond`` (count, other keys) is given, and so many keys have been, for
+    the first of the other ones. The last key fills up its vector.
     """
 
-    def __init__(self, f: Function, head: Head, *given: Any, asks: bool = True) -> None:
-        self.f, self.head, self.asks = f, head, asks
+    def __init__(
+        self, f: Function, head: Head, *given: Any, asks: bool = True, beyond: Any = None
+    ) -> None:
+        self.f, self.head, self.asks, self.beyond = f, head, asks, beyond
         self.k, self.stride, self.v, self.v_stride = given
         self.lanes = f.isa.lanes
 
@@ -71,10 +74,15 @@ class _Keys:
         row_lines = -(-self.head.size // _LINE)
         lines = -(-row_lines * lanes * lanes // self.head.size)  # with each step of d
         line = f.mul(f.udiv(d, i64(lanes)), i64(lines))
-        token = f.add(key, f.udiv(line, i64(row_lines)))
+        number = f.udiv(line, i64(row_lines))
         d = f.mul(f.urem(line, i64(row_lines)), i64(_LINE))
-        coming = f.at(self.k, f.add(f.mul(f.add(token, i64(lanes)), self.stride), d))
-        value = f.at(self.v, f.add(f.mul(token, self.v_stride), d))
+        value = f.at(self.v, f.add(f.mul(f.add(key, number), self.v_stride), d))
+        following = f.add(key, i64(lanes))
+        coming = f.at(self.k, f.mul(following, self.stride))
+        if self.beyond is not None:
+            count, other = self.beyond
+            coming = f.select(f.icmp_signed("<", following, count), coming, other)
+        coming = f.at(coming, f.add(f.mul(number, self.stride), d))
         for start in (coming, value):
             for i in range(lines):
                 f.prefetch(f.at(start, i64(i * _LINE)), cache=2)
@@ -101,11 +109,11 @@ def pack_keys(module: Any, isa: Isa, head: Head) -> Any:
 
 
 def score_near(module: Any, isa: Isa, head: Head, rows: int) -> Any:
-    """score(queries, k, stride, v, v_stride, count, scores): q·k·scale of one tile, keys where
-    they lie."""
-    parameters = (POINTER, POINTER, I64, POINTER, I64, I64, POINTER)
+    """score(queries, k, stride, v, v_stride, left, other, count, scores): q·k·scale of one tile,
+    keys where they lie. Of these ``left`` will be wanted, then those at ``other``."""
+    parameters = (POINTER, POINTER, I64, POINTER, I64, I64, POINTER, I64, POINTER)
     f = Function.part(module, isa, f"score_near{rows}", *parameters)
-    queries, *given, count, scores = f.arguments
+    queries, *given, left, other, count, scores = f.arguments
 
     def add(_key: Any, d: Any, columns: list[Any], sums: list[Any]) -> list[Any]:
         for i, column in enumerate(columns):
@@ -119,7 +127,8 @@ def score_near(module: Any, isa: Isa, head: Head, rows: int) -> Any:
             value = f.fmul(value, like(value, head.factor))
             f.write(value, f.at(scores, f.add(key, i64(row * head.block))))
 
-    _Keys(f, head, *given, asks=head.size > _SHORT).walk(count, rows, add, end)
+    keys = _Keys(f, head, *given, asks=head.size > _SHORT, beyond=(left, other))
+    keys.walk(count, rows, add, end)
     f.ret_void()
     return f.made
 

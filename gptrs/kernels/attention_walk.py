@@ -68,6 +68,11 @@ class _Block(NamedTuple):
     keys: _Lying
     values: _Lying
 
+    def part(self, f: Function, first: Any, count: Any) -> _Block:
+        """Some of them."""
+        keys, values = self.keys.at(f, first), self.values.at(f, first)
+        return _Block(f.add(self.key, first), count, keys, values)
+
 
 class _Tile:
     """As many queries as scores are taken of at once, from ``row`` of the piece on."""
@@ -86,9 +91,13 @@ class _Tile:
         f = self.f
         return f.least(f.sub(self.piece.high(self.final), key), count)
 
-    def score_near(self, keys: _Lying, values: _Lying, count: Any, scores: Any) -> None:
-        """Scores of keys where they lie."""
-        given = [self.queries, *keys, *values, count, scores]
+    def score_near(self, block: _Block, scores: Any) -> None:
+        """Scores of keys where they lie. Behind the last one it asks for those of the next piece,
+        most likely the next group's."""
+        f, piece = self.f, self.piece
+        left = f.sub(piece.high(self.final), block.key)
+        other = piece.at("k", f.add(piece.group, i64(1)), piece.low(self.row))
+        given = [self.queries, *block.keys, *block.values, left, other, block.count, scores]
         self.parts.for_rows(self.f, self.rows, self.parts.near, given)
 
     def score_packed(self, count: Any, scores: Any) -> None:
@@ -231,7 +240,7 @@ def _walk_near(piece: Piece, parts: Parts, first: Any, last: Any) -> None:
         with f.if_then(f.icmp_signed("==", ready, i64(0))):
             count = tile.sees(block.key, block.count)
             with f.if_then(f.icmp_signed(">", count, i64(0))):
-                tile.score_near(block.keys, block.values, count, scores)
+                tile.score_near(block._replace(count=count), scores)
         other = f.sub(side, at)
         following = _block(piece, f.add(loop.index, i64(size)), last)
         count = tile.sees(following.key, following.count)
@@ -260,7 +269,8 @@ def _add_and_score(
     with f.loop(i64(0), i64(tile.piece.head.block), step) as loop:
         left = f.least(f.sub(count, loop.index), step)
         with f.if_then(f.icmp_signed(">", left, i64(0))):
-            keys = following.keys.at(f, loop.index)
-            values = block.values.at(f, f.add(loop.index, i64(_AHEAD // tile.piece.head.size)))
-            tile.score_near(keys, values, left, f.at(target, loop.index))
+            part = following.part(f, loop.index, left)
+            ahead = f.add(loop.index, i64(_AHEAD // tile.piece.head.size))
+            part = part._replace(values=block.values.at(f, ahead))
+            tile.score_near(part, f.at(target, loop.index))
         tile.add(scores, block.values, loop.index, f.add(loop.index, step))
