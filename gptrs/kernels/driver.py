@@ -74,6 +74,19 @@ class StepTable:
         self.words: NDArray[np.int64] = np.array(flat, np.int64).reshape(len(rows), 4)
         self.address: int = self.words.ctypes.data
         self.count: int = len(rows)
+        self._order: tuple[tuple[int, ...], int, object] | None = None
+
+    def order(self, *words: int) -> tuple[tuple[int, ...], int, object]:
+        """The address of an array of this table's address and these words, between those and the
+        array itself: mostly what the last run of the table was given.
+
+        A function of C takes longer with each argument, as long as all of this with five.
+        """
+        order = self._order
+        if order is None or order[0] != words:
+            array = np.array([self.address, *words], np.int64)
+            self._order = order = words, array.ctypes.data, array
+        return order
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +213,7 @@ def _native() -> _Native:
     address = compile_functions(build_pool_ir, ("run", "stop", "work"), calls)
     return _Native(
         # CFUNCTYPE releases the GIL during the call.
-        ctypes.CFUNCTYPE(word, *[word] * 6)(address["run"]),
+        ctypes.CFUNCTYPE(word, word, word)(address["run"]),
         ctypes.CFUNCTYPE(nothing, word)(address["stop"]),
         address["work"],
     )
@@ -243,7 +256,8 @@ class PoolDriver(Driver):
     def _walk(self, table: StepTable, first: int, last: int, status: Status, threads: int) -> int:
         if threads > self._threads:
             self._grow(threads)
-        return self._native.run(self._block, table.address, first, last, status.address, threads)
+        order = table.order(first, last, status.address, threads)  # kept here: a run may replace it
+        return self._native.run(self._block, order[1])
 
     def _grow(self, threads: int) -> None:
         """Start the workers that are missing. If the system refuses, others do their work."""

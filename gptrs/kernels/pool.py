@@ -2,7 +2,8 @@
 
 `build_pool_ir` gives a module with three functions (every word has 64 bits):
 
-    run(block, table, first, last, status, threads) -> the step that failed, or -1
+    run(block, order) -> the step that failed, or -1; an order is what to run, the words table,
+                    first, last, status and threads
     work(block)     what a worker thread runs until `stop`
     stop(block)     lets the workers leave
 
@@ -235,10 +236,11 @@ class _Pool:
         return code.made
 
     def _emit_run(self) -> None:
-        """run(block, table, first, last, status, threads) -> the step that failed, or -1."""
-        parameters = [WORDS, WORDS, I64, I64, WORDS, I64]
-        code = PoolCode(self.module, "run", I64, *parameters, public=True)
-        block, table, first, last, status, threads = code.arguments
+        """run(block, order) -> the step that failed, or -1."""
+        code = PoolCode(self.module, "run", I64, WORDS, WORDS, public=True)
+        block, order = code.arguments
+        table, first, last, status, threads = (code.get(order, place) for place in range(5))
+        table, status = (code.inttoptr(word, WORDS) for word in (table, status))
         code.put(i64(0), status, 1, "monotonic")
         step = code.local(first)
         code.enter("step")
