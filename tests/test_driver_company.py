@@ -10,15 +10,17 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from gptrs.kernels import driver as driver_module
 from gptrs.kernels.driver import Driver, PoolDriver, Status, Step, StepTable, current_driver
 from gptrs.kernels.pool import supported
-from tests.steps import Chain, callback, needs_pool
+from tests.steps import Chain, callback, kernels, needs_pool
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
 
@@ -39,6 +41,24 @@ def test_many_python_threads_on_one_driver(driver: Driver, callers: int) -> None
     for thread in threads:
         thread.join()
     assert not errors
+
+
+def test_several_threads_run_parts_of_one_table(driver: Driver) -> None:
+    """What one of them is given is not overwritten by what another one is."""
+    callers, times = 4, 300
+    visits, ends = np.zeros((2, callers, 3), np.int64)
+    blocks = [np.array([v.ctypes.data, e.ctypes.data]) for v, e in zip(visits, ends, strict=True)]
+    table = StepTable([Step(kernels()["visit"], block.ctypes.data, 3, 1) for block in blocks])
+
+    def work(index: int) -> None:
+        status = Status()
+        for _ in range(times):
+            driver.run(table, status, threads=1 + index % 2, first=index, last=index + 1)
+
+    with ThreadPoolExecutor(callers) as pool:
+        for each in [pool.submit(work, index) for index in range(callers)]:
+            each.result()
+    assert visits.tolist() == [[times] * 3] * callers
 
 
 def test_a_second_caller_does_not_wait(driver: Driver) -> None:
