@@ -72,9 +72,9 @@ class _Dots:
         self.weights: WeightType = product.weights
         self.zero = ir.Constant(f.vector, [0.0] * f.isa.lanes)
 
-    def emit(self, a: list[Any], top: Any, panels: list[Any]) -> None:
-        """The rows ``a``, from row ``top`` of C on, of ``panels`` by number."""
-        self.store(self.sums(a, panels), top, panels)
+    def emit(self, a: list[Any], top: Any, numbers: list[Any]) -> None:
+        """The rows ``a``, from row ``top`` of C on, of the panels with these ``numbers``."""
+        self.store(self.sums(a, numbers), top, numbers)
 
     def sums(self, a: list[Any], numbers: list[Any]) -> list[Any]:
         """Sums by row, panel and vector."""
@@ -94,12 +94,12 @@ class _Dots:
                     loop.values[j] = f.multiply_add(left[row], right, loop.values[j])
         return loop.values
 
-    def store(self, sums: list[Any], top: Any, panels: list[Any]) -> None:
+    def store(self, sums: list[Any], top: Any, numbers: list[Any]) -> None:
         """Write sums to C."""
         f, w, vectors = self.f, self.words, self.f.isa.tile_vectors
         for j, total in enumerate(sums):
-            row, i = divmod(j, len(panels) * vectors)
-            column = f.mul(panels[i // vectors], i64(f.isa.tile_columns))
+            row, i = divmod(j, len(numbers) * vectors)
+            column = f.mul(numbers[i // vectors], i64(f.isa.tile_columns))
             here = f.add(column, i64(i % vectors * f.isa.lanes))
             c = f.at(w["c"], f.add(f.mul(f.add(top, i64(row)), w["ldc"]), here))
             f.write(total, c, f.mask(f.sub(w["columns"], here)))
