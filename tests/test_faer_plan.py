@@ -73,6 +73,14 @@ def test_gpt2_runs_in_native_steps(count: int) -> None:
     assert {s.note for s in found.steps if "update" in s.name} == {"in place"}
 
 
+@pytest.mark.parametrize("count", [1, 9])
+def test_what_the_cache_holds_is_read_where_it_lies(count: int) -> None:
+    """Layers of it, too: a step takes as much memory beside a larger cache."""
+    made = model()
+    sizes = {report(made, tokens(1, count), cache(made, 1, n)).arena_bytes for n in (16, 64)}
+    assert len(sizes) == 1
+
+
 def test_gpt2_needs_few_kernels_at_any_depth() -> None:
     def kernels(layers: int) -> set[str]:
         made = model(layers)
@@ -257,6 +265,28 @@ def test_donated_memory_comes_back() -> None:
     assert f(given, np.ones(2, np.float32)).numpy() is memory
     with pytest.raises(DonatedError):
         given.numpy()
+
+
+def test_an_argument_that_a_failing_call_must_leave_alone_is_copied_once() -> None:
+    """And what was copied is updated in place, though a step may still fail."""
+
+    @ptir.jit(donate="x")
+    def f(x: Any, part: Any, i: Any) -> tuple[Tensor, Tensor]:
+        for layer in range(3):
+            x = ptir.dynamic_update_slice(x, part, (layer,))
+        return x, part[i]
+
+    part, outside = np.ones(2, np.float32), np.array([0, 7])
+    given = ptir.tensor(np.zeros(5, np.float32))
+    found = f.explain(given, part, outside).report
+    notes = [step.note for step in found.steps if "update" in step.name]
+    assert (len(found.copies), notes[1:]) == (1, ["in place"] * 2)
+    with pytest.raises(ElementError, match="index 7"):
+        f(given, part, outside)
+    np.testing.assert_array_equal(given.numpy(), np.zeros(5))
+    whole, rows = f(given, part, np.array([1, 0]))
+    np.testing.assert_array_equal(whole.numpy(), [1, 1, 1, 1, 0])
+    np.testing.assert_array_equal(rows.numpy(), [1, 1])
 
 
 def test_arguments_of_any_layout() -> None:
