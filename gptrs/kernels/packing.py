@@ -39,32 +39,31 @@ def pack_rows_kernel(isa: Isa, tile: int, weights: WeightType = "f32") -> Kernel
     # A store of a vector across the tile's end is mended by the next one; the last has none.
     usable = w["depth"] if tile % lanes == 0 else f.sub(w["depth"], i64(1))
     full = f.sub(usable, f.srem(usable, i64(lanes)))
+    vector = ir.VectorType(element, lanes)
     with f.loop(first, last) as index:
         top = f.mul(index.index, w["height"])
-        rows = [
-            f.at(w["source"], f.mul(f.least(f.add(top, i64(row)), final), w["ld"]), element)
-            for row in range(tile)
-        ]
+        numbers = [f.add(top, i64(row)) for row in range(tile)]
+        rows = [f.at(w["source"], f.mul(f.least(n, final), w["ld"]), element) for n in numbers]
+        missing = [f.icmp_signed(">", n, final) for n in numbers]
         place = f.mul(f.mul(index.index, i64(tile)), w["depth"])
         out = f.at(w["destination"], place, element)
-        kind = ir.VectorType(element, lanes)
+
+        def read(row: int, k: Any, kind: Any) -> Any:
+            zero = ir.Constant(kind, None if kind is vector else 0)
+            return f.select(missing[row], zero, f.read(f.at(rows[row], k, element), kind))
+
         with f.loop(i64(0), full, i64(lanes)) as k:
             # Last rows first: what they leave too much is overwritten by the first ones.
             for group in reversed(range(0, tile, lanes)):
-                block = [f.read(f.at(row, k.index, element), kind) for row in rows[group:][:lanes]]
-                block += [ir.Constant(kind, ir.Undefined)] * (lanes - len(block))
+                block = [read(i, k.index, vector) for i in range(group, min(group + lanes, tile))]
+                block += [ir.Constant(vector, ir.Undefined)] * (lanes - len(block))
                 for i, column in enumerate(f.transposed(block)):
                     at = f.add(f.mul(f.add(k.index, i64(i)), i64(tile)), i64(group))
                     f.write(column, f.at(out, at, element))
         with f.loop(full, w["depth"]) as k:
-            for i, row in enumerate(rows):
+            for i in range(tile):
                 at = f.add(f.mul(k.index, i64(tile)), i64(i))
-                f.write(f.read(f.at(row, k.index, element), element), f.at(out, at, element))
-        missing = f.sub(w["rows"], top)
-        cut = f.icmp_signed("<", missing, i64(tile))
-        with f.if_then(cut), f.loop(i64(0), w["depth"]) as k, f.loop(missing, i64(tile)) as i:
-            at = f.add(f.mul(k.index, i64(tile)), i.index)
-            f.write(ir.Constant(element, 0), f.at(out, at, element))
+                f.write(read(i, k.index, element), f.at(out, at, element))
     f.ret_void()
     return KernelText(str(module), name)
 
