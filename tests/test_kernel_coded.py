@@ -16,7 +16,7 @@ from gptrs.backends.faer.calls.base import Panels
 from gptrs.backends.faer.calls.product import product_panels
 from gptrs.backends.faer.parameters import pack
 from gptrs.ir.types import Type, bf16, f32
-from gptrs.kernels import coded, isa, matmul_rows, matmul_tile, matmul_tiles, rows
+from gptrs.kernels import coded, coded_walk, isa, matmul_rows, matmul_tiles, rows
 from gptrs.kernels.driver import Status
 from gptrs.kernels.matmul import Product
 from gptrs.kernels.matmul_tiles import Blocking
@@ -95,7 +95,7 @@ def test_products_have_the_bits_of_plain_ones(codes: isa.Isa, weights: WeightTyp
     b = weight(weights, (depth, columns))
     held, product = container(codes, weights, b), Product(weights, coded=True)
     plain = pack_plain(codes, b.astype(np.float32))
-    most = 4 * matmul_tile.decoding_rows(codes) + 1
+    most = 4 * coded_walk.decoding_rows(codes) + 1
     a = matrix(most, depth, 2, pad=3)
     with np.errstate(all="ignore"):
         expected = bits(Result(codes, a, plain, columns).tiles())
@@ -180,9 +180,9 @@ def test_the_limit_of_rows(level: isa.Isa) -> None:
     for weights in KINDS:
         limit = matmul_rows.row_kernel_limit(level, Product(weights, coded=True))
         assert 1 <= limit <= matmul_rows.row_kernel_limit(level, Product(weights))
-    assert 1 <= matmul_tile.decoding_rows(level) <= level.tile_rows
+    assert 1 <= coded_walk.decoding_rows(level) <= level.tile_rows
     blocks = matmul_tiles.blocking(level, level.tile_rows, 64, coded=True)
-    assert blocks.height <= matmul_tile.decoding_rows(level)
+    assert blocks.height <= coded_walk.decoding_rows(level)
 
 
 def test_which_weights_products_want_coded() -> None:

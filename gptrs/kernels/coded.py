@@ -31,7 +31,7 @@ columns in order.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -54,11 +54,6 @@ _LANE = 16  # bytes that registers are interleaved in
 def register_bytes(isa: Isa) -> int:
     """V: bytes of a vector register."""
     return isa.vector_bits // 8
-
-
-def decoding_registers(isa: Isa) -> int:
-    """Registers for other things while weights are decoded."""
-    return isa.registers - 6
 
 
 def block_rows(isa: Isa) -> int:
@@ -123,28 +118,40 @@ def picked(f: Function, vectors: tuple[Any, Any], places: Sequence[int]) -> Any:
 
 def decoded(f: Function, weights: WeightType, table: Any, block: Any) -> list[Any]:
     """The weights of a block as vectors of f32, row by row."""
+    result: list[Any] = []
+    for _ in decoding(f, weights, table, block, result):
+        pass
+    return result
+
+
+def decoding(
+    f: Function, weights: WeightType, table: Any, block: Any, result: list[Any]
+) -> Iterator[None]:
+    """`decoded` to ``result``, an instruction or two at a time, to be written between others."""
     size = register_bytes(f.isa)
     bytes_, words, wide = (ir.VectorType(k, 8 * size // k.width) for k in (I8, I16, I32))
     half = f.read(block, ir.VectorType(I8, size // 2))
     twice = f.bitcast(picked(f, (half, half), range(size)), wide)
     count = wide.count // 2
     codes = f.bitcast(f.lshr(twice, ir.Constant(wide, [0] * count + [4] * count)), bytes_)
+    codes = f.and_(codes, like(codes, TABLE - 1))
+    yield
     look_up = f.intrinsic(f.isa.lookup, bytes_, bytes_, bytes_)
-    heads = f.call(look_up, [table, f.and_(codes, like(codes, TABLE - 1))])
+    heads = f.call(look_up, [table, codes])
     seconds = f.read(f.at(block, i64(size // 2), I8), bytes_)
-    result: list[Any] = []
     for k in (0, 1):
+        yield
         upper = picked(f, (seconds, heads), interleaved(size, 1, bool(k)))
         if weights == "bf16":
             pair = f.bitcast(upper, wide)
-            result.append(f.shl(pair, like(pair, 16)))
-            result.append(f.and_(pair, like(pair, 0xFFFF0000)))
-            continue
-        upper = f.bitcast(upper, words)
-        lower = f.read(f.at(block, i64(size * (3 + 2 * k) // 2), I8), words)
-        for high in (False, True):
-            result.append(picked(f, (lower, upper), interleaved(size // 2, 2, high)))
-    return [f.bitcast(vector, f.vector) for vector in result]
+            found = f.shl(pair, like(pair, 16)), f.and_(pair, like(pair, 0xFFFF0000))
+        else:
+            lower = f.read(f.at(block, i64(size * (3 + 2 * k) // 2), I8), words)
+            pair = lower, f.bitcast(upper, words)
+            found = (picked(f, pair, interleaved(size // 2, 2, high)) for high in (False, True))
+        for vector in found:
+            yield
+            result.append(f.bitcast(vector, f.vector))
 
 
 class Container:
@@ -207,43 +214,6 @@ def mend(f: Function, entry: Any, target: Any, first: Any, last: Any) -> tuple[A
     f.branch(head)
     f.position_at_end(end)
     return here, at
-
-
-class Decoder:
-    """Weights of blocks in registers, exceptions among them.
-
-    Made at the beginning of a function, as it needs room.
-    """
-
-    def __init__(self, f: Function, weights: WeightType, table: Any) -> None:
-        self._f, self._table = f, table
-        self._weights: WeightType = weights
-        self._size = register_bytes(f.isa)
-        self._beside = f.room(self._size)
-
-    def block(
-        self, block: Any, first: Any, following: tuple[Any, Any]
-    ) -> tuple[list[Any], tuple[Any, Any]]:
-        """Vectors of a ``block`` that begins at place ``first`` of its panel, row by row.
-
-        ``following`` is the panel's next exception, and its place; then comes what it is after.
-        """
-        f, (entry, place) = self._f, following
-        vectors, before = decoded(f, self._weights, self._table, block), f.block
-        last = f.add(first, i64(self._size))
-        with f.if_then(f.icmp_unsigned("<", place, last), likely=False):
-            beside = [f.at(self._beside, i64(i * f.isa.lanes)) for i in range(len(vectors))]
-            for vector, at in zip(vectors, beside, strict=True):
-                f.write(vector, at)
-            after = mend(f, entry, self._beside, first, last)
-            mended, end = [*(f.read(at) for at in beside), *after], f.block
-        result: list[Any] = []
-        for old, new in zip([*vectors, entry, place], mended, strict=True):
-            result.append(f.phi(old.type))
-            result[-1].add_incoming(old, before)
-            result[-1].add_incoming(new, end)
-        *vectors, entry, place = result
-        return vectors, (entry, place)
 
 
 def skipped(f: Function, entry: Any, first: Any) -> Any:

@@ -2,7 +2,8 @@
 
 Each of the panels that are read side by side is followed by the one that lies behind it, so that
 memory is read from a few places on, and without a break: as the CPU expects it, which asks for what
-comes next and starts slowly at a new place.
+comes next and starts slowly at a new place. Where registers hold the sums of one panel alone, the
+CPU reads too slowly for that, and is told.
 """
 
 # llvmlite has no types: its values are Any here.
@@ -15,29 +16,44 @@ from typing import Any
 
 from llvmlite import ir
 
-from gptrs.kernels.coded import Container, Decoder, block_rows, decoding_registers, place_of
-from gptrs.kernels.emit import F32, I64, POINTER, Function, KernelText, i64
+from gptrs.kernels.coded import Container, block_bytes, block_rows
+from gptrs.kernels.coded_walk import (
+    CodedWalk,
+    Decoder,
+    can_be_early,
+    decoding_registers,
+    decoding_rows,
+)
+from gptrs.kernels.emit import F32, I8, I64, POINTER, Function, KernelText, i64
 from gptrs.kernels.isa import Isa
 from gptrs.kernels.matmul import Finish, Product, matmul_words
-from gptrs.kernels.matmul_weights import WeightType, element_type, read_weights
+from gptrs.kernels.matmul_weights import (
+    AHEAD,
+    WeightType,
+    element_type,
+    read_ahead,
+    read_weights,
+    row_bytes,
+)
+
+_MOST_ROWS = 8
+_TWO_CODED = 20
+"""Most sums of two coded panels: of more, one is decoded early (`CodedWalk`)."""
 
 
 def row_kernel_limit(isa: Isa, product: Product) -> int:
-    """The most rows for which `row_kernel` is the faster one: for which it walks two panels."""
-    return max(1, min(6, _free(isa, product.coded) // (2 * isa.tile_vectors)))
-
-
-def _free(isa: Isa, coded: bool) -> int:
-    """Registers for sums, beside one of A and one of a panel."""
-    return decoding_registers(isa) if coded else isa.registers - 2
+    """The most rows for which `row_kernel` is the faster one: fewer than a tile has."""
+    most = decoding_rows(isa) if product.coded else isa.tile_rows
+    return max(1, min(_MOST_ROWS, most - 1))
 
 
 def _streams(isa: Isa, product: Product, rows: int, coded: bool) -> list[int]:
     """How many panels are walked at once, for the bulk and for what is left."""
-    if coded:  # its instructions are many enough to keep the CPU busy
-        return [2, 1]
+    sums = rows * isa.tile_vectors
+    if coded:  # two of them have instructions enough to keep the CPU busy
+        return [2, 1] if 2 * sums <= min(_TWO_CODED, decoding_registers(isa)) else [1]
     most = 4
-    while most > 1 and most * rows * isa.tile_vectors > _free(isa, coded):
+    while most > 1 and most * sums + rows >= isa.registers:  # sums, and an element of each row of A
         most //= 2
     # Coded products have two kinds of walks, so that they have fewer of each.
     return sorted({most, 1} if product.coded else {most, max(1, most // 2), 1}, reverse=True)
@@ -54,7 +70,9 @@ def _walk(module: Any, isa: Isa, product: Product, rows: int, coded: bool) -> An
     w = matmul_words(f, address)
     a = [f.at(w["a"], f.mul(f.add(top, i64(row)), w["lda"])) for row in range(rows)]
     walk = _CodedDots(f, product, w, panels) if coded else _Dots(f, product, w, panels)
-    for streams in _streams(isa, product, rows, coded):
+    panels_at_once = _streams(isa, product, rows, coded)
+    walk.asks = panels_at_once == [1]
+    for streams in panels_at_once:
         length = f.sdiv(f.sub(last, first), i64(streams))
         with f.loop(i64(0), length) as turn:
             begin = f.add(first, turn.index)
@@ -71,6 +89,8 @@ class _Dots:
         self.f, self.words, self.panels = f, words, panels
         self.weights: WeightType = product.weights
         self.zero = ir.Constant(f.vector, [0.0] * f.isa.lanes)
+        self.asks = False
+        """Whether it asks for memory, `AHEAD` of its use."""
 
     def emit(self, a: list[Any], top: Any, numbers: list[Any]) -> None:
         """The rows ``a``, from row ``top`` of C on, of the panels with these ``numbers``."""
@@ -85,6 +105,11 @@ class _Dots:
         with f.loop(i64(0), w["depth"], carried=carried) as loop:
             left = [f.splat(f.read(f.at(row, loop.index), F32)) for row in a]
             at = f.mul(loop.index, w["ldp"])
+            if self.asks:
+                size = row_bytes(f.isa, self.weights)
+                ahead = f.mul(f.add(loop.index, i64(AHEAD // size)), w["ldp"])
+                for panel in panels:
+                    read_ahead(f, size, f.at(panel, ahead, kind))
             for i in range(streams * vectors):
                 stream, vector = divmod(i, vectors)
                 index = f.add(at, i64(vector * f.isa.lanes))
@@ -111,33 +136,39 @@ class _CodedDots(_Dots):
     def __init__(self, f: Function, product: Product, words: dict[str, Any], panels: Any) -> None:
         super().__init__(f, product, words, panels)
         self.container = Container(f, product.weights, panels)
-        self.decoder = Decoder(f, product.weights, self.container.table())
+        self.decoder = Decoder(f, product.weights, self.container)
 
     def sums(self, a: list[Any], numbers: list[Any]) -> list[Any]:
         f, depth, vectors = self.f, self.words["depth"], self.f.isa.tile_vectors
-        streams = len(numbers)
-        rows, count = block_rows(f.isa), len(a) * streams * vectors
-        entries = [self.container.exceptions(number) for number in numbers]
-        blocks = [self.container.block(number, depth, i64(0)) for number in numbers]
-        carried = [self.zero] * count + entries + [place_of(f, entry) for entry in entries]
-        with f.loop(i64(0), depth, i64(rows), carried=carried) as loop:
-            sums = loop.values[:count]
-            entries, places = loop.values[count:][:streams], loop.values[count + streams :]
-            following = [*zip(entries, places, strict=True)]
-            left = [
-                [f.splat(f.read(f.at(row, f.add(loop.index, i64(i))), F32)) for row in a]
-                for i in range(rows)
-            ]
-            first = f.mul(loop.index, i64(f.isa.tile_columns))
-            for stream in range(streams):
-                block = self.container.after(blocks[stream], loop.index)
-                right, following[stream] = self.decoder.block(block, first, following[stream])
-                for i, weight in enumerate(right):
-                    k, vector = divmod(i, vectors)
+        streams, zero = len(numbers), i64(0)
+        count = len(a) * streams * vectors
+        walks = [
+            CodedWalk(
+                self.decoder,
+                self.container.block(number, depth, zero),
+                depth,
+                self.container.exceptions(number),
+                zero,
+                early=self.asks and can_be_early(f.isa, count),
+            )
+            for number in numbers
+        ]
+        carried = [self.zero] * count + [value for walk in walks for value in walk.carried]
+        with f.loop(zero, depth, i64(block_rows(f.isa)), carried=carried) as loop:
+            sums, state = loop.values[:count], iter(loop.values[count:])
+            for stream, walk in enumerate(walks):
+                walk.carried = [next(state) for _ in walk.carried]
+                if self.asks:
+                    ahead = f.at(walk.block(loop.index), i64(AHEAD), I8)
+                    read_ahead(f, block_bytes(f.isa, self.weights), ahead)
+                for k, right in walk.read(loop.index):
                     for row in range(len(a)):
-                        j = (row * streams + stream) * vectors + vector
-                        sums[j] = f.multiply_add(left[k][row], weight, sums[j])
-            loop.values = [*sums, *(e for e, _ in following), *(p for _, p in following)]
+                        left = f.splat(f.read(f.at(a[row], f.add(loop.index, i64(k))), F32))
+                        for vector in range(vectors):
+                            j = (row * streams + stream) * vectors + vector
+                            sums[j] = f.multiply_add(left, right[vector], sums[j])
+                        walk.proceed()
+            loop.values = [*sums, *(value for walk in walks for value in walk.carried)]
         return loop.values[:count]
 
 

@@ -11,18 +11,13 @@ from typing import Any, Literal, NamedTuple
 
 from llvmlite import ir
 
-from gptrs.kernels.coded import Container, Decoder, block_rows, decoding_registers, place_of
+from gptrs.kernels.coded import Container
+from gptrs.kernels.coded_walk import CodedWalk, Decoder, can_be_early, decoding_rows
 from gptrs.kernels.emit import F32, I1, I8, I64, POINTER, Function, i64
 from gptrs.kernels.isa import Isa
 from gptrs.kernels.matmul import Product
-from gptrs.kernels.matmul_weights import LINE_BYTES, WeightType, read_ahead, read_weights
+from gptrs.kernels.matmul_weights import LINE_BYTES, WeightType, read_ahead, read_weights, row_bytes
 from gptrs.kernels.strips import copy_function
-
-
-def decoding_rows(isa: Isa) -> int:
-    """How high a tile may be that decodes a panel as it reads it."""
-    return min(isa.tile_rows, decoding_registers(isa) // isa.tile_vectors)
-
 
 Panel = Literal["stored", "decoded", "kept"]
 """How a tile takes a panel: as it is stored (as f32 if its product's are coded, and somebody has
@@ -46,13 +41,17 @@ def _tile(module: Any, isa: Isa, product: Product, panels: Panel, rows: int) -> 
     """
     f = Function.part(module, isa, f"{panels}_tile{rows}", *_ARGUMENTS[panels])
     a, panel, ahead, step, c, ldc, depth, fresh, *coded = f.arguments
-    lanes, vectors = isa.lanes, isa.tile_vectors
-    weights = _Coded(f, product, panel, *coded) if coded else _Stored(f, product, panel)
+    lanes, vectors, line = isa.lanes, isa.tile_vectors, row_bytes(isa, product.weights)
     places = [
         f.at(f.at(c, f.mul(ldc, i64(row))), i64(vector * lanes))
         for row in range(rows)
         for vector in range(vectors)
     ]
+    weights = (
+        _Coded(f, product, len(places), panel, depth, *coded)
+        if coded
+        else _Stored(f, product, panel)
+    )
     for place in places[:: max(1, LINE_BYTES // (4 * lanes))]:
         f.prefetch(place)
     zero = ir.Constant(f.vector, [0.0] * lanes)
@@ -71,13 +70,14 @@ def _tile(module: Any, isa: Isa, product: Product, panels: Panel, rows: int) -> 
         *sums, ahead = loop.values[: len(sums) + 1]
         weights.carried = loop.values[len(sums) + 1 :]
         for k, right in weights.read(loop.index):
-            read_ahead(f, product.weights, ahead)
+            read_ahead(f, line, ahead)
             at = f.mul(f.add(loop.index, i64(k)), i64(isa.tile_rows))
             for row in range(rows):
                 left = f.splat(f.read(f.at(a, f.add(at, i64(row))), F32))
                 for vector in range(vectors):
                     i = row * vectors + vector
                     sums[i] = f.multiply_add(left, right[vector], sums[i])
+                weights.proceed()
             ahead = f.at(ahead, step, I8)
         loop.values = [*sums, ahead, *weights.carried]
     for total, place in zip(loop.values, places, strict=False):
@@ -103,40 +103,39 @@ class _Stored:
         places = [f.add(at, i64(i * f.isa.lanes)) for i in range(f.isa.tile_vectors)]
         yield 0, [read_weights(f, self._weights, self._panel, place) for place in places]
 
+    def proceed(self) -> None:
+        """Go on with what stands between multiply-adds."""
 
-class _Coded:
+
+class _Coded(CodedWalk):
     """`_Stored` of a panel that is coded, the rows of a block at a time."""
 
     def __init__(
         self,
         f: Function,
         product: Product,
+        sums: int,
         panel: Any,
+        depth: Any,
         start: Any,
         entry: Any,
         first: Any,
         keep: Any = None,
     ) -> None:
-        self._f, self._panel, self._first = f, panel, first
+        decoder = Decoder(f, product.weights, Container(f, product.weights, start))
+        early = can_be_early(f.isa, sums)
+        super().__init__(decoder, panel, depth, entry, first, early=early)
         self._keep = keep
-        self._container = Container(f, product.weights, start)
-        self._decoder = Decoder(f, product.weights, self._container.table())
-        self.rows = block_rows(f.isa)
-        self.carried = [entry, place_of(f, entry)]
 
     def read(self, row: Any) -> Iterator[tuple[int, list[Any]]]:
         """As that of `_Stored`."""
-        f, vectors = self._f, self._f.isa.tile_vectors
-        block = self._container.after(self._panel, row)
-        first = f.add(self._first, f.mul(row, i64(f.isa.tile_columns)))
-        entry, place = self.carried
-        right, self.carried = self._decoder.block(block, first, (entry, place))
-        if self._keep is not None:
-            kept = f.at(self._keep, f.mul(row, i64(f.isa.tile_columns)))
-            for i, vector in enumerate(right):
-                f.write(vector, f.at(kept, i64(i * f.isa.lanes)))
-        for i in range(0, len(right), vectors):
-            yield i // vectors, right[i:][:vectors]
+        f = self._f
+        for k, vectors in super().read(row):
+            if self._keep is not None:
+                kept = f.at(self._keep, f.mul(f.add(row, i64(k)), i64(f.isa.tile_columns)))
+                for i, vector in enumerate(vectors):
+                    f.write(vector, f.at(kept, i64(i * f.isa.lanes)))
+            yield k, vectors
 
 
 class TileFunctions(NamedTuple):

@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 from llvmlite import ir
 
 from gptrs.kernels.coded import DEPTH_STEP, Container, skipped, unpack_part
+from gptrs.kernels.coded_walk import decoding_rows
 from gptrs.kernels.emit import I8, Function, KernelText, i64
 from gptrs.kernels.isa import KB, Isa
 from gptrs.kernels.matmul import Finish, Product, matmul_words
-from gptrs.kernels.matmul_tile import TileFunctions, Tiles, decoding_rows
-from gptrs.kernels.matmul_weights import row_bytes
+from gptrs.kernels.matmul_tile import TileFunctions, Tiles
+from gptrs.kernels.matmul_weights import AHEAD, row_bytes
 from gptrs.kernels.packing import panel_count
 
 
@@ -112,21 +113,35 @@ class _Kernel:
             top, bottom = (f.sdiv(edge, row_blocks) for edge in edges)
             with f.loop(i64(0), depth, w["depth_block"]) as k, f.loop(begin, end) as panel:
                 length = f.least(f.sub(w["depth"], k.index), w["depth_block"])
-                self._panel(panel.index, (k.index, length), (top, bottom))
+                opens = f.icmp_signed("==", panel.index, begin)
+                self._panel(panel.index, (k.index, length), (top, bottom), opens)
         f.ret_void()
 
-    def _panel(self, panel: Any, depth: tuple[Any, Any], numbers: tuple[Any, Any]) -> None:
-        """The tiles of these ``numbers``, first and last, of a block of a panel."""
+    def _panel(
+        self, panel: Any, depth: tuple[Any, Any], numbers: tuple[Any, Any], opens: Any
+    ) -> None:
+        """The tiles of these ``numbers``, first and last, of a block of a panel, which may be the
+        first of all (``opens``).
+
+        Each tile asks for its share of the next panel. What nobody has asked for, a panel's first
+        tile asks for as it goes; so does an only one, as the next panel may be another thread's.
+        """
         f, w, (k, length), (top, bottom) = self._f, self._words, depth, numbers
         here = f.mul(f.add(f.mul(panel, w["depth"]), k), self._line)
         here = f.at(self._start, here, I8)
         following = f.at(here, f.mul(w["depth"], self._line), I8)
-        step = f.ceiling(self._line, f.sub(bottom, top))
+        tiles = f.sub(bottom, top)
+        step = f.ceiling(self._line, tiles)
+        itself = f.or_(opens, f.icmp_signed("==", tiles, i64(1)))
 
         def walk(functions: TileFunctions, first: Any, last: Any, *weights: Any) -> None:
             with f.loop(first, last) as number:
                 share = f.mul(f.mul(f.sub(number.index, top), step), length)
-                ahead = f.at(following, share, I8), step
+                asks = f.and_(itself, f.icmp_signed("==", number.index, top))
+                ahead = (
+                    f.select(asks, f.at(here, i64(AHEAD), I8), f.at(following, share, I8)),
+                    f.select(asks, self._line, step),
+                )
                 self._tile(functions, number.index, panel, depth, ahead, weights)
 
         def walk_unpacked() -> None:

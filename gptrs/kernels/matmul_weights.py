@@ -68,12 +68,16 @@ def weight_bytes(weights: WeightType) -> int:
     return _BYTES[weights]
 
 
+AHEAD = 8192
+"""How many bytes ahead a panel is asked for by who reads it alone."""
+
+
 def row_bytes(isa: Isa, weights: WeightType) -> int:
     """The size of a row of a panel."""
     return isa.tile_columns * _BYTES[weights]
 
 
-def read_ahead(f: Function, weights: WeightType, place: Any) -> None:
-    """Ask for as much memory from ``place`` on as a row of a panel takes, into L2."""
-    for offset in range(0, row_bytes(f.isa, weights), LINE_BYTES):
+def read_ahead(f: Function, size: int, place: Any) -> None:
+    """Ask for ``size`` bytes of memory from ``place`` on, into L2."""
+    for offset in range(0, size, LINE_BYTES):
         f.prefetch(f.at(place, i64(offset), I8), cache=2)

@@ -154,7 +154,7 @@ class Strips:
                 *sums, ahead = loop.values
                 at = f.mul(loop.index, i64(isa.tile_columns))
                 right = [f.read(f.at(panel, f.add(at, i64(v * lanes)))) for v in range(vectors)]
-                read_ahead(f, "f32", ahead)
+                read_ahead(f, row_bytes(isa, "f32"), ahead)
                 for row in range(height):
                     left = f.splat(f.read(f.at(starts[row], loop.index), F32))
                     for v in range(vectors):
