@@ -12,6 +12,7 @@ from typing import Any
 from gptrs.kernels.coded import (
     Container,
     block_rows,
+    decoded,
     decoding,
     mend,
     place_of,
@@ -50,8 +51,12 @@ class Decoder:
         self._size = register_bytes(f.isa)
         self._beside = f.room(self._size)
 
+    def vectors(self, block: Any) -> list[Any]:
+        """Those of a block without its exceptions, row by row."""
+        return decoded(self.f, self._weights, self._table, block)
+
     def begin(self, block: Any, vectors: list[Any]) -> Iterator[None]:
-        """`decoding` of a block: ``vectors`` without its exceptions."""
+        """`decoding` of the same."""
         return decoding(self.f, self._weights, self._table, block, vectors)
 
     def mended(
@@ -96,14 +101,8 @@ class CodedWalk:
         self._early = early
         self._coming: Iterator[None] = iter(())
         self.carried = [entry, place_of(f, entry)]
-        if self._early:
-            self.carried += self._vectors(start)
-
-    def _vectors(self, block: Any) -> list[Any]:
-        result: list[Any] = []
-        for _ in self._decoder.begin(block, result):
-            pass
-        return result
+        if early:
+            self.carried += decoder.vectors(start)
 
     def block(self, row: Any) -> Any:
         """Where the block is that begins with ``row``."""
@@ -115,11 +114,11 @@ class CodedWalk:
         entry, place, *vectors = self.carried
         coming: list[Any] = []
         if self._early:
-            # The last one's is itself, as nothing needs to follow it in memory.
+            # Behind the last block there may be no memory: it is decoded once more.
             following = f.least(f.add(row, i64(self.rows)), self._final)
             self._coming = self._decoder.begin(self.block(following), coming)
         else:
-            vectors = self._vectors(self.block(row))
+            vectors = self._decoder.vectors(self.block(row))
         first = f.add(self._first, f.mul(row, i64(f.isa.tile_columns)))
         vectors, exception = self._decoder.mended(vectors, first, (entry, place))
         for i in range(0, len(vectors), count):

@@ -69,9 +69,9 @@ def _walk(module: Any, isa: Isa, product: Product, rows: int, coded: bool) -> An
     address, panels, top, first, last = f.arguments
     w = matmul_words(f, address)
     a = [f.at(w["a"], f.mul(f.add(top, i64(row)), w["lda"])) for row in range(rows)]
-    walk = _CodedDots(f, product, w, panels) if coded else _Dots(f, product, w, panels)
     panels_at_once = _streams(isa, product, rows, coded)
-    walk.asks = panels_at_once == [1]
+    kind = _CodedDots if coded else _Dots
+    walk = kind(f, product, w, panels, asks=panels_at_once == [1])
     for streams in panels_at_once:
         length = f.sdiv(f.sub(last, first), i64(streams))
         with f.loop(i64(0), length) as turn:
@@ -83,14 +83,15 @@ def _walk(module: Any, isa: Isa, product: Product, rows: int, coded: bool) -> An
 
 
 class _Dots:
-    """Rows of C from several panels, read side by side."""
+    """Rows of C from several panels, read side by side. If it ``asks`` for memory, `AHEAD` of its
+    use."""
 
-    def __init__(self, f: Function, product: Product, words: dict[str, Any], panels: Any) -> None:
-        self.f, self.words, self.panels = f, words, panels
+    def __init__(
+        self, f: Function, product: Product, words: dict[str, Any], panels: Any, *, asks: bool
+    ) -> None:
+        self.f, self.words, self.panels, self.asks = f, words, panels, asks
         self.weights: WeightType = product.weights
         self.zero = ir.Constant(f.vector, [0.0] * f.isa.lanes)
-        self.asks = False
-        """Whether it asks for memory, `AHEAD` of its use."""
 
     def emit(self, a: list[Any], top: Any, numbers: list[Any]) -> None:
         """The rows ``a``, from row ``top`` of C on, of the panels with these ``numbers``."""
@@ -133,8 +134,10 @@ class _Dots:
 class _CodedDots(_Dots):
     """`_Dots` of coded panels, a block of each at a time."""
 
-    def __init__(self, f: Function, product: Product, words: dict[str, Any], panels: Any) -> None:
-        super().__init__(f, product, words, panels)
+    def __init__(
+        self, f: Function, product: Product, words: dict[str, Any], panels: Any, *, asks: bool
+    ) -> None:
+        super().__init__(f, product, words, panels, asks=asks)
         self.container = Container(f, product.weights, panels)
         self.decoder = Decoder(f, product.weights, self.container)
 
