@@ -124,7 +124,8 @@ class _Kernel:
         first of all (``opens``).
 
         Each tile asks for its share of the next panel. What nobody has asked for, a panel's first
-        tile asks for as it goes; so does an only one, as the next panel may be another thread's.
+        tile asks for as it goes; so does an only one, as the next panel may be another thread's. A
+        panel that was unpacked has been read already.
         """
         f, w, (k, length), (top, bottom) = self._f, self._words, depth, numbers
         here = f.mul(f.add(f.mul(panel, w["depth"]), k), self._line)
@@ -132,17 +133,17 @@ class _Kernel:
         following = f.at(here, f.mul(w["depth"], self._line), I8)
         tiles = f.sub(bottom, top)
         step = f.ceiling(self._line, tiles)
-        itself = f.or_(opens, f.icmp_signed("==", tiles, i64(1)))
+        unasked = f.or_(opens, f.icmp_signed("==", tiles, i64(1)))
 
         def walk(functions: TileFunctions, first: Any, last: Any, *weights: Any) -> None:
             with f.loop(first, last) as number:
                 share = f.mul(f.mul(f.sub(number.index, top), step), length)
-                asks = f.and_(itself, f.icmp_signed("==", number.index, top))
-                ahead = (
-                    f.select(asks, f.at(here, i64(AHEAD), I8), f.at(following, share, I8)),
-                    f.select(asks, self._line, step),
-                )
-                self._tile(functions, number.index, panel, depth, ahead, weights)
+                ahead, pace = f.at(following, share, I8), step
+                if weights[0] is here:
+                    itself = f.and_(unasked, f.icmp_signed("==", number.index, top))
+                    ahead = f.select(itself, f.at(here, i64(AHEAD), I8), ahead)
+                    pace = f.select(itself, self._line, pace)
+                self._tile(functions, number.index, panel, depth, (ahead, pace), weights)
 
         def walk_unpacked() -> None:
             where = w["panels"], w["depth"], panel, k, length
