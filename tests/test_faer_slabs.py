@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gptrs.backends.faer import slabs
+from gptrs import large_pages
 from gptrs.backends.faer.slabs import SLAB_BYTES, Slabs
 from gptrs.ir.types import Array
 
@@ -126,16 +126,17 @@ def test_an_interpreter_ends_quietly_whatever_it_drops_first() -> None:
         kept = [source.take(100_000) for _ in range(3)]
         kept.append(kept)
         vars(mmap).update(dict.fromkeys(vars(mmap)))
-        import gptrs.backends.faer.slabs as module
-        vars(module).update(dict.fromkeys(vars(module)))
+        import gptrs.backends.faer.slabs, gptrs.large_pages
+        for module in (gptrs.backends.faer.slabs, gptrs.large_pages):
+            vars(module).update(dict.fromkeys(vars(module)))
     """
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
 def test_without_advice_it_works_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(slabs.mmap, "MADV_HUGEPAGE", raising=False)
-    monkeypatch.delattr(slabs.mmap, "MADV_DONTNEED", raising=False)
+    monkeypatch.delattr(large_pages.mmap, "MADV_HUGEPAGE", raising=False)
+    monkeypatch.delattr(large_pages.mmap, "MADV_DONTNEED", raising=False)
     source = Slabs()
     piece = source.take(MB)
     piece[:] = 3

@@ -11,9 +11,9 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 ORDER = [
-    *("errors", "byte_sizes", "picking", "settings", "events", "tree", "params", "ir", "passes"),
-    *("kernels", "backends", "debug", "jit", "ptir", "nn", "models", "text", "images", "runtime"),
-    *("parity", "bench", "cli", "__main__"),
+    *("errors", "byte_sizes", "large_pages", "picking", "settings", "events", "tree", "params"),
+    *("ir", "passes", "kernels", "backends", "debug", "jit", "ptir", "nn", "models", "text"),
+    *("images", "runtime", "parity", "bench", "cli", "__main__"),
 ]
 FILES = {
     ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path

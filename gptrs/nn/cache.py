@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from gptrs import ptir
 from gptrs.ir.dims import DimLike
 from gptrs.ir.tensor import Tensor
+from gptrs.nn.cache_memory import zeros
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class KVCache:
         """A cache without tokens, in f32."""
         # All layers in one array: a call looks at each of its arguments, of which a step has few.
         shape = (layers, len(starts), heads, capacity, head_size)
-        keys, values = (ptir.tensor(np.zeros(shape, np.float32)) for _ in range(2))
+        keys, values = (ptir.tensor(zeros(shape)) for _ in range(2))
         length, start = (ptir.tensor(np.array(given, np.int32)) for given in (0, starts))
         return cls(keys, values, length, start)
 
