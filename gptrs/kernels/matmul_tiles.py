@@ -32,7 +32,10 @@ class Blocking(NamedTuple):
     """Tiles are dealt to so many row blocks as evenly as can be: at most as many as there are."""
 
 
-_A_BYTES = 384 * KB  # of a row block, which stays in L2 beside a part of a panel
+def _row_block_bytes(isa: Isa) -> int:
+    """The size of a row block of A: what stays in L2 beside a part of a panel. Levels with large
+    panels need A so seldom that more of it may come from L3, and each row block decodes panels."""
+    return max(384 * KB, 7 * isa.panel_bytes)
 
 
 def blocking(
@@ -48,7 +51,7 @@ def blocking(
     depth_block = max(1, steps) * DEPTH_STEP
     tiles = -(-rows // (decoding_rows(isa) if coded else isa.tile_rows))
     height = max(1, -(-rows // max(1, tiles)))  # 8 rows are two tiles of 4, and not of 6 and 2
-    fitting = max(1, _A_BYTES // (4 * depth_block * isa.tile_rows))
+    fitting = max(1, _row_block_bytes(isa) // (4 * depth_block * isa.tile_rows))
     return Blocking(depth_block, height, max(-(-tiles // fitting), min(row_blocks, tiles)))
 
 
