@@ -78,7 +78,7 @@ def _bits(f: Builder, x: Any) -> Any:
 
 
 def _power_of_two(f: Builder, n: Any, kind: Any) -> Any:
-    """2ⁿ for integers −126 ≤ n ≤ 127, and 0 for −127."""
+    """2ⁿ for integers −126 ≤ n ≤ 127, 0 for −127 and inf for 128."""
     biased = f.add(n, like(n, _ONE_EXPONENT))
     return f.bitcast(f.shl(biased, like(n, 23)), kind)
 
@@ -123,6 +123,15 @@ def exp_below(f: Builder, x: Any) -> Any:
     return f.fmul(result, _power_of_two(f, _bits(f, shifted), x.type))
 
 
+def _exp_inside(f: Builder, x: Any) -> Any:
+    """eˣ where that is a normal number up to 2¹²⁷·⁵; about 2⁻¹²⁶ below, inf above."""
+    high, low = like(x, 88.8), like(x, -87.3)
+    x = f.select(f.fcmp_ordered(">", x, high), high, x)
+    x = f.select(f.fcmp_ordered("<", x, low), low, x)
+    shifted, result = _reduced(f, x)
+    return f.fmul(result, _power_of_two(f, _bits(f, shifted), x.type))
+
+
 def log(f: Builder, x: Any) -> Any:
     """log x = e·ln 2 + log m with x = 2ᵉ·m and √½ ≤ m < √2; −inf at 0, NaN below."""
     tiny = f.fcmp_ordered("<", x, like(x, 2.0**-126))
@@ -148,7 +157,7 @@ def tanh(f: Builder, x: Any) -> Any:
     size = f.magnitude(x)
     square = f.fmul(x, x)
     near = f.multiply_add(f.fmul(size, square), _polynomial(f, square, _TANH), size)
-    double = exp(f, f.fadd(size, size))
+    double = _exp_inside(f, f.fadd(size, size))
     rest = f.fdiv(like(x, 2.0), f.fadd(double, like(x, 1.0)))
     far = f.fsub(like(x, 1.0), rest)
     return _with_sign_of(f, f.select(f.fcmp_ordered("<", size, like(x, 0.625)), near, far), x)
@@ -161,23 +170,25 @@ def erf(f: Builder, x: Any) -> Any:
     # From 3.92 on, erf x is 1 in f32.
     bound = like(x, 3.95)
     inside = f.select(f.fcmp_ordered(">", size, bound), bound, size)
-    rest = exp(f, f.fmul(inside, _polynomial(f, inside, _LOG_ERFC)))
+    rest = exp_below(f, f.fmul(inside, _polynomial(f, inside, _LOG_ERFC)))
     far = f.fsub(like(x, 1.0), rest)
     return _with_sign_of(f, f.select(f.fcmp_ordered("<", size, like(x, 1.0)), near, far), x)
 
 
-def _over_one_plus_exp(f: Builder, x: Any, exponent: Any) -> Any:
-    return f.fdiv(x, f.fadd(exp(f, exponent), like(x, 1.0)))
-
-
 def sigmoid(f: Builder, x: Any) -> Any:
     """1 / (1 + exp(−x))."""
-    return _over_one_plus_exp(f, like(x, 1.0), f.fneg(x))
+    one = like(x, 1.0)
+    return f.fdiv(one, f.fadd(exp(f, f.fneg(x)), one))
+
+
+def _gated(f: Builder, x: Any, gate: Any) -> Any:
+    """x·sigmoid(−gate), to a share of the size of x."""
+    return f.fdiv(x, f.fadd(_exp_inside(f, gate), like(x, 1.0)))
 
 
 def silu(f: Builder, x: Any) -> Any:
     """x·sigmoid(x)."""
-    return _over_one_plus_exp(f, x, f.fneg(x))
+    return _gated(f, x, f.fneg(x))
 
 
 def gelu(f: Builder, x: Any) -> Any:
@@ -190,12 +201,12 @@ def gelu_tanh(f: Builder, x: Any) -> Any:
     """½·x·(1 + tanh u) = x·sigmoid(2u) with u = √(2/π)·(x + 0.044715·x³)."""
     scale = -2.0 * math.sqrt(2.0 / math.pi)
     inner = f.multiply_add(f.fmul(x, x), like(x, 0.044715 * scale), like(x, scale))
-    return _over_one_plus_exp(f, x, f.fmul(x, inner))
+    return _gated(f, x, f.fmul(x, inner))
 
 
 def gelu_quick(f: Builder, x: Any) -> Any:
     """x·sigmoid(1.702·x)."""
-    return _over_one_plus_exp(f, x, f.fmul(x, like(x, -1.702)))
+    return _gated(f, x, f.fmul(x, like(x, -1.702)))
 
 
 def relu(f: Builder, x: Any) -> Any:
