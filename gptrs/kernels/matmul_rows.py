@@ -1,7 +1,7 @@
-"""The matrix product for few rows: one walk over the weights, several panels side by side.
+"""The matrix product for few rows: one walk over the weights, two panels side by side.
 
 Each of the panels that are read side by side is followed by the one that lies behind it, so that
-memory is read from a few places on, and without a break: as the CPU expects it, which asks for what
+memory is read from two places on, and without a break: as the CPU expects it, which asks for what
 comes next and starts slowly at a new place. Where registers hold the sums of one panel alone, the
 CPU reads too slowly for that, and is told.
 """
@@ -47,16 +47,15 @@ def row_kernel_limit(isa: Isa, product: Product) -> int:
     return max(1, min(_MOST_ROWS, most - 1))
 
 
-def _streams(isa: Isa, product: Product, rows: int, coded: bool) -> list[int]:
-    """How many panels are walked at once, for the bulk and for what is left."""
-    sums = rows * isa.tile_vectors
-    if coded:  # two of them have instructions enough to keep the CPU busy
-        return [2, 1] if 2 * sums <= min(_TWO_CODED, decoding_registers(isa)) else [1]
-    most = 4
-    while most > 1 and most * sums + rows >= isa.registers:  # sums, and an element of each row of A
-        most //= 2
-    # Coded products have two kinds of walks, so that they have fewer of each.
-    return sorted({most, 1} if product.coded else {most, max(1, most // 2), 1}, reverse=True)
+def _streams(isa: Isa, rows: int, coded: bool) -> list[int]:
+    """How many panels are walked at once, for the bulk and for what is left: two if registers hold
+    their sums, which gives the CPU instructions enough to keep it busy."""
+    sums = 2 * rows * isa.tile_vectors
+    if coded:
+        both = sums <= min(_TWO_CODED, decoding_registers(isa))
+    else:
+        both = sums + rows < isa.registers  # and an element of each row of A
+    return [2, 1] if both else [1]
 
 
 _WALK = (I64, POINTER, I64, I64, I64)
@@ -69,7 +68,7 @@ def _walk(module: Any, isa: Isa, product: Product, rows: int, coded: bool) -> An
     address, panels, top, first, last = f.arguments
     w = matmul_words(f, address)
     a = [f.at(w["a"], f.mul(f.add(top, i64(row)), w["lda"])) for row in range(rows)]
-    panels_at_once = _streams(isa, product, rows, coded)
+    panels_at_once = _streams(isa, rows, coded)
     kind = _CodedDots if coded else _Dots
     walk = kind(f, product, w, panels, asks=panels_at_once == [1])
     for streams in panels_at_once:
