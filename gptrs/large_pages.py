@@ -11,7 +11,6 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 _LARGE = 2 * 2**20  # bytes of a large page, which begins at a multiple of that
 _PRIVATE = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
@@ -35,10 +34,9 @@ class LargePages:
         self._page = mmap.PAGESIZE
         self._unneeded: int | None = getattr(mmap, "MADV_DONTNEED", None)
         self._spare: int | None = getattr(mmap, "MADV_FREE", None)
-        whole = np.frombuffer(self._map, np.uint8)
-        self._begin: int = -whole.ctypes.data % _LARGE
-        self.bytes: NDArray[np.uint8] = whole[self._begin :][:size]
-        self.address: int = self.bytes.ctypes.data
+        start = np.frombuffer(self._map, np.uint8).ctypes.data
+        self._begin = -start % _LARGE
+        self.address = start + self._begin
 
     def drop(self, offset: int, size: int) -> None:
         """Give the system the pages that these bytes cover, which nobody needs, at once."""

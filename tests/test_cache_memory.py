@@ -20,13 +20,14 @@ from gptrs.nn.cache_memory import LEAST, MOST, zeros
 from tests.models import random_tokens, tiny_gpt2
 
 FLOATS = LEAST // 4
+KEPT = cache_memory._kept  # pyright: ignore[reportPrivateUsage]
 
 
 @pytest.fixture(autouse=True)
 def nothing_kept() -> Iterator[None]:
-    cache_memory._kept.clear()  # pyright: ignore[reportPrivateUsage]
+    KEPT.clear()
     yield
-    cache_memory._kept.clear()  # pyright: ignore[reportPrivateUsage]
+    KEPT.clear()
 
 
 def left(*sizes: int) -> list[int]:
@@ -62,16 +63,16 @@ def test_a_view_keeps_it() -> None:
 
 def test_what_is_too_small_goes_and_two_pieces_stay() -> None:
     left(FLOATS, FLOATS, FLOATS, FLOATS)
-    assert len(cache_memory._kept) == 2  # pyright: ignore[reportPrivateUsage]
+    assert len(KEPT) == 2
     array = zeros((2 * FLOATS,))
-    assert not cache_memory._kept  # pyright: ignore[reportPrivateUsage]
+    assert not KEPT
     assert not array.any()
 
 
 @pytest.mark.parametrize("size", [0, 1, FLOATS - 1, MOST // 4 + 1])
 def test_other_sizes_are_not_kept(size: int) -> None:
     assert zeros((size,)).shape == (size,)
-    assert not cache_memory._kept  # pyright: ignore[reportPrivateUsage]
+    assert not KEPT
 
 
 def test_without_advice_it_works_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
