@@ -179,7 +179,11 @@ coded_weights = Setting(
     "whether weights of f32 and bf16 are kept in 28 and 12 bits, of which none is lost",
 )
 precise = Setting(
-    "GPTRS_PRECISE", False, _flag, "0 or 1", "leave out rewrites that change how results round"
+    "GPTRS_PRECISE",
+    False,
+    _flag,
+    "0 or 1",
+    "give the bits of eager mode: leave out what changes how results round",
 )
 overrides = Setting(
     "GPTRS_OVERRIDES",

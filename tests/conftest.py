@@ -20,6 +20,7 @@ from gptrs.kernels.driver import Driver, PoolDriver, current_driver
 from tests.backends import chosen
 from tests.kernels import LEVELS
 from tests.models import tiny_gpt2
+from tests.scalar_operations import checked_plans
 from tests.steps import needs_pool
 from tests.walks import Walks, counted
 
@@ -57,6 +58,13 @@ def kernel_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GPTRS_CACHE_DIR", str(tmp_path_factory.mktemp("kernels")))
         patch.setenv("GPTRS_COMPILE_PROCESSES", "0")  # the tests' own processes use all cores
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def few_scalar_operations() -> Iterator[None]:
+    """No plan of any test computes values again and again."""
+    with checked_plans():
         yield
 
 

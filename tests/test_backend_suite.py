@@ -37,7 +37,7 @@ def broken(run: Run | None = None, report: Callable[[PlanReport], PlanReport] | 
             return report(made) if report else made
 
     class BrokenBackend(ReferenceBackend):
-        def plan(self, program: Program) -> ReferencePlan:
+        def plan(self, program: Program, *, precise: bool = False) -> ReferencePlan:
             return BrokenPlan(program)
 
     return BrokenBackend()
@@ -159,14 +159,14 @@ class Declining(ReferenceBackend):
     def __init__(self, dtype: str, text: str) -> None:
         self.dtype, self.text = dtype, text
 
-    def plan(self, program: Program) -> ReferencePlan:
+    def plan(self, program: Program, *, precise: bool = False) -> ReferencePlan:
         def types(instruction: Instruction) -> set[str]:
             return {v.type.dtype.name for v in (*instruction.values(), *instruction.results)}
 
         for instruction in program.body:
             if self.dtype in types(instruction):
                 raise DTypeError(self.text.format(op=instruction.op.name))
-        return super().plan(program)
+        return super().plan(program, precise=precise)
 
 
 @pytest.mark.parametrize(

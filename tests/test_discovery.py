@@ -33,16 +33,16 @@ class Counting(ReferenceBackend):
     def __init__(self) -> None:
         self.plans = 0
 
-    def plan(self, program: Program) -> ReferencePlan:
+    def plan(self, program: Program, *, precise: bool = False) -> ReferencePlan:
         self.plans += 1
-        return super().plan(program)
+        return super().plan(program, precise=precise)
 
 
 class Unnamed(Backend):
     def claims(self, instruction: Instruction) -> bool:
         return False
 
-    def plan(self, program: Program) -> Plan:
+    def plan(self, program: Program, *, precise: bool = False) -> Plan:
         return ReferencePlan(program)
 
     def devices(self) -> tuple[DeviceInfo, ...]:

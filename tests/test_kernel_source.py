@@ -35,7 +35,7 @@ def test_source_runs_at_every_level(level: str, monkeypatch: pytest.MonkeyPatch)
         assembly = kernel.assembly()
         used = {name for name in registers.values() if f"%{name}" in assembly}
         assert max(used) == registers[level], "vectors of the whole width"
-        assert ("vfmadd" in assembly) == (level != "generic"), "contract, where the CPU can"
+        assert "vfmadd" not in assembly, "a product and a sum round once each"
 
 
 NAMES = """
@@ -91,7 +91,7 @@ def halves(arguments, first, last):
     np.testing.assert_array_equal(out, (x.astype(np.float32) + 1).astype(np.float16))
 
 
-def test_fast_math_keeps_nan_and_infinity() -> None:
+def test_no_fast_math() -> None:
     source = """
 def special(arguments, first, last):
     x = floats(words(arguments)[0])
@@ -110,8 +110,9 @@ def special(arguments, first, last):
     from gptrs.kernels import source as lowering
 
     text = str(lowering.lower(source, "special")[0])
-    assert "contract" in text
-    assert not {"fast", "reassoc", "nnan", "ninf", "nsz", "arcp", "afn"} & set(text.split())
+    assert not {"contract", "fast", "reassoc", "nnan", "ninf", "nsz", "arcp", "afn"} & set(
+        text.split()
+    )
 
 
 REFUSED = {

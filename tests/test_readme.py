@@ -20,6 +20,12 @@ def test_python_blocks_run(block: str, capsys: pytest.CaptureFixture[str]) -> No
     assert capsys.readouterr().out
 
 
+def test_the_page_on_numerics_is_true() -> None:
+    page = Path(__file__).parent.parent / "docs" / "numerics.md"
+    (block,) = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.S)
+    exec(compile(block, "numerics.md", "exec"), {"__name__": "numerics"})  # it asserts
+
+
 def test_the_call_that_is_explained_is_real(capsys: pytest.CaptureFixture[str]) -> None:
     sample = TEXT.partition("\n```\nattend:\n")[2].partition("\n```\n")[0]
     exec(compile(PYTHON[0], "README.md", "exec"), {"__name__": "readme"})

@@ -8,7 +8,8 @@ import pytest
 
 from gptrs import ptir
 from gptrs.backends.faer.render import render
-from gptrs.backends.grouping import MOST_MEMBERS, Grouping, group
+from gptrs.backends.fusion import FusedProgram, fuse
+from gptrs.backends.inlining import MOST_MEMBERS
 from gptrs.backends.regions import Region
 from gptrs.backends.views import View
 from gptrs.ir.dims import Shape
@@ -17,10 +18,10 @@ from gptrs.ir.parsing import parse
 S, T = ptir.dim("S"), ptir.dim("T")
 
 
-def grouped(params: str, body: str, results: str) -> Grouping:
+def grouped(params: str, body: str, results: str) -> FusedProgram:
     """The regions of a program written as it is printed; S and T are its symbols."""
     lines = "\n".join(f"    {line.strip()}" for line in body.strip().splitlines())
-    return group(
+    return fuse(
         parse(
             "# ptir.v0.4\nfrom gptrs import ptir\n"
             f'S = ptir.dim("S")\nT = ptir.dim("T")\n'
@@ -29,7 +30,7 @@ def grouped(params: str, body: str, results: str) -> Grouping:
     )
 
 
-def only(grouping: Grouping) -> Region:
+def only(grouping: FusedProgram) -> Region:
     assert not grouping.outside
     (region,) = grouping.regions
     return region

@@ -118,8 +118,12 @@ class Backend(ABC):
         """Whether this composite, as it stands, is left whole for a kernel of this backend."""
 
     @abstractmethod
-    def plan(self, program: Program) -> Plan:
-        """Make ``program``, rewritten by the passes, ready to run."""
+    def plan(self, program: Program, *, precise: bool = False) -> Plan:
+        """Make ``program``, rewritten by the passes, ready to run.
+
+        A ``precise`` plan gives the bits that eager mode gives: each instruction rounds as its
+        NumPy meaning does, and sums have its order.
+        """
 
     @abstractmethod
     def devices(self) -> tuple[DeviceInfo, ...]:

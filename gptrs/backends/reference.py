@@ -104,7 +104,7 @@ class ReferenceBackend(Backend):
     def claims(self, instruction: Instruction) -> bool:
         return False
 
-    def plan(self, program: Program) -> ReferencePlan:
+    def plan(self, program: Program, *, precise: bool = False) -> ReferencePlan:
         return ReferencePlan(program)
 
     def devices(self) -> tuple[DeviceInfo, ...]:

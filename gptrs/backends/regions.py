@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 
 from gptrs.backends.views import (
@@ -46,10 +47,11 @@ class Region:
     copies: Value | None = None
     """The value whose elements, in the same order, are the result, if there is one."""
 
-    @property
+    @cached_property
     def is_flat(self) -> bool:
         """Whether there is one loop in all: its elements are then the parallel extent."""
-        return not self.rows and len(self.inner) == 1
+        one_loop = not self.rows and len(self.inner) == 1
+        return one_loop and not any(isinstance(part, Reduce) for part in walk(self.expression))
 
     @property
     def extent(self) -> DimLike:

@@ -6,7 +6,7 @@ moves elements is pushed down to the leaves, where it changes these numbers and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
@@ -174,6 +174,8 @@ class Apply:
     op: str
     dtype: DType
     operands: tuple[Expression, ...]
+    value: Value
+    """The value of the program that this is an element of."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -186,6 +188,8 @@ class Reduce:
     accumulator: DType
     body: Expression
     extents: Shape
+    value: Value
+    """The value of the program that this is an element of."""
 
 
 Leaf: TypeAlias = Load | Iota
@@ -199,20 +203,21 @@ def children(expression: Expression) -> tuple[Expression, ...]:
     return (expression.body,) if isinstance(expression, Reduce) else ()
 
 
-def walk(expression: Expression, *, into: bool = True) -> Iterator[Expression]:
+def walk(expression: Expression, *, into: bool = True) -> list[Expression]:
     """All parts, each once, what is needed first first; the bodies of reductions if ``into``."""
     seen: set[Expression] = set()
+    found: list[Expression] = []
 
-    def visit(part: Expression) -> Iterator[Expression]:
-        if part in seen:
-            return
+    def visit(part: Expression) -> None:
         seen.add(part)
         if into or not isinstance(part, Reduce):
             for child in children(part):
-                yield from visit(child)
-        yield part
+                if child not in seen:
+                    visit(child)
+        found.append(part)
 
-    return visit(expression)
+    visit(expression)
+    return found
 
 
 def map_views(

@@ -168,7 +168,7 @@ def _ready(
 
     context = Context(bench.backend, Fuel(), bench.precise, choose=choose)
     program = lower(alone, context, check=settings.verify())
-    run = run_of(program, bench.backend.plan(program))
+    run = run_of(program, bench.backend.plan(program, precise=bench.precise))
     return lambda: run(arguments, bench.sizes)
 
 

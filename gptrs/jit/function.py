@@ -298,7 +298,8 @@ def jit(
     may overwrite: they cannot be used afterwards. ``dynamic={"tokens": {1: "S"}}`` makes an axis
     symbolic, so that another size of at least 1 is not traced again; a path such as
     ``"cache.keys"`` names a part of an argument. ``backend`` fixes the backend; ``precise=True``
-    leaves out rewrites that change how results are rounded (else ``GPTRS_PRECISE`` says);
+    gives the bits of eager mode, leaving out all that rounds otherwise (else ``GPTRS_PRECISE``
+    says);
     ``overrides`` are those of `ptir.overrides`; ``name`` is used in messages and dumps.
     """
     options = Options(

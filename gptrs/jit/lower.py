@@ -41,7 +41,7 @@ def prepare(
     end = perf_counter()
     events.emit(ProgramLowered(program, end - start))
     start = perf_counter()
-    plan = backend.plan(program)
+    plan = backend.plan(program, precise=options.is_precise)
     end = perf_counter()
     events.emit(ProgramPlanned(partial(plan.report, arguments.sizes), end - start))
     return Entry.of(traced, program, plan, choose.choices if choose else ())

@@ -106,7 +106,7 @@ def _digest_of(target: Target, calls: frozenset[str]) -> hashlib.blake2b:
     """The part of the key that nearly all kernels for ``target`` share."""
     digest = hashlib.blake2b(digest_size=20)
     _add(digest, target.triple, target.cpu, target.features, native.version())
-    _add(digest, str(native.OPTIMISATION), *native.FAST_MATH, *sorted(calls))
+    _add(digest, str(native.OPTIMISATION), *sorted(calls))
     # How kernels are compiled is code too: no version number to forget.
     for file in ("code.py", "job.py", "native.py", "source.py", "math.py", "reduce.py", "emit.py"):
         _add(digest, _text(Path(__file__).with_name(file)))

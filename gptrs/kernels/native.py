@@ -21,11 +21,6 @@ from gptrs.kernels.isa import Target
 from gptrs.kernels.symbols import undefined_symbols
 
 OPTIMISATION = 3
-# A product and a sum may be rounded once; each operation on its own is exact. `reassoc` breaks the
-# two-part range reduction of exp; `nnan` and `ninf` break tests for NaN and masks of -inf; `arcp`
-# and `afn` make divisions and roots inexact (1 / √0 becomes NaN); `nsz` loses the sign of zero.
-FAST_MATH = ("contract",)
-
 _link_lock = threading.Lock()
 _numbers = count()
 

@@ -48,7 +48,7 @@ from numba.extending import intrinsic
 
 from gptrs.kernels import reduce
 from gptrs.kernels.math import scalar_function
-from gptrs.kernels.native import FAST_MATH, KernelError
+from gptrs.kernels.native import KernelError
 
 _I16, _I32, _F16, _F32 = ir.IntType(16), ir.IntType(32), ir.HalfType(), ir.FloatType()
 
@@ -176,7 +176,7 @@ NAMES: dict[str, Any] = {
 
 _OPTIONS: dict[str, Any] = {
     "error_model": "numpy",
-    "fastmath": set(FAST_MATH),
+    "fastmath": False,  # each operation rounds once, as in NumPy
     "boundscheck": False,
 }
 

@@ -11,6 +11,7 @@ from gptrs.backends.faer.plan import FaerPlan
 from gptrs.backends.parameter_cache import parameter_cache
 from gptrs.ir.program import Instruction, Program
 from gptrs.kernels.threads import thread_count
+from gptrs.passes.claim import inlined
 
 
 class FaerBackend(Backend):
@@ -25,8 +26,10 @@ class FaerBackend(Backend):
     def claims(self, instruction: Instruction) -> bool:
         return claims(instruction)
 
-    def plan(self, program: Program) -> FaerPlan:
-        return FaerPlan(program, parameter_cache, self._arenas)
+    def plan(self, program: Program, *, precise: bool = False) -> FaerPlan:
+        if precise:  # kernels sum in another order than NumPy
+            program = inlined(program, lambda _: False)
+        return FaerPlan(program, parameter_cache, self._arenas, precise=precise)
 
     def devices(self) -> tuple[DeviceInfo, ...]:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

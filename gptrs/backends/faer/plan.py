@@ -39,7 +39,8 @@ class _SizesError(Exception):
 class FaerPlan(Plan):
     """The steps of a program, and its bindings.
 
-    A region has the ``symbols`` of the program around it: they may occur in its body alone.
+    A region has the ``symbols`` of the program around it: they may occur in its body alone. A
+    ``precise`` plan fuses what gives NumPy's bits, and leaves the rest to NumPy.
     """
 
     def __init__(
@@ -48,13 +49,17 @@ class FaerPlan(Plan):
         parameters: ParameterCache,
         arenas: Arenas,
         symbols: Iterable[str] = (),
+        *,
+        precise: bool = False,
     ) -> None:
         self.program = program
         self.isa = isa.current()
         self._symbols = sorted({*program.symbols(), *symbols})
         self._parameters, self._arenas = parameters, arenas
+        self._precise = precise
         with together():
-            self.storage = Storage(program, work_of(program, self.isa, self._plan_region))
+            work = work_of(program, self.isa, self._plan_region, precise=precise)
+            self.storage = Storage(program, work)
             for placed in self.storage.steps:
                 if not placed.view:
                     self._prepare(placed.work)
@@ -67,7 +72,8 @@ class FaerPlan(Plan):
         self._may_be_negative = [n for n in dims.values() if not surely_greater(n, -1)]
 
     def _plan_region(self, region: Program) -> FaerPlan:
-        return FaerPlan(region, self._parameters, self._arenas, self._symbols)
+        given = self._parameters, self._arenas, self._symbols
+        return FaerPlan(region, *given, precise=self._precise)
 
     @property
     def packed(self) -> Mapping[Value, Set[Form]]:

@@ -2,8 +2,8 @@
 
 Narrow floats are f32 here. Integer arithmetic has 64 bits and is wrapped by a conversion.
 
-Integers, truth values, comparisons and choices are exact, and so is each + − × ÷ and root of floats
-on its own; what kernels are compiled with allows a product and a sum to be rounded once.
+Integers, truth values, comparisons and choices are exact, and each + − × ÷ and root of floats
+rounds once, as in NumPy: no product and sum become a fused multiply-add.
 On f32, exp, log, tanh and erf are those of `gptrs.kernels.math`; sin, cos, pow, and all on f64, are
 those of the C library, within 8 units in the last place of NumPy's.
 """
@@ -14,6 +14,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from gptrs.ir.program import Instruction
 from gptrs.ir.types import DType
 
 POINTERS = {
@@ -39,6 +40,11 @@ def convert(dtype: DType, text: str) -> str:
     if dtype.is_bool:
         return f"{text} != 0"
     return f"{dtype.compute.numpy.name}({text})"
+
+
+def signed(value: int) -> int:
+    """The 64 bits of an integer as a signed one."""
+    return (value + 2**63) % 2**64 - 2**63
 
 
 def literal(dtype: DType, value: bool | int | float) -> str:
@@ -278,6 +284,16 @@ RULES: dict[str, Rule] = {
 }
 """By op: its text for one element."""
 
+_APPROXIMATE = frozenset(["exp", "log", "tanh", "erf", "sin", "cos", "pow"])
+_ORDERED = frozenset(["reduce_sum", "reduce_prod"])
+
+
+def is_approximate(instruction: Instruction) -> bool:
+    """Whether the bits of a float may differ from those of the op's NumPy meaning."""
+    name, dtype = instruction.op.name, instruction.results[0].type.dtype
+    return dtype.is_float and (name in _APPROXIMATE or name in _ORDERED)
+
+
 REDUCTIONS: dict[str, tuple[float | None, str]] = {
     "reduce_sum": (0, "{total} + {x}"),
     "reduce_prod": (1, "{total} * {x}"),
@@ -304,6 +320,11 @@ def start(op: str, dtype: DType) -> str:
     if dtype.is_integer and math.isinf(neutral):
         return literal(dtype, dtype.limits[0 if neutral < 0 else 1])
     return literal(dtype, neutral)
+
+
+def rounding_error(total: str, x: str, after: str) -> str:
+    """What the sum ``after`` of two floats lost by rounding."""
+    return f"(({total} - {after}) + {x} if abs({total}) >= abs({x}) else ({x} - {after}) + {total})"
 
 
 def joined(op: str, dtype: DType, total: str, x: str) -> str:

@@ -8,10 +8,12 @@ from functools import cached_property
 from typing import Protocol
 
 from gptrs.backends.base import PlanReport
+from gptrs.backends.faer import scalars
 from gptrs.backends.faer.calls.base import Binder, Call, Form
 from gptrs.backends.faer.fuse import call_of
-from gptrs.backends.faer.render import Rendered, render
-from gptrs.backends.grouping import DTYPES, group
+from gptrs.backends.faer.render import Rendered, as_word, render
+from gptrs.backends.fusible import DTYPES, can_fuse
+from gptrs.backends.fusion import fuse
 from gptrs.backends.regions import Region
 from gptrs.backends.views import Reduce, walk
 from gptrs.ir.dims import product
@@ -20,6 +22,10 @@ from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array
 from gptrs.kernels.compile import Kernel, compile_source
 from gptrs.kernels.isa import Isa
+
+# A kernel takes some 50 ms to compile. Where a program would need more of them than this, its loops
+# do one op each: such kernels are few, and the time to compile grows with instructions alone.
+_FEW_KERNELS, _INSTRUCTIONS_A_KERNEL = 64, 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,11 +105,14 @@ class RegionStep:
     """A region done by a kernel of its own."""
 
     region: Region
+    precise: bool = False
+    shared: bool = False
+    """Whether its kernel serves all loops like it, whatever their numbers."""
 
     @cached_property
     def rendered(self) -> Rendered:
         """Its source."""
-        return render(self.region)
+        return render(self.region, precise=self.precise, shared=self.shared)
 
     @cached_property
     def kernel(self) -> Kernel:
@@ -132,7 +141,7 @@ class RegionStep:
         """Give ``b`` its step."""
         rendered = self.rendered
         words = [b.address(value) for value in self.operands]
-        sizes = [b.size(word) for word in rendered.words]
+        sizes = [b.size(as_word(word)) for word in rendered.words]
         b.step(self.kernel, [*words, *sizes], b.size(rendered.extent), self._time(b))
         return True
 
@@ -147,14 +156,32 @@ class RegionStep:
 Work = RegionStep | CallStep | ControlStep | ReferenceStep
 
 
-def work_of(program: Program, isa: Isa, plan: Callable[[Program], RegionPlan]) -> list[Work]:
+def work_of(
+    program: Program,
+    isa: Isa,
+    plan: Callable[[Program], RegionPlan],
+    *,
+    precise: bool = False,
+) -> list[Work]:
     """The work of ``program``; ``plan`` makes the plans of branches and loops."""
     work: list[Work] = []
     # A CPU that has no instructions for f16 would need a library that is not there.
     dtypes = DTYPES if isa.half else DTYPES - {"f16"}
-    for step in group(program, dtypes).steps:
+
+    def fusible(instruction: Instruction) -> bool:
+        return can_fuse(instruction, dtypes) and not (
+            precise and scalars.is_approximate(instruction)
+        )
+
+    fused = fuse(program, fusible)
+    steps = {region: RegionStep(region, precise) for region in fused.regions}
+    kernels = {step.rendered.name for step in steps.values()}
+    if len(kernels) > max(_FEW_KERNELS, len(program.body) // _INSTRUCTIONS_A_KERNEL):
+        fused = fuse(program, fusible, alone=True)
+        steps = {region: RegionStep(region, precise, shared=True) for region in fused.regions}
+    for step in fused.steps:
         if isinstance(step, Region):
-            work.append(RegionStep(step))
+            work.append(steps[step])
         elif step.op.name == "custom_call":
             work.append(CallStep(step, call_of(step)))
         elif step.op.control:

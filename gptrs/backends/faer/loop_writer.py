@@ -1,0 +1,315 @@
+"""Writes the loops of a region as Python source for Numba.
+
+A row, the parallel unit, computes its reductions one after the other and then loops over its
+elements. What does not depend on an index inside of the row is computed once a row; in a region
+without rows, before the loop.
+
+A sum of floats is more exact than its dtype: blocks of `PART` elements are summed over lanes
+(`gptrs.kernels.reduce`) and joined in f64; of f64, with the rounding errors of that carried along
+(Neumaier, 1974). Blocks begin at multiples of `PART`, so that the order of a sum depends on
+nothing but its length.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from gptrs.backends.faer import scalars
+from gptrs.backends.faer.argument_words import ArgumentWords
+from gptrs.backends.regions import Region
+from gptrs.backends.value_numbering import ValueNumbering
+from gptrs.backends.views import Apply, Expression, Iota, Literal, Load, Reduce, View
+from gptrs.ir.dims import Dim, Shape, same
+from gptrs.ir.program import Value
+from gptrs.ir.types import DType
+from gptrs.kernels.reduce import PART
+
+
+@dataclass
+class Scope:
+    """A loop: its lines, what each expression is called in it, and its index along each axis."""
+
+    indices: tuple[str, ...]
+    depth: int
+    lines: list[str] = field(default_factory=list[str])
+    names: dict[int, str] = field(default_factory=dict[int, str])
+
+    def add(self, line: str) -> None:
+        self.lines.append("    " * self.depth + line)
+
+
+class LoopWriter:
+    """Writes the loops of one region; collects its inputs and words on the way."""
+
+    def __init__(self, region: Region, *, precise: bool = False, shared: bool = False) -> None:
+        self._precise = precise
+        self._common = () if shared else _COMMON
+        self._exact = _SHIFTING if shared else _SHIFTING | _DIVIDING
+        self.region = region
+        self.inputs: dict[Value, str] = {}
+        self.notes: list[str] = []
+        self.words = ArgumentWords()
+        self.head: list[str] = []
+        self.rows: list[str] = []
+        self.lines: list[str] = []
+        self.title: list[str] = []
+        self._counts: dict[str, int] = {}
+        self._bases: dict[object, str] = {}
+        self._axes: dict[Value, str] = {}
+        self._scratches: set[str] = set()
+        self._row_count = len(region.rows)
+        self._values = ValueNumbering(self._row_count)
+        depth = 1 if region.is_flat else 2  # a flat loop has no row: what is fixed comes before it
+        self._row = Scope(tuple(f"i{k}" for k in range(self._row_count)), depth)
+
+    def write(self) -> None:
+        region, row = self.region, self._row
+        if region.is_flat:
+            inner = Scope(("j",), 2)
+            self._store(inner)
+            self.head += row.lines
+            self.lines = inner.lines
+        else:
+            self._split_rows()
+            with self._loop(region.inner, "j") as inner:
+                self._store(inner)
+            self.lines = row.lines
+        self.notes = [self._axes[v] for v in self.inputs]
+        self.notes.append(self._note(region.result, region.output))
+        self.title = self._title()
+
+    def _title(self) -> list[str]:
+        ops = [word for word in self._counts if word in scalars.RULES or word in _REDUCED]
+        return ([op for op in ops if op not in _DULL] or ops or ["copy"])[:4]
+
+    def _split_rows(self) -> None:
+        """The indices of a row along the axes of rows."""
+        if self._row_count == 1:
+            self._row.indices = ("row",)
+            return
+        rest = "row"
+        for axis in range(self._row_count - 1, 0, -1):
+            extent = self.words.size(self.region.rows[axis], "n")
+            self.rows.append(f"        i{axis} = {rest} % {extent}")
+            self.rows.append(f"        {'i0' if axis == 1 else 'rest'} = {rest} // {extent}")
+            rest = "rest"
+
+    @contextmanager
+    def _loop(self, extents: Shape, letter: str) -> Generator[Scope]:
+        """Loops inside a row; with no extents, the row itself."""
+        if not extents:
+            yield self._row
+            return
+        several = len(extents) > 1
+        indices = [f"{letter}{k}" if several else letter for k in range(len(extents))]
+        scope = Scope(tuple(indices), self._row.depth + len(extents))
+        heads = [
+            "    " * (self._row.depth + k)
+            + f"for {index} in range({self.words.size(extent, 'n')}):"
+            for k, (index, extent) in enumerate(zip(indices, extents, strict=True))
+        ]
+        yield scope
+        self._row.lines += [*heads, *scope.lines]
+
+    def _store(self, scope: Scope) -> None:
+        region = self.region
+        value = self._emit(region.expression, scope)
+        dtype = region.result.type.dtype
+        if dtype.name == "bf16" and not value.isidentifier():
+            value = self._name(scope, "wide", value)
+        at = self._at("out", region.output, scope)
+        scope.add(f"out[{at}] = {scalars.stored(dtype, value)}")
+
+    def _emit(self, part: Expression, scope: Scope) -> str:
+        """The name of an expression's value, or its text if it is a constant."""
+        if isinstance(part, Literal):
+            return self._literal(part, exact=False)
+        number = self._values.number(part)
+        here = scope if self._values.varies(part) else self._row
+        for names in (here.names, self._row.names):
+            if number in names:
+                return names[number]
+        match part:
+            case Reduce():
+                name = self._reduce(part)
+            case Load():
+                dtype = part.dtype
+                at = self._at(self._input(part), part.view, here)
+                name = self._name(here, "a", scalars.loaded(dtype, f"{self._input(part)}[{at}]"))
+            case Iota():
+                place = self._at("iota", part.view, here)
+                name = self._name(here, "iota", scalars.convert(part.dtype, place))
+            case Apply():
+                name = self._apply(part, here)
+        here.names[number] = name
+        return name
+
+    def _apply(self, part: Apply, scope: Scope) -> str:
+        exact = part.op in self._exact and not part.dtype.is_float
+        operands = tuple(
+            self._literal(o, exact=exact) if isinstance(o, Literal) else self._emit(o, scope)
+            for o in part.operands
+        )
+        dtype = part.operands[-1].dtype.compute if part.op != "cast" else part.operands[0].dtype
+        last = part.operands[-1]
+        result = part.dtype if part.op == "cast" else part.dtype.compute
+        number = last.value if isinstance(last, Literal) else None
+        rule = scalars.RULES[part.op]
+        text = rule(scalars.Scalars(operands, dtype, result, number))
+        name = self._name(scope, part.op, text)
+        if self._precise and part.dtype.is_float and part.dtype.compute is not part.dtype:
+            name = self._name(scope, "rounded", scalars.rounded(part.dtype, name))
+        return name
+
+    def _reduce(self, part: Reduce) -> str:
+        accumulator, dtype = part.accumulator, part.dtype.compute
+        total = self._fresh(part.op.removeprefix("reduce_"))
+        if part.op == "reduce_sum" and accumulator.is_float:
+            total = self._sum(part, total)
+        else:
+            self._row.add(f"{total} = {scalars.start(part.op, accumulator)}")
+            one_axis = len(part.extents) == 1 and part.op in scalars.PARTS and accumulator.is_float
+            with self._parts(part) if one_axis else self._elements(part) as (scope, x):
+                scope.add(f"{total} = {scalars.joined(part.op, accumulator, total, x)}")
+        return total if dtype is accumulator else self._converted(dtype, total)
+
+    def _converted(self, dtype: DType, x: str) -> str:
+        return self._name(self._row, "total", scalars.convert(dtype, x))
+
+    def _sum(self, part: Reduce, total: str) -> str:
+        """A sum in f64; of f64, with what it loses by rounding."""
+        row, f64 = self._row, part.accumulator.bits == 64
+        lost = self._fresh("lost") if f64 else ""
+        for name in filter(None, (total, lost)):
+            row.add(f"{name} = 0.0")
+        with self._parts(part) if len(part.extents) == 1 else self._elements(part) as (scope, x):
+            if f64:
+                after = self._name(scope, "after", f"{total} + {x}")
+                scope.add(f"{lost} = {lost} + {scalars.rounding_error(total, x, after)}")
+                scope.add(f"{total} = {after}")
+            else:
+                scope.add(f"{total} = {total} + float64({x})")
+        if not f64:
+            return self._converted(part.accumulator, total)
+        return self._name(row, "total", f"{total} + {lost} if abs({total}) < math.inf else {total}")
+
+    @contextmanager
+    def _elements(self, part: Reduce) -> Generator[tuple[Scope, str]]:
+        """Loops over all axes of a reduction: where each element is, and its name."""
+        with self._loop(part.extents, "k") as scope:
+            yield scope, self._body(part, scope)
+
+    @contextmanager
+    def _parts(self, part: Reduce) -> Generator[tuple[Scope, str]]:
+        """Blocks of the row into memory, by loops without an order: where each is reduced, and its
+        result."""
+        row = self._row
+        scratch, extent = self._scratch(part.accumulator), self.words.size(part.extents[0], "n")
+        outer, inner = Scope((), row.depth + 1), Scope(("k",), row.depth + 2)
+        inner.add(f"{scratch}[k - begin] = {self._body(part, inner)}")
+        outer.add(f"end = min(begin + {PART}, {extent})")
+        outer.add("for k in range(begin, end):")
+        outer.lines += inner.lines
+        x = self._name(outer, "part", f"{scalars.PARTS[part.op]}({scratch}, end - begin)")
+        yield outer, x
+        row.add(f"for begin in range(0, {extent}, {PART}):")
+        row.lines += outer.lines
+
+    def _body(self, part: Reduce, scope: Scope) -> str:
+        """An element of a reduction, as the accumulator's dtype."""
+        x = self._emit(part.body, scope)
+        if part.body.dtype.compute is part.accumulator:
+            return x
+        return self._name(scope, "wide", scalars.convert(part.accumulator, x))
+
+    def _scratch(self, dtype: DType) -> str:
+        """Memory for a part of a row; asked for in the row, so that each thread has its own."""
+        name, line = f"scratch{dtype.bits}", f"scratch_{scalars.POINTERS[dtype.name]}()"
+        if name not in self._scratches:
+            self._scratches.add(name)
+            self._row.add(f"{name} = {line}")
+        return name
+
+    def _literal(self, part: Literal, *, exact: bool) -> str:
+        """A number: in the text where it is a common one or ``exact``, else an argument word."""
+        value = part.value
+        if isinstance(value, Dim):
+            return scalars.convert(part.dtype, self.words.size(value, "size"))
+        assert isinstance(value, bool | int | float)
+        if exact or part.dtype.is_bool or value in self._common or value != value:
+            return scalars.literal(part.dtype, value)
+        word, new = self.words.number(part.dtype, value)
+        name = word.replace("number", "c")
+        if new:
+            self.head.append(f"    {name} = {scalars.convert(part.dtype, word)}")
+        return name
+
+    def _input(self, part: Load) -> str:
+        if part.value not in self.inputs:
+            self.inputs[part.value] = f"x{len(self.inputs)}"
+            self._axes[part.value] = self._note(part.value, part.view)
+        return self.inputs[part.value]
+
+    def _note(self, value: Value, view: View) -> str:
+        """The dtype of an array and the loops that its elements depend on."""
+        letters = [f"i{k}" if self._row_count > 1 else "row" for k in range(self._row_count)]
+        count = len(view.shape) - self._row_count
+        letters += ["j"] * count
+        seen = [n for n, s in zip(letters, view.strides, strict=True) if not same(s, 0)]
+        return f"{value.type.dtype.name}[{', '.join(seen)}]"
+
+    def _at(self, name: str, view: View, scope: Scope) -> str:
+        """The place of an element: what the row decides under a name, then the inner loops."""
+        rows, inner = view.strides[: self._row_count], view.strides[self._row_count :]
+        key = name, str(view.offset), tuple(map(str, rows))
+        if key not in self._bases:
+            terms = [
+                f"{index} * {self.words.size(stride, 's', shared=False)}"
+                for index, stride in zip(self._row.indices, rows, strict=False)
+                if not same(stride, 0)
+            ]
+            if not same(view.offset, 0):
+                terms.insert(0, self.words.size(view.offset, "offset", shared=False))
+            self._bases[key] = self._base(name, terms)
+        terms = [self._bases[key]] if self._bases[key] else []
+        for index, stride in zip(scope.indices, inner, strict=False):
+            if same(stride, 1):
+                terms.append(index)
+            elif not same(stride, 0):
+                step = self.words.size(stride, "step", shared=(key, index, str(stride)))
+                terms.append(f"{index} * {step}")
+        return " + ".join(terms) or "0"
+
+    def _base(self, name: str, terms: list[str]) -> str:
+        if not terms:
+            return ""
+        base = self._fresh(f"{name}_at_")
+        text = f"{base} = {' + '.join(terms)}"
+        if self.region.is_flat:
+            self.head.append(f"    {text}")
+        else:
+            self.rows.append(f"        {text}")
+        return base
+
+    def _name(self, scope: Scope, word: str, text: str) -> str:
+        if text.isidentifier():
+            return text
+        name = self._fresh(word)
+        scope.add(f"{name} = {text}")
+        return name
+
+    def _fresh(self, word: str) -> str:
+        self._counts[word] = self._counts.get(word, -1) + 1
+        return f"{word}{self._counts[word]}"
+
+
+_REDUCED = frozenset(op.removeprefix("reduce_") for op in scalars.REDUCTIONS)
+_DULL = frozenset(["add", "sub", "mul", "div"])  # in a title they say little
+_COMMON = (0, 1, -1, math.inf, -math.inf)
+"""Numbers that stay in the text: loops are often faster for them."""
+_SHIFTING = frozenset(["shift_left", "shift_right"])
+_DIVIDING = frozenset(["div", "remainder"])
+"""Ops on integers that are much faster by a number that the compiler knows."""

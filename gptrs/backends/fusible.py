@@ -1,0 +1,83 @@
+"""Which instructions a fused loop can compute.
+
+An instruction is fusible if it has a form as a loop over elements, and if that loop cannot fail:
+what may raise an error (an integer division by zero, the maximum of nothing) is left to a step of
+its own, which reports the user's line.
+"""
+
+from __future__ import annotations
+
+from gptrs.backends.views import MOVING
+from gptrs.ir.dims import Dim, DimLike, same, surely_greater
+from gptrs.ir.program import Instruction, Operand
+
+DTYPES = frozenset(
+    [
+        *("i1", "si8", "ui8", "si16", "ui16", "si32", "ui32", "si64", "ui64"),
+        *("bf16", "f16", "f32", "f64"),
+    ]
+)
+"""The dtypes of fused loops; instructions on others stay outside."""
+
+REDUCING = frozenset(
+    ["reduce_sum", "reduce_prod", "reduce_max", "reduce_min", "reduce_any", "reduce_all"]
+)
+FILLING = frozenset(["iota", "full", "constant"])
+"""The ops whose elements need no operand."""
+
+_COMPARING = frozenset(["less", "less_equal", "equal", "not_equal", "greater", "greater_equal"])
+_LOGICAL = frozenset(["logical_and", "logical_or", "logical_not"])
+_CHEAP = _COMPARING | _LOGICAL | MOVING | FILLING | {"cast"}
+_COUNTING = frozenset(["add", "sub", "neg", "maximum", "minimum"])  # cheap on integers
+
+_COSTS = {
+    **dict.fromkeys(["exp", "log", "tanh", "erf", "sin", "cos", "pow"], 10),
+    **dict.fromkeys(["div", "remainder", "sqrt", "rsqrt", "reciprocal"], 4),
+}
+
+
+def cost(instruction: Instruction) -> int:
+    """About how many additions a scalar operation of the instruction takes as long as."""
+    return _COSTS.get(instruction.op.name, 1)
+
+
+def can_fuse(instruction: Instruction, dtypes: frozenset[str] = DTYPES) -> bool:
+    """Whether a fused loop over ``dtypes`` can compute the instruction, and cannot fail."""
+    name, attrs = instruction.op.name, instruction.attrs
+    types = [v.type for v in (*instruction.values(), *instruction.results)]
+    if any(type.dtype.name not in dtypes for type in types):
+        return False
+    if name in REDUCING:
+        fails = name in ("reduce_max", "reduce_min") and not types[0].dtype.is_float
+        axes: tuple[int, ...] = attrs["axes"]
+        return not fails or all(surely_greater(types[0].shape[a], 0) for a in axes)
+    if name == "slice":
+        boxes = zip(types[0].shape, attrs["starts"], attrs["sizes"], attrs["strides"], strict=True)
+        return all(_fits(*box) for box in boxes)
+    if name == "constant":
+        return same(types[0].size, 1)
+    if name == "cast":  # f64 is rounded to 16 bits at once
+        return not (types[0].dtype.bits == 64 and types[1].dtype.name in ("bf16", "f16"))
+    if name in ("div", "remainder", "pow") and not types[-1].dtype.is_float:
+        return name != "pow" and _is_positive(instruction.operands[1])
+    if name in ("shift_left", "shift_right"):
+        return type(instruction.operands[1]) is int and instruction.operands[1] >= 0
+    return instruction.op.elementwise or name in MOVING or name in ("iota", "full")
+
+
+def is_cheap(instruction: Instruction) -> bool:
+    """Whether several loops had better compute an element each than read a stored one."""
+    name = instruction.op.name
+    return name in _CHEAP or (name in _COUNTING and instruction.result.type.dtype.is_integer)
+
+
+def _fits(extent: DimLike, start: DimLike, size: DimLike, stride: int) -> bool:
+    end = start + (size - 1) * stride + 1
+    inside = surely_greater(start, -1) and surely_greater(extent + 1, end)
+    if same(size, 0):
+        return surely_greater(extent + 1, start)
+    return inside and surely_greater(size, -1)
+
+
+def _is_positive(operand: Operand) -> bool:
+    return isinstance(operand, int | Dim) and surely_greater(operand, 0)

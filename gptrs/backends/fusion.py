@@ -1,0 +1,196 @@
+"""Loop fusion: which instructions share a loop nest.
+
+Input: a program after all passes. Output: `FusedProgram`, the program as regions (one loop nest
+each, see `gptrs.backends.regions`) and the instructions that no loop can compute, in program order.
+A backend makes a kernel of each region.
+
+An instruction that works by element, reduces or moves elements is inlined into the loops of its
+readers. A value is stored, and so is the result of a region of its own, when
+
+- it is a result of the program, or an instruction outside of regions reads it;
+- several regions would compute it, and it is not cheap (`fusible.is_cheap`, `MOST_CHEAP`
+  instructions at most);
+- a reshape of it cannot be expressed as strides over the arrays that it is made of;
+- it is a reduction whose rows are not those of the other reductions in a region, or a reduction to
+  one row that a loop over elements reads;
+- a region would have too many instructions (`inlining.MOST_MEMBERS`) or expressions (`MOST_PARTS`);
+- inlining it would compute elements again and again: no region takes more than `MOST_WORK` times
+  the scalar operations that its instructions take op by op, nor that of their cost (an exp costs
+  more than an addition), whatever the sizes.
+
+What is stored changes what the other values are inlined into, so the rules are applied until no
+further value has to be stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product as combinations
+from typing import TypeAlias
+
+from gptrs.backends.fusible import FILLING, can_fuse, cost, is_cheap
+from gptrs.backends.inlining import Inlined, Inliner
+from gptrs.backends.operation_counts import operations, operations_alone
+from gptrs.backends.regions import Region
+from gptrs.backends.views import MOVING
+from gptrs.ir.dims import Dim, size_at
+from gptrs.ir.program import Instruction, Program, Value
+
+MOST_CHEAP = 16
+MOST_WORK = 1.5
+_LARGE = 1000  # a large size of a symbol
+_MOST_SYMBOLS = 4  # of which every one is tried large while the others are 1
+
+
+@dataclass(frozen=True)
+class FusedProgram:
+    """A program as steps in the order in which they run."""
+
+    program: Program
+    steps: tuple[Region | Instruction, ...]
+
+    @property
+    def regions(self) -> tuple[Region, ...]:
+        return tuple(step for step in self.steps if isinstance(step, Region))
+
+    @property
+    def outside(self) -> tuple[Instruction, ...]:
+        """The instructions that no region can do."""
+        return tuple(step for step in self.steps if isinstance(step, Instruction))
+
+
+def fuse(
+    program: Program,
+    fusible: Callable[[Instruction], bool] | None = None,
+    *,
+    alone: bool = False,
+) -> FusedProgram:
+    """The regions of ``program``, by the rules at the head of this file.
+
+    ``fusible`` says which instructions a region of the backend can compute (`can_fuse`). With
+    ``alone`` each instruction that computes something has a region of its own.
+    """
+    fused = {i.result: i for i in program.body if (fusible or can_fuse)(i)}
+    stored = {v for i in program.body for v in i.values() if i.results[0] not in fused}
+    stored.update(program.results)
+    if alone:
+        stored.update(v for v, i in fused.items() if i.op.name not in MOVING | FILLING)
+    sizes = _sizes(program)
+    while True:
+        _store_shared(fused, stored)
+        built = Inliner(fused, stored).build()
+        if built.wanted:
+            stored |= built.wanted
+            continue
+        regions = {v: built.region(v) for v in fused if v in stored}
+        again = _recomputed(list(regions.values()), built.made, fused, sizes)
+        if not again:
+            break
+        stored |= again
+    steps: list[Region | Instruction] = []
+    for instruction in program.body:
+        if instruction.results[0] not in fused:
+            steps.append(instruction)
+        elif instruction.result in stored:
+            steps.append(regions[instruction.result])
+    return FusedProgram(program, tuple(steps))
+
+
+def _store_shared(fused: Mapping[Value, Instruction], stored: set[Value]) -> None:
+    """Store what several regions would compute: from the last instruction to the first, which
+    stored values is each value computed for?"""
+    cheap = _cheap_values(fused, stored)
+    roots: dict[Value, set[Value]] = {}
+    for value, instruction in reversed(list(fused.items())):
+        uses = roots.get(value, set())
+        widens = instruction.op.name == "broadcast_to"  # then its operand takes less memory
+        if len(uses) > 1 and value not in cheap and not widens:
+            stored.add(value)
+        if value in stored:
+            uses = {value}
+        for operand in instruction.values():
+            roots.setdefault(operand, set()).update(uses)
+
+
+def _cheap_values(fused: Mapping[Value, Instruction], stored: set[Value]) -> set[Value]:
+    members: dict[Value, frozenset[Instruction]] = {}
+    for value, instruction in fused.items():
+        inlined = [v for v in instruction.values() if v in fused and v not in stored]
+        if is_cheap(instruction) and all(v in members for v in inlined):
+            found = frozenset([instruction]).union(*(members[v] for v in inlined))
+            if len(found) <= MOST_CHEAP:
+                members[value] = found
+    return set(members)
+
+
+def _recomputed(
+    regions: Sequence[Region],
+    made: Mapping[Value, Inlined],
+    fused: Mapping[Value, Instruction],
+    sizes: Sequence[Mapping[str, int]],
+) -> set[Value]:
+    """What to store because scalar operations are too many: in a region, or in all together."""
+    counts = [operations(region) for region in regions]
+    alone = {value: operations_alone(fused[value]) for count in counts for value in count}
+    found: set[Value] = set()
+    for at in sizes:
+        need = {value: size_at(n, at) for value, n in alone.items()}
+        works = [{value: size_at(n, at) for value, n in count.items()} for count in counts]
+        for region, work in zip(regions, works, strict=True):
+            costs = {value: cost(fused[value]) for value in work}
+            if _is_too_much(work, need, dict.fromkeys(work, 1)) or _is_too_much(work, need, costs):
+                worst = _worst(region.result, work, need, costs, made)
+                found.update(() if worst is None else (worst,))
+        if not found and sum(sum(w.values()) for w in works) > MOST_WORK * sum(need.values()):
+            found.update(_computed_twice(regions, works))
+        if found:
+            break
+    return found
+
+
+Counts: TypeAlias = Mapping[Value, int]
+
+
+def _is_too_much(work: Counts, need: Counts, costs: Counts) -> bool:
+    taken = sum(count * costs[value] for value, count in work.items())
+    return taken > MOST_WORK * sum(need[value] * costs[value] for value in work)
+
+
+def _worst(
+    result: Value, work: Counts, need: Counts, costs: Counts, made: Mapping[Value, Inlined]
+) -> Value | None:
+    """Of the values that a region computes more often than needed, the one that takes most: how
+    often, times the cost of the operations up to it that are computed as often."""
+    again = {v: work[v] / max(need[v], 1) - 1 for v in work if work[v] > need[v]}
+    again.pop(result, None)
+
+    def saved(value: Value) -> float:
+        members = [member.results[0] for member in made[value].members]
+        return again[value] * sum(need[m] * costs[m] for m in members if m in again)
+
+    return max(again, key=saved, default=None)  # of equals the last: `work` begins with the result
+
+
+def _computed_twice(
+    regions: Iterable[Region], works: Iterable[Mapping[Value, int]]
+) -> Iterator[Value]:
+    """What is computed in more than one region, of it what others there are made of."""
+    first: dict[Value, Region] = {}
+    for region, work in zip(regions, works, strict=True):
+        for value in work:
+            if first.setdefault(value, region) is not region:
+                yield value
+                break
+
+
+def _sizes(program: Program) -> list[Mapping[str, int]]:
+    """Sizes of the symbols, small and large ones in all combinations."""
+    values = [v for i in program.body for v in i.results]
+    dims = {n for v in (*program.params, *values) for n in v.type.shape if isinstance(n, Dim)}
+    symbols = sorted({name for n in dims for name in n.symbols()})
+    if len(symbols) > _MOST_SYMBOLS:
+        large = [dict.fromkeys(symbols, 1) | {symbol: _LARGE} for symbol in symbols]
+        return [dict.fromkeys(symbols, _LARGE), *large]
+    several = combinations((_LARGE, 1), repeat=len(symbols))
+    return [dict(zip(symbols, chosen, strict=True)) for chosen in several]

@@ -1,0 +1,196 @@
+"""Inlining for loop fusion: each fused value as an expression over the values that are stored.
+
+Input: the fused instructions and the set of stored values. Output: an `Expression` for every fused
+value, and the further values that have to be stored because an expression cannot take them in (the
+structural rules of `gptrs.backends.fusion`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from gptrs.backends.fusible import REDUCING
+from gptrs.backends.regions import Region, region_of
+from gptrs.backends.views import (
+    MOVING,
+    Apply,
+    Expression,
+    Iota,
+    Literal,
+    Load,
+    Reduce,
+    View,
+    dependence,
+    map_views,
+    walk,
+)
+from gptrs.ir.dims import Dim, Shape, same
+from gptrs.ir.program import Instruction, Operand, Value
+from gptrs.ir.types import Array, DType
+
+MOST_MEMBERS = 48
+MOST_PARTS = 96
+
+
+@dataclass(frozen=True)
+class Inlined:
+    """A fused value in terms of what is stored."""
+
+    expression: Expression
+    members: frozenset[Instruction] = frozenset()
+    parts: frozenset[Expression] = frozenset()
+    """All of the expression's parts."""
+    rows: Mapping[Reduce, frozenset[int]] = field(default_factory=dict[Reduce, frozenset[int]])
+    """Its reductions, and the axes of the value on which each depends."""
+
+
+@dataclass
+class Inliner:
+    """Makes the expressions of all fused values, and finds what cannot be inlined."""
+
+    fused: Mapping[Value, Instruction]
+    stored: set[Value]
+    made: dict[Value, Inlined] = field(default_factory=dict[Value, Inlined])
+    wanted: set[Value] = field(default_factory=set[Value])
+    """What has to be stored as well, for another build."""
+
+    def build(self) -> Inliner:
+        for value, instruction in self.fused.items():
+            before = len(self.wanted)
+            made = self._made(instruction)
+            if len(self.wanted) > before:  # it will change: what reads it is built on a plain array
+                made = Inlined(Load(value, View.contiguous(value.type.shape)))
+            self.made[value] = made
+        return self
+
+    def region(self, value: Value) -> Region:
+        """The loops that compute a stored value."""
+        made = self.made[value]
+        return region_of(value, made.expression, made.members)
+
+    def _made(self, instruction: Instruction) -> Inlined:
+        inlined = [self.made[v] for v in instruction.values() if self._inlined(v)]
+        members = frozenset([instruction]).union(*(m.members for m in inlined))
+        if len(members) > MOST_MEMBERS:
+            self._want(instruction.values())
+        if instruction.op.name in MOVING:
+            expression = self._moved(instruction)
+        elif instruction.op.name in REDUCING:
+            expression = self._reduced(instruction)
+        else:
+            expression = self._applied(instruction)
+            parts = frozenset([expression]).union(*(m.parts for m in inlined))
+            if len(parts) > MOST_PARTS:
+                self._want(instruction.values())
+            rows = {r: axes for m in inlined for r, axes in m.rows.items()}
+            return Inlined(expression, members, parts, rows)
+        parts = frozenset(walk(expression))
+        if len(parts) > MOST_PARTS:
+            self._want(instruction.values())
+        rank = instruction.result.type.rank
+        rows = {p: dependence(p, rank) for p in parts if isinstance(p, Reduce)}
+        return Inlined(expression, members, parts, rows)
+
+    def _want(self, values: Iterable[Value]) -> None:
+        self.wanted.update(v for v in values if self._inlined(v))
+
+    def _inlined(self, value: Value) -> bool:
+        return value in self.fused and value not in self.stored
+
+    def _read(self, operand: Operand, dtype: DType) -> Expression:
+        if not isinstance(operand, Value):
+            assert isinstance(operand, bool | int | float | Dim)
+            return Literal(dtype, operand)
+        if self._inlined(operand):
+            return self.made[operand].expression
+        return Load(operand, View.contiguous(operand.type.shape))
+
+    def _moved(self, instruction: Instruction) -> Expression:
+        (x,) = instruction.values()
+
+        def change(view: View, kept: int) -> View | None:
+            return view.moved(instruction, kept)
+
+        moved = map_views(self._read(x, x.type.dtype), change)
+        if moved is None:
+            self._want([x])
+            moved = Load(instruction.result, View.contiguous(instruction.result.type.shape))
+        return moved
+
+    def _reduced(self, instruction: Instruction) -> Expression:
+        (x,) = instruction.values()
+        axes: tuple[int, ...] = instruction.attrs["axes"]
+        rest = [a for a in range(x.type.rank) if a not in axes]
+        rows = frozenset(a for a in rest if not same(x.type.shape[a], 1))
+        if self._inlined(x):
+            inner = self.made[x].rows.items()
+            self._want(r.value for r, depends in inner if depends != rows)
+        change = _rows_last(x.type.shape, axes, kept=instruction.attrs["keepdims"])
+        body = map_views(self._read(x, x.type.dtype), change)
+        assert body is not None
+        accumulator = instruction.attrs.get("accum_dtype") or x.type.dtype
+        value = instruction.result
+        extents = tuple(x.type.shape[a] for a in axes)
+        return Reduce(
+            instruction.op.name, value.type.dtype, accumulator.compute, body, extents, value
+        )
+
+    def _applied(self, instruction: Instruction) -> Expression:
+        value = instruction.result
+        type = value.type
+        if instruction.op.name == "iota":
+            strides = tuple(int(a == instruction.attrs["axis"]) for a in range(type.rank))
+            ones = tuple(0 if same(n, 1) else s for n, s in zip(type.shape, strides, strict=True))
+            return Iota(type.dtype, View(type.shape, ones))
+        if instruction.op.name in ("full", "constant"):
+            return _literal(instruction.attrs["value"], type.dtype)
+        self._agree_on_rows(instruction)
+        dtype = next(v.type.dtype for v in reversed(list(instruction.values())))
+        operands = tuple(self._read(o, dtype) for o in instruction.operands)
+        return Apply(instruction.op.name, type.dtype, operands, value)
+
+    def _agree_on_rows(self, instruction: Instruction) -> None:
+        """Reductions in one region depend on the same rows: those on which the first depends.
+
+        One row for all elements would be one piece of work, in which a reduction comes first: then
+        it had better be stored.
+        """
+        alone = same(instruction.result.type.size, 1)
+        rows: frozenset[int] | None = None
+        for value in instruction.values():
+            if not self._inlined(value):
+                continue
+            for reduction, depends in self.made[value].rows.items():
+                if depends or alone:
+                    rows = depends if rows is None else rows
+                if depends != rows:
+                    self._want([reduction.value])
+
+
+def _rows_last(shape: Shape, axes: tuple[int, ...], *, kept: bool) -> Callable[..., View]:
+    """For the body of a reduction: the axes that stay (those of extent 1 if ``kept``), then the
+    others."""
+    rest = [a for a in range(len(shape)) if a not in axes]
+
+    def change(view: View, around: int) -> View:
+        last = view.permuted([*axes, *range(len(shape), len(shape) + around)])
+        first = view.permuted(rest)
+        if kept:
+            whole = [(1, 0) if a in axes else (n, view.strides[a]) for a, n in enumerate(shape)]
+            first = View(tuple(n for n, _ in whole), tuple(s for _, s in whole))
+        return View(first.shape + last.shape, first.strides + last.strides, view.offset)
+
+    return change
+
+
+def _literal(value: Any, dtype: DType) -> Literal:
+    """A number in an array: rounded to the array's dtype."""
+    if isinstance(value, Dim):
+        return Literal(dtype, value)
+    with np.errstate(all="ignore"):
+        rounded: Array = np.asarray(value).astype(dtype.numpy).astype(dtype.compute.numpy)
+    return Literal(dtype, rounded.item())

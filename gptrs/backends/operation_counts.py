@@ -1,0 +1,58 @@
+"""How many scalar operations a region takes, by the value of the program that they compute.
+
+Elementwise ops and the steps of reductions count, wherever the loops of the region evaluate them:
+inside of the innermost loop, in the loop of a reduction, or once a row. Loads, constants and moves
+do not. Run op by op, each value takes `operations_alone`: what is above that is recomputation.
+"""
+
+from __future__ import annotations
+
+from gptrs.backends.fusible import FILLING, REDUCING
+from gptrs.backends.regions import Region
+from gptrs.backends.value_numbering import ValueNumbering
+from gptrs.backends.views import MOVING, Apply, Expression, Reduce
+from gptrs.ir.dims import DimLike, product
+from gptrs.ir.program import Instruction, Value
+
+
+def operations_alone(instruction: Instruction) -> DimLike:
+    """The scalar operations of an instruction that has loops of its own."""
+    name = instruction.op.name
+    if name in MOVING or name in FILLING:
+        return 0
+    if name in REDUCING:
+        (x,) = instruction.values()
+        return x.type.size
+    return instruction.result.type.size
+
+
+def operations(region: Region) -> dict[Value, DimLike]:
+    """The scalar operations that ``region`` takes for each of the values that it computes."""
+    counter = _Counter(region)
+    counter.visit(region.expression, None, counter.rows * product(region.inner))
+    return counter.counts
+
+
+class _Counter:
+    def __init__(self, region: Region) -> None:
+        self.rows: DimLike = 1 if region.is_flat else product(region.rows)
+        self.counts: dict[Value, DimLike] = {}
+        self._numbers = ValueNumbering(len(region.rows))
+        self._seen: set[tuple[object, int]] = set()
+
+    def visit(self, part: Expression, loop: object, turns: DimLike) -> None:
+        """Count ``part`` in a loop that is run ``turns`` times in all, once for each loop."""
+        number = self._numbers.number(part)
+        if not self._numbers.varies(part):
+            loop, turns = "row", self.rows
+        if (loop, number) in self._seen or ("row", number) in self._seen:
+            return
+        self._seen.add((loop, number))
+        if isinstance(part, Apply):
+            self.counts[part.value] = self.counts.get(part.value, 0) + turns
+            for operand in part.operands:
+                self.visit(operand, loop, turns)
+        elif isinstance(part, Reduce):
+            turns = self.rows * product(part.extents)
+            self.counts[part.value] = self.counts.get(part.value, 0) + turns
+            self.visit(part.body, number, turns)
