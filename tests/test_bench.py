@@ -298,15 +298,15 @@ def test_yaml_needs_a_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         read_suite(tmp_path / "missing.json", {})
 
 
-def test_processes_that_fail_say_why(tmp_path: Path) -> None:
+def test_processes_that_fail_say_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "wrong.py").write_text("import sys; sys.exit('no such thing')")
-    settings = {"PYTHONPATH": str(tmp_path)}
-    worker = Worker("wrong", settings=settings, quiet=True)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    worker = Worker("wrong", quiet=True)
     with pytest.raises(BenchError, match="its process ended with 1: no such thing"):
         worker.ask("names")
     worker.close()
     with pytest.raises(BenchError, match="its process ended with 1: no such thing"):
-        first_output(("-m", "wrong"), **settings)
+        first_output(("-m", "wrong"))
     side = Worker("gptrs.bench.side", "ours", "text", str(tmp_path), "1", quiet=True)
     with pytest.raises(BenchError, match=r"LoadError: .*config.json does not exist"):
         side.ask("names")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import subprocess
 import sys
@@ -16,6 +15,7 @@ import numpy as np
 import pytest
 
 from gptrs import events
+from gptrs.isolated import start_python
 from gptrs.kernels import compilers, isa, library
 from gptrs.kernels.code import Code, compiler_version
 from gptrs.kernels.compile import Kernel, compile_ir
@@ -116,9 +116,7 @@ def test_an_error_is_the_one_of_this_process(monkeypatch: pytest.MonkeyPatch) ->
 
 
 GREETED = """
-import sys
 from gptrs.kernels.code import compiler_version
-sys.path[:] = __import__("json").loads(sys.argv[1])
 print(compiler_version(), flush=True)
 """
 
@@ -192,9 +190,8 @@ def test_processes_end_with_an_interrupt(started: list[subprocess.Popen[bytes]])
 
 
 def test_a_process_ends_with_its_jobs_and_not_at_ctrl_c() -> None:
-    command = [sys.executable, "-c", compilers._START, json.dumps(sys.path)]  # pyright: ignore[reportPrivateUsage]
-    pipe = subprocess.PIPE
-    with subprocess.Popen(command, stdin=pipe, stdout=pipe) as process:
+    code, pipe = compilers._START, subprocess.PIPE  # pyright: ignore[reportPrivateUsage]
+    with start_python("-c", code, stdin=pipe, stdout=pipe) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         assert process.stdout.readline().decode().strip() == compiler_version()

@@ -11,7 +11,17 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 ORDER = [
-    *("errors", "byte_sizes", "large_pages", "picking", "settings", "events", "tree", "params"),
+    *(
+        "errors",
+        "byte_sizes",
+        "isolated",
+        "large_pages",
+        "picking",
+        "settings",
+        "events",
+        "tree",
+        "params",
+    ),
     *("ir", "passes", "kernels", "backends", "debug", "jit", "ptir", "nn", "models", "text"),
     *("images", "runtime", "parity", "bench", "cli", "__main__"),
 ]

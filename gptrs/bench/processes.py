@@ -14,6 +14,7 @@ from functools import partial
 from typing import IO, Any
 
 from gptrs.errors import BenchError
+from gptrs.isolated import start_python
 
 _LAST = 2000  # bytes of what a process said on stderr that may tell why it ended
 
@@ -54,8 +55,12 @@ def thread_settings(threads: int, omp_spin: str = OMP_SPIN) -> dict[str, str]:
 
 def run_python(*arguments: str, **settings: str) -> str:
     """What Python prints."""
-    command, env = [sys.executable, *arguments], os.environ | settings
-    return subprocess.run(command, env=env, stdout=subprocess.PIPE, text=True, check=True).stdout
+    options: Any = {"env": os.environ | settings, "stdout": subprocess.PIPE, "text": True}
+    with start_python(*arguments, **options) as process:
+        printed, _ = process.communicate()
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, list(arguments))
+    return printed
 
 
 def first_output(arguments: tuple[str, ...], **settings: str) -> tuple[float, str]:
@@ -66,9 +71,9 @@ def first_output(arguments: tuple[str, ...], **settings: str) -> tuple[float, st
     env = os.environ | settings
     env.pop("PYTHONDONTWRITEBYTECODE", None)
     with tempfile.TemporaryFile() as said:
-        start, command = time.perf_counter(), [sys.executable, *arguments]
+        start = time.perf_counter()
         pipes: Any = {"stdout": subprocess.PIPE, "stderr": said, "bufsize": 0}
-        with subprocess.Popen(command, env=env, **pipes) as process:
+        with start_python(*arguments, env=env, **pipes) as process:
             assert process.stdout is not None
             first = process.stdout.read(1)
             seconds = time.perf_counter() - start

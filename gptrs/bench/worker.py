@@ -14,6 +14,7 @@ from typing import IO, Any
 from gptrs.bench.peers import PeerError
 from gptrs.bench.processes import last_words
 from gptrs.errors import BenchError
+from gptrs.isolated import start_python
 
 _PATIENCE = 10.0  # seconds in which a process must end that nobody asks any more
 
@@ -33,13 +34,12 @@ class Worker:
         settings: Mapping[str, str] | None = None,
         quiet: bool = False,
     ) -> None:
-        command = [sys.executable, "-m", module, *arguments]
         pipe: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
         self._said: IO[bytes] | None = None
         if quiet:
             self._said = tempfile.TemporaryFile()  # noqa: SIM115 (closed in `close`)
         env = os.environ | dict(settings or {})
-        self.process = subprocess.Popen(command, env=env, stderr=self._said, **pipe)
+        self.process = start_python("-m", module, *arguments, env=env, stderr=self._said, **pipe)
 
     def ask(self, *request: Any) -> Any:
         """The answer to ``request``, which is a function of the module's and its arguments.

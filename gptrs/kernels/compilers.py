@@ -7,7 +7,6 @@ and ends with them. Whatever is wrong with it, this process compiles what is lef
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -20,17 +19,13 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import IO, TypeAlias, cast
 
+from gptrs.isolated import start_python
 from gptrs.kernels.code import Code, compiler_version
 from gptrs.kernels.isa import Target
 from gptrs.kernels.job import Job
 from gptrs.kernels.native import KernelError
 
-_START = """
-import json, sys
-sys.path[:] = json.loads(sys.argv[1])
-from gptrs.kernels.compilers import serve
-serve()
-"""
+_START = "from gptrs.kernels.compilers import serve; serve()"
 
 _PATIENCE = 60.0  # seconds without an answer, after which this process compiles what is left
 
@@ -91,8 +86,7 @@ class _Other:
     def __init__(self, waiting: deque[Code], answers: SimpleQueue[Answer], target: Target) -> None:
         self._waiting, self._answers, self._target = waiting, answers, target
         pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
-        command = [sys.executable, "-c", _START, json.dumps(sys.path)]
-        self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=nothing)
+        self._process = start_python("-c", _START, stdin=pipe, stdout=pipe, stderr=nothing)
         self._thread = Thread(target=self._hand_out, name="gptrs-compiler", daemon=True)
         self._thread.start()
 
