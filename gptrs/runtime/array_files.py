@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import cast
+from typing import IO, Any, cast
+from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
 import numpy as np
 
+from gptrs.byte_sizes import size_text
 from gptrs.errors import ArgumentError, LoadError
 from gptrs.ir.types import Array
 from gptrs.runtime.archive import MAGIC, SUFFIX, read_archive, write_archive
@@ -17,6 +19,8 @@ from gptrs.runtime.replacing import check_replaceable, replacing
 SUFFIXES = (".npy", ".npz", SUFFIX)
 _NPY = b"\x93NUMPY"
 _NPZ = (b"PK\x03\x04", b"PK\x05\x06")  # of a zip file, and of an empty one
+_RATIO = 16  # pictures are packed to a tenth of their size
+_SMALL = 2**28  # bytes, of which small files may take more than that
 
 
 def read_arrays(path: Path) -> dict[str, Array] | None:
@@ -39,14 +43,52 @@ def read_arrays(path: Path) -> dict[str, Array] | None:
             mapped = np.load(path, mmap_mode="r", allow_pickle=False)
             return {path.stem: np.array(cast("Array", mapped))}
         if begin.startswith(_NPZ):
-            with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-                return {name: arrays[name] for name in arrays.files}
+            with path.open("rb") as file:
+                return _unpacked(path, file)
+    except LoadError:
+        raise
     except Exception as error:  # the zip and header parsers raise whatever they run into
         raise LoadError(
             f"{path} cannot be read as NumPy arrays: {error}",
             fix="save it again with numpy.save or numpy.savez",
         ) from None
     return None
+
+
+def _unpacked(path: Path, file: IO[bytes]) -> dict[str, Array]:
+    """The arrays of a zip file, which take no more memory than its directory says, and that is
+    bounded."""
+    size = file.seek(0, 2)
+    with ZipFile(file) as packed:
+        members, most = packed.infolist(), _RATIO * size + _SMALL
+        if (unpacked := sum(member.file_size for member in members)) > most:
+            raise LoadError(
+                f"{path} has {size_text(size)} and unpacks to {size_text(unpacked)},"
+                f" expected at most {size_text(most)}",
+                fix="save it with numpy.savez, which does not compress, or as .npy files",
+            )
+        return {m.filename.removesuffix(".npy"): _member(path, packed, m) for m in members}
+
+
+def _member(path: Path, packed: ZipFile, member: ZipInfo) -> Array:
+    at = f"{path}, member {member.filename!r}:"
+    fix = "save the arrays again with numpy.savez"
+    if member.compress_type not in (ZIP_STORED, ZIP_DEFLATED):  # others are not unpacked in pieces
+        raise LoadError(f"{at} its way to compress is none of NumPy's", fix=fix)
+    with packed.open(member) as unpacked:
+        if unpacked.read(len(_NPY)) != _NPY:
+            raise LoadError(f"{at} found no array, expected what numpy.save writes", fix=fix)
+        unpacked.seek(0)
+        try:
+            array: Any = np.lib.format.read_array(unpacked, allow_pickle=False)
+        except BadZipFile:
+            raise
+        except Exception as error:  # headers may hold anything
+            raise LoadError(f"{at} {error}", fix=fix) from None
+        if unpacked.read(1):
+            header = f"{array.dtype}{list(array.shape)}"
+            raise LoadError(f"{at} found more bytes than its header says, {header}", fix=fix)
+    return array
 
 
 def choose(arrays: Mapping[str, Array], path: Path, names: tuple[str, ...]) -> Array:
