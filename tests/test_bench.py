@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import sys
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -283,6 +284,60 @@ def test_suites_that_are_wrong(tmp_path: Path, text: str, said: str) -> None:
     file = tmp_path / "suite.json"
     file.write_text(text)
     with pytest.raises(LoadError, match=f"suite.json.*{said}"):
+        read_suite(file, {})
+
+
+ANCHORED = """
+- &first {model: stories, against: &peers [torch, jax], rounds: 2}
+- {<<: *first, batch: [1], model: gpt2}
+- {model: gpt2, against: *peers}
+"""
+
+
+def test_aliases_in_suites(tmp_path: Path) -> None:
+    file = tmp_path / "suite.yaml"
+    file.write_text(ANCHORED)
+    first, second, third = read_suite(file, {"rounds": 1})
+    assert (first.model, second.model, second.batch) == ("stories", "gpt2", (1,))
+    assert first.against == second.against == third.against == ("torch", "jax")
+    assert (first.rounds, second.rounds, third.rounds) == (2, 2, 1)
+
+
+def doubled(first: str, part: str, last: str) -> str:
+    """Thirty anchors, each with the one before twice."""
+    lines = [f"- &a0 {first}"]
+    lines += [f"- &a{n} " + part.replace("*", f"*a{n - 1}") for n in range(1, 30)]
+    return "\n".join([*lines, f"- {{{last}: *a29}}"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        doubled("[torch]", "[*, *]", "threads"),
+        doubled("{x: y}", "{a: *, b: *}", "threads"),
+        doubled("{rounds: 1}", "{<<: [*, *]}", "<<"),
+        "- &a [*a]",
+        f"- &a {'x' * 5000}\n- threads: [{'*a,' * 1000}]",
+    ],
+    ids=["lists", "mappings", "merged", "endless", "text"],
+)
+def test_aliases_that_multiply_are_refused(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "suite.yaml"
+    file.write_text(text)
+    tracemalloc.start()
+    try:
+        with pytest.raises(LoadError, match="with what its aliases stand for, expected at most"):
+            read_suite(file, {})
+        assert tracemalloc.get_traced_memory()[1] < 2**23
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("text", ["- 2020-13-45", f"- {'9' * 5000}", "- \0", "[" * 5000, "- *a"])
+def test_suites_that_are_no_yaml(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "suite.yaml"
+    file.write_text(text)
+    with pytest.raises(LoadError, match=r"suite\.yaml is not YAML: "):
         read_suite(file, {})
 
 

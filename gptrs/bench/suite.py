@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from importlib import import_module
+from math import inf
 from pathlib import Path
 from typing import Any, cast
 
@@ -34,6 +35,9 @@ _EXPECTED = {
     "rounds": "an integer from 1 up",
     "backend": "the name of a backend",
 }
+
+
+_FREE = 2**20  # characters that aliases may stand for
 
 
 def read_suite(file: Path, common: Mapping[str, Any]) -> list[Run]:
@@ -71,9 +75,42 @@ def _read(file: Path) -> object:
             fix="pip install gptrs[bench], or write the suite as JSON",
         ) from None
     try:
-        return yaml.safe_load(text)
-    except (yaml.YAMLError, RecursionError) as error:
+        return _from_yaml(file, text, yaml)
+    except LoadError:
+        raise
+    except (yaml.YAMLError, RecursionError, ValueError, OverflowError) as error:
         raise LoadError(f"{file} is not YAML: {error}") from None
+
+
+def _from_yaml(file: Path, text: str, yaml: Any) -> object:
+    loader = yaml.SafeLoader(text)
+    try:
+        node = loader.get_single_node()
+        if node is None:
+            return None
+        if (written := _written_out(node, {})) > (most := len(text) + _FREE):
+            raise LoadError(
+                f"{file} has {len(text)} characters, {written:.3g} with what its aliases stand for,"
+                f" expected at most {most}",
+                fix="write the entries out",
+            )
+        return loader.construct_document(node)
+    finally:
+        loader.dispose()
+
+
+def _written_out(node: Any, known: dict[int, float]) -> float:
+    """How long a node of YAML is, in characters and values, when each alias is replaced by what it
+    stands for; infinite where it stands for what it is in."""
+    if id(node) in known:
+        return known[id(node)]
+    known[id(node)] = inf  # until it is known
+    size = 1.0 + (len(node.value) if isinstance(node.value, str) else 0)
+    for part in () if isinstance(node.value, str) else node.value:
+        pair: Any = part if isinstance(part, tuple) else (part,)  # of a mapping, or of a sequence
+        size += sum(_written_out(each, known) for each in pair)
+    known[id(node)] = size
+    return size
 
 
 def _run(file: Path, number: int, entry: object, common: Mapping[str, Any]) -> Run:
