@@ -9,6 +9,7 @@ from string import hexdigits
 from typing import TYPE_CHECKING
 
 from gptrs.errors import ArgumentError, LoadError
+from gptrs.text.growth import check_growth
 
 if TYPE_CHECKING:  # importing it costs more than the rest of this package
     import tokenizers
@@ -39,13 +40,19 @@ class Tokenizer:
     def from_directory(cls, path: str | os.PathLike[str]) -> Tokenizer:
         """The tokenizer of the model directory ``path``.
 
-        Raises LoadError when its ``tokenizer.json`` is missing or cannot be read.
+        Raises LoadError when its ``tokenizer.json`` is missing, cannot be read, or could make a
+        text many times as long.
         """
-        backend = _load(Path(path) / "tokenizer.json")
+        file = Path(path) / "tokenizer.json"
+        backend = _load(file)
+        try:
+            check_growth(backend)
+        except LoadError as error:
+            raise LoadError(f"{file}: {error.problem}", fix=error.fix) from None
         # Both belong to the training that wrote the file; a prompt is neither cut nor padded.
         backend.no_truncation()
         backend.no_padding()
-        return cls(backend, Path(path) / "tokenizer.json")
+        return cls(backend, file)
 
     @property
     def vocab_size(self) -> int:
