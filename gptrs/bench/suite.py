@@ -107,7 +107,7 @@ def _written_out(node: Any, known: dict[int, float]) -> float:
     known[id(node)] = inf  # until it is known
     size = 1.0 + (len(node.value) if isinstance(node.value, str) else 0)
     for part in () if isinstance(node.value, str) else node.value:
-        pair: Any = part if isinstance(part, tuple) else (part,)  # of a mapping, or of a sequence
+        pair = cast("tuple[Any, ...]", part if isinstance(part, tuple) else (part,))
         size += sum(_written_out(each, known) for each in pair)
     known[id(node)] = size
     return size
