@@ -276,6 +276,13 @@ parameter_cache_bytes = Setting(
     "bytes of weights held in the forms that kernels want, least recently used out; -1 means no"
     " limit",
 )
+max_pixels = Setting(
+    "GPTRS_MAX_PIXELS",
+    64_000_000,
+    _at_least(1),
+    "an integer of at least 1",
+    "pixels that an image may have: one with more is refused before it is decoded",
+)
 
 
 REWRITING: tuple[Setting[bool] | Setting[int], ...] = (

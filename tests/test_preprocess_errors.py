@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import struct
 import zlib
 from io import BytesIO
@@ -14,6 +15,7 @@ import pytest
 from PIL import Image
 
 from gptrs.errors import ArgumentError, LoadError
+from gptrs.images.decode import FORMATS
 from gptrs.runtime.preprocessor import read_preprocessor
 from tests.pictures import RESNET, picture, preprocessor
 
@@ -113,6 +115,16 @@ def png(width: int, height: int) -> bytes:
     )
 
 
+def tiled(width: int, height: int, tile_width: int, tile_height: int) -> bytes:
+    """A compressed TIFF of one tile, which is larger than the image."""
+    data = zlib.compress(b"")
+    tags = {256: width, 257: height, 258: 8, 259: 8, 262: 1, 277: 1}
+    tags |= {322: tile_width, 323: tile_height, 324: 8, 325: len(data)}
+    entries = b"".join(struct.pack("<HHII", tag, 4, 1, value) for tag, value in tags.items())
+    directory = struct.pack("<H", len(tags)) + entries + bytes(4)
+    return b"II*\0" + struct.pack("<I", 8 + len(data)) + data + directory
+
+
 def encoded(kind: str) -> bytes:
     file = BytesIO()
     picture(200, 150).save(file, kind)
@@ -136,6 +148,13 @@ FILES: dict[str, tuple[bytes, str]] = {
     "no-rows": (png(20, 20), "cannot be decoded: "),
     "bomb": (png(60_000, 60_000), "has too many pixels: "),
     "half-a-bomb": (png(10_000, 10_000), "has too many pixels: "),
+    "too-many": (png(8001, 8000), "has too many pixels: 8001 by 8000, expected at most 64000000"),
+    "one-row-less": (png(8000, 8000), "cannot be decoded: "),
+    "tile": (tiled(70, 40, 16_000, 16_000), "has too many pixels: 16000 by 16000, expected"),
+    "postscript": (
+        b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n%%EndComments\nshowpage\n",
+        "is no image, expected an image: BMP, GIF, ",
+    ),
     "zero-size": (png(0, 20), "cannot be decoded: |is no image|is 0 by 20 pixels"),
     "gif": (encoded("GIF")[:100], "cannot be decoded: |is no image"),
 }
@@ -149,6 +168,52 @@ def test_bad_files(tmp_path: Path, name: str) -> None:
     with pytest.raises(LoadError, match=rf"photo\.png ({said})") as caught:
         usual([picture(40, 40), tmp_path / "photo.png"])
     assert str(tmp_path) in str(caught.value)
+
+
+def test_no_other_format_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What Pillow reads besides is not even looked at: for one it would start Ghostscript."""
+    program = tmp_path / "gs"
+    program.write_text(f"#!/bin/sh\necho run >> {tmp_path / 'ran'}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    usual = read_preprocessor(tmp_path, size=32, channels=3)
+    Image.init()
+    read: set[str] = set()
+    for kind in sorted(Image.SAVE.keys() & Image.OPEN.keys()):
+        file = tmp_path / f"photo.{kind}"
+        try:
+            picture(64, 64).save(file, kind)
+        except (OSError, ValueError, KeyError, DeprecationWarning):
+            continue  # it holds no colours, or needs a program
+        if kind in FORMATS:
+            assert usual([file]).shape == (1, 32, 32, 3)
+            read.add(kind)
+        else:
+            with pytest.raises(LoadError, match=rf"photo\.{kind} is no image, expected an image: "):
+                usual([file])
+    assert read == set(FORMATS)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_the_first_of_several_pictures(tmp_path: Path) -> None:
+    first = picture(40, 40).quantize(16).convert("RGB")  # as many colours as a GIF holds
+    second = picture(40, 40, seed=1)
+    usual = read_preprocessor(tmp_path, size=32, channels=3)
+    first.save(tmp_path / "one.jpg", "JPEG", quality=95)
+    for kind in ("MPO", "TIFF", "GIF", "WEBP", "PNG"):
+        options: dict[str, Any] = {"quality": 95} if kind == "MPO" else {"lossless": True}
+        pictures = first.copy(), [second.copy()]  # saving leaves traces
+        pictures[0].save(tmp_path / kind, kind, save_all=True, append_images=pictures[1], **options)
+        expected = tmp_path / "one.jpg" if kind == "MPO" else first
+        np.testing.assert_array_equal(usual([tmp_path / kind]), usual([expected]))
+
+
+def test_the_limit_of_pixels_is_a_setting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    usual = read_preprocessor(tmp_path, size=32, channels=3)
+    monkeypatch.setenv("GPTRS_MAX_PIXELS", "1600")
+    assert usual([picture(40, 40)]).shape == (1, 32, 32, 3)
+    with pytest.raises(ArgumentError, match="too many pixels: 41 by 40, expected at most 1600"):
+        usual([picture(41, 40)])
 
 
 def test_files_that_are_not_there(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from gptrs import settings
 from gptrs.errors import ArgumentError, LoadError
 from gptrs.ir.types import as_dtype
 
@@ -21,7 +22,11 @@ Pixels: TypeAlias = NDArray[Any]
 """[height, width, channels], of uint8 from 0 to 255 or of float32 from 0 to 1."""
 
 MODES = {1: "L", 3: "RGB"}
-_FORMATS = "expected an image (JPEG, PNG, WebP or another format that Pillow reads)"
+
+FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
+"""What files may be. Pillow would open many others too, and run Ghostscript for one (EPS)."""
+
+_FORMATS = f"expected an image: {', '.join(FORMATS[:-1])} or {FORMATS[-1]}"
 
 
 def decode(source: ImageSource, channels: int, name: str) -> Pixels:
@@ -29,7 +34,7 @@ def decode(source: ImageSource, channels: int, name: str) -> Pixels:
 
     Of an animation it is the first frame; what is transparent counts as it is stored. ``name`` is
     what errors call an image that is no file. Raises `LoadError` for a file and `ArgumentError`
-    for an image or an array that cannot be used.
+    for an image or an array that cannot be used, or an image that has more than GPTRS_MAX_PIXELS.
     """
     if isinstance(source, np.ndarray):
         return _from_array(source, channels, name)
@@ -53,9 +58,9 @@ def _from_file(path: Path, channels: int) -> Pixels:
             if not os.fstat(file.fileno()).st_size:
                 raise LoadError(f"{path} is empty, {_FORMATS}")
             try:
-                opened = Image.open(file)
+                opened = Image.open(file, formats=FORMATS)
             except UnidentifiedImageError:
-                raise LoadError(f"{path} is no image, {_FORMATS}") from None
+                raise LoadError(f"{path} is no image, {_FORMATS}", fix="save it as PNG") from None
             except Exception as error:  # as below
                 raise _undecodable(error, str(path), LoadError) from None
             with opened:
@@ -79,6 +84,7 @@ def _from_image(
 
     if 0 in image.size:
         raise wrong(f"{name} is {image.width} by {image.height} pixels, expected at least 1 by 1")
+    _check_pixels(image, name, wrong)
     try:
         image = ImageOps.exif_transpose(image)
         if image.mode.startswith("I;16"):  # Pillow would cut values off at 255
@@ -96,6 +102,22 @@ def _from_image(
         raise _undecodable(error, name, wrong) from None
 
 
+def _check_pixels(image: Image.Image, name: str, wrong: type[ArgumentError | LoadError]) -> None:
+    """Nothing of ``image`` is decoded yet, if it is a file."""
+    from PIL.TiffImagePlugin import TILELENGTH, TILEWIDTH, TiffImageFile
+
+    most, sizes = settings.max_pixels(), [image.size]
+    if isinstance(image, TiffImageFile):  # a tile is decoded whole, however little of it is seen
+        tags: Any = image.tag_v2
+        sizes.append((int(tags.get(TILEWIDTH, 1)), int(tags.get(TILELENGTH, 1))))
+    for width, height in sizes:
+        if width * height > most:
+            raise wrong(
+                f"{name} has too many pixels: {width} by {height}, expected at most {most}",
+                fix=f"make it smaller, or raise {settings.max_pixels.name} if you trust it",
+            )
+
+
 def _undecodable(
     error: Exception, name: str, wrong: type[ArgumentError | LoadError]
 ) -> ArgumentError | LoadError:
@@ -104,7 +126,8 @@ def _undecodable(
     if isinstance(error, Image.DecompressionBombError | Image.DecompressionBombWarning):
         return wrong(
             f"{name} has too many pixels: {error}",
-            fix="make it smaller, or raise PIL.Image.MAX_IMAGE_PIXELS if you trust it",
+            fix="make it smaller, or, if you trust it, raise PIL.Image.MAX_IMAGE_PIXELS"
+            f" and {settings.max_pixels.name}",
         )
     reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     return wrong(f"{name} cannot be decoded: {reason}", fix="save or download the image again")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from gptrs import settings
 from gptrs.errors import ArgumentError
 from gptrs.images.decode import MODES, Pixels, decode
 from gptrs.images.recipe import Recipe
@@ -78,10 +79,10 @@ def _resized(pixels: Pixels, size: tuple[int, int], resample: int, name: str) ->
     from PIL import Image  # slow to import
 
     height, width = size
-    if height * width > (Image.MAX_IMAGE_PIXELS or height * width):
+    if height * width > (most := settings.max_pixels()):
         raise ArgumentError(
             f"{name} is {pixels.shape[1]} by {pixels.shape[0]} pixels, and resized"
-            f" {width} by {height}, expected at most {Image.MAX_IMAGE_PIXELS} pixels",
+            f" {width} by {height}, expected at most {most} pixels",
             fix="cut the part out that the model shall see",
         )
     how = Image.Resampling(resample)
