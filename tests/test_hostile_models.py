@@ -214,6 +214,13 @@ def test_single_files(cli: Cli, tmp_path: Path, name: str, make: Callable[[Path]
         assert_one_error(cli(*arguments, str(tmp_path / name)), str(tmp_path / name))
 
 
+@pytest.mark.parametrize("suffix", [".json", ".safetensors", ""])
+def test_names_that_are_too_long(cli: Cli, suffix: str) -> None:
+    name = "x" * 5000 + suffix
+    for arguments in (("info",), ("forward", "--model"), ("generate", "on", "--model")):
+        assert_one_error(cli(*arguments, name), "cannot be opened: ")
+
+
 @pytest.mark.parametrize("name", ["x.npy", "x.npz", "x.gten", "x.png"])
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, Path.touch])
 def test_inputs(

@@ -6,6 +6,7 @@ import gc
 import os
 import sys
 import weakref
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -243,3 +244,30 @@ class TestForward:
     def test_what_are_no_tokens(self, model: LanguageModel, tokens: object, said: str) -> None:
         with pytest.raises(ArgumentError, match=said):
             model.forward(tokens)
+
+
+class Bytes(os.PathLike[Any]):
+    def __fspath__(self) -> bytes:
+        return b"stories"
+
+
+PLACES: dict[str, tuple[Any, str]] = {
+    "long": ("x" * 5000, "x cannot be opened: "),
+    "long of the hub": ("a/" + "x" * 5000, "x cannot be opened: "),
+    "long folder": (Path("x" * 300) / "b", "/b cannot be opened: "),
+    "bytes": (b"stories", "the model is a bytes, expected a path or a name"),
+    "path of bytes": (Bytes(), "the model is a Bytes, expected a path or a name"),
+    "number": (5, "the model is a int, expected a path or a name"),
+    "zero byte": ("a\0b", r"there is no model directory 'a\x00b'"),
+}
+
+
+@pytest.mark.parametrize("name", PLACES)
+@pytest.mark.parametrize("opened", [gptrs.load, gptrs.estimate_memory])
+def test_what_is_no_place_of_a_model(name: str, opened: Callable[[Any], Any]) -> None:
+    place, said = PLACES[name]
+    with pytest.raises(gptrs.PtirError) as found:
+        opened(place)
+    assert said in found.value.problem
+    assert len(str(found.value)) < 1500
+    assert found.value.fix

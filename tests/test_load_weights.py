@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -41,6 +42,30 @@ class TestWeights:
             file.truncate(5000)
         with pytest.raises(LoadError, match="5000 bytes, it had"):
             model.forward(TOKENS)
+
+    def test_written_over_after_it_was_opened(self, directory: Path) -> None:
+        """As many bytes as before, in the same file: weights of two models would be mixed."""
+        file = directory / WEIGHTS
+        model, data = gptrs.load(directory), file.read_bytes()
+        before = file.stat().st_mtime_ns
+        with file.open("r+b") as opened:
+            opened.seek(-4000, os.SEEK_END)
+            opened.write(bytes(4000))
+        os.utime(
+            file, ns=(before, max(before + 1, file.stat().st_mtime_ns))
+        )  # as clocks are coarse
+        assert file.stat().st_size == len(data)
+        with pytest.raises(LoadError) as found:
+            model.forward(TOKENS)
+        assert f"{file} was written to after it was opened" in found.value.problem
+        assert "load the model again" in found.value.fix
+
+    def test_another_file_of_its_name_changes_nothing(self, directory: Path) -> None:
+        expected = gptrs.load(directory).forward(TOKENS).numpy()
+        model = gptrs.load(directory)
+        (directory / "new").write_bytes(bytes((directory / WEIGHTS).stat().st_size))
+        (directory / "new").replace(directory / WEIGHTS)
+        np.testing.assert_array_equal(model.forward(TOKENS).numpy(), expected)
 
     @pytest.mark.parametrize(
         "header",

@@ -35,7 +35,7 @@ class ByteFile:
         found = os.fstat(self._descriptor)
         if not stat.S_ISREG(found.st_mode):
             raise OSError("it is a directory, a device or a pipe, expected a file")
-        self.size = found.st_size
+        self.size, self._written = found.st_size, found.st_mtime_ns
 
     @property
     def memory(self) -> int:
@@ -62,16 +62,22 @@ class ByteFile:
         """Read the bytes from ``offset`` on into ``out``.
 
         Threads may do so at the same time. Raises `OSError`, and `LoadError` when the file is
-        shorter than it was.
+        shorter than it was, or was written to since it was opened.
         """
         left = out
         while left and (count := _read_at(self._descriptor, left, offset)):
             left, offset = left[count:], offset + count
-        found = os.fstat(self._descriptor).st_size
-        if left or found < self.size:
+        status = os.fstat(self._descriptor)
+        if left or status.st_size < self.size:
             raise LoadError(
-                f"{self.path} has {found} bytes, it had {self.size} when it was opened",
+                f"{self.path} has {status.st_size} bytes, it had {self.size} when it was opened",
                 fix="load it again when the file is complete",
+            )
+        if status.st_mtime_ns != self._written:
+            raise LoadError(
+                f"{self.path} was written to after it was opened, expected what it held then",
+                fix="load the model again; give a new file the name of the old one instead of"
+                " writing over it",
             )
 
 

@@ -13,6 +13,7 @@ from gptrs.runtime.model_files import imported
 from gptrs.runtime.safetensors_file import SUFFIX
 
 _ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)
+_MOST_ID = 96  # letters of a name there
 _WANTED = ["*.json", f"*{SUFFIX}", "merges.txt", "chat_template.jinja"]
 _SUBFOLDERS = ["*/*"]  # other formats of the same model
 _SECONDS = 3.0  # to wait for the first answer
@@ -23,13 +24,12 @@ def place_of(model: str | os.PathLike[str]) -> Path:
 
     Raises `ArgumentError` for what is no path, and as `fetch_model` does.
     """
-    try:
-        name = os.fspath(model)
-    except TypeError:
+    name = os.fspath(model) if isinstance(model, str | os.PathLike) else model
+    if not isinstance(name, str):
         raise ArgumentError(
             f"the model is a {type(model).__name__}, expected a path or a name",
             fix=f"give the path of a Hugging Face directory, or one of: {', '.join(BUNDLED)}",
-        ) from None
+        )
     if (bundled := BUNDLED.get(name)) is not None:
         return bundled
     return fetch_model(name) if is_hub_id(name) else Path(model)
@@ -37,7 +37,7 @@ def place_of(model: str | os.PathLike[str]) -> Path:
 
 def is_hub_id(path: str) -> bool:
     """Whether ``path`` may be a name there, as ``openai-community/gpt2``, and is no place here."""
-    if not _ID.fullmatch(path) or path.endswith((SUFFIX, ".gchk", ".gten")):
+    if len(path) > _MOST_ID or not _ID.fullmatch(path) or path.endswith((SUFFIX, ".gchk", ".gten")):
         return False
     return not Path(path).exists()
 

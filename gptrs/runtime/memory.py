@@ -116,7 +116,7 @@ class ModelMemory:
             raise ArgumentError(
                 f"dtype is {wanted}, expected one of {', '.join(map(str, _FLOATS))}"
             )
-        if isinstance(model, str | os.PathLike) and Path(model).suffix == ".json":
+        if isinstance(model, str | os.PathLike) and str(os.fspath(model)).endswith(".json"):
             config, runtime = read_config(Path(model))
             return cls._of_config(config, runtime, Path(model), wanted)
         if isinstance(model, Mapping):

@@ -50,6 +50,7 @@ def open_model(place: Path, *, as_stored: bool = False) -> ModelFiles:
     Its configuration and the index of its tensors are read. One that gpt.rs wrote is described as
     transformers would, unless ``as_stored``. Raises `LoadError` naming the file.
     """
+    check_place(place)
     if place.is_dir():
         file = place / CONFIG
         config, runtime = read_config(file)
@@ -79,10 +80,22 @@ def open_files(place: Path, *, as_stored: bool = False) -> ModelFiles:
     """As `open_model`; a tensor archive too, which has no configuration. Raises `LoadError`."""
     from gptrs.runtime import archive  # no model is one, and loading one should not wait for it
 
+    check_place(place)
     if place.is_file() and archive.is_archive(place):
         fix = "write the archive again, with all tensors of its model"
         return _without_config(archive.ArchiveFile.open(place), fix)
     return open_model(place, as_stored=as_stored)
+
+
+def check_place(place: Path) -> None:
+    """Raise `LoadError` where the system cannot tell what is at ``place``."""
+    try:
+        place.exists()
+    except OSError as error:  # a name that is too long, a folder that may not be read
+        raise LoadError(
+            f"{place} cannot be opened: {error.strerror}",
+            fix="give the path of a model that this process may read",
+        ) from None
 
 
 def read_config(file: Path) -> tuple[dict[str, Any], dict[str, Any]]:
