@@ -6,11 +6,14 @@ import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from reprlib import Repr
 from types import FrameType, TracebackType
 from typing import NamedTuple, TypeVar
 
 E = TypeVar("E", bound=BaseException)
 _END = 400  # letters that a person reads at each end of a long text
+_REPR = Repr()
+_REPR.maxstring = _REPR.maxother = _REPR.maxlong = 200  # letters
 
 
 class PtirError(Exception):
@@ -110,6 +113,11 @@ class LoadError(PtirError, ValueError):
 
 def _shortened(text: str) -> str:
     return text if len(text) <= 2 * _END else f"{text[:_END]} ... {text[-_END:]}"
+
+
+def shown(value: object) -> str:
+    """``value`` as Python writes it, shortened where it is large or deep."""
+    return _REPR.repr(value)
 
 
 class RetraceWarning(UserWarning):

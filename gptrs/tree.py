@@ -12,7 +12,13 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, cast
 
+from gptrs.errors import ArgumentError
+
 Labels = tuple[Hashable, ...]
+
+MOST_LEVELS = 100
+"""How deep containers may be nested: far less than Python's stack allows functions that visit
+them, and more than programs need."""
 
 
 @dataclass(frozen=True)
@@ -142,20 +148,38 @@ def flattens(value: object) -> bool:
 
 
 def flatten(
-    value: object, *, is_leaf: Callable[[object], bool] = lambda _: False
+    value: object, *, is_leaf: Callable[[object], bool] = lambda _: False, label: str = ""
 ) -> tuple[list[object], Structure]:
-    """The leaves of ``value`` from left to right, and its structure."""
+    """The leaves of ``value`` from left to right, and its structure.
+
+    Raises `ArgumentError` for containers that are nested too deep, or hold themselves; ``label`` is
+    what it calls ``value``.
+    """
     leaves: list[object] = []
 
-    def visit(value: object) -> Structure:
+    def visit(value: object, level: int) -> Structure:
         container = None if is_leaf(value) else container_of(type(value))
         if container is None:
             leaves.append(value)
             return LEAF
+        if level > MOST_LEVELS:
+            raise too_deep(value, label)
         labels, children = container.split(value)
-        return Structure(type(value), labels, tuple([visit(child) for child in children]))
+        parts = tuple([visit(child, level + 1) for child in children])
+        return Structure(type(value), labels, parts)
 
-    return leaves, visit(value)
+    return leaves, visit(value, 1)
+
+
+def too_deep(value: object, label: str = "") -> ArgumentError:
+    """The error for ``value``, a container in `MOST_LEVELS` others of what is called ``label``."""
+    error = ArgumentError(
+        f"a {type(value).__name__} lies in {MOST_LEVELS} other containers, or holds itself,"
+        f" expected at most {MOST_LEVELS} levels",
+        fix="pass what is in it as a list or a dict of one level",
+    )
+    error.context += [label] * bool(label)
+    return error
 
 
 def unflatten(structure: Structure, leaves: Sequence[object]) -> object:

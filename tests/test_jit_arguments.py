@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from gptrs import ptir
-from gptrs.errors import ArgumentError
+from gptrs.errors import ArgumentError, DTypeError
 from gptrs.ir.tensor import Tensor
 from tests.jitted import Box, Mode, Pair, X, equal, plus
 
@@ -143,3 +143,74 @@ def test_static_arguments() -> None:
         function(X, ptir.tensor(X))
     with pytest.raises(ArgumentError, match="static_argnames names 'm'"):
         ptir.jit(static_argnames="m")(plus)
+
+
+WRAPPED: dict[type, Callable[[Any], Any]] = {
+    list: lambda value: [value],
+    tuple: lambda value: (value,),
+    dict: lambda value: {"a": value},
+    Box: lambda value: Box(value, 1),
+}
+
+
+def nested(kind: type, levels: int) -> Any:
+    """An array in so many containers."""
+    value: Any = X
+    for _ in range(levels):
+        value = WRAPPED[kind](value)
+    return value
+
+
+def holding_itself(kind: type) -> Any:
+    inner: list[Any] = []
+    inner.append(WRAPPED[kind](inner))
+    return inner[0]
+
+
+USES: dict[str, Callable[[Any], Any]] = {
+    "argument": lambda value: ptir.jit(lambda x: 1.0)(value),
+    "static": lambda value: ptir.jit(static_argnames="x")(lambda x: 1.0)(value),
+    "program": lambda value: ptir.jit(lambda x: 1.0).program(value),
+    "explain": lambda value: ptir.jit(lambda x: 1.0).explain(value),
+    "result": lambda value: ptir.jit(lambda: value)(),
+    "eager": lambda value: eagerly(lambda x: x, value),
+    "cond": lambda value: ptir.jit(lambda x: ptir.cond(x > 0, lambda v: x, lambda v: x, value))(
+        1.0
+    ),
+    "while_loop": lambda value: ptir.while_loop(lambda v: False, lambda v: v, value),
+    "scan": lambda value: ptir.scan(lambda v, x: (v, x), value, X),
+    "operand": lambda value: ptir.exp(value),
+    "operands": lambda value: ptir.concat(value),
+    "tensor": lambda value: ptir.tensor(value),
+}
+
+
+def eagerly(function: Callable[[Any], Any], value: Any) -> Any:
+    with ptir.eager():
+        return ptir.jit(function)(value)
+
+
+@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize("kind", WRAPPED)
+def test_containers_that_are_too_deep_or_hold_themselves(use: str, kind: type) -> None:
+    for value in (nested(kind, 3000), nested(kind, 200), holding_itself(kind)):
+        with pytest.raises((ArgumentError, DTypeError)) as found:
+            USES[use](value)
+        assert len(str(found.value)) < 1000
+
+
+def test_the_error_names_the_argument_and_the_levels() -> None:
+    with pytest.raises(ArgumentError) as found:
+        ptir.jit(lambda x, y: x)(X, nested(dict, 3000))
+    assert found.value.problem == (
+        "a dict lies in 100 other containers, or holds itself, expected at most 100 levels"
+    )
+    assert found.value.context == ["argument y"]
+
+
+@pytest.mark.parametrize("kind", WRAPPED)
+def test_a_hundred_levels_are_not_too_deep(kind: type) -> None:
+    value = nested(kind, 99)  # and the tuple of the result
+    function: Any = ptir.jit(lambda x: (x, value))
+    for _ in range(3):  # traced, and remembered
+        assert [type(part) for part in function(value)] == [kind, kind]

@@ -7,14 +7,17 @@ from typing import Any, cast
 
 import numpy as np
 
-from gptrs.errors import ArgumentError
+from gptrs import tree
+from gptrs.errors import ArgumentError, shown
 from gptrs.ir.dims import Dim
 from gptrs.ir.program import Scalar, Value, key_of
 from gptrs.ir.tensor import Tensor, as_array
 from gptrs.ir.types import Array, Type, as_dtype
 
+_LEVELS = 6  # of operands in operands that messages show
 
-def as_operand(value: object) -> Tensor | Scalar | tuple[Any, ...] | None:
+
+def as_operand(value: object, level: int = 1) -> Tensor | Scalar | tuple[Any, ...] | None:
     """What an op takes for ``value``: a Tensor for any array, scalars and None as they are."""
     if value is None or isinstance(value, Tensor | Dim):
         return value
@@ -22,12 +25,14 @@ def as_operand(value: object) -> Tensor | Scalar | tuple[Any, ...] | None:
     if isinstance(plain, bool | int | float | complex):
         return plain
     if isinstance(plain, tuple | list):
-        return tuple(as_operand(v) for v in cast("Sequence[object]", plain))
+        if level > tree.MOST_LEVELS:
+            raise tree.too_deep(plain)  # pyright: ignore[reportUnknownArgumentType]
+        return tuple(as_operand(v, level + 1) for v in cast("Sequence[object]", plain))
     array = as_array(plain)
     if array is None:
         raise ArgumentError(
-            f"{plain!r} ({type(plain).__name__}) is no operand: expected a Tensor, an array or a"
-            " number"
+            f"{shown(plain)} ({type(plain).__name__}) is no operand: expected a Tensor, an array"
+            " or a number"
         )
     return Tensor.of_array(array)
 
@@ -112,7 +117,7 @@ def several(results: Any) -> tuple[Any, ...]:
     return cast("tuple[Any, ...]", results if isinstance(results, tuple) else (results,))
 
 
-def describe(value: object) -> str:
+def describe(value: object, level: int = 1) -> str:
     """An operand or attribute as messages print it: its type, and where it comes from."""
     if isinstance(value, Tensor):
         origin = value.value.origin if value.value is not None else getattr(value, "name", "")
@@ -120,6 +125,9 @@ def describe(value: object) -> str:
     if isinstance(value, np.ndarray):
         return str(Type.of(cast("Array", value)))
     if isinstance(value, tuple | list):
-        return f"({', '.join(map(describe, cast('Sequence[object]', value)))})"
-    text = repr(value)
+        if level > _LEVELS:
+            return "(...)"
+        parts = (describe(part, level + 1) for part in cast("Sequence[object]", value))
+        return f"({', '.join(parts)})"
+    text = shown(value)
     return text if len(text) <= 60 else f"{text[:57]}..."

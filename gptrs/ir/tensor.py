@@ -9,7 +9,7 @@ from typing import Any, NoReturn, cast
 
 import numpy as np
 
-from gptrs.errors import ArgumentError, DonatedError, DTypeError, TraceError
+from gptrs.errors import ArgumentError, DonatedError, DTypeError, TraceError, shown
 from gptrs.ir.dims import Dim, DimLike, Shape
 from gptrs.ir.dispatch import is_recording
 from gptrs.ir.numpy_calls import NumPyOperand
@@ -319,8 +319,8 @@ def _from_torch(tensor: Any) -> Array:
 def _from_lists(data: object) -> Array:
     try:
         array = np.asarray(data)
-    except ValueError as error:
-        raise ArgumentError(f"{data!r} is no array: {error}") from None
+    except (ValueError, RecursionError) as error:
+        raise ArgumentError(f"{shown(data)} is no array: {error}") from None
     if array.dtype.kind not in "biufc":
         raise DTypeError(f"elements of type {array.dtype} are no numbers")
     return array.astype(np.float32) if array.dtype == np.float64 else array

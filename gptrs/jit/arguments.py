@@ -105,10 +105,11 @@ def collect(bound: inspect.BoundArguments, options: Options, captures: Captures)
         places: Iterable[tuple[str, object]] = ((name, value),)
         structure = tree.LEAF
         if not _is_object(value) and tree.flattens(value):
-            parts, structure = tree.flatten(value, is_leaf=_is_object)
+            label = f"argument {name}"
+            parts, structure = tree.flatten(value, is_leaf=_is_object, label=label)
             places = zip(tree.paths(structure, name), parts, strict=True)
             captures.kinds(structure)
-            key.append((f"structure of argument {name}", structure))
+            key.append((f"structure of {label}", structure))
         structures.append(structure)
         for path, part in places:
             leaf, token = _classify(path, part, name in options.donated, captures)
@@ -129,7 +130,7 @@ def _is_object(value: object) -> bool:
 
 def _static_key(name: str, value: object, captures: Captures) -> Hashable:
     """The value itself if it says what equals it, what can be read of it otherwise."""
-    parts, structure = tree.flatten(value)
+    parts, structure = tree.flatten(value, label=f"static argument {name}")
     tokens: list[Hashable] = []
     for part in parts:
         if isinstance(part, Tensor):

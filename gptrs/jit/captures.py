@@ -78,10 +78,11 @@ def _is_special_method(name: str, value: object) -> bool:
     return not isinstance(value, FunctionType) or value.__code__.co_filename != "<string>"
 
 
-def _is_constant(value: object) -> bool:
+def _is_constant(value: object, level: int = 1) -> bool:
     """Whether ``value`` is the same as long as it is the same object: no read goes on from it."""
     if type(value) is tuple:
-        return all(map(_is_constant, cast("tuple[object, ...]", value)))
+        parts = cast("tuple[object, ...]", value)
+        return level <= tree.MOST_LEVELS and all(_is_constant(p, level + 1) for p in parts)
     return isinstance(value, _PLAIN)
 
 
@@ -103,6 +104,7 @@ class Captures:
         self._places: dict[int, int] = {}  # of parameters, by id
         self._seen: dict[int, int] = {}  # other objects by id, numbered as they were met
         self._held: list[object] = []  # so that no id is used twice during the walk
+        self._level = 1  # of containers, where the walk is
         self._entries: list[Entry] = []
         self._scopes: list[_Scope] = []
         self._globals: set[tuple[int, str]] = set()
@@ -302,6 +304,8 @@ class Captures:
 
     def _container(self, value: Any, container: tree.Container, label: str, place: int) -> Hashable:
         kind = cast("type[object]", type(value))
+        if self._level > tree.MOST_LEVELS:
+            raise tree.too_deep(value, label)
         if kind is tuple or kind is list:
             first, children = self.reads.of(place, value, tuple)
             return kind, self._all(children, label, first)
@@ -320,4 +324,8 @@ class Captures:
         return kind, key_of(tuple(labels)), self._all(children, label, first + count)
 
     def _all(self, values: Iterable[object], label: str, first: int) -> tuple[Hashable, ...]:
-        return tuple([self._value(v, label, place) for place, v in enumerate(values, first)])
+        self._level += 1
+        try:
+            return tuple([self._value(v, label, place) for place, v in enumerate(values, first)])
+        finally:
+            self._level -= 1

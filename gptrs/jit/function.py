@@ -222,7 +222,9 @@ class JitFunction(Generic[P, R]):
         ]
         with interpreter(eager_interpreter(in_effect(self._options.overrides))):
             result = arguments.call(self._function, tensors)
-        leaves, structure = tree.flatten(result, is_leaf=lambda x: isinstance(x, Tensor))
+        leaves, structure = tree.flatten(
+            result, is_leaf=lambda x: isinstance(x, Tensor), label="the result"
+        )
         own = [_detached(leaf) for leaf in leaves]
         self._donate(arguments.inputs)
         return tree.unflatten(structure, own)

@@ -77,7 +77,9 @@ def trace(function: Callable[..., Any], arguments: Arguments, name: str) -> Trac
     results: list[Any] = []
     with interpreter(recorder):
         returned = arguments.call(function, inputs)
-        leaves, structure = tree.flatten(returned, is_leaf=lambda x: isinstance(x, Tensor))
+        leaves, structure = tree.flatten(
+            returned, is_leaf=lambda x: isinstance(x, Tensor), label="the result"
+        )
         for leaf in leaves:
             if not isinstance(leaf, Tensor) and (array := as_array(leaf)) is not None:
                 leaf = Tensor.of_array(array)
