@@ -20,7 +20,7 @@ EXACT = 1e-3
 """How far logits of two f32 computations may lie apart whose root mean square is `USUAL`."""
 USUAL = 2.8
 
-TANH_GELU = ("gelu_new", "gelu_fast", "gelu_pytorch_tanh")
+TANH_GELU = ("gelu_new", "gelu_accurate", "gelu_fast", "gelu_python_tanh", "gelu_pytorch_tanh")
 """The names of the gelu that GPT-2 was trained with."""
 
 

@@ -21,6 +21,7 @@ from gptrs.bench.gpt2 import (
     read_sizes,
     read_weights,
 )
+from gptrs.bench.peers import PeerError
 
 jax: Any = import_module("jax")
 jnp: Any = import_module("jax.numpy")
@@ -32,6 +33,7 @@ Cache = tuple[list[Any], list[Any]]  # keys and values [rows, heads, capacity, h
 ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
     "gelu": partial(jax.nn.gelu, approximate=False),
     **dict.fromkeys(TANH_GELU, partial(jax.nn.gelu, approximate=True)),
+    "gelu_python": partial(jax.nn.gelu, approximate=False),
     "quick_gelu": lambda x: x * jax.nn.sigmoid(1.702 * x),
     "relu": jax.nn.relu,
     "relu6": jax.nn.relu6,
@@ -86,6 +88,8 @@ class Jax:
 
     def __init__(self, directory: Path) -> None:
         weights, self.sizes = read_weights(directory), read_sizes(directory)
+        if self.sizes.activation not in ACTIVATIONS:
+            raise PeerError(f"it has no {self.sizes.activation}")
         self.weights: Weights = {name: jnp.asarray(array) for name, array in weights.items()}
 
     def _cache(self, rows: int, capacity: int) -> Cache:

@@ -13,6 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gptrs.bench.gpt2 import TANH_GELU
+from gptrs.bench.peers import PeerError
+
+_OPERATIONS = {
+    "gelu": "Gelu",
+    "gelu_python": "Gelu",
+    "mish": "Mish",
+    "relu": "Relu",
+    "sigmoid": "Sigmoid",
+    "tanh": "Tanh",
+}
+"""Activations that are an operation each."""
 
 IR_VERSION = 10  # not later, so that older libraries read it too
 
@@ -55,7 +66,10 @@ class Graph:
         return name
 
     def activate(self, x: str, name: str) -> str:
-        """The activation of ``x`` that Hugging Face's configurations call ``name``."""
+        """The activation of ``x`` that Hugging Face's configurations call ``name``.
+
+        Raises `PeerError` for one that is not written here.
+        """
         if name in ("quick_gelu", "silu", "swish"):
             scaled = self.op("Mul", x, self.scalar(1.702)) if name == "quick_gelu" else x
             return self.op("Mul", x, self.op("Sigmoid", scaled))
@@ -63,7 +77,9 @@ class Graph:
             return self.op("Clip", x, self.scalar(0.0), self.scalar(6.0))
         if name in TANH_GELU:
             return self.op("Gelu", x, approximate="tanh")
-        return self.op(name.capitalize(), x)  # gelu, relu, sigmoid, tanh
+        if name not in _OPERATIONS:
+            raise PeerError(f"the ONNX file has no {name}")
+        return self.op(_OPERATIONS[name], x)
 
     def model(
         self, name: str, inputs: list[Any], outputs: list[Any], opsets: dict[str, int]
