@@ -15,6 +15,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from gptrs import models as models
+    from gptrs import nn as nn
     from gptrs import ptir as ptir
     from gptrs.backends.parameter_cache import parameter_cache as parameter_cache
     from gptrs.errors import PtirError as PtirError
@@ -29,6 +31,8 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "ptir": ("gptrs.ptir", None),
+    "nn": ("gptrs.nn", None),
+    "models": ("gptrs.models", None),
     "load": ("gptrs.runtime.load", "load"),
     "from_torch": ("gptrs.runtime.from_torch", "from_torch"),
     "export": ("gptrs.runtime.export", "export"),
@@ -47,6 +51,8 @@ __all__ = [
     "export",
     "from_torch",
     "load",
+    "models",
+    "nn",
     "parameter_cache",
     "ptir",
 ]

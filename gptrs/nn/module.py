@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
+import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias, dataclass_transform
 
 from gptrs import tree
+from gptrs.errors import ArgumentError
 from gptrs.ir.tensor import Parameter
+from gptrs.nn.field_types import declared_types, is_of, type_text, value_text
 
 ParameterOf: TypeAlias = Callable[[str, tuple[int, ...]], Parameter]
 """The parameter of a name and a shape: what models are built from."""
@@ -17,14 +21,18 @@ ParameterOf: TypeAlias = Callable[[str, tuple[int, ...]], Parameter]
 class Module:
     """Base of layers and models: a subclass declares fields and gets ``__init__`` from them.
 
-    Fields are parameters, other modules, tuples and lists of them, and plain values.
+    Fields are parameters, other modules, tuples and lists of them, and plain values. ``__init__``
+    raises `ArgumentError` for a value that is not of its field's type.
     """
 
     is_module: ClassVar[bool] = True
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        dataclass(eq=False, repr=False)(cls)
+        is_written = "__init__" in vars(cls)
+        dataclasses.dataclass(eq=False, repr=False)(cls)
+        if not is_written:
+            cls.__init__ = _checked(cls, cls.__init__)
 
     def parameters(self) -> dict[str, Parameter]:
         """The parameters by their dotted names, each once: a shared one has its first name."""
@@ -46,6 +54,42 @@ class Module:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self.parameters())} parameters)"
+
+
+def _checked(kind: type, init: Callable[..., None]) -> Callable[..., None]:
+    """``init``, which a dataclass got, with errors for what the fields of ``kind`` do not take."""
+    declared = functools.cache(declared_types)  # when all is there that they name
+    signature = inspect.signature(init)
+
+    @functools.wraps(init)
+    def checked(self: Any, *args: Any, **kwargs: Any) -> None:
+        try:
+            given = signature.bind(self, *args, **kwargs).arguments
+        except TypeError as error:
+            raise ArgumentError(f"{kind.__name__}: {error}", fix=_usage(kind, signature)) from None
+        for name, hint in declared(kind).items():
+            if name in given and not is_of(given[name], hint):
+                found, expected = value_text(given[name]), type_text(hint)
+                raise ArgumentError(
+                    f"{kind.__name__}: {name} is {found}, expected {expected}",
+                    fix=_usage(kind, signature),
+                )
+        init(self, *args, **kwargs)
+
+    return checked
+
+
+def _usage(kind: type, signature: inspect.Signature) -> str:
+    """How a module is made, with its fields as they are written."""
+    _, *fields = signature.parameters.values()
+    shown = [
+        f"{field.name}: {type_text(field.annotation)}"
+        + ("" if field.default is field.empty else f" = {field.default!r}")
+        for field in fields
+    ]
+    usage = f"call it as {kind.__name__}({', '.join(shown)})"
+    has_weights = any("Parameter" in text for text in shown)
+    return usage + "; gptrs.Parameter(array) makes a weight" * has_weights
 
 
 def _visit(node: object, name: str, found: dict[str, Module], seen: set[int]) -> None:
