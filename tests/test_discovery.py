@@ -16,11 +16,12 @@ import pytest
 from gptrs import ptir
 from gptrs.backends import discovery
 from gptrs.backends.base import Backend, DeviceInfo, Plan
-from gptrs.backends.discovery import get_backend, known_backends
+from gptrs.backends.discovery import GROUP, get_backend, known_backends
 from gptrs.backends.reference import ReferenceBackend, ReferencePlan
 from gptrs.errors import ArgumentError
 from gptrs.ir.program import Instruction, Program
 from gptrs.ir.types import Array
+from tests.packages import install
 
 X = np.arange(3, dtype=np.float32)
 
@@ -68,17 +69,6 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder of installed packages."""
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     return tmp_path
-
-
-def install(site: Path, package: str, *entries: str, source: str = "") -> None:
-    """A package with these entry points and, if there is a ``source``, a module."""
-    if source:
-        (site / f"{package}.py").write_text(source)
-    info = site / f"{package}-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
-    lines = "\n".join(entries)
-    (info / "entry_points.txt").write_text(f"[gptrs.backends]\n{lines}\n")
 
 
 SOURCE = """
@@ -190,14 +180,14 @@ def test_what_cannot_be_registered(message: str, name: Any, backend: Any) -> Non
 
 
 def test_installed(site: Path) -> None:
-    install(site, "offers", "installed = offers:Installed", source=SOURCE)
+    install(site, "offers", GROUP, "installed = offers:Installed", source=SOURCE)
     assert "installed" in known_backends()
     assert tensor_of(double("installed")(X)).tolist() == [0, 2, 4]
     assert type(get_backend("installed")).__module__ == "offers"
 
 
 def test_an_installed_name_is_taken(site: Path) -> None:
-    install(site, "takes", "counting = takes:Installed")
+    install(site, "takes", GROUP, "counting = takes:Installed")
     refused("there is a backend 'counting' already: takes:Installed", "counting", Counting)
 
 
@@ -217,20 +207,21 @@ def test_packages_are_looked_at_for_unknown_names_only(monkeypatch: pytest.Monke
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
-        ("absent = broken:Absent", "broken:Absent: .*'Absent'"),
-        ("absent = no_such_module:Absent", "no_such_module:Absent: No module"),
+        ("absent = broken:Absent", r"broken:Absent \(broken 1\.0\): AttributeError: .*'Absent'"),
+        ("absent = no_such_module:Absent", r"no_such_module:Absent \(broken 1\.0\): Module"),
         ("absent = broken:Installed", "Installed calls itself 'installed', expected 'absent'"),
         ("absent = broken:__name__", "'broken' is no class of a backend"),
     ],
 )
 def test_broken_packages(entry: str, message: str, site: Path) -> None:
-    install(site, "broken", entry, source=SOURCE)
+    install(site, "broken", GROUP, entry, source=SOURCE)
     with pytest.raises(ArgumentError, match=message):
         get_backend("absent")
 
 
 def test_two_packages_offer_one_name(site: Path) -> None:
-    install(site, "one", "both = one:Installed", source=SOURCE)
-    install(site, "two", "both = two:Installed", source=SOURCE)
-    with pytest.raises(ArgumentError, match="offer a backend 'both': one:Installed, two:Installed"):
+    install(site, "one", GROUP, "both = one:Installed", source=SOURCE)
+    install(site, "two", GROUP, "both = two:Installed", source=SOURCE)
+    both = r"offer a backend 'both': one:Installed \(one 1\.0\), two:Installed \(two 1\.0\)"
+    with pytest.raises(ArgumentError, match=both):
         get_backend("both")

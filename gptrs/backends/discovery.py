@@ -11,13 +11,11 @@ from __future__ import annotations
 
 import inspect
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from gptrs.backends.base import Backend
+from gptrs.entry_points import load_offered, offered, place_of
 from gptrs.errors import ArgumentError
-
-if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
 
 B = TypeVar("B", bound=Backend)
 
@@ -54,7 +52,7 @@ def register_backend(name: str, backend: type[B]) -> type[B]:
     """
     _check(name, backend, "register_backend")
     path = f"{backend.__module__}:{backend.__qualname__}"
-    others = [e.value for e in _entry_points(name) if e.value != path]
+    others = [place_of(entry) for entry in offered(GROUP, name) if entry.value != path]
     owner = BACKENDS.get(name) or next(iter(others), None)
     if owner is None:
         other = _registered.setdefault(name, backend)
@@ -69,7 +67,7 @@ def register_backend(name: str, backend: type[B]) -> type[B]:
 
 def known_backends() -> tuple[str, ...]:
     """The names of all backends that `get_backend` can find."""
-    return tuple(sorted({*BACKENDS, *_registered, *(e.name for e in _entry_points())}))
+    return tuple(sorted({*BACKENDS, *_registered, *(e.name for e in offered(GROUP))}))
 
 
 def _class_of(name: str) -> type[Backend]:
@@ -78,36 +76,16 @@ def _class_of(name: str) -> type[Backend]:
     if name in BACKENDS:
         module, _, attribute = BACKENDS[name].partition(":")
         return getattr(import_module(module), attribute)
-    offered = {entry.value: entry for entry in _entry_points(name)}
-    if len(offered) > 1:
-        raise ArgumentError(
-            f"several installed packages offer a backend {name!r}: {', '.join(sorted(offered))}",
-            fix="uninstall all but one of them",
-        )
-    if not offered:
+    loaded = load_offered(GROUP, name, "a backend")
+    if loaded is None:
         raise ArgumentError(
             f"there is no backend {name!r}",
             fix=f"use one of: {', '.join(known_backends())} (GPTRS_BACKEND,"
             " ptir.jit(backend=...)), or add one with ptir.register_backend",
         )
-    ((value, entry),) = offered.items()
-    try:
-        found: Any = entry.load()
-    except (ImportError, AttributeError) as error:
-        raise ArgumentError(
-            f"the backend {name!r} of an installed package cannot be loaded from {value}: {error}",
-            fix="install it again",
-        ) from error
-    _check(name, found, value)
+    entry, found = loaded
+    _check(name, found, place_of(entry))
     return found
-
-
-def _entry_points(name: str | None = None) -> tuple[EntryPoint, ...]:
-    """What installed packages offer, under this name only if one is given."""
-    from importlib.metadata import entry_points  # slow, and seldom needed
-
-    found = entry_points(group=GROUP)
-    return tuple(found if name is None else found.select(name=name))
 
 
 def _check(name: object, backend: Any, what: str) -> None:

@@ -22,6 +22,9 @@ from gptrs.bench.sides import Sides, Subject
 from gptrs.bench.turns import in_turn
 from gptrs.runtime.random_model import write_random_model
 
+_NOBODY = Peers[Any]("", {})
+"""Of models that are not built in."""
+
 
 @dataclass(frozen=True)
 class CaseBegan:
@@ -81,8 +84,8 @@ def _open(run: Run, folder: Path) -> _Opened:
     else:
         sizes = model.module.image_size, model.config.num_channels
         cases, usual = run.image_cases(), 1.0
-    written, peers = folder / "model", BY_KIND[model.kind]
-    if run.against:
+    written, peers = folder / "model", BY_KIND.get(model.kind, _NOBODY)
+    if run.against and peers is not _NOBODY:
         events.emit(SideStarting(run.label, "gptrs"))
         write_for_peers(model, written)
     is_text = model.causal_lm is not None

@@ -1,15 +1,14 @@
-"""The models. A model is one file and one row in `MODELS`."""
+"""The models. A built-in one is one file and one row in `MODELS`; others are registered, or offered
+by installed packages (`gptrs.models.registry`)."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-MODELS: dict[str, str] = {
-    "gpt2": "gptrs.models.gpt2:GPT2",
-    "mobilenet_v2": "gptrs.models.mobilenet_v2:MobileNetV2",
-    "resnet": "gptrs.models.resnet:ResNet",
-}
-"""``model_type`` in config.json → where the class is; it is imported when it is loaded."""
+from gptrs.models.base import Model
+from gptrs.models.registry import MODELS, find_model, known_models, register
+
+__all__ = ["BUNDLED", "MODELS", "Model", "find_model", "known_models", "register"]
 
 BUNDLED: dict[str, Path] = {
     "stories": Path(__file__).parent / "stories",

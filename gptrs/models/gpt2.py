@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from gptrs import ptir
 from gptrs.errors import LoadError
 from gptrs.ir.tensor import Parameter, Tensor
+from gptrs.models.base import Model
 from gptrs.nn.activations import ACTIVATIONS
 from gptrs.nn.cache import KVCache
 from gptrs.nn.layers import Conv1D, Embedding, LayerNorm, Linear
@@ -112,7 +113,7 @@ class Block(Module):
         return x + self.mlp(self.ln_2(x)), cache
 
 
-class GPT2(Module):
+class GPT2(Model):
     """The language model: tokens to logits of the token after each."""
 
     task: ClassVar = "causal_lm"

@@ -11,6 +11,7 @@ from typing import ClassVar
 from gptrs import ptir
 from gptrs.errors import LoadError
 from gptrs.ir.tensor import Tensor
+from gptrs.models.base import Model
 from gptrs.nn.activations import ACTIVATIONS
 from gptrs.nn.layers import BatchNorm2d, Conv2d, ConvLayer, DepthwiseConv2d, Linear, Padding
 from gptrs.nn.layout import channels_last
@@ -126,12 +127,11 @@ class InvertedResidual(Module):
         return x + y if self.is_residual else y
 
 
-class MobileNetV2(Module):
+class MobileNetV2(Model):
     """The image classifier: images to logits of their classes."""
 
     task: ClassVar = "image_classifier"
     config_type: ClassVar = MobileNetV2Config
-    config_renames: ClassVar[dict[str, str]] = {}
     renames: ClassVar = ((re.compile(r"^mobilenet_v2\."), ""),)
     ignored: ClassVar = re.compile(r".*\.num_batches_tracked$")  # counts of the training
 
@@ -166,11 +166,6 @@ class MobileNetV2(Module):
             parameter("classifier.bias", (config.num_labels,)),
         )
         return cls(config, stem, tuple(blocks), head, classifier)
-
-    @staticmethod
-    def copies(config: MobileNetV2Config) -> dict[str, str]:
-        """None: every tensor has one name."""
-        return {}
 
     @property
     def image_size(self) -> int:

@@ -10,6 +10,7 @@ from typing import ClassVar
 from gptrs import ptir
 from gptrs.errors import LoadError
 from gptrs.ir.tensor import Tensor
+from gptrs.models.base import Model
 from gptrs.nn.activations import ACTIVATIONS
 from gptrs.nn.layers import BatchNorm2d, Conv2d, ConvLayer, Linear
 from gptrs.nn.layout import channels_last
@@ -81,12 +82,11 @@ class Stage(Module):
         return x
 
 
-class ResNet(Module):
+class ResNet(Model):
     """The image classifier: images to logits of their classes."""
 
     task: ClassVar = "image_classifier"
     config_type: ClassVar = ResNetConfig
-    config_renames: ClassVar[dict[str, str]] = {}
     renames: ClassVar = (
         (re.compile(r"^resnet\.(embedder|encoder)\.(embedder\.)?"), r"\1."),
         (re.compile(r"^encoder\."), ""),
@@ -121,11 +121,6 @@ class ResNet(Module):
             parameter("classifier.bias", (config.num_labels,)),
         )
         return cls(config, stem, tuple(stages), classifier)
-
-    @staticmethod
-    def copies(config: ResNetConfig) -> dict[str, str]:
-        """None: every tensor has one name."""
-        return {}
 
     @property
     def image_size(self) -> int:

@@ -10,11 +10,11 @@ from itertools import count, takewhile
 from math import gcd
 from typing import Any
 
+from gptrs.models.base import Renames
 from gptrs.models.mobilenet_v2 import CHANNELS, STEM_CHANNELS, STRIDES, MobileNetV2Config
 from gptrs.models.resnet import LAYER_TYPES
 
 Shapes = Mapping[str, tuple[int, ...]]
-Renames = tuple[tuple[re.Pattern[str], str], ...]
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from gptrs import tree
 from gptrs.errors import ArgumentError, LoadError
 from gptrs.ir.tensor import Parameter
+from gptrs.models import Model
 from gptrs.nn.module import Module
 from gptrs.runtime.loaded import LoadedModel
-from gptrs.runtime.model_files import model_class
 from gptrs.runtime.safetensors_file import SUFFIX
 from gptrs.runtime.skeleton import skeleton
 from gptrs.runtime.stored import StoredTensor
@@ -48,7 +48,12 @@ class TorchModel:
 
     def __init__(self, handle: LoadedModel) -> None:
         self._torch, transformers = _libraries()
-        self._kind = model_class(handle.kind)
+        self._kind: type[Model] = handle.module.__class__
+        if handle.kind not in transformers.CONFIG_MAPPING:
+            raise ArgumentError(
+                f"transformers has no model {handle.kind!r} to compare with",
+                fix="compare a model whose model_type transformers knows",
+            )
         config = transformers.AutoConfig.for_model(handle.kind, **_entries(handle))
         _check_structure(handle, config, transformers.AutoConfig.for_model(handle.kind))
         make = getattr(transformers, _CLASSES[self._kind.task])

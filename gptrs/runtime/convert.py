@@ -9,7 +9,7 @@ from pathlib import Path
 from gptrs import events
 from gptrs.errors import ArgumentError, LoadError
 from gptrs.ir.types import DType, bf16, f16, f32
-from gptrs.models import MODELS
+from gptrs.models import find_model
 from gptrs.runtime import archive, checkpoint, safetensors_file
 from gptrs.runtime.companions import read_companions, write_companions
 from gptrs.runtime.formats import Format
@@ -18,7 +18,6 @@ from gptrs.runtime.hub import place_of
 from gptrs.runtime.model_files import (
     ModelFiles,
     checkpoint_kind,
-    model_class,
     open_files,
     read_config,
 )
@@ -243,11 +242,10 @@ def _converted(tensor: StoredTensor, dtype: DType | None) -> NewTensor | None:
 
 def _unread(files: ModelFiles) -> Callable[[str], bool]:
     """Whether the model leaves out the tensor of a name, as far as the model is known."""
-    kind = files.kind
-    if not isinstance(kind, str) or kind not in MODELS:
+    model = find_model(files.kind)
+    if model is None:
         return lambda key: False
-    model = model_class(kind)
-    naming = torchvision_naming(kind, files.tensors)
+    naming = torchvision_naming(str(files.kind), files.tensors)
     renames = model.renames if naming is None else naming.renames
 
     def is_unread(key: str) -> bool:

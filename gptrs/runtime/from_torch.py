@@ -14,7 +14,7 @@ import numpy as np
 from gptrs.errors import ArgumentError, LoadError, PtirError
 from gptrs.ir.tensor import as_array
 from gptrs.ir.types import Array
-from gptrs.models import MODELS
+from gptrs.models import known_models
 from gptrs.runtime.held import held_tensor
 from gptrs.runtime.load import model_of
 from gptrs.runtime.model_files import ModelFiles, read_config, without_runtime
@@ -134,7 +134,7 @@ def _check_torchvision(files: ModelFiles) -> None:
         raise ArgumentError(
             f"{files.place} has no configuration, and its tensors are not named as in"
             " torchvision's resnet or mobilenet_v2",
-            fix=f"give config=, whose model_type is one of {', '.join(sorted(MODELS))}",
+            fix=f"give config=, whose model_type is one of {', '.join(known_models())}",
         ) from None
 
 

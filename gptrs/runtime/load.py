@@ -6,12 +6,10 @@ import os
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from gptrs.byte_sizes import as_size
-from gptrs.errors import LoadError
-from gptrs.models import MODELS
 from gptrs.runtime.files import config_from_json
 from gptrs.runtime.hub import place_of
 from gptrs.runtime.labels import read_labels
-from gptrs.runtime.model_files import ModelFiles, imported, known_kinds, model_class, open_model
+from gptrs.runtime.model_files import ModelFiles, imported, model_class, open_model
 from gptrs.runtime.overridden import read_overrides
 from gptrs.runtime.weights import Weights
 
@@ -76,14 +74,18 @@ def load(
 def model_of(files: ModelFiles) -> LanguageModel | ImageClassifier:
     """The model that ``files`` hold, ready to use. Raises `LoadError`."""
     file, data = files.config_file, files.config
-    kind = _kind(files)
     overrides = read_overrides(files.runtime, file)
-    model = model_class(kind)
+    kind = files.kind
+    if not files.kind_field:
+        from gptrs.runtime.torchvision import torchvision_kind  # text should not wait for it
+
+        kind = torchvision_kind(files.tensors)
+    model = model_class(kind, file, files.kind_field)
     fields, renames = data, model.renames
     if model.task == "image_classifier":
         from gptrs.runtime.torchvision import torchvision_naming  # text should not wait for it
 
-        if (naming := torchvision_naming(kind, files.tensors)) is not None:
+        if (naming := torchvision_naming(str(kind), files.tensors)) is not None:
             fields, renames = naming.fields(files.tensors.shapes()) | data, naming.renames
         if (labels := read_labels(data, file)) is not None:
             fields = {**fields, "num_labels": len(labels)}
@@ -92,19 +94,4 @@ def model_of(files: ModelFiles) -> LanguageModel | ImageClassifier:
     built = model.build(config, weights.parameter)
     weights.finish()
     handle = imported(_HANDLES[model.task])
-    return handle(files, kind, built, weights, overrides)
-
-
-def _kind(files: ModelFiles) -> str:
-    """The ``model_type``: what a configuration says, else what the tensors do."""
-    if not files.kind_field:
-        from gptrs.runtime.torchvision import torchvision_kind  # text should not wait for it
-
-        return torchvision_kind(files.tensors)
-    if isinstance(files.kind, str) and files.kind in MODELS:
-        return files.kind
-    raise LoadError(
-        f"{files.config_file}: {files.kind_field} is {files.kind!r},"
-        f" expected one of {', '.join(known_kinds(files))}",
-        fix="choose a model of a type that gptrs knows",
-    )
+    return handle(files, str(kind), built, weights, overrides)

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from gptrs.errors import LoadError
-from gptrs.models import BUNDLED, MODELS
+from gptrs.models import BUNDLED, Model, find_model, known_models
+from gptrs.models.registry import CHECKPOINT_KINDS
 from gptrs.runtime.files import read_json
 from gptrs.runtime.safetensors_file import SUFFIX, SafetensorsFile
 from gptrs.runtime.stored import TensorFile
@@ -18,7 +19,6 @@ from gptrs.runtime.tensor_files import CONFIG, ModelTensors
 if TYPE_CHECKING:
     from gptrs.runtime.checkpoint import CheckpointFile
 
-_MODEL_TYPES = {"gpt": "gpt2", "resnet34": "resnet"}
 _KINDS = {"gpt2": "gpt"}
 _IN_CHECKPOINTS = "config_json: kind"
 
@@ -118,7 +118,7 @@ def without_runtime(given: Mapping[str, Any], file: Path) -> tuple[dict[str, Any
 def _of_checkpoint(file: CheckpointFile, as_stored: bool) -> ModelFiles:
     from gptrs.runtime import gpt_rs  # a start from a directory should not wait for it
 
-    kind, path = _MODEL_TYPES.get(file.kind, file.kind), file.path
+    kind, path = CHECKPOINT_KINDS.get(file.kind, file.kind), file.path
     config, found = file.config, [*file.tensors.values()]
     if not as_stored:
         config, found = gpt_rs.as_others_say(file.kind, config, found, path)
@@ -134,19 +134,24 @@ def _without_config(file: TensorFile, fix: str) -> ModelFiles:
     return ModelFiles(file.path, file.path, file.path, None, "", {}, {}, tensors)
 
 
-def known_kinds(files: ModelFiles) -> list[str]:
-    """What the field that says the kind may say, for models that can be built."""
-    return sorted([*MODELS, *(_MODEL_TYPES if files.kind_field == _IN_CHECKPOINTS else ())])
-
-
 def checkpoint_kind(model_type: str) -> str:
     """What checkpoints call the models of a ``model_type``."""
     return _KINDS.get(model_type, model_type)
 
 
-def model_class(model_type: str) -> Any:
-    """The class of the models of a ``model_type`` in `MODELS`."""
-    return imported(MODELS[model_type])
+def model_class(kind: object, file: Path, field: str = "model_type") -> type[Model]:
+    """The class of the models of a ``kind``, which is what ``field`` of ``file`` says.
+
+    Raises `LoadError` naming both where no model has that name.
+    """
+    model = find_model(kind)
+    if model is not None:
+        return model
+    known = {*known_models(), *(CHECKPOINT_KINDS if field == _IN_CHECKPOINTS else ())}
+    raise LoadError(
+        f"{file}: {field} is {kind!r}, expected one of {', '.join(sorted(known))}",
+        fix="choose a model of a type that gptrs knows, or install or register the one that it is",
+    )
 
 
 def imported(place: str) -> Any:

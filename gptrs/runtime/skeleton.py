@@ -9,7 +9,6 @@ from typing import Any
 from gptrs.errors import LoadError
 from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array, DType, Type, f32
-from gptrs.models import MODELS
 from gptrs.nn.module import Module, ParameterOf
 from gptrs.runtime.files import config_from_json
 from gptrs.runtime.labels import read_labels
@@ -40,13 +39,7 @@ def skeleton(config: Mapping[str, Any], file: Path) -> Module:
 
     Raises `LoadError` naming ``file``.
     """
-    kind: object = config.get("model_type")
-    if not isinstance(kind, str) or kind not in MODELS:
-        raise LoadError(
-            f"{file}: model_type is {kind!r}, expected one of {', '.join(sorted(MODELS))}",
-            fix="choose a model of a type that gptrs knows",
-        )
-    model, fields = model_class(kind), config
+    model, fields = model_class(config.get("model_type"), file), config
     if model.task == "image_classifier" and (labels := read_labels(config, file)) is not None:
         fields = {**config, "num_labels": len(labels)}
     settings = config_from_json(model.config_type, model.config_renames, fields, file)
