@@ -93,5 +93,9 @@ def model_of(files: ModelFiles) -> LanguageModel | ImageClassifier:
     weights = Weights(files.tensors, renames, model.ignored, model.copies(config))
     built = model.build(config, weights.parameter)
     weights.finish()
-    handle = imported(_HANDLES[model.task])
-    return handle(files, str(kind), built, weights, overrides)
+    handle = imported(_HANDLES[model.task])(files, str(kind), built, weights, overrides)
+    if files.runtime.get("weight_streaming") is not None:
+        from gptrs.runtime.weight_streaming import stream_weights  # seldom asked for
+
+        stream_weights(handle)
+    return handle
