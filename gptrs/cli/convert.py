@@ -10,7 +10,7 @@ import typer
 
 from gptrs.byte_sizes import read_size, size_text
 from gptrs.cli.progress import progress
-from gptrs.runtime.formats import Format
+from gptrs.runtime.formats import Format, Names
 
 if TYPE_CHECKING:
     from gptrs.runtime.convert import Converted
@@ -46,6 +46,14 @@ ShardSize: TypeAlias = Annotated[
     str, typer.Option(metavar="SIZE", help="The most that a file of a directory has: 500MB.")
 ]
 Force: TypeAlias = Annotated[bool, typer.Option("--force", help="Overwrite what is there.")]
+NamesOf: TypeAlias = Annotated[
+    Names | None,
+    typer.Option(
+        "--names",
+        metavar="WHOSE",
+        help="Whose names and configuration a checkpoint of a GPT-2 has, other than SRC's: gpt.rs.",
+    ),
+]
 SHARD_SIZE = "5GB"
 
 
@@ -67,6 +75,7 @@ def convert(
     ] = None,
     shard_size: ShardSize = SHARD_SIZE,
     force: Force = False,
+    names: NamesOf = None,
 ) -> None:
     """Write a model in another format: directory, checkpoint, safetensors file or tensor archive.
 
@@ -85,12 +94,13 @@ def convert(
             config=config,
             shard_size=most,
             force=force,
+            names=names,
         )
     report(destination, done)
 
 
 def report(destination: Path, done: Converted) -> None:
-    """Print what was written, and what was left out."""
+    """Print what was written, what was left out, and what to know of it."""
     copied = "".join(f", {name}" for name in done.copied)
     typer.echo(f"{destination}: {done.count} tensors, {size_text(done.size)}{copied}")
     if done.left_out:
@@ -99,6 +109,8 @@ def report(destination: Path, done: Converted) -> None:
             f" {done.left_out[0]!r}",
             err=True,
         )
+    if done.note:
+        typer.echo(f"note: {done.note}", err=True)
 
 
 def bytes_of(size: str) -> int:

@@ -13,6 +13,7 @@ from gptrs.cli.convert import (
     Destination,
     Dtype,
     Force,
+    NamesOf,
     ShardSize,
     Target,
     bytes_of,
@@ -50,6 +51,7 @@ def export(
     dtype: Dtype = None,
     shard_size: ShardSize = SHARD_SIZE,
     force: Force = False,
+    names: NamesOf = None,
 ) -> None:
     """Write weights of torch as a model, which they are checked to be.
 
@@ -67,5 +69,6 @@ def export(
             dtype=None if dtype is None else dtype.value,
             shard_size=most,
             force=force,
+            names=names,
         )
     report(destination, done)

@@ -12,7 +12,7 @@ from gptrs.ir.types import DType, bf16, f16, f32
 from gptrs.models import find_model
 from gptrs.runtime import archive, checkpoint, safetensors_file
 from gptrs.runtime.companions import read_companions, write_companions
-from gptrs.runtime.formats import Format
+from gptrs.runtime.formats import Format, Names
 from gptrs.runtime.hf_directory import write_directory
 from gptrs.runtime.hub import place_of
 from gptrs.runtime.model_files import (
@@ -44,12 +44,14 @@ _BY_SUFFIX = {
 @dataclass(frozen=True)
 class Converted:
     """What was written: tensors and their bytes, names of tensors that the model does not read and
-    the format cannot hold, and files that were copied."""
+    the format cannot hold, files that were copied, and what whose names it has computes
+    otherwise."""
 
     count: int
     size: int
     left_out: tuple[str, ...]
     copied: tuple[str, ...]
+    note: str = ""
 
 
 def format_of(path: Path) -> Format:
@@ -77,19 +79,37 @@ def convert(
     config: str | Path | None = None,
     shard_size: int = SHARD_SIZE,
     force: bool = False,
+    names: Names | str | None = None,
 ) -> Converted:
     """Write the model at ``source`` to ``destination``, whole or not at all.
 
     Floats are converted to ``dtype`` (f32, f16 or bf16), bit for bit the same without one. A source
     that has no configuration takes the ``config.json`` at ``config``. What a model has besides, a
     tokenizer for example, is copied into the directory, or beside the checkpoint. What is there
-    already is overwritten only with ``force``. Raises `ArgumentError` or `LoadError` naming the
-    file.
+    already is overwritten only with ``force``. With the ``names`` ``"gpt.rs"``, a checkpoint of a
+    GPT-2 is one that gpt.rs reads. Raises `ArgumentError` or `LoadError` naming the file.
     """
     place, path = place_of(source), Path(destination)
     form = check_target(place, path, to=to, dtype=dtype, force=force)
+    given = check_names(names, path, form)
     files = with_config(open_files(place), None if config is None else Path(config), form)
-    return write_model(files, path, form, dtype=dtype, shard_size=shard_size, force=force)
+    return write_model(
+        files, path, form, dtype=dtype, shard_size=shard_size, force=force, names=given
+    )
+
+
+def check_names(names: str | None, path: Path, form: Format) -> Names | None:
+    """``names`` for what is written to ``path``. Raises `ArgumentError`."""
+    if names is None:
+        return None
+    if names not in list(Names):
+        raise ArgumentError(f"names is {names!r}, expected one of {', '.join(Names)}")
+    if form is not Format.CHECKPOINT:
+        raise ArgumentError(
+            f"{path} is to be a {form}, and the names of {names} are for checkpoints",
+            fix=f"write to a place that ends in {checkpoint.SUFFIX}, or leave out --names",
+        )
+    return Names(names)
 
 
 def check_target(
@@ -116,8 +136,14 @@ def write_model(
     dtype: DType | None = None,
     shard_size: int = SHARD_SIZE,
     force: bool = False,
+    names: Names | None = None,
 ) -> Converted:
     """As `convert`, a model that is open and has the configuration that ``form`` needs."""
+    note = ""
+    if names is Names.GPT_RS:
+        from gptrs.runtime.for_gpt_rs import for_gpt_rs  # the model itself, seldom needed
+
+        files, note = for_gpt_rs(files, dtype)
     tensors, left_out = _tensors(files, form, dtype)
     others = _others(files, path, form, force)
     size = sum(tensor.size for tensor in tensors)
@@ -138,7 +164,7 @@ def write_model(
             write_safetensors(path, tensors)
         case Format.ARCHIVE:
             archive.write_archive(path, tensors)
-    return Converted(len(tensors), size, left_out, tuple(others))
+    return Converted(len(tensors), size, left_out, tuple(others), note)
 
 
 def _check_place(source: Path, path: Path, form: Format, force: bool) -> None:

@@ -7,8 +7,15 @@ from pathlib import Path
 
 from gptrs.errors import ArgumentError, LoadError
 from gptrs.ir.types import as_dtype
-from gptrs.runtime.convert import SHARD_SIZE, Converted, check_target, with_config, write_model
-from gptrs.runtime.formats import Format
+from gptrs.runtime.convert import (
+    SHARD_SIZE,
+    Converted,
+    check_names,
+    check_target,
+    with_config,
+    write_model,
+)
+from gptrs.runtime.formats import Format, Names
 from gptrs.runtime.from_torch import Place, torch_files
 from gptrs.runtime.held import held_tensor
 from gptrs.runtime.load import model_of
@@ -31,15 +38,17 @@ def export(
     dtype: object = None,
     shard_size: int = SHARD_SIZE,
     force: bool = False,
+    names: Names | str | None = None,
 ) -> Converted:
     """Write ``model`` to ``path``: a checkpoint (``.gchk``), a Hugging Face directory (no ending),
     a ``.safetensors`` file or a tensor archive (``.gten``), unless ``to`` says another `Format`.
 
     ``model`` is what `gptrs.load` or `gptrs.from_torch` gave, whose replaced parameters are written
     as they are now, or what `gptrs.from_torch` takes, with its ``config``. Tensors keep the names
-    that they came with, and their bits, unless ``dtype`` says f32, f16 or bf16. It is there whole
-    or not at all, and what is there already is overwritten only with ``force``. Raises
-    `ArgumentError` or `LoadError`.
+    that they came with, and their bits, unless ``dtype`` says f32, f16 or bf16. With the ``names``
+    ``"gpt.rs"``, a checkpoint of a GPT-2 is one that gpt.rs reads. It is there whole or not at all,
+    and what is there already is overwritten only with ``force``. Raises `ArgumentError` or
+    `LoadError`.
     """
     if isinstance(model, LoadedModel):
         if config is not None:
@@ -48,7 +57,7 @@ def export(
     else:
         files = torch_files(model, config, None)
         model_of(files)  # says what does not fit
-    return _write(files, Path(path), to, dtype, shard_size, force)
+    return _write(files, Path(path), to, dtype, shard_size, force, names)
 
 
 def export_file(
@@ -60,6 +69,7 @@ def export_file(
     dtype: object = None,
     shard_size: int = SHARD_SIZE,
     force: bool = False,
+    names: Names | str | None = None,
 ) -> Converted:
     """As `export`, of the weights that torch saved in ``source``: a safetensors file, or a
     directory of transformers.
@@ -70,19 +80,28 @@ def export_file(
     """
     files = _saved(Path(source), None if config is None else Path(config))
     model_of(files)
-    return _write(files, Path(path), to, dtype, shard_size, force)
+    return _write(files, Path(path), to, dtype, shard_size, force, names)
 
 
 def _write(
-    files: ModelFiles, path: Path, to: str | None, dtype: object, shard_size: int, force: bool
+    files: ModelFiles,
+    path: Path,
+    to: str | None,
+    dtype: object,
+    shard_size: int,
+    force: bool,
+    names: str | None,
 ) -> Converted:
     if to is not None and to not in list(Format):
         raise ArgumentError(f"to is {to!r}, expected one of {', '.join(Format)}")
     wanted = None if dtype is None else as_dtype(dtype)
     asked = None if to is None else Format(to)
     form = check_target(files.place, path, to=asked, dtype=wanted, force=force)
+    given = check_names(names, path, form)
     files = with_config(files, None, form)
-    return write_model(files, path, form, dtype=wanted, shard_size=shard_size, force=force)
+    return write_model(
+        files, path, form, dtype=wanted, shard_size=shard_size, force=force, names=given
+    )
 
 
 def _present(model: LoadedModel) -> ModelFiles:

@@ -1,4 +1,4 @@
-"""What a model can be written as."""
+"""What a model can be written as, and under whose names."""
 
 from __future__ import annotations
 
@@ -16,3 +16,11 @@ class Format(StrEnum):
     """One file, tensors alone."""
     ARCHIVE = "archive"
     """``GPTRSTEN``, tensors alone."""
+
+
+class Names(StrEnum):
+    """Whose names of tensors and whose configuration a file has, other than those that it came
+    with."""
+
+    GPT_RS = "gpt.rs"
+    """Of checkpoints that gpt.rs reads."""

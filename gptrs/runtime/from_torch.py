@@ -16,7 +16,7 @@ from gptrs.ir.tensor import as_array
 from gptrs.ir.types import Array
 from gptrs.models import known_models
 from gptrs.runtime.held import held_tensor
-from gptrs.runtime.load import model_of
+from gptrs.runtime.load import ready_model
 from gptrs.runtime.model_files import ModelFiles, read_config, without_runtime
 from gptrs.runtime.stored import StoredTensor
 from gptrs.runtime.tensor_files import ModelTensors
@@ -44,7 +44,7 @@ def from_torch(module: object, *, config: object = None, directory: Place | None
     tensors that are not on the CPU, sparse or quantized, `LoadError` where the configuration or the
     tensors do not fit.
     """
-    return model_of(torch_files(module, config, directory))
+    return ready_model(torch_files(module, config, directory))
 
 
 def torch_files(module: object, config: object, directory: Place | None) -> ModelFiles:

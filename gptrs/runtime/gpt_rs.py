@@ -22,37 +22,46 @@ from gptrs.runtime import gpt_rs_images
 from gptrs.runtime.stored import StoredTensor
 
 KIND = "gpt"
-_SIZES = {
+SIZES = {
     "vocab_size": "vocab_size",
     "context_length": "n_positions",
     "embed_dim": "n_embd",
     "num_layers": "n_layer",
     "num_heads": "n_head",
 }
-_RATIO = "mlp_ratio"
-_ALWAYS = {
+"""Its entries of a configuration → those of transformers."""
+RATIO = "mlp_ratio"
+ALWAYS = {
     "model_type": "gpt2",
     "activation_function": "gelu",
     "layer_norm_epsilon": 1e-5,
     "tie_word_embeddings": False,
 }
-_HEAD = "lm_head"
-_NAMES = (
-    (r"tok_embeddings\.weight", "wte.weight"),
-    (r"pos_embeddings", "wpe.weight"),
-    (r"blocks\.(\d+)\.attention\.w_qkv", r"h.\1.attn.c_attn.weight"),
-    (r"blocks\.(\d+)\.attention\.b_qkv", r"h.\1.attn.c_attn.bias"),
-    (r"blocks\.(\d+)\.attention\.w_out", r"h.\1.attn.c_proj.weight"),
-    (r"blocks\.(\d+)\.attention\.b_out", r"h.\1.attn.c_proj.bias"),
-    (r"blocks\.(\d+)\.feed_forward\.w_in", r"h.\1.mlp.c_fc.weight"),
-    (r"blocks\.(\d+)\.feed_forward\.b_in", r"h.\1.mlp.c_fc.bias"),
-    (r"blocks\.(\d+)\.feed_forward\.w_out", r"h.\1.mlp.c_proj.weight"),
-    (r"blocks\.(\d+)\.feed_forward\.b_out", r"h.\1.mlp.c_proj.bias"),
-    (r"blocks\.(\d+)\.ln_([12])\.gamma", r"h.\1.ln_\2.weight"),
-    (r"blocks\.(\d+)\.ln_([12])\.beta", r"h.\1.ln_\2.bias"),
-    (r"final_ln\.gamma", "ln_f.weight"),
-    (r"final_ln\.beta", "ln_f.bias"),
-)
+ENDS = ("bos_token_id", "eos_token_id")
+"""Entries that it does not know, and leaves alone."""
+HEAD = "lm_head"
+WHOLE = {
+    "tok_embeddings.weight": "wte.weight",
+    "pos_embeddings": "wpe.weight",
+    "final_ln.gamma": "ln_f.weight",
+    "final_ln.beta": "ln_f.bias",
+}
+"""Its names of tensors → those of transformers."""
+PARTS = {
+    "attention.w_qkv": "attn.c_attn.weight",
+    "attention.b_qkv": "attn.c_attn.bias",
+    "attention.w_out": "attn.c_proj.weight",
+    "attention.b_out": "attn.c_proj.bias",
+    "feed_forward.w_in": "mlp.c_fc.weight",
+    "feed_forward.b_in": "mlp.c_fc.bias",
+    "feed_forward.w_out": "mlp.c_proj.weight",
+    "feed_forward.b_out": "mlp.c_proj.bias",
+    "ln_1.gamma": "ln_1.weight",
+    "ln_1.beta": "ln_1.bias",
+    "ln_2.gamma": "ln_2.weight",
+    "ln_2.beta": "ln_2.bias",
+}
+"""The same in a block: after ``blocks.0.`` here, and after ``h.0.`` there."""
 
 
 def as_others_say(
@@ -71,8 +80,9 @@ def as_others_say(
 
 
 def _config_of(config: Mapping[str, Any], file: Path) -> dict[str, Any]:
-    sizes = {ours: _size(config, name, file) for name, ours in _SIZES.items()}
-    return {**_ALWAYS, **sizes, "n_inner": _size(config, _RATIO, file) * sizes["n_embd"]}
+    sizes = {ours: _size(config, name, file) for name, ours in SIZES.items()}
+    kept = {name: config[name] for name in ENDS if name in config}
+    return {**ALWAYS, **sizes, "n_inner": _size(config, RATIO, file) * sizes["n_embd"], **kept}
 
 
 def _size(config: Mapping[str, Any], name: str, file: Path) -> int:
@@ -88,18 +98,26 @@ def _size(config: Mapping[str, Any], name: str, file: Path) -> int:
 
 def _tensors_of(tensors: Iterable[StoredTensor]) -> Iterator[StoredTensor]:
     for stored in tensors:
-        if stored.key == _HEAD and len(stored.shape) == 2 and stored.dtype is not None:
-            turned = stored.shape[1], stored.shape[0]
-            yield replace(
-                stored, file=_Transposed(stored), key="lm_head.weight", shape=turned, offset=0
-            )
-            continue
-        for pattern, name in _NAMES:
-            if (found := re.fullmatch(pattern, stored.key)) is not None:
-                yield replace(stored, key=f"transformer.{found.expand(name)}")
-                break
+        if stored.key == HEAD and len(stored.shape) == 2 and stored.dtype is not None:
+            yield transposed(stored, "lm_head.weight")
+        elif (name := _name_there(stored.key)) is not None:
+            yield replace(stored, key=f"transformer.{name}")
         else:
             yield stored
+
+
+def _name_there(key: str) -> str | None:
+    """What transformers calls the tensor ``key``, None for one that gpt.rs does not have."""
+    block = re.fullmatch(r"blocks\.(\d+)\.(.+)", key)
+    if block is None:
+        return WHOLE.get(key)
+    return None if (part := PARTS.get(block[2])) is None else f"h.{block[1]}.{part}"
+
+
+def transposed(stored: StoredTensor, key: str) -> StoredTensor:
+    """The matrix ``stored``, called ``key``, with rows for columns."""
+    turned = stored.shape[1], stored.shape[0]
+    return replace(stored, file=_Transposed(stored), key=key, shape=turned, offset=0)
 
 
 class _Transposed:

@@ -63,11 +63,21 @@ def load(
     more of it at this ``context`` (None: all that it can hold) and ``batch``: the `ArgumentError`
     says what would fit.
     """
-    model = model_of(open_model(place_of(path)))
+    model = ready_model(open_model(place_of(path)))
     if memory_limit is not None:
         from gptrs.runtime.fitting import refuse_above  # mostly nobody asks
 
         refuse_above(as_size(memory_limit, "memory_limit"), model, context, batch)
+    return model
+
+
+def ready_model(files: ModelFiles) -> LanguageModel | ImageClassifier:
+    """As `model_of`, with its weights held as its configuration says. Raises `LoadError`."""
+    model = model_of(files)
+    if files.runtime.get("weight_streaming") is not None:
+        from gptrs.runtime.weight_streaming import stream_weights  # seldom asked for
+
+        stream_weights(model)
     return model
 
 
@@ -93,9 +103,5 @@ def model_of(files: ModelFiles) -> LanguageModel | ImageClassifier:
     weights = Weights(files.tensors, renames, model.ignored, model.copies(config))
     built = model.build(config, weights.parameter)
     weights.finish()
-    handle = imported(_HANDLES[model.task])(files, str(kind), built, weights, overrides)
-    if files.runtime.get("weight_streaming") is not None:
-        from gptrs.runtime.weight_streaming import stream_weights  # seldom asked for
-
-        stream_weights(handle)
-    return handle
+    handle = imported(_HANDLES[model.task])
+    return handle(files, str(kind), built, weights, overrides)

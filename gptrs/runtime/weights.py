@@ -97,6 +97,10 @@ class Weights:
         made = self._used[name] = Parameter.from_source(name, stored.type, self)
         return made
 
+    def stored(self, name: str) -> StoredTensor:
+        """The tensor that the parameter called ``name`` is read from."""
+        return self._stored[name]
+
     def made(self, parameter: Parameter) -> bool:
         """Whether the elements of ``parameter`` come from here."""
         return self._used.get(parameter.name) is parameter
