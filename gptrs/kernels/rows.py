@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from llvmlite import ir
 
+from gptrs.kernels.block_copy import copy_run
 from gptrs.kernels.coded import unpack_part
 from gptrs.kernels.driver import emit_failure
 from gptrs.kernels.emit import I8, I32, I64, POINTER, Function, KernelText, i64
@@ -173,7 +174,7 @@ def update_kernel(isa: Isa, size: Literal[1, 2, 4, 8] = 4) -> KernelText:
         element = ir.IntType(8 * size)
         source = f.at(w["source"], source, element)
         target = f.at(w["destination"], target, element)
-        _copy_bits(f, element, source, target, w[f"size{UPDATE_AXES - 1}"])
+        copy_run(f, size, source, target, w[f"size{UPDATE_AXES - 1}"])
     f.ret_void()
     return KernelText(str(module), name)
 
@@ -188,15 +189,3 @@ def _start(f: Function, w: dict[str, Any], axis: int) -> Any:
     start.add_incoming(held, after)
     start = f.least(start, f.sub(w[f"extent{axis}"], w[f"size{axis}"]))
     return f.select(f.icmp_signed(">", start, i64(0)), start, i64(0))
-
-
-def _copy_bits(f: Function, element: Any, source: Any, target: Any, count: Any) -> None:
-    """Copy ``count`` elements as they are."""
-    size = element.width // 8
-    vector = ir.VectorType(element, f.isa.vector_bits // element.width)
-    lanes = i64(vector.count)
-    full = f.sub(count, f.urem(count, lanes))
-    for kind, first, last, step in ((vector, i64(0), full, lanes), (element, full, count, i64(1))):
-        with f.loop(first, last, step) as k:
-            value = f.load(f.at(source, k.index, element), align=size, typ=kind)
-            f.store(value, f.at(target, k.index, element), align=size)

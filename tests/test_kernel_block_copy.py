@@ -1,0 +1,118 @@
+"""Blocks copied and filled, at every vector level: elements of any size, any strides, any part."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from gptrs.kernels import isa
+from gptrs.kernels.block_copy import (
+    COPY_WORDS,
+    ELEMENT_BYTES,
+    FILL_WORDS,
+    ElementBytes,
+    copy_kernel,
+    fill_kernel,
+)
+from gptrs.kernels.compile import compile_ir
+
+Array = NDArray[Any]
+
+KINDS = {1: "u1", 2: "u2", 4: "u4", 8: "u8", 16: "c16"}
+RUNS = (0, 1, 2, 3, 5, 7, 8, 15, 16, 17, 31, 33, 63, 64, 65, 100, 129, 200)
+
+
+def bits(shape: Sequence[int], size: int, seed: int = 0) -> Array:
+    """Elements of ``size`` bytes with every pattern of bits."""
+    found = np.random.default_rng(seed).integers(0, 255, (*shape, size), np.uint8, endpoint=True)
+    return found.view(KINDS[size])[..., 0]
+
+
+def same_bytes(a: Array, b: Array) -> None:
+    np.testing.assert_array_equal(
+        np.ascontiguousarray(a)[..., None].view(np.uint8),
+        np.ascontiguousarray(b)[..., None].view(np.uint8),
+    )
+
+
+def run(text: Any, words: Sequence[int], rows: int) -> None:
+    """In parts that begin and end anywhere, in no order."""
+    block, kernel = np.array(words, np.int64), compile_ir(*text)
+    cuts = sorted({0, 1 % (rows + 1), rows // 3, rows // 3, rows // 2, rows})
+    for first, last in reversed([*pairwise(cuts), (rows, rows)]):
+        kernel(block.ctypes.data, first, last)
+
+
+def axes_of(shape: Sequence[int], *arrays: Array) -> list[list[int]]:
+    """Extent and strides of each axis, at least two of them."""
+    steps = ([s // a.itemsize for s in a.strides] for a in arrays)
+    axes = [list(axis) for axis in zip(shape, *steps, strict=True)]
+    return [[1] + [0] * len(arrays)] * (2 - len(axes)) + axes
+
+
+def copy(level: isa.Isa, source: Array, destination: Array) -> None:
+    """Of two views of one shape."""
+    *outer, rows, run_ = axes_of(source.shape, source, destination)
+    ends = [array.ctypes.data for array in (source, destination)]
+    words = [*ends, *run_, *rows, len(outer), *(n for axis in outer for n in axis)]
+    assert len(words) == len(COPY_WORDS) + 3 * len(outer)
+    size: ElementBytes = next(n for n in ELEMENT_BYTES if n == source.itemsize)
+    run(copy_kernel(level, size), words, math.prod(source.shape[:-1]))
+
+
+def fill(level: isa.Isa, value: Array, destination: Array) -> None:
+    *outer, rows, (count, step) = axes_of(destination.shape, destination)
+    assert step == 1 or destination.shape[-1] < 2
+    pattern = np.frombuffer(value.tobytes() * (16 // value.itemsize), np.int64).tolist()
+    words = [destination.ctypes.data, *pattern, count, *rows, len(outer)]
+    words += [n for axis in outer for n in axis]
+    assert len(words) == len(FILL_WORDS) + 2 * len(outer)
+    size: ElementBytes = next(n for n in ELEMENT_BYTES if n == value.itemsize)
+    run(fill_kernel(level, size), words, math.prod(destination.shape[:-1]))
+
+
+@pytest.mark.parametrize("size", ELEMENT_BYTES)
+def test_runs_of_every_length(level: isa.Isa, size: int) -> None:
+    """All elements of a run, and none around it."""
+    for count in RUNS:
+        source, held = bits((3, count), size), bits((5, count + 4), size, 1)
+        wanted = held.copy()
+        wanted[1:4, 2 : 2 + count] = source
+        copy(level, source, held[1:4, 2 : 2 + count])
+        same_bytes(held, wanted)
+        value = bits((1,), size, 2)
+        wanted[1:4, 2 : 2 + count] = value
+        fill(level, value, held[1:4, 2 : 2 + count])
+        same_bytes(held, wanted)
+
+
+@pytest.mark.parametrize("size", ELEMENT_BYTES)
+@pytest.mark.parametrize("shape", [(4,), (2, 3), (3, 2, 5), (2, 1, 3, 4), (2, 3, 2, 2, 3, 2)])
+def test_any_strides(level: isa.Isa, size: int, shape: tuple[int, ...]) -> None:
+    """From a transpose, a broadcast and every second element, into every third."""
+    wide = bits([3 * n + 1 for n in shape], size, 1)
+    spans = tuple(slice(1, 3 * n, 3) for n in shape)
+    turned = bits(shape[::-1], size).T
+    repeated = np.broadcast_to(bits((*shape[:-1], 1), size), shape)
+    every_second = bits([2 * n for n in shape], size)[tuple(slice(None, None, 2) for _ in shape)]
+    for source in (turned, repeated, every_second):
+        held, wanted = wide.copy(), wide.copy()
+        wanted[spans] = source
+        copy(level, source, held[spans])
+        same_bytes(held, wanted)
+
+
+@pytest.mark.parametrize("size", ELEMENT_BYTES)
+def test_fill_of_many_axes(level: isa.Isa, size: int) -> None:
+    held = bits((3, 4, 2, 5, 37), size)
+    wanted, value = held.copy(), bits((1,), size, 3)
+    spans = (slice(1, 3), slice(0, 3), slice(1, 2), slice(2, 5), slice(3, 33))
+    wanted[spans] = value
+    fill(level, value, held[spans])
+    same_bytes(held, wanted)
