@@ -8,8 +8,8 @@ its own, which reports the user's line.
 from __future__ import annotations
 
 from gptrs.backends.views import MOVING
-from gptrs.ir.dims import Dim, DimLike, same, surely_greater
-from gptrs.ir.program import Instruction, Operand
+from gptrs.ir.dims import Dim, same, surely_greater
+from gptrs.ir.program import Fails, Instruction, Operand
 
 DTYPES = frozenset(
     [
@@ -43,17 +43,12 @@ def cost(instruction: Instruction) -> int:
 
 def can_fuse(instruction: Instruction, dtypes: frozenset[str] = DTYPES) -> bool:
     """Whether a fused loop over ``dtypes`` can compute the instruction, and cannot fail."""
-    name, attrs = instruction.op.name, instruction.attrs
+    name = instruction.op.name
     types = [v.type for v in (*instruction.values(), *instruction.results)]
     if any(type.dtype.name not in dtypes for type in types):
         return False
-    if name in REDUCING:
-        fails = name in ("reduce_max", "reduce_min") and not types[0].dtype.is_float
-        axes: tuple[int, ...] = attrs["axes"]
-        return not fails or all(surely_greater(types[0].shape[a], 0) for a in axes)
-    if name == "slice":
-        boxes = zip(types[0].shape, attrs["starts"], attrs["sizes"], attrs["strides"], strict=True)
-        return all(_fits(*box) for box in boxes)
+    if instruction.fails is not Fails.NEVER:
+        return False
     if name == "constant":
         return same(types[0].size, 1)
     if name == "cast":  # f64 is rounded to 16 bits at once
@@ -61,22 +56,15 @@ def can_fuse(instruction: Instruction, dtypes: frozenset[str] = DTYPES) -> bool:
     if name in ("div", "remainder", "pow") and not types[-1].dtype.is_float:
         return name != "pow" and _is_positive(instruction.operands[1])
     if name in ("shift_left", "shift_right"):
-        return type(instruction.operands[1]) is int and instruction.operands[1] >= 0
-    return instruction.op.elementwise or name in MOVING or name in ("iota", "full")
+        return type(instruction.operands[1]) is int
+    fuses = name in MOVING or name in REDUCING or name in ("iota", "full")
+    return fuses or instruction.op.elementwise
 
 
 def is_cheap(instruction: Instruction) -> bool:
     """Whether several loops had better compute an element each than read a stored one."""
     name = instruction.op.name
     return name in _CHEAP or (name in _COUNTING and instruction.result.type.dtype.is_integer)
-
-
-def _fits(extent: DimLike, start: DimLike, size: DimLike, stride: int) -> bool:
-    end = start + (size - 1) * stride + 1
-    inside = surely_greater(start, -1) and surely_greater(extent + 1, end)
-    if same(size, 0):
-        return surely_greater(extent + 1, start)
-    return inside and surely_greater(size, -1)
 
 
 def _is_positive(operand: Operand) -> bool:

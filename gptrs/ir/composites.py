@@ -15,7 +15,7 @@ from gptrs.ir.implementation import Implementation
 from gptrs.ir.interpreters import Recorder
 from gptrs.ir.op import Op
 from gptrs.ir.operands import as_eager, describe, map_operand, several, type_of
-from gptrs.ir.program import Attrs, Program, Value
+from gptrs.ir.program import Attrs, Fails, Program, Value
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Array, Type
 
@@ -88,6 +88,9 @@ class Composite(Op[P, R]):
 
     def infer(self, operands: Sequence[Any], attrs: Attrs) -> tuple[Type, ...]:
         return tuple(r.type for r in self.definition(operands, attrs).results)
+
+    def fails(self, operands: Sequence[Any], attrs: Attrs) -> Fails:
+        return self.definition(operands, attrs).fails
 
     def evaluate(
         self, operands: Sequence[Any], attrs: Attrs, types: tuple[Type, ...]

@@ -38,7 +38,7 @@ from gptrs.ir.operands import (
     types_key,
     widened,
 )
-from gptrs.ir.program import Attrs, Operation, Program, attrs_key
+from gptrs.ir.program import Attrs, Fails, Operation, Program, attrs_key
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Array, DType, Kind, Type, as_dtype, broadcast_shapes
 
@@ -147,11 +147,23 @@ class Primitive(Op[P, R]):
         self.rule = fn
         self.arithmetic = arithmetic  # computes on elements, so narrow floats are widened
         self.meaning: Callable[..., Any] | None = None
+        self._fails: Callable[..., Fails] | None = None
 
     def numpy(self, fn: Callable[..., Any]) -> Callable[..., Any]:
         """Decorate the NumPy meaning: operands as arrays and scalars, the same attributes."""
         self.meaning = fn
         return fn
+
+    def failing(self, fn: Callable[..., Fails]) -> Callable[..., Fails]:
+        """Decorate what says when the NumPy meaning raises `ElementError`: ``fn`` sees what the
+        type rule sees. An op without it never does."""
+        self._fails = fn
+        return fn
+
+    def fails(self, operands: Sequence[Any], attrs: Attrs) -> Fails:
+        if self._fails is None:
+            return super().fails(operands, attrs)
+        return self._fails(*(map_operand(as_rule_operand, o) for o in operands), **attrs)
 
     def infer(self, operands: Sequence[Any], attrs: Attrs) -> tuple[Type, ...]:
         def make() -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import IntEnum
 from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
@@ -70,6 +71,15 @@ class DerivedParam(Param):
 Operand: TypeAlias = Value | Scalar | tuple["Operand", ...] | None
 
 
+class Fails(IntEnum):
+    """When elements have no result, which is an `ElementError`."""
+
+    NEVER = 0
+    AT_SIZES = 1
+    """At some sizes of the symbols, whatever the elements are."""
+    AT_ELEMENTS = 2
+
+
 class Operation(ABC):
     """What programs know of an op: its name, its type rule, and whether it works by element."""
 
@@ -91,6 +101,11 @@ class Operation(ABC):
         self, operands: Sequence[Any], attrs: Attrs, types: tuple[Type, ...]
     ) -> tuple[Array, ...]:
         """The results, of these types, for NumPy operands: what the op means."""
+
+    def fails(self, operands: Sequence[Any], attrs: Attrs) -> Fails:
+        """When elements of operands of these types have no result. A region fails if it runs."""
+        regions = (a.fails for a in attrs.values() if isinstance(a, Program))
+        return max(regions, default=Fails.NEVER)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -116,6 +131,11 @@ class Instruction:
     def regions(self) -> Iterator[Program]:
         """The programs among the attributes (branches and loop bodies)."""
         return (a for a in self.attrs.values() if isinstance(a, Program))
+
+    @property
+    def fails(self) -> Fails:
+        """When elements have no result, by the types alone."""
+        return self.op.fails(self.operands, self.attrs)
 
     def reading(self, replace: Mapping[Value, Value]) -> Instruction:
         """This instruction with operands replaced where ``replace`` says so."""
@@ -144,6 +164,11 @@ class Program:
         if tuple(body) == self.body and tuple(results) == self.results:
             return self
         return Program(self.name, self.params, tuple(body), tuple(results))
+
+    @property
+    def fails(self) -> Fails:
+        """When any of its instructions fails."""
+        return max((i.fails for i in self.body), default=Fails.NEVER)
 
     def symbols(self) -> set[str]:
         """The symbolic dimensions in the parameters' types."""

@@ -1,4 +1,4 @@
-"""Programs at given sizes: symbols filled in, and run on the NumPy meaning."""
+"""Programs at given sizes: symbols filled in, whether they fail, and run on the NumPy meaning."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any
 
 from gptrs.errors import PtirError
 from gptrs.ir.dims import Dim, size_at
-from gptrs.ir.program import Attrs, Instruction, Param, Program, Value
+from gptrs.ir.operands import map_operand, types_key
+from gptrs.ir.program import Attrs, Fails, Instruction, Param, Program, Value, attrs_key
 from gptrs.ir.types import Array, Type
 
 Sizes = Mapping[str, int]
@@ -58,6 +59,31 @@ def _program(program: Program, sizes: Sizes) -> Program:
         body.append(Instruction(i.op, operand(i.operands), attrs, results, i.where))
         values.update(zip(i.results, results, strict=True))
     return Program(program.name, tuple(params), tuple(body), operand(program.results))
+
+
+def failing_at_sizes(program: Program) -> list[Instruction]:
+    """The instructions of ``program`` and of its regions whose sizes decide whether they fail, one
+    of those that are equal but for their values."""
+    found: dict[object, Instruction] = {}
+
+    def visit(program: Program) -> None:
+        for i in program.body:
+            if i.fails is Fails.NEVER:
+                continue
+            if i.fails is Fails.AT_SIZES and not any(True for _ in i.regions()):
+                found[i.op, types_key(i.operands), attrs_key(i.attrs)] = i
+            for region in i.regions():
+                visit(region)
+
+    visit(program)
+    return [*found.values()]
+
+
+def fails_at(instruction: Instruction, sizes: Sizes) -> bool:
+    """Whether it fails at these sizes, if it runs."""
+    operands = map_operand(lambda o: o.type if isinstance(o, Value) else o, instruction.operands)
+    attrs = {name: filled(value, sizes) for name, value in instruction.attrs.items()}
+    return instruction.op.fails(filled(operands, sizes), attrs) is not Fails.NEVER
 
 
 def evaluate(program: Program, arrays: Sequence[Array]) -> tuple[Array, ...]:

@@ -10,6 +10,7 @@ from types import FunctionType
 from typing import Any
 
 from gptrs import settings, tree
+from gptrs.errors import PtirError
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Array, Type
 from gptrs.jit import modes, overrides, steady
@@ -76,10 +77,20 @@ class Remembered:
     def run(self, call: Call, values: Sequence[Any]) -> Any:
         """The results for the arrays of ``call`` and the parameters among ``values``."""
         self.used = self.slot.used
-        arrays = self._run([*call.arrays, *self._parameters(values)], self._sizes)
+        try:
+            arrays = self._run([*call.arrays, *self._parameters(values)], self._sizes)
+        except PtirError:  # as in `gptrs.jit.function`
+            raise
+        except BaseException:
+            self._donate(call)
+            raise
+        if self._donated:
+            self._donate(call)
+        return self._outcome(arrays)
+
+    def _donate(self, call: Call) -> None:
         for place, taker in self._donated:
             call.tensors[place].donate(taker)
-        return self._outcome(arrays)
 
 
 class Call:

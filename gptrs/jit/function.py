@@ -203,7 +203,13 @@ class JitFunction(Generic[P, R]):
         inputs = [leaf.tensor.numpy() for leaf in arguments.inputs]
         found = arguments.captures.parameters
         parameters = [found[s] if isinstance(s, int) else s for s in traced.slots]
-        arrays = entry.run([*inputs, *parameters], arguments.sizes)
+        try:
+            arrays = entry.run([*inputs, *parameters], arguments.sizes)
+        except PtirError:  # which leaves donated arguments as they were
+            raise
+        except BaseException:  # an interrupt may come when a part of them is overwritten
+            self._donate(arguments.inputs)
+            raise
         self._donate(arguments.inputs)
         leaves: list[Any] = []
         for result in traced.results:

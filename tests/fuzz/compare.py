@@ -28,7 +28,7 @@ from gptrs.backends.base import Backend
 from gptrs.backends.faer.backend import FaerBackend
 from gptrs.backends.reference import ReferenceBackend, ReferencePlan
 from gptrs.errors import ElementError, ShapeError
-from gptrs.ir.program import Program, verify
+from gptrs.ir.program import Fails, Program, verify
 from gptrs.ir.sizes import filled
 from gptrs.ir.types import Type, as_dtype
 from gptrs.passes.base import Context, run_passes
@@ -94,6 +94,8 @@ class Comparison:
             oracle = _Oracle.of(example)
         except Exception as error:
             return Mismatch("reference", _told(error))
+        if isinstance(oracle.outcome, ElementError) and example.program.fails is Fails.NEVER:
+            return Mismatch("fails", f"the types say that it never does: {_told(oracle.outcome)}")
         for way, run in self._ways(example):
             if (problem := self._problem(oracle, way, run)) is not None:
                 return Mismatch(way.name, problem)

@@ -52,6 +52,7 @@ class Bound:
     key: tuple[int, ...]
     """The number of threads, then the sizes."""
     sizes: Mapping[str, int]
+    storage: Storage
     status: Status = field(default_factory=Status)
     buffers: dict[Buffer, int] = field(default_factory=dict[Buffer, int])  # numbers from 1 up
     offsets: dict[Home, int] = field(default_factory=dict[Home, int])  # in the arena
@@ -108,8 +109,8 @@ class Bound:
 class _Binder:
     """Puts the steps of all work one after the other, and its arrays into memory."""
 
-    def __init__(self, storage: Storage, isa: Isa, bound: Bound) -> None:
-        self._storage, self._isa, self._bound = storage, isa, bound
+    def __init__(self, isa: Isa, bound: Bound) -> None:
+        self._storage, self._isa, self._bound = bound.storage, isa, bound
         self._size = Sizes(bound.sizes)
         self._recipes: dict[Hashable, Recipe] = {}
         self._places = Places()
@@ -264,8 +265,8 @@ def _joined(references: Sequence[Segment], count: int) -> list[Segment]:
 
 def bind(storage: Storage, isa: Isa, sizes: Mapping[str, int], key: tuple[int, ...]) -> Bound:
     """The plan of ``storage`` at ``sizes``; the first number of ``key`` is that of threads."""
-    bound = Bound(key, dict(sizes))
-    binder = _Binder(storage, isa, bound)
+    bound = Bound(key, dict(sizes), storage)
+    binder = _Binder(isa, bound)
     for placed in storage.steps:
         binder.place(placed)
     binder.finish()

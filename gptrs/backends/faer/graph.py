@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from gptrs.backends.views import MOVING, View
 from gptrs.ir.dims import DimLike, product, same, same_shape
-from gptrs.ir.program import Instruction, Program, Value
+from gptrs.ir.program import Fails, Instruction, Program, Value
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Graph:
         if seen is None:
             seen = self._seen[value] = [_Seen(value, View.contiguous(value.type.shape), ())]
             maker = self.maker.get(value)
-            while maker is not None and maker.op.name in MOVING:
+            while maker is not None and maker.op.name in MOVING and maker.fails is Fails.NEVER:
                 (behind,) = maker.values()
                 through = (maker, *seen[-1].through)
                 seen.append(_Seen(behind, _through(behind, through), through))

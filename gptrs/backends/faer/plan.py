@@ -23,6 +23,7 @@ from gptrs.backends.parameter_cache import ParameterCache
 from gptrs.backends.reference import ReferencePlan
 from gptrs.ir.dims import Dim, size_at, surely_greater
 from gptrs.ir.program import Program, Value
+from gptrs.ir.sizes import failing_at_sizes, fails_at
 from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array
 from gptrs.kernels import isa
@@ -58,17 +59,19 @@ class FaerPlan(Plan):
         self._parameters, self._arenas = parameters, arenas
         self._precise = precise
         with together():
-            work = work_of(program, self.isa, self._plan_region, precise=precise)
-            self.storage = Storage(program, work)
-            for placed in self.storage.steps:
+            self._work = work_of(program, self.isa, self._plan_region, precise=precise)
+            self._storage = Storage(program, self._work)
+            for placed in self._storage.steps:
                 if not placed.view:
                     self._prepare(placed.work)
+        self._careful: Storage | None = None
         self._lock = Lock()
         self._spare: list[Bound] = []  # of the calls that ended last
         self._bound: dict[tuple[int, ...], list[Bound]] = {}  # the others, by key
         self._constants: dict[Buffer, Array] = {}
         results = (result for instruction in program.body for result in instruction.results)
         dims = {n.terms: n for r in results for n in r.type.shape if isinstance(n, Dim)}
+        self._unsure = failing_at_sizes(program)
         self._may_be_negative = [n for n in dims.values() if not surely_greater(n, -1)]
 
     def _plan_region(self, region: Program) -> FaerPlan:
@@ -77,7 +80,16 @@ class FaerPlan(Plan):
 
     @property
     def packed(self) -> Mapping[Value, Set[Form]]:
-        return self.storage.packed
+        return self._storage.packed
+
+    def _storage_at(self, sizes: Mapping[str, int]) -> Storage:
+        """Where values live at ``sizes``: where a step may fail at them, donated arguments are left
+        alone."""
+        if not any(fails_at(instruction, sizes) for instruction in self._unsure):
+            return self._storage
+        if self._careful is None:
+            self._careful = Storage(self.program, self._work, careful=True)
+        return self._careful
 
     def _prepare(self, work: Work) -> None:
         """Ask for its kernels."""
@@ -96,7 +108,7 @@ class FaerPlan(Plan):
             return ReferencePlan(self.program).run(arguments, sizes)
         arena = self._arenas.take() if bound.arena_bytes else None
         try:
-            return run(self.storage, self, bound, arena, arguments)
+            return run(self, bound, arena, arguments)
         finally:
             if arena is not None:
                 self._arenas.give(arena)
@@ -134,7 +146,7 @@ class FaerPlan(Plan):
         """A new binding to ``sizes``; the first number of its key is that of threads."""
         if any(size_at(extent, sizes) < 0 for extent in self._may_be_negative):
             raise _SizesError
-        bound = bind(self.storage, self.isa, sizes, key)
+        bound = bind(self._storage_at(sizes), self.isa, sizes, key)
         for buffer, number in bound.buffers.items():
             if buffer.kind == "constant":
                 bound.move(number, self._constant(buffer).ctypes.data)
@@ -151,7 +163,10 @@ class FaerPlan(Plan):
 
     def report(self, sizes: Mapping[str, int]) -> PlanReport:
         key = (thread_count(), *[sizes[symbol] for symbol in self._symbols])
-        return report(self.storage, self.bind(sizes, key), self.isa)
+        try:
+            return report(self.bind(sizes, key), self.isa)
+        except _SizesError:
+            return ReferencePlan(self.program).report(sizes)
 
     def parameter(self, lease: Lease, parameter: Any, form: Form | None) -> Array:
         """The elements of a parameter, in the form asked for."""

@@ -17,11 +17,10 @@ from gptrs.backends.parameter_cache import form_name
 from gptrs.ir.program import DerivedParam
 from gptrs.kernels.isa import Isa
 
-_COPIES = "copies the old array: read later, not donated, or a later step may fail"
 
-
-def report(storage: Storage, bound: Bound, isa: Isa) -> PlanReport:
-    """What the steps of ``storage`` do at the sizes of ``bound``."""
+def report(bound: Bound, isa: Isa) -> PlanReport:
+    """What a plan does at the sizes of ``bound``."""
+    storage = bound.storage
     kernels: dict[Work, dict[str, None]] = {}
     for owner, name in zip(bound.owners, bound.names, strict=True):
         kernels.setdefault(owner, {})[name] = None
@@ -111,6 +110,6 @@ def _report(placed: Placed, kernels: tuple[str, ...], refused: bool) -> StepRepo
     if not isinstance(work, CallStep) or refused:
         return StepReport("reference", work.instruction.op.name, 1, type)
     copy = isinstance(work.call, Update) and not placed.in_place
-    note = _COPIES if copy else "in place" if placed.in_place else ""
+    note = f"copies {placed.hindrance}" if copy else "in place" if placed.in_place else ""
     target: str = work.instruction.attrs["target"]
     return StepReport("call", target, len(work.call.members), type, kernels, note, copy)

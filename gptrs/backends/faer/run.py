@@ -17,7 +17,7 @@ from gptrs.backends.faer.arena import Arena
 from gptrs.backends.faer.binding import ARENA, READY, Bound
 from gptrs.backends.faer.calls.base import Form
 from gptrs.backends.faer.control import drive
-from gptrs.backends.faer.storage import Home, Storage
+from gptrs.backends.faer.storage import Home
 from gptrs.backends.faer.work import CallStep, ControlStep, Single
 from gptrs.backends.leases import Lease, next_use
 from gptrs.backends.reference import ReferencePlan
@@ -50,7 +50,7 @@ def address_of(array: Array) -> int:
 
 
 def run(
-    storage: Storage, weights: Weights, bound: Bound, arena: Arena | None, arguments: Arguments
+    weights: Weights, bound: Bound, arena: Arena | None, arguments: Arguments
 ) -> tuple[Array, ...]:
     """The results for ``arguments``, with intermediate values, if there are any, in ``arena``."""
     now = bound.addresses
@@ -85,8 +85,8 @@ def run(
         failure = current_driver().run(bound.table, bound.status, threads=bound.threads)
         if failure is None:
             return bound.results((*made, *given))
-        Call(storage, bound, arena, given, made).fail(failure)
-    return Call(storage, bound, arena, given, made).results()
+        Call(bound, arena, given, made).fail(failure)
+    return Call(bound, arena, given, made).results()
 
 
 def _load(bound: Bound, weights: Weights, arguments: Arguments) -> None:
@@ -123,14 +123,10 @@ class Call:
     """A call that has to look at values from Python."""
 
     def __init__(
-        self,
-        storage: Storage,
-        bound: Bound,
-        arena: Arena | None,
-        given: Arguments,
-        made: Sequence[Array],
+        self, bound: Bound, arena: Arena | None, given: Arguments, made: Sequence[Array]
     ) -> None:
-        self._storage, self._bound, self._arena, self._given = storage, bound, arena, given
+        self._bound, self._arena, self._given = bound, arena, given
+        self._storage = bound.storage
         numbers = [number for _, number, *_ in bound.outputs]
         self._made = dict(zip(numbers, made, strict=True))
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from gptrs.backends.faer.calls.base import Form
-from gptrs.backends.faer.calls.rows import Take, Update
+from gptrs.backends.faer.calls.rows import Update
 from gptrs.backends.faer.recipes import likeness
 from gptrs.backends.faer.work import CallStep, ControlStep, ReferenceStep, RegionStep, Work
-from gptrs.ir.program import Program, Value
+from gptrs.ir.program import Fails, Program, Value
 
 
 @dataclass(eq=False)
@@ -42,6 +42,7 @@ class Placed:
     number: int
     view: bool  # there is nothing to do: the result is an array that is there, in another shape
     in_place: bool = False  # the result overwrites what it is an update of
+    hindrance: str = ""  # what an update copies, as it cannot overwrite it, and why
     homes: list[Home] = field(default_factory=list[Home])  # of its operands, then of the result
     packed: list[frozenset[Form]] = field(default_factory=list[frozenset[Form]])
     """By operand: the forms in which a parameter is kept."""
@@ -51,26 +52,34 @@ class Placed:
     end: list[Home] = field(default_factory=list[Home])
 
 
-def _can_fail(work: Work) -> bool:
-    """Whether a step may find an element that has no result."""
-    return isinstance(work, ReferenceStep | ControlStep) or (
-        isinstance(work, CallStep) and isinstance(work.call, Take)
-    )
+def _named(step: Work) -> str:
+    """A step by the op that fails, or its own, and the user's line."""
+    instruction = step.instruction
+    inside = step.call.members if isinstance(step, CallStep) else ()
+    name: str = instruction.attrs["target"] if inside else instruction.op.name
+    name = next((i.op.name for i in inside if i.fails is not Fails.NEVER), name)
+    return f"{name} at {instruction.where}" if instruction.where else name
 
 
 class Storage:
-    """The homes of all values of ``program``, whose work is done in this order."""
+    """The homes of all values of ``program``, whose work is done in this order.
 
-    def __init__(self, program: Program, work: Sequence[Work]) -> None:
+    A call that fails leaves its arguments as they were, so that no donated one is overwritten
+    before a step that may fail: at elements, or, if ``careful``, at sizes.
+    """
+
+    def __init__(self, program: Program, work: Sequence[Work], *, careful: bool = False) -> None:
         self.program = program
+        self._all_work = work
         self.homes: dict[Value, Home] = {}
         self.steps: list[Placed] = []
         """The work in order."""
         self.packed: dict[Value, set[Form]] = {}
         """The forms in which parameters and constants are wanted."""
         self._results = set(program.results)
-        # An argument must not be half overwritten when a call fails.
-        self._last_failing = max((n for n, step in enumerate(work) if _can_fail(step)), default=-1)
+        enough = Fails.AT_SIZES if careful else Fails.AT_ELEMENTS
+        failing = (n for n, step in enumerate(work) if step.instruction.fails >= enough)
+        self._last_failing = max(failing, default=-1)
         self._last_read = {v: n for n, step in enumerate(work) for v in step.inputs}
         for number, param in enumerate(program.params):
             home = self._new(param, -1)
@@ -137,8 +146,9 @@ class Storage:
 
     def _place(self, step: Work, number: int) -> None:
         shared: Home | None = None
+        hindrance = self._hindrance(step, number)
         for value in step.results:
-            shared = self._shared(step, value, number)
+            shared = self._shared(step, value, hindrance)
             if shared is None:
                 self._new(value, number)
                 continue
@@ -146,22 +156,36 @@ class Storage:
             shared.last = max(shared.last, self._last_read.get(value, number))
             self.homes[value] = shared
         view = shared is not None and isinstance(step, RegionStep)
-        self.steps.append(Placed(step, number, view, shared is not None))
+        self.steps.append(Placed(step, number, view, shared is not None, hindrance))
 
-    def _shared(self, step: Work, value: Value, number: int) -> Home | None:
+    def _shared(self, step: Work, value: Value, hindrance: str) -> Home | None:
         """The home that the result ``value`` of a step can share."""
         if isinstance(step, RegionStep) and step.region.copies is not None:
             home = self.homes[step.region.copies]
             if value not in self._results or self._free_for_result(home):
                 return home
-        if isinstance(step, CallStep) and isinstance(step.call, Update):
-            home = self.homes[step.outer(step.call.x)]
-            others = [v for v in step.inputs if self.homes[v] is home]
-            last = home.last <= number and len(others) == 1
-            safe = home.kind == "arena" or number > self._last_failing
-            if last and safe and self._free_for_result(home):
-                return home
+        if isinstance(step, CallStep) and isinstance(step.call, Update) and not hindrance:
+            return self.homes[step.outer(step.call.x)]
         return None
+
+    def _hindrance(self, step: Work, number: int) -> str:
+        """What an update copies and why, if it cannot overwrite a part of it."""
+        if not (isinstance(step, CallStep) and isinstance(step.call, Update)):
+            return ""
+        home = self.homes[step.outer(step.call.x)]
+        whose = home.values[0].origin or "the old array"
+        if home.kind != "arena" and not home.donated:
+            return f"{whose}, which is not donated"
+        with_itself = step.call.update.value is step.call.x
+        if with_itself or sum(self.homes[value] is home for value in step.inputs) > 1:
+            return f"{whose}, which it also reads"
+        if home.last > number:
+            return f"{whose}, which {_named(self._all_work[home.last])} reads later"
+        if not self._free_for_result(home):
+            return f"{whose}, which is a result too"
+        if home.kind == "argument" and self._last_failing >= number:
+            return f"{whose}, as {_named(self._all_work[self._last_failing])} may fail"
+        return ""
 
     def _free_for_result(self, home: Home) -> bool:
         """Whether a result may live there: nobody outside sees the memory, and no other result."""

@@ -109,6 +109,11 @@ class RegionStep:
     shared: bool = False
     """Whether its kernel serves all loops like it, whatever their numbers."""
 
+    @property
+    def instruction(self) -> Instruction:
+        """The one that makes the result."""
+        return next(i for i in self.region.members if self.region.result in i.results)
+
     @cached_property
     def rendered(self) -> Rendered:
         """Its source."""

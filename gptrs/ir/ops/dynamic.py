@@ -15,6 +15,7 @@ from gptrs.ir.checks import one_dtype
 from gptrs.ir.dims import Dim, Shape, surely_greater
 from gptrs.ir.op import primitive
 from gptrs.ir.ops.literal import check_extents
+from gptrs.ir.program import Fails
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Array, Type, shape_text
 
@@ -29,6 +30,11 @@ def dynamic_slice(x: Tensor, start: Start, *, sizes: Shape) -> Type:
     return x.type.with_shape(sizes)
 
 
+@dynamic_slice.failing
+def _(x: Tensor, start: Start, *, sizes: Shape) -> Fails:
+    return _outgrows(x, sizes)
+
+
 @dynamic_slice.numpy
 def _(x: Array, start: tuple[Any, ...], *, sizes: tuple[int, ...]) -> Array:
     return x[_box(x, start, sizes)]
@@ -40,6 +46,11 @@ def dynamic_update_slice(x: Tensor, update: Tensor, start: Start) -> Type:
     one_dtype(x, update)
     _check_box(x, start, update.shape)
     return x.type
+
+
+@dynamic_update_slice.failing
+def _(x: Tensor, update: Tensor, start: Start) -> Fails:
+    return _outgrows(x, update.shape)
 
 
 @dynamic_update_slice.numpy
@@ -64,6 +75,12 @@ def _check_box(x: Tensor, start: Start, sizes: Shape) -> None:
                 )
         elif not isinstance(entry, int | Dim) or isinstance(entry, bool):
             raise DTypeError(f"start of axis {axis} is {entry!r}, expected an integer")
+
+
+def _outgrows(x: Tensor, sizes: Shape) -> Fails:
+    """When a box is larger than ``x``."""
+    fits = all(surely_greater(n + 1, size) for n, size in zip(x.shape, sizes, strict=True))
+    return Fails.NEVER if fits else Fails.AT_SIZES
 
 
 def _box(x: Array, start: tuple[Any, ...], sizes: tuple[int, ...]) -> tuple[slice, ...]:

@@ -11,8 +11,9 @@ import numpy as np
 
 from gptrs.errors import DTypeError, ElementError
 from gptrs.ir.checks import one_dtype, one_shape, require
+from gptrs.ir.dims import Dim, surely_greater
 from gptrs.ir.op import Elementwise, elementwise
-from gptrs.ir.program import Scalar
+from gptrs.ir.program import Fails, Scalar
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Array, DType, Kind, Type, as_dtype
 
@@ -170,6 +171,23 @@ shift_right = _binary(
     _shift_right,
     BITS,
 )
+
+
+def _unless(accepts: Callable[[int | Dim], bool]) -> Callable[..., Fails]:
+    """Integers fail at elements, unless the second operand is a number that ``accepts`` likes."""
+
+    def fails(x: Number, y: Number) -> Fails:
+        if not any(isinstance(o, Tensor) and o.dtype.is_integer for o in (x, y)):
+            return Fails.NEVER
+        return Fails.NEVER if isinstance(y, int | Dim) and accepts(y) else Fails.AT_ELEMENTS
+
+    return fails
+
+
+for _op in (div, remainder):
+    _op.failing(_unless(lambda y: surely_greater(y, 0) or surely_greater(0, y)))
+for _op in (pow_, shift_left, shift_right):
+    _op.failing(_unless(lambda y: surely_greater(y, -1)))
 
 ORDERED: tuple[Kind, ...] = (*REAL, "bool")
 ANY: tuple[Kind, ...] = (*NUMERIC, "bool")

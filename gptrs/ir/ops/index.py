@@ -10,7 +10,7 @@ from gptrs.errors import ArgumentError, ElementError, ShapeError
 from gptrs.ir.checks import one_dtype, require
 from gptrs.ir.dims import surely_greater
 from gptrs.ir.op import arithmetic, primitive
-from gptrs.ir.program import Attrs
+from gptrs.ir.program import Attrs, Fails
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Array, Type, normal_axis, shape_text
 
@@ -97,6 +97,14 @@ def _canonical(x: Tensor, *_: Tensor, axis: int, **__: object) -> Attrs:
 gather.canonical(_canonical)
 scatter_add.canonical(_canonical)
 scatter_reduce.canonical(_canonical)
+
+
+def _at_elements(*_: Tensor, **__: object) -> Fails:
+    return Fails.AT_ELEMENTS
+
+
+for _op in (take, gather, scatter_add, scatter_reduce):
+    _op.failing(_at_elements)
 
 
 def _check_index(x: Tensor, index: Tensor, axis: int) -> None:

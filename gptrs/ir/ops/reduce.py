@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from gptrs.errors import ShapeError
+from gptrs.errors import ElementError, ShapeError
 from gptrs.ir.checks import require, sum_dtype
-from gptrs.ir.dims import same
+from gptrs.ir.dims import same, surely_greater
 from gptrs.ir.op import Primitive, arithmetic
-from gptrs.ir.program import Attrs
+from gptrs.ir.program import Attrs, Fails
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Array, DType, Kind, Type, as_dtype, normal_axes, normal_axis, si64
 
@@ -91,6 +91,7 @@ def reduce_max(x: Tensor, *, axes: Axes = None, keepdims: bool = False) -> Type:
 def _(x: Array, *, axes: tuple[int, ...], keepdims: bool) -> Array:
     if x.dtype.kind == "f":
         return np.max(x, axes, keepdims=keepdims, initial=-np.inf)
+    _check_elements(x, axes)
     return np.max(x, axes, keepdims=keepdims)
 
 
@@ -105,6 +106,7 @@ def reduce_min(x: Tensor, *, axes: Axes = None, keepdims: bool = False) -> Type:
 def _(x: Array, *, axes: tuple[int, ...], keepdims: bool) -> Array:
     if x.dtype.kind == "f":
         return np.min(x, axes, keepdims=keepdims, initial=np.inf)
+    _check_elements(x, axes)
     return np.min(x, axes, keepdims=keepdims)
 
 
@@ -112,6 +114,30 @@ def _require_elements(x: Tensor, axes: tuple[int, ...]) -> None:
     require(x, "int", "uint", "float")
     if not x.dtype.is_float and any(same(x.shape[i], 0) for i in axes):
         raise ShapeError(f"no greatest or least of no elements in {x.dtype}")
+
+
+def _check_elements(x: Array, axes: tuple[int, ...]) -> None:
+    """Of symbolic extents it is only now known whether they are 0."""
+    for axis in axes:
+        if not x.shape[axis]:
+            raise ElementError(f"axis {axis} has extent 0: there is no greatest or least element")
+
+
+def _without_elements(x: Tensor, axes: tuple[int, ...]) -> Fails:
+    known = all(surely_greater(x.shape[axis], 0) for axis in axes)
+    return Fails.NEVER if known else Fails.AT_SIZES
+
+
+def _extreme_fails(x: Tensor, *, axes: tuple[int, ...], **_: object) -> Fails:
+    return Fails.NEVER if x.dtype.is_float else _without_elements(x, axes)
+
+
+def _position_fails(x: Tensor, *, axis: int, **_: object) -> Fails:
+    return _without_elements(x, (axis,))
+
+
+for _op in (reduce_max, reduce_min):
+    _op.failing(_extreme_fails)
 
 
 @arithmetic
@@ -161,6 +187,7 @@ def argmax(x: Tensor, *, axis: int, keepdims: bool = False) -> Type:
 
 @argmax.numpy
 def _(x: Array, *, axis: int, keepdims: bool) -> Array:
+    _check_elements(x, (axis,))
     return np.argmax(x, axis, keepdims=keepdims)
 
 
@@ -172,6 +199,7 @@ def argmin(x: Tensor, *, axis: int, keepdims: bool = False) -> Type:
 
 @argmin.numpy
 def _(x: Array, *, axis: int, keepdims: bool) -> Array:
+    _check_elements(x, (axis,))
     return np.argmin(x, axis, keepdims=keepdims)
 
 
@@ -190,3 +218,5 @@ def _(x: Array, *, axis: int) -> Array:
 _with_axis: tuple[Primitive[Any, Tensor], ...] = (argmax, argmin, cumsum)
 for _op in _with_axis:
     _op.canonical(_canonical_axis)
+for _op in (argmax, argmin):
+    _op.failing(_position_fails)

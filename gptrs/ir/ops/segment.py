@@ -12,6 +12,7 @@ from gptrs.ir.dims import Dim, same
 from gptrs.ir.op import primitive
 from gptrs.ir.operands import widened
 from gptrs.ir.ops.literal import check_extents
+from gptrs.ir.program import Fails
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Array, Kind, Type, as_dtype, shape_text
 
@@ -62,6 +63,11 @@ def _(x: Array, segments: Array, *, count: int, reduce: SegmentReduce) -> Array:
         sizes = np.bincount(places, minlength=count).reshape(count, *[1] * (x.ndim - 1))
         result /= sizes.astype(rows.dtype)
     return result
+
+
+@segment_reduce.failing
+def _(*_: Tensor, **__: object) -> Fails:
+    return Fails.AT_ELEMENTS
 
 
 _NUMERIC: tuple[Kind, ...] = ("int", "uint", "float", "complex")

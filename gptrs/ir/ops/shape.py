@@ -11,7 +11,7 @@ from gptrs.ir.checks import one_dtype
 from gptrs.ir.dims import Dim, DimLike, Shape, product, same, same_shape, surely_greater
 from gptrs.ir.op import primitive
 from gptrs.ir.ops.literal import check_extents
-from gptrs.ir.program import Attrs
+from gptrs.ir.program import Attrs, Fails
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Array, Type, broadcast_shapes, normal_axis, shape_text
 
@@ -116,6 +116,27 @@ def _(
     strides: tuple[int, ...] | None,
 ) -> Attrs:
     return {"strides": (1,) * x.ndim if strides is None else strides}
+
+
+@slice_.failing
+def _(
+    x: Tensor,
+    *,
+    starts: tuple[DimLike, ...],
+    sizes: tuple[DimLike, ...],
+    strides: tuple[int, ...],
+) -> Fails:
+    fits = all(map(_fits, x.shape, starts, sizes, strides))
+    return Fails.NEVER if fits else Fails.AT_SIZES
+
+
+def _fits(extent: DimLike, start: DimLike, size: DimLike, stride: int) -> bool:
+    """Whether a box lies in an axis at every size of the symbols."""
+    if same(size, 0):
+        return surely_greater(start, -1) and surely_greater(extent + 1, start)
+    end = start + (size - 1) * stride + 1
+    inside = surely_greater(start, -1) and surely_greater(extent + 1, end)
+    return inside and surely_greater(size, -1)
 
 
 @slice_.numpy

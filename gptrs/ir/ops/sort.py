@@ -11,7 +11,7 @@ from gptrs.errors import ArgumentError, ElementError, ShapeError
 from gptrs.ir.checks import require
 from gptrs.ir.dims import Dim, surely_greater
 from gptrs.ir.op import Primitive
-from gptrs.ir.program import Attrs
+from gptrs.ir.program import Attrs, Fails
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Array, Type, dim_text, normal_axis, si64
 
@@ -57,6 +57,11 @@ def top_k(x: Tensor, *, k: int | Dim, axis: int = -1, largest: bool = True) -> t
         )
     values = x.type.with_shape(k if i == axis else n for i, n in enumerate(x.shape))
     return values, values.with_dtype(si64)
+
+
+@top_k.failing
+def _(x: Tensor, *, k: int | Dim, axis: int, largest: bool) -> Fails:
+    return Fails.NEVER if surely_greater(x.shape[axis] + 1, k) else Fails.AT_SIZES
 
 
 @top_k.numpy

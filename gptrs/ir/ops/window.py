@@ -20,7 +20,7 @@ from gptrs.ir.checks import one_dtype, require, sum_dtype
 from gptrs.ir.dims import DimLike, Shape, surely_greater
 from gptrs.ir.op import primitive
 from gptrs.ir.operands import widened
-from gptrs.ir.program import Attrs
+from gptrs.ir.program import Attrs, Fails
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Array, DType, Type, as_dtype, dim_text
 
@@ -185,6 +185,18 @@ def _result_shape(
         )
     outer = _outer(x.shape[1:-1], window, strides, dilation, padding, ShapeError)
     return (x.shape[0], *outer, x.shape[-1])
+
+
+@reduce_window.failing
+@extract_patches.failing
+def _(x: Tensor, *, window: Counts, dilation: Counts, padding: Padding, **_: object) -> Fails:
+    fits = all(
+        surely_greater(extent + low + high + 1, d * (size - 1) + 1)
+        for extent, size, d, (low, high) in zip(
+            x.shape[1:-1], window, dilation, padding, strict=True
+        )
+    )
+    return Fails.NEVER if fits else Fails.AT_SIZES
 
 
 def _check_entries(name: str, entries: tuple[object, ...], spatial: int) -> None:
