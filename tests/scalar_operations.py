@@ -102,14 +102,14 @@ def operations_alone(instruction: Instruction, sizes: Mapping[str, int]) -> int:
     return size_at(instruction.result.type.size, sizes) if instruction.op.elementwise else 0
 
 
-def check_plan(plan: FaerPlan, sizes: Mapping[str, int]) -> None:
-    """Fail if the regions of ``plan`` take too many scalar operations at ``sizes``."""
-    regions = [placed.work for placed in plan.storage.steps if not placed.view]
+def check_plan(bound: Bound, sizes: Mapping[str, int]) -> None:
+    """Fail if the regions of a plan take too many scalar operations at ``sizes``."""
+    regions = [placed.work for placed in bound.storage.steps if not placed.view]
     steps = [work for work in regions if isinstance(work, RegionStep)]
     members = {member for step in steps for member in step.region.members}
     taken = sum(operations_of(step, sizes) for step in steps)
     alone = sum(operations_alone(member, sizes) for member in members)
-    assert taken <= MOST * alone, f"{taken} scalar operations, {alone} op by op, in\n{plan.program}"
+    assert taken <= MOST * alone, f"{taken} scalar operations, {alone} op by op, in\n{bound.storage.program}"
 
 
 @contextmanager
@@ -119,7 +119,7 @@ def checked_plans() -> Generator[None]:
 
     def checked(plan: FaerPlan, sizes: Mapping[str, int], key: tuple[int, ...]) -> Bound:
         bound = bind(plan, sizes, key)
-        check_plan(plan, sizes)
+        check_plan(bound, sizes)
         return bound
 
     with pytest.MonkeyPatch.context() as patch:
