@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gptrs.errors import ArgumentError
+from gptrs.locks import no_fork
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
 
 def offered(group: str, name: str | None = None) -> tuple[EntryPoint, ...]:
     """The entry points of a group, those of one name only if it is given."""
-    from importlib.metadata import entry_points  # slow, and seldom needed
+    with no_fork:
+        from importlib.metadata import entry_points  # slow, and seldom needed
 
     found = entry_points(group=group)
     return tuple(found if name is None else found.select(name=name))
@@ -44,7 +46,8 @@ def load_offered(group: str, name: str, what: str) -> tuple[EntryPoint, Any] | N
         )
     for entry in entries.values():
         try:
-            return entry, entry.load()
+            with no_fork:
+                return entry, entry.load()
         except Exception as error:  # of any module
             raise ArgumentError(
                 f"{what} {name!r} cannot be loaded from {place_of(entry)}:"

@@ -109,7 +109,9 @@ def check_plan(bound: Bound, sizes: Mapping[str, int]) -> None:
     members = {member for step in steps for member in step.region.members}
     taken = sum(operations_of(step, sizes) for step in steps)
     alone = sum(operations_alone(member, sizes) for member in members)
-    assert taken <= MOST * alone, f"{taken} scalar operations, {alone} op by op, in\n{bound.storage.program}"
+    assert taken <= MOST * alone, (
+        f"{taken} scalar operations, {alone} op by op, in\n{bound.storage.program}"
+    )
 
 
 @contextmanager

@@ -11,8 +11,8 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 ORDER = [
-    *("errors", "byte_sizes", "entry_points", "isolated", "large_pages", "picking", "settings"),
-    *("events", "tree", "params"),
+    *("errors", "byte_sizes", "locks", "entry_points", "isolated", "large_pages", "picking"),
+    *("settings", "events", "tree", "params"),
     *("ir", "passes", "kernels", "backends", "debug", "jit", "ptir", "nn", "models", "text"),
     *("images", "runtime", "parity", "bench", "cli", "__main__"),
 ]

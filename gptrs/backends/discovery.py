@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from gptrs.backends.base import Backend
 from gptrs.entry_points import load_offered, offered, place_of
 from gptrs.errors import ArgumentError
+from gptrs.locks import no_fork
 
 B = TypeVar("B", bound=Backend)
 
@@ -75,7 +76,8 @@ def _class_of(name: str) -> type[Backend]:
         return _registered[name]
     if name in BACKENDS:
         module, _, attribute = BACKENDS[name].partition(":")
-        return getattr(import_module(module), attribute)
+        with no_fork:
+            return getattr(import_module(module), attribute)
     loaded = load_offered(GROUP, name, "a backend")
     if loaded is None:
         raise ArgumentError(

@@ -6,10 +6,11 @@ import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import count
-from threading import Lock
+from threading import RLock
 
 from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array
+from gptrs.locks import new_lock
 
 next_use = count(1).__next__
 """Numbers uses in their order."""
@@ -25,7 +26,7 @@ class Entry:
     """In bytes."""
     is_kept_by_parameter: bool
     """Whether it is the parameter's own array."""
-    lock: Lock = field(default_factory=Lock)
+    lock: RLock = field(default_factory=new_lock)
     """Held while it is made."""
     array: Array | None = None
     counts: bool = False
@@ -45,9 +46,10 @@ class Lease:
     __slots__ = ("__weakref__", "entries", "given", "held", "running", "used")
 
     def __init__(self) -> None:
-        self.running = False
-        """Whether what is held must stay. Set before a run looks at ``given``: who takes forms away
-        looks the other way round, so that one of the two sees what the other does."""
+        self.running = 0
+        """The thread whose run needs what is held, so that it must stay; 0 where none does. Set
+        before a run looks at ``given``: who takes forms away looks the other way round, so that one
+        of the two sees what the other does."""
         self.used = 0
         self.given: object = None
         """The identities of the parameters, in the binding's order."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from threading import Lock
+from threading import get_ident
 from typing import NamedTuple, Protocol, cast
 
 from gptrs import settings
@@ -22,6 +22,7 @@ from gptrs.backends.leases import Entry, Lease, Uses, next_use
 from gptrs.byte_sizes import as_size, size_text
 from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array, Type
+from gptrs.locks import new_lock, tell_children
 from gptrs.params import ParamSource
 
 _SHOWN = 20  # forms in the text of a cache
@@ -81,12 +82,23 @@ class ParameterCache:
     def __init__(self) -> None:
         # Held for dictionaries and counts, never while a form is made. Callbacks of references,
         # which may come at any time, must do without it.
-        self._lock = Lock()
+        self._lock = new_lock()
         self._entries: dict[tuple[int, Hashable], Entry] = {}
         self._leases: dict[int, weakref.ref[Lease]] = {}
         self._derived: dict[int, weakref.ref[DerivedParameter]] = {}
         self._limit: int | None = None
         self._hits = self._misses = self._evictions = 0
+        tell_children(self)
+
+    def after_fork(self) -> None:
+        """End the leases of runs, and drop the forms in the making, of threads that are gone."""
+        for reference in list(self._leases.values()):
+            lease = reference()
+            if lease is not None and lease.running not in (0, get_ident()):
+                lease.running = 0
+                lease.end()
+        for entry in self._entries.values():
+            entry.counts = entry.array is not None
 
     def get(
         self,

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import pairwise
 
 from gptrs.backends.views import (
@@ -27,6 +26,7 @@ from gptrs.backends.views import (
 )
 from gptrs.ir.dims import DimLike, Shape, product, same
 from gptrs.ir.program import Instruction, Value
+from gptrs.locks import cached_property
 
 
 @dataclass(frozen=True, eq=False)

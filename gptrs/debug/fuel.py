@@ -7,13 +7,13 @@ import os
 import secrets
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from threading import Lock
 from typing import Any
 
 from gptrs import events
 from gptrs.debug.diff import changes
 from gptrs.errors import SettingError
 from gptrs.ir.rewrite import Fuel
+from gptrs.locks import new_lock
 from gptrs.passes.base import PassRan
 
 
@@ -23,7 +23,7 @@ class _Tank:
     def __init__(self, limit: int) -> None:
         self.limit = limit  # -1: no limit
         self.applied = 0
-        self.lock = Lock()
+        self.lock = new_lock()
         self.token = secrets.token_hex(4)  # a later process may have the number of this one
 
 
@@ -51,7 +51,7 @@ class Ration(Fuel):
 
 
 _tanks: list[_Tank] = []
-_lock = Lock()
+_lock = new_lock()
 
 
 def _tank_of(limit: int) -> _Tank:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from threading import Lock
 from typing import Any, NoReturn, cast
 
 import numpy as np
@@ -17,6 +16,7 @@ from gptrs.ir.operators import Operators
 from gptrs.ir.program import Value
 from gptrs.ir.traced import described, leak, located
 from gptrs.ir.types import Array, DType, Type, as_dtype
+from gptrs.locks import new_lock
 from gptrs.params import ParamSource, RowSource, base_param_id
 
 
@@ -211,7 +211,7 @@ class Parameter(Tensor):
     def _name_it(self, name: str, source: ParamSource | None) -> None:
         self.name = name
         self._source = source
-        self._lock = Lock()
+        self._lock = new_lock()
 
     @classmethod
     def from_source(cls, name: str, type: Type, source: ParamSource) -> Parameter:

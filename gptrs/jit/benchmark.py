@@ -15,7 +15,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from statistics import median
-from threading import RLock
 from typing import Any, cast
 
 import numpy as np
@@ -43,6 +42,7 @@ from gptrs.ir.types import Array, Type
 from gptrs.jit.derived import run_of
 from gptrs.kernels.cache import open_cache
 from gptrs.kernels.threads import thread_count
+from gptrs.locks import new_lock
 from gptrs.passes.base import Context
 from gptrs.passes.pipeline import lower
 
@@ -65,7 +65,7 @@ class Bench:
     choose: Choose
 
 
-_lock = RLock()  # one at a time: they would disturb each other. Candidates may be timed inside
+_lock = new_lock()  # one at a time: they would disturb each other. Candidates may be timed inside
 _winners: dict[str, dict[str, str]] = {}  # by composite and key, the most recently used last
 
 

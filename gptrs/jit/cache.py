@@ -8,11 +8,11 @@ from collections import Counter
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from itertools import count
-from threading import Lock
 from typing import Generic, NamedTuple, TypeVar
 
 from gptrs.errors import Location
 from gptrs.jit.differences import difference, structure_change
+from gptrs.locks import new_lock
 
 Key = tuple[tuple[str, Hashable], ...]
 V = TypeVar("V")
@@ -54,7 +54,7 @@ class ProgramCache(Generic[V]):
     """A bounded dict that several threads may use."""
 
     def __init__(self, maxsize: Callable[[], int]) -> None:
-        self._lock = Lock()
+        self._lock = new_lock()
         self._maxsize = maxsize
         self._slots: dict[Key, Slot[V]] = {}
         self._ticks = count()  # one for each use, given out without a lock

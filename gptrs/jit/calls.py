@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from threading import Lock
 from types import FunctionType
 from typing import Any
 
@@ -19,6 +18,7 @@ from gptrs.jit.cache import Slot
 from gptrs.jit.guards import Guard
 from gptrs.jit.sketches import Form, add, add_static, form_of
 from gptrs.jit.trace import Entry, Result, Traced
+from gptrs.locks import new_lock
 from gptrs.picking import getter
 
 _DECIDING = (settings.eager, settings.backend, settings.overrides, *settings.REWRITING)
@@ -118,7 +118,7 @@ class Calls:
         self._static = options.static
         self._forms: dict[object, Form] = {}
         self._known: dict[tuple[Hashable, ...], Remembered] = {}
-        self._lock = Lock()
+        self._lock = new_lock()
 
     def find(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Call | None:
         """A sketch of this call; None when it cannot be remembered.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from threading import Lock
 from typing import Any, NamedTuple, TypeAlias, cast
 
 from gptrs.backends.base import Plan
@@ -13,6 +12,7 @@ from gptrs.ir.program import DerivedParam, Program
 from gptrs.ir.sizes import evaluate
 from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array
+from gptrs.locks import new_lock
 from gptrs.picking import getter, identities
 
 Arguments: TypeAlias = Sequence[Array | Parameter]
@@ -40,7 +40,7 @@ class DerivedParameters:
     programs over one model share them."""
 
     def __init__(self) -> None:
-        self._lock = Lock()
+        self._lock = new_lock()
         self._known: dict[_Key, tuple[Parameter, list[weakref.ref[Parameter]]]] = {}
 
     def get(self, param: DerivedParam, sources: Sequence[Parameter]) -> Parameter:

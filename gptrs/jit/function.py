@@ -7,7 +7,6 @@ import inspect
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from threading import RLock
 from types import FunctionType, MethodType
 from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
 
@@ -41,6 +40,7 @@ from gptrs.jit.lower import passes_over, prepare
 from gptrs.jit.modes import backend_name, is_eager
 from gptrs.jit.overrides import Overrides, in_effect, parse
 from gptrs.jit.trace import Entry, Result, warn
+from gptrs.locks import new_lock
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -62,7 +62,7 @@ class JitFunction(Generic[P, R]):
         self.name = name or getattr(function, "__qualname__", "function").replace("<locals>.", "")
         self._cache: ProgramCache[Entry] = ProgramCache(settings.cache_size)
         self._calls = Calls(self._function, self.name, self._signature, options)
-        self._tracing = RLock()
+        self._tracing = new_lock()
         self._retraces: deque[Retrace] = deque(maxlen=_KEPT_RETRACES)
         self._warned = False
         functools.update_wrapper(self, cast("Callable[..., Any]", function), updated=())

@@ -15,11 +15,8 @@ Two drivers run plans: `PoolDriver` (pool.py) and `PrangeDriver` (prange.py), se
 from __future__ import annotations
 
 import ctypes
-import os
 import signal
-import threading
 import time
-import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -36,6 +33,7 @@ from gptrs.kernels.compile import compile_functions
 from gptrs.kernels.pool import build_pool_ir, supported
 from gptrs.kernels.pool_block import BLOCK_WORDS, MAX_CHUNKS, Word
 from gptrs.kernels.threads import MAX_THREADS
+from gptrs.locks import late_import_that_logs, new_lock, tell_children
 
 # llvmlite has no types: its values are Any here and stay in this file.
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
@@ -150,7 +148,7 @@ class Driver(ABC):
     name: str
 
     def __init__(self) -> None:
-        _drivers.add(self)
+        tell_children(self)
 
     def run(
         self,
@@ -182,20 +180,6 @@ class Driver(ABC):
     @abstractmethod
     def after_fork(self) -> None:
         """Called in a forked child, whose only thread is the one that forked."""
-
-
-_drivers: weakref.WeakSet[Driver] = weakref.WeakSet()
-
-
-def _after_fork() -> None:
-    global _making
-    _making = threading.Lock()  # somebody else may have held it
-    for driver in list(_drivers):
-        driver.after_fork()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
 
 
 class _Native(NamedTuple):
@@ -242,10 +226,10 @@ class PoolDriver(Driver):
     def __init__(self) -> None:
         super().__init__()
         self._native = _native()
-        self.after_fork()
+        self._lock = new_lock()
+        self._fresh()
 
     def after_fork(self) -> None:
-        self._lock = threading.Lock()
         self._fresh()
 
     def _fresh(self) -> None:
@@ -306,7 +290,7 @@ def current_driver() -> Driver:
 
 
 _made: dict[str, Driver] = {}  # by what GPTRS_DRIVER says
-_making = threading.Lock()  # the first plans may run in several threads at once
+_making = new_lock()  # the first plans may run in several threads at once
 
 
 def _driver(name: str) -> Driver:
@@ -322,7 +306,7 @@ def _make_driver(name: str) -> Driver:
             problem = "GPTRS_DRIVER='pool': the pool needs a futex (Linux on 64-bit x86 or Arm)"
             raise SettingError(problem, fix="unset GPTRS_DRIVER or set it to numba")
         return PoolDriver()
-    # Numba takes 0.4 s to import and is of use to this driver alone.
-    from gptrs.kernels.prange import PrangeDriver
+    with late_import_that_logs():  # Numba takes 0.4 s to import and is of use to this driver alone
+        from gptrs.kernels.prange import PrangeDriver
 
     return PrangeDriver()

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from gptrs.kernels import native
 from gptrs.kernels.isa import ISAS, Target
+from gptrs.locks import late_import_that_logs
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,8 @@ class Job:
     def module(self) -> Any:
         """The LLVM module, optimised. Raises `KernelError`."""
         if self.language == "python":
-            from gptrs.kernels import source  # needs Numba: half a second to import
+            with late_import_that_logs():
+                from gptrs.kernels import source  # needs Numba: half a second to import
 
             ((name, symbol),) = self.exports.items()
             module, entry = source.lower(self.text, name)

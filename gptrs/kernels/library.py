@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import threading
 import time
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -17,6 +16,7 @@ from gptrs.kernels.cache import open_cache
 from gptrs.kernels.code import Code, cache_key, symbol
 from gptrs.kernels.native import KernelError
 from gptrs.kernels.threads import thread_count
+from gptrs.locks import new_lock, no_fork
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _WORTH_A_PROCESS = 4
@@ -74,7 +74,7 @@ class Library:
             self._load(data)
         except KernelError:
             return False  # compiled again, and replaced
-        self._tell(True, time.perf_counter() - start)
+        self.cached, self.seconds = True, time.perf_counter() - start
         return True
 
     def take(self, data: bytes, seconds: float) -> None:
@@ -84,22 +84,23 @@ class Library:
         if store is not None:
             # Numba may be imported by now: kept for those who will find the version that was used.
             store.store(cache_key(self.code, self.target), data)
-        self._tell(False, seconds + time.perf_counter() - start)
+        self.seconds = seconds + time.perf_counter() - start
+        self.tell()
 
     def _load(self, data: bytes) -> None:
         names = self.code.names
         loaded = native.load(data, [symbol(name) for name in names])
         self._addresses = {name: loaded[symbol(name)] for name in names}
 
-    def _tell(self, cached: bool, seconds: float) -> None:
-        self.cached, self.seconds = cached, seconds
-        events.emit(KernelReady(self.code.names, cached, seconds, self.code.kernel))
+    def tell(self) -> None:
+        """Say that it is ready."""
+        events.emit(KernelReady(self.code.names, self.cached, self.seconds, self.code.kernel))
 
 
 # Everything ever asked for, by key: a plan that asks again gets the same code, so memory does not
 # grow with requests.
 _libraries: dict[str, Library] = {}
-_lock = threading.RLock()
+_lock = new_lock()
 _batch: ContextVar[list[Library] | None] = ContextVar("gptrs_batch", default=None)
 
 
@@ -144,10 +145,16 @@ def together() -> Generator[None]:
 def _obtain(libraries: Iterable[Library]) -> None:
     """Load libraries from disk, or compile them."""
     with _lock:
-        missing = [x for x in dict.fromkeys(libraries) if not x.ready and not x.read()]
+        wanted = [x for x in dict.fromkeys(libraries) if not x.ready]
+        if not wanted:
+            return
+        for found in [x for x in wanted if x.read()]:
+            found.tell()
+        missing = [x for x in wanted if not x.ready]
         if not missing:
             return
-        from gptrs.kernels import compilers  # not needed where nothing is compiled
+        with no_fork:
+            from gptrs.kernels import compilers  # not needed where nothing is compiled
 
         of = {x.code: x for x in missing}
         made = compilers.object_codes([*of], missing[0].target, _processes([*of]))

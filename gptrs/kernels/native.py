@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import count
@@ -19,10 +18,15 @@ import llvmlite.binding as llvm
 from gptrs.errors import PtirError
 from gptrs.kernels.isa import Target
 from gptrs.kernels.symbols import undefined_symbols
+from gptrs.locks import hold_at_forks, new_lock
 
 OPTIMISATION = 3
-_link_lock = threading.Lock()
+_link_lock = new_lock()
 _numbers = count()
+
+# Who compiles has them in this order, and is inside LLVM with the second one only.
+hold_at_forks("numba.core.compiler_lock", "global_compiler_lock._lock")
+hold_at_forks("llvmlite.binding.ffi", "lib._lock._lock")
 
 
 class KernelError(PtirError, RuntimeError):

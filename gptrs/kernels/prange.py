@@ -8,7 +8,6 @@ a user's own parallel Numba functions from each other.)
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from typing import Any, cast, final
 
@@ -21,6 +20,7 @@ from numpy.typing import NDArray
 
 from gptrs.kernels.driver import Driver, Status, StepTable, emit_failure
 from gptrs.kernels.pool_block import MAX_CHUNKS
+from gptrs.locks import new_lock
 
 # numba has no types: its values are Any here and stay in this file.
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
@@ -108,7 +108,7 @@ class PrangeDriver(Driver):
         self._native = _compile()
         self._most: int = cast(Any, numba).config.NUMBA_NUM_THREADS
         self._forked = False
-        self._lock = threading.Lock()
+        self._lock = new_lock()
 
     def after_fork(self) -> None:
         self._forked = True

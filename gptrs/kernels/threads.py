@@ -10,11 +10,12 @@ from contextvars import ContextVar, copy_context
 from functools import cache
 from itertools import islice
 from pathlib import Path
-from threading import Lock, Thread
+from threading import Thread
 from time import monotonic
 from typing import TypeVar
 
 from gptrs import settings
+from gptrs.locks import new_lock
 
 T = TypeVar("T")
 
@@ -55,7 +56,7 @@ def spread(function: Callable[[T], object], items: Iterable[T], threads: int) ->
     For what releases the GIL: reading, and kernels, which run on one thread each. Items are taken
     in their order. After an error no more are begun, and it is raised when the others have ended.
     """
-    left, lock = iter(items), Lock()
+    left, lock = iter(items), new_lock()
     errors: list[BaseException] = []
 
     def work() -> None:

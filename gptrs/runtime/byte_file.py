@@ -7,13 +7,13 @@ import stat
 import sys
 import weakref
 from pathlib import Path
-from threading import Lock
 from typing import Any
 
 import numpy as np
 
 from gptrs.errors import LoadError
 from gptrs.ir.types import Array
+from gptrs.locks import new_lock
 
 # A pipe that nobody writes to is not waited for.
 _FLAGS = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
@@ -92,7 +92,7 @@ def as_bytes(array: Array) -> memoryview:
     return array.reshape(-1).view("u1").data
 
 
-_seeking = Lock()
+_seeking = new_lock()
 
 
 def _read_at(descriptor: int, out: memoryview, offset: int) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 from contextlib import suppress
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -29,6 +28,7 @@ from gptrs.ir.types import Array
 from gptrs.kernels import isa
 from gptrs.kernels.library import together
 from gptrs.kernels.threads import thread_count
+from gptrs.locks import new_lock
 
 _KEPT = 64  # bindings of a plan; they hold no arrays but parameters
 
@@ -65,7 +65,7 @@ class FaerPlan(Plan):
                 if not placed.view:
                     self._prepare(placed.work)
         self._careful: Storage | None = None
-        self._lock = Lock()
+        self._lock = new_lock()
         self._spare: list[Bound] = []  # of the calls that ended last
         self._bound: dict[tuple[int, ...], list[Bound]] = {}  # the others, by key
         self._constants: dict[Buffer, Array] = {}
@@ -112,7 +112,7 @@ class FaerPlan(Plan):
         finally:
             if arena is not None:
                 self._arenas.give(arena)
-            bound.lease.running = False
+            bound.lease.running = 0
             self._spare.append(bound)
 
     def _take(self, key: tuple[int, ...], sizes: Mapping[str, int]) -> Bound:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import weakref
 from collections.abc import Sequence
+from threading import get_ident
 from typing import Any, Protocol, cast
 
 import numpy as np
@@ -92,7 +93,7 @@ def run(
 def _load(bound: Bound, weights: Weights, arguments: Arguments) -> None:
     """Have the words point to the parameters, which are the same ones in most calls."""
     lease = bound.lease
-    lease.running = True
+    lease.running = get_ident()
     lease.used = next_use()
     given = identities(bound.pick(arguments))
     if given == lease.given:

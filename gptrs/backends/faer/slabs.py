@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import weakref
 from collections import deque
-from threading import Lock
 
 import numpy as np
 
 from gptrs.backends.faer.arena import Places
 from gptrs.ir.types import Array
 from gptrs.large_pages import LargePages, Piece
+from gptrs.locks import new_lock
 
 SLAB_BYTES = 64 * 2**20
 
@@ -48,7 +48,7 @@ class Slabs:
     """The slabs of a process, as long as somebody has a piece of them."""
 
     def __init__(self) -> None:
-        self._lock = Lock()
+        self._lock = new_lock()
         self._slabs: list[weakref.ref[_Slab]] = []
 
     def take(self, size: int) -> Array:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Protocol
 
 from gptrs.backends.base import PlanReport
@@ -22,6 +21,7 @@ from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array
 from gptrs.kernels.compile import Kernel, compile_source
 from gptrs.kernels.isa import Isa
+from gptrs.locks import cached_property
 
 # A kernel takes some 50 ms to compile. Where a program would need more of them than this, its loops
 # do one op each: such kernels are few, and the time to compile grows with instructions alone.

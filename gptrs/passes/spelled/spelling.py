@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
 from typing import Any
 
 from gptrs.errors import PtirError
@@ -17,6 +16,7 @@ from gptrs.ir.program import Attrs, Instruction, Param, Program, Value, attrs_ke
 from gptrs.ir.rewrite import Fuel
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Type
+from gptrs.locks import cached_property
 from gptrs.passes.base import Context
 from gptrs.passes.claim import inlined
 from gptrs.passes.dead import eliminate_dead

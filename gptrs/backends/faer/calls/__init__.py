@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import cast
 
 from gptrs.backends.faer.calls.base import Call
+from gptrs.locks import no_fork
 
 # Where each is, and the ops that a match may begin with. The first one that matches is taken; a
 # class is imported when a program has such an op: text has no convolutions.
@@ -38,4 +39,5 @@ def calls_of(op: str) -> tuple[type[Call], ...]:
 
 def _class_at(place: str) -> type[Call]:
     module, _, name = place.partition(":")
-    return cast("type[Call]", getattr(import_module(f"{__name__}.{module}"), name))
+    with no_fork:
+        return cast("type[Call]", getattr(import_module(f"{__name__}.{module}"), name))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TypeVar
 
 from gptrs.backends.faer.calls.base import (
@@ -37,6 +36,7 @@ from gptrs.kernels.winograd import (
     winograd_taps_kernel,
 )
 from gptrs.kernels.winograd_product import PRODUCT_WORDS, winograd_product_kernel
+from gptrs.locks import cached_property
 
 _FLOPS_PER_NS, _BYTES_PER_NS = 80.0, 20.0
 _HELD_BYTES = 896 * KB
