@@ -17,6 +17,7 @@ from gptrs.kernels.emit import KernelText
 from gptrs.kernels.isa import Target
 from gptrs.kernels.job import Job
 from gptrs.kernels.native import KernelError
+from gptrs.kernels.shield import shielded
 from gptrs.kernels.symbols import ALLOWED
 
 Language = Literal["llvm", "python", "builder"]
@@ -57,14 +58,15 @@ class Code:
     def build(self, target: Target) -> bytes:
         """The object code for ``target``. Raises `KernelError`."""
         try:
-            return self.job(target).object_code()
+            return shielded(self.job(target).object_code)
         except KernelError as error:
             error.context.append(f"kernel {', '.join(self.names)} for {target.isa.name}")
             raise
 
     def assembly(self, target: Target) -> str:
         """The assembly text for ``target``, compiled anew: for looking."""
-        return native.emit_assembly(self.job(target).module(), target)
+        job = self.job(target)
+        return shielded(lambda: native.emit_assembly(job.module(), target))
 
 
 def symbol(name: str) -> str:

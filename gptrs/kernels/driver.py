@@ -32,6 +32,7 @@ from gptrs.errors import ArgumentError, SettingError
 from gptrs.kernels.compile import compile_functions
 from gptrs.kernels.pool import build_pool_ir, supported
 from gptrs.kernels.pool_block import BLOCK_WORDS, MAX_CHUNKS, Word
+from gptrs.kernels.shield import shielded
 from gptrs.kernels.threads import MAX_THREADS
 from gptrs.locks import late_import_that_logs, new_lock, tell_children
 
@@ -306,6 +307,10 @@ def _make_driver(name: str) -> Driver:
             problem = "GPTRS_DRIVER='pool': the pool needs a futex (Linux on 64-bit x86 or Arm)"
             raise SettingError(problem, fix="unset GPTRS_DRIVER or set it to numba")
         return PoolDriver()
+    return shielded(_prange_driver)
+
+
+def _prange_driver() -> Driver:
     with late_import_that_logs():  # Numba takes 0.4 s to import and is of use to this driver alone
         from gptrs.kernels.prange import PrangeDriver
 

@@ -15,6 +15,7 @@ from gptrs.kernels import isa, native
 from gptrs.kernels.cache import open_cache
 from gptrs.kernels.code import Code, cache_key, symbol
 from gptrs.kernels.native import KernelError
+from gptrs.kernels.shield import shielded
 from gptrs.kernels.threads import thread_count
 from gptrs.locks import new_lock, no_fork
 
@@ -80,7 +81,7 @@ class Library:
     def take(self, data: bytes, seconds: float) -> None:
         """Load what a compiler made in ``seconds``, and keep it on disk."""
         start, store = time.perf_counter(), open_cache()
-        self._load(data)
+        shielded(lambda: self._load(data))
         if store is not None:
             # Numba may be imported by now: kept for those who will find the version that was used.
             store.store(cache_key(self.code, self.target), data)
@@ -148,7 +149,7 @@ def _obtain(libraries: Iterable[Library]) -> None:
         wanted = [x for x in dict.fromkeys(libraries) if not x.ready]
         if not wanted:
             return
-        for found in [x for x in wanted if x.read()]:
+        for found in shielded(lambda: [x for x in wanted if x.read()]):
             found.tell()
         missing = [x for x in wanted if not x.ready]
         if not missing:
