@@ -74,6 +74,9 @@ PROGRAMS: dict[str, tuple[Any, int, int]] = {
     "the same array twice": (lambda x: x[:, :5] @ x[:, :5], 1, 0),
     "a sum of columns": (lambda x: ptir.softmax(x[:, 1:7], axis=-1), 1, 0),
     "softmax along rows": (lambda x: ptir.softmax(x, axis=0), 0, 7),
+    "rms_norm of a part": (lambda x: ptir.rms_norm(x[1:, :6], BIAS), 1, 0),
+    "rms_norm without a weight": (lambda x: ptir.rms_norm(x * 2.0, eps=0.5), 1, 1),
+    "rms_norm of a column": (lambda x: ptir.rms_norm(x[:, :1]), 1, 0),
     "a norm of a part": (lambda x: ptir.layer_norm(x[1:, :6], BIAS, BIAS), 1, 0),
 }
 

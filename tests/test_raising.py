@@ -207,6 +207,11 @@ def test_a_program_without_spellings_stays_the_same_one() -> None:
 FAER: tuple[tuple[str, Callable[..., Any], tuple[tuple[int, ...], ...]], ...] = (
     ("gpt_rs.faer.softmax.f32.v1", lambda x: softmax(x), ((4, 6),)),
     ("gpt_rs.faer.layer_norm.f32.v1", layer_norm_of_powers, ((4, 8), (8,), (8,))),
+    (
+        "gpt_rs.faer.rms_norm.f32.v1",
+        lambda x, w: w * (x * ptir.rsqrt((x**2).mean(-1, keepdims=True) + 1e-6)),
+        ((4, 8), (8,)),
+    ),
     ("gpt_rs.faer.attention.f32.v1", causal, ((2, 4, 6, 8),) * 3),
     (
         "gpt_rs.faer.matmul.f32.v1",

@@ -15,6 +15,7 @@ _CALLS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("product:MatrixProduct", ("dot_general",)),
     ("attending:Attention", ("attention",)),
     ("rowwise:LayerNorm", ("layer_norm",)),
+    ("rowwise:RmsNorm", ("rms_norm",)),
     ("rowwise:Softmax", ("softmax",)),
     ("rows:Take", ("take",)),
     ("rows:Update", ("dynamic_update_slice",)),

@@ -1,8 +1,10 @@
-"""layer_norm and softmax over the last axis."""
+"""layer_norm, rms_norm and softmax over the last axis."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar, Self
 
 from gptrs.backends.faer.calls.base import Address, Binder, Call, kernel
 from gptrs.backends.faer.graph import Graph, Matrix, Members, Source, rows_of
@@ -12,7 +14,13 @@ from gptrs.ir.program import Instruction, Value
 from gptrs.ir.types import f32
 from gptrs.kernels.compile import Kernel
 from gptrs.kernels.isa import Isa
-from gptrs.kernels.norm import NORM_WORDS, SOFTMAX_WORDS, layer_norm_kernel, softmax_kernel
+from gptrs.kernels.norm import (
+    NORM_WORDS,
+    SOFTMAX_WORDS,
+    layer_norm_kernel,
+    rms_norm_kernel,
+    softmax_kernel,
+)
 
 
 def _rows(view: View) -> Matrix | None:
@@ -54,18 +62,18 @@ def _read_rows(core: Instruction, graph: Graph, members: Members) -> tuple[Value
 
 
 @dataclass(frozen=True, eq=False)
-class LayerNorm(_Rowwise):
-    """(x − mean x) / √(var x + eps) · weight + bias."""
-
-    target = "gpt_rs.faer.layer_norm.f32.v1"
+class _Norm(_Rowwise):
+    """Rows over a measure of their size, times a weight, plus a bias."""
 
     weight: Source | None
     bias: Source | None
     eps: float
 
+    op: ClassVar[str]
+
     @classmethod
-    def match(cls, core: Instruction, graph: Graph) -> LayerNorm | None:
-        if core.op.name != "layer_norm":
+    def match(cls, core: Instruction, graph: Graph) -> Self | None:
+        if core.op.name != cls.op:
             return None
         members = Members()
         found = _read_rows(core, graph, members)
@@ -78,14 +86,13 @@ class LayerNorm(_Rowwise):
         if found is None:
             return None
         members.add(core)
-        weight, bias = vectors
+        weight, bias = (*vectors, None)[:2]
         eps: float = core.attrs["eps"]
         columns = core.result.type.shape[-1]
         return cls(core.result, tuple(members.found), *found, columns, weight, bias, eps)
 
-    def _kernel(self, isa: Isa) -> Kernel:
-        has = {"weight": self.weight is not None, "bias": self.bias is not None}
-        return kernel(layer_norm_kernel, isa, **has, eps=float(self.eps))
+    @abstractmethod
+    def _kernel(self, isa: Isa) -> Kernel: ...
 
     def compile(self, isa: Isa) -> None:
         self._kernel(isa)
@@ -98,6 +105,30 @@ class LayerNorm(_Rowwise):
         rows = b.size(self.matrix.rows)
         b.step(self._kernel(b.isa), [*words.values()], rows, 0.6 * self.elements(b))
         return True
+
+
+@dataclass(frozen=True, eq=False)
+class LayerNorm(_Norm):
+    """(x − mean x) / √(var x + eps) · weight + bias."""
+
+    target = "gpt_rs.faer.layer_norm.f32.v1"
+    op = "layer_norm"
+
+    def _kernel(self, isa: Isa) -> Kernel:
+        has = {"weight": self.weight is not None, "bias": self.bias is not None}
+        return kernel(layer_norm_kernel, isa, **has, eps=float(self.eps))
+
+
+@dataclass(frozen=True, eq=False)
+class RmsNorm(_Norm):
+    """x / √(mean x² + eps) · weight."""
+
+    target = "gpt_rs.faer.rms_norm.f32.v1"
+    op = "rms_norm"
+
+    def _kernel(self, isa: Isa) -> Kernel:
+        has_weight = self.weight is not None
+        return kernel(rms_norm_kernel, isa, weight=has_weight, eps=float(self.eps))
 
 
 @dataclass(frozen=True, eq=False)
