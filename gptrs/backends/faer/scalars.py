@@ -284,6 +284,11 @@ RULES: dict[str, Rule] = {
 }
 """By op: its text for one element."""
 
+def has_form(instruction: Instruction) -> bool:
+    """Whether a loop can compute the instruction for one element; a new op may have no rule."""
+    return not instruction.op.elementwise or instruction.op.name in RULES
+
+
 _APPROXIMATE = frozenset(["exp", "log", "tanh", "erf", "sin", "cos", "pow"])
 _ORDERED = frozenset(["reduce_sum", "reduce_prod"])
 

@@ -174,9 +174,8 @@ def work_of(
     dtypes = DTYPES if isa.half else DTYPES - {"f16"}
 
     def fusible(instruction: Instruction) -> bool:
-        return can_fuse(instruction, dtypes) and not (
-            precise and scalars.is_approximate(instruction)
-        )
+        exact = not precise or not scalars.is_approximate(instruction)
+        return exact and scalars.has_form(instruction) and can_fuse(instruction, dtypes)
 
     fused = fuse(program, fusible)
     steps = {region: RegionStep(region, precise) for region in fused.regions}
