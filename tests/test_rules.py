@@ -74,6 +74,7 @@ FIRES: list[tuple[str, Callable[..., Any], str]] = [
     ("subtract_zero", lambda x: x - 0.0, "f32[9]"),
     ("drop_identity_cast", lambda x: ptir.cast(x, dtype="bf16"), "bf16[3]"),
     ("multiply_by_one", lambda x: x * ptir.full(shape=(2, 3), value=1, dtype="f32"), "f32[2,3]"),
+    ("drop_repeated_maximum", lambda x, y: ptir.maximum(y, ptir.maximum(x, y)), "f32[9] f32[9]"),
     ("fuse_rsqrt", lambda x: 1.0 / ptir.broadcast_to(ptir.sqrt(x), shape=(2, 3)), "f32[3]"),
     ("drop_full_slice", lambda x: ptir.slice(x, starts=(0, 0), sizes=(2, 3)), "f32[2,3]"),
 ]
@@ -97,7 +98,6 @@ STAYS: list[tuple[str, Callable[..., Any], str]] = [
     ("not less, perhaps NaN", lambda x, y: ~(x < y), "f32[9] f32[9]"),
     ("x = x, perhaps NaN", lambda x: ptir.equal(x, x), "f32[9]"),
     ("the greater, perhaps NaN", lambda x, y: ptir.select(x > y, x, y), "f32[9] f32[9]"),
-    ("zeros of two signs", lambda x, y: ptir.maximum(x, ptir.maximum(x, y)), "f32[9] f32[9]"),
     ("bounds that cross", lambda x: ptir.maximum(ptir.minimum(x, 1.0), 2.0), "f32[9]"),
     ("√ of bf16 is rounded", lambda x: ptir.reciprocal(ptir.sqrt(x)), "bf16[9]"),
     ("a wrapped position", lambda: ptir.iota(shape=(300,), dtype="ui8").astype("f32"), ""),

@@ -97,6 +97,14 @@ class Builder(ir.IRBuilder):
         """|x|."""
         return self._call_on("fabs", x)
 
+    def maximum(self, x: Any, y: Any) -> Any:
+        """The greater; NaN wins, and +0 over −0."""
+        return self._call_on("maximum", x, y)
+
+    def minimum(self, x: Any, y: Any) -> Any:
+        """The lesser; NaN wins, and −0 over +0."""
+        return self._call_on("minimum", x, y)
+
     def _call_on(self, name: str, *operands: Any) -> Any:
         """LLVM's function of that name for operands of one type, which the result has too."""
         kind = operands[0].type
@@ -292,4 +300,4 @@ def _suffix(kind: Any) -> str:
     """How LLVM writes a type in the name of an intrinsic."""
     if isinstance(kind, ir.VectorType):
         return f"v{kind.count}{_suffix(kind.element)}"
-    return {"float": "f32", "half": "f16"}.get(str(kind), str(kind))
+    return {"double": "f64", "float": "f32", "half": "f16"}.get(str(kind), str(kind))

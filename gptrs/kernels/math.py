@@ -210,9 +210,9 @@ def gelu_quick(f: Builder, x: Any) -> Any:
 
 
 def relu(f: Builder, x: Any) -> Any:
-    """max(x, 0)."""
+    """max(x, 0): +0 for −0."""
     zero = like(x, 0.0)
-    return f.select(f.fcmp_ordered("<", x, zero), zero, x)
+    return f.select(f.fcmp_ordered("<=", x, zero), zero, x)
 
 
 def relu6(f: Builder, x: Any) -> Any:

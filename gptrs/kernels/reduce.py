@@ -30,21 +30,11 @@ def _product(f: Builder, total: Any, x: Any) -> Any:
     return f.fmul(total, x)
 
 
-def _extreme(sign: str) -> Callable[[Builder, Any, Any], Any]:
-    """NaN if either is."""
-
-    def joined(f: Builder, total: Any, x: Any) -> Any:
-        wins = f.or_(f.fcmp_ordered(sign, x, total), f.fcmp_unordered("uno", x, x))
-        return f.select(wins, x, total)
-
-    return joined
-
-
 REDUCTIONS: dict[str, tuple[float, Callable[[Builder, Any, Any], Any]]] = {
     "sum": (0.0, _sum),
     "product": (1.0, _product),
-    "maximum": (-math.inf, _extreme(">")),
-    "minimum": (math.inf, _extreme("<")),
+    "maximum": (-math.inf, Builder.maximum),
+    "minimum": (math.inf, Builder.minimum),
 }
 """By name: what changes nothing, and how two lanes are joined."""
 

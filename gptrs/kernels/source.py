@@ -12,6 +12,7 @@ A kernel's source is one function of three integers. It may use Python's arithme
 | ``int8s int16s int32s uint8s uint16s uint32s uint64s`` | a pointer to integers of that width |
 | ``float_bits(x)`` ``bits_float(i)`` | a float32 as int32 of the same bits, and back |
 | ``half_float(i)`` ``float_half(x)`` | float16, as uint16 of its bits, to float32 and back |
+| ``maximum(x, y)`` ``minimum(x, y)`` | of two floats of one type: NaN wins, −0 is less than +0 |
 | ``exp32 log32 tanh32 erf32`` | on float32, without a call: loops over them are vectorised |
 | ``scratch_floats()`` ``scratch_doubles()`` | a pointer to 512 elements on the stack |
 | ``sum_of product_of maximum_of minimum_of`` | of ``(scratch, count)``; clobbers the rest of it |
@@ -106,6 +107,22 @@ tanh32 = _function_of_math("tanh")
 erf32 = _function_of_math("erf")
 
 
+def _extreme(name: str) -> Any:
+    def of(typing_context, x, y):
+        def code(context, builder, signature, arguments):
+            kind = arguments[0].type
+            function_type = ir.FunctionType(kind, (kind, kind))
+            function = builder.module.declare_intrinsic(f"llvm.{name}", (kind,), function_type)
+            return builder.call(function, arguments)
+
+        return x(x, x), code
+
+    return intrinsic(of)
+
+
+maximum, minimum = _extreme("maximum"), _extreme("minimum")
+
+
 def _scratch_of(element: Any) -> Any:
     def on_stack(typing_context):
         def code(context, builder, signature, arguments):
@@ -161,6 +178,8 @@ NAMES: dict[str, Any] = {
     "bits_float": bits_float,
     "half_float": half_float,
     "float_half": float_half,
+    "maximum": maximum,
+    "minimum": minimum,
     "exp32": exp32,
     "log32": log32,
     "tanh32": tanh32,

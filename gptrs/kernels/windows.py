@@ -31,9 +31,7 @@ class _Greatest(Body):
     start = -math.inf
 
     def combine(self, f: Function, total: Any, x: Any, weight: Any) -> Any:
-        # A comparison with NaN does not hold: x is left, and what was NaN before comes back.
-        greater = f.select(f.fcmp_ordered(">", total, x), total, x)
-        return f.select(f.fcmp_unordered("uno", total, total), total, greater)
+        return f.maximum(total, x)
 
     def finish(self, f: Function, given: Given, total: Any, place: Place) -> Any:
         return total

@@ -46,7 +46,6 @@ _MOVED: dict[str, slice] = {
 _ULPS = {"exp": 6, "log": 6, "tanh": 6, "erf": 6, "sin": 10, "cos": 10, "pow": 20}
 _SUMS = frozenset(["reduce_sum", "cumsum"])
 _GROWING = frozenset(["reduce_max", "reduce_min"])
-_ANY_ZERO = frozenset(["maximum", "minimum", "clamp", "reduce_max", "reduce_min", "reduce_sum"])
 
 
 def radii_of(
@@ -66,7 +65,7 @@ def radii_of(
         if name in ("sort", "top_k"):
             return ordered_radii(instruction, operands[0], arrays)
         found = _computed(instruction, operands, values, arrays[0])
-        if name in _ANY_ZERO and arrays[0].dtype.kind == "f":
+        if name == "reduce_sum" and arrays[0].dtype.kind == "f":
             found = joined(found, _zero_of_any_sign(arrays[0]))
         return [(found, _slack(name, arrays[0], values))]
 
@@ -253,6 +252,6 @@ def _may_be_finite(values: Sequence[Any], array: Array) -> Array:
 
 
 def _zero_of_any_sign(array: Array) -> Array:
-    """Zeros get a radius, as an extreme of 0 and −0, or a sum that begins with 0, is either."""
+    """Zeros get a radius: rules that round a sum in another way may change their sign."""
     least = float(finfo(as_dtype(array.dtype)).smallest_subnormal)
     return np.where(array == 0, least, 0.0)

@@ -99,6 +99,6 @@ _IMPORTS = (
 # What a loop may use that is neither Python's nor NumPy's.
 _FROM_KERNELS = (
     *("bits_float", "float_bits", "float_half", "half_float"),
-    *("erf32", "exp32", "log32", "tanh32"),
+    *("erf32", "exp32", "log32", "tanh32", "maximum", "minimum"),
     *("maximum_of", "minimum_of", "product_of", "sum_of", "scratch_doubles", "scratch_floats"),
 )

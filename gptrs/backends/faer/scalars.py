@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from gptrs.ir.program import Instruction
 from gptrs.ir.types import DType
@@ -167,22 +168,33 @@ def _sign(s: Scalars) -> str:
     return f"{sign} if {x} == {x} else {x}" if s.dtype.is_float else sign
 
 
-def _extreme(symbol: str) -> Rule:
-    def rule(s: Scalars) -> str:
-        x, y = s.operands
-        nan = f" or {x} != {x}" if s.dtype.is_float else ""
-        return f"{x} if {x} {symbol} {y}{nan} else {y}"
+def _extreme(name: str, dtype: DType, x: str, y: str) -> str:
+    """The ``maximum`` or ``minimum`` of two."""
+    if dtype.is_float:
+        return f"{name}({x}, {y})"
+    return f"{x} if {x} {'>' if name == 'maximum' else '<'} {y} else {y}"
 
-    return rule
+
+def _extreme_of(name: str) -> Rule:
+    return lambda s: _extreme(name, s.dtype, *s.operands)
 
 
 def _clamp(s: Scalars) -> str:
     """min(max(x, low), high); NaN where any of the three is."""
     x, low, high = s.operands
-    if not s.dtype.is_float:
-        return f"{x} if {low} < {x} < {high} else ({low} if {x} <= {low} < {high} else {high})"
-    below = f"not {low} < {x} and ({low} < {high} or {low} != {low})"
-    return f"{x} if {low} < {x} < {high} or {x} != {x} else ({low} if {below} else {high})"
+    if s.dtype.is_float:
+        return f"minimum(maximum({x}, {low}), {high})"
+    return f"{x} if {low} < {x} < {high} else ({low} if {x} <= {low} < {high} else {high})"
+
+
+def _power(s: Scalars) -> str:
+    """xʸ. For roots the C library takes twenty times as long; √ differs from x^½ at −0 and −∞."""
+    x = s.operands[0]
+    if s.number not in (0.5, -0.5):
+        return f"math.pow({x}, {s.operands[1]})"
+    infinity = literal(s.dtype, math.inf)
+    root = f"math.sqrt({infinity} if {x} == -{infinity} else {x} + {literal(s.dtype, 0)})"
+    return root if s.number == 0.5 else _one_over(s, root)
 
 
 def _divide(s: Scalars) -> str:
@@ -262,9 +274,9 @@ RULES: dict[str, Rule] = {
     "sub": _infix("-"),
     "mul": _infix("*"),
     "div": _divide,
-    "maximum": _extreme(">"),
-    "minimum": _extreme("<"),
-    "pow": lambda s: f"math.pow({s.operands[0]}, {s.operands[1]})",
+    "maximum": _extreme_of("maximum"),
+    "minimum": _extreme_of("minimum"),
+    "pow": _power,
     "remainder": _infix("%"),
     "logical_and": lambda s: f"{s.operands[0]} and {s.operands[1]}",
     "logical_or": lambda s: f"{s.operands[0]} or {s.operands[1]}",
@@ -284,6 +296,7 @@ RULES: dict[str, Rule] = {
 }
 """By op: its text for one element."""
 
+
 def has_form(instruction: Instruction) -> bool:
     """Whether a loop can compute the instruction for one element; a new op may have no rule."""
     return not instruction.op.elementwise or instruction.op.name in RULES
@@ -299,13 +312,24 @@ def is_approximate(instruction: Instruction) -> bool:
     return dtype.is_float and (name in _APPROXIMATE or name in _ORDERED)
 
 
-REDUCTIONS: dict[str, tuple[float | None, str]] = {
-    "reduce_sum": (0, "{total} + {x}"),
-    "reduce_prod": (1, "{total} * {x}"),
-    "reduce_max": (-math.inf, "{x} if {x} > {total}{nan} else {total}"),
-    "reduce_min": (math.inf, "{x} if {x} < {total}{nan} else {total}"),
-    "reduce_any": (0, "{total} or {x}"),
-    "reduce_all": (1, "{total} and {x}"),
+Join = Callable[[DType, str, str], str]
+
+
+def _join(symbol: str) -> Join:
+    def joined(dtype: DType, total: str, x: str) -> str:
+        text = f"{total} {symbol} {x}"
+        return convert(dtype, text) if dtype.is_integer else text
+
+    return joined
+
+
+REDUCTIONS: dict[str, tuple[float, Join]] = {
+    "reduce_sum": (0, _join("+")),
+    "reduce_prod": (1, _join("*")),
+    "reduce_max": (-math.inf, partial(_extreme, "maximum")),
+    "reduce_min": (math.inf, partial(_extreme, "minimum")),
+    "reduce_any": (0, _join("or")),
+    "reduce_all": (1, _join("and")),
 }
 """By op: the start of its accumulator, and how an element joins it."""
 
@@ -320,8 +344,7 @@ PARTS = {
 
 def start(op: str, dtype: DType) -> str:
     """The accumulator over nothing; integers begin with their limits."""
-    neutral = REDUCTIONS[op][0]
-    assert neutral is not None
+    neutral, _ = REDUCTIONS[op]
     if dtype.is_integer and math.isinf(neutral):
         return literal(dtype, dtype.limits[0 if neutral < 0 else 1])
     return literal(dtype, neutral)
@@ -334,6 +357,5 @@ def rounding_error(total: str, x: str, after: str) -> str:
 
 def joined(op: str, dtype: DType, total: str, x: str) -> str:
     """The accumulator with one element more."""
-    nan = f" or {x} != {x}" if dtype.is_float else ""
-    text = REDUCTIONS[op][1].format(total=total, x=x, nan=nan)
-    return convert(dtype, text) if dtype.is_integer and " if " not in text else text
+    _, join = REDUCTIONS[op]
+    return join(dtype, total, x)

@@ -10,7 +10,7 @@ import math
 from gptrs.errors import ArgumentError, ShapeError
 from gptrs.ir.checks import one_dtype
 from gptrs.ir.composites import composite
-from gptrs.ir.dims import DimLike, same
+from gptrs.ir.dims import DimLike, same, surely_greater
 from gptrs.ir.ops.contract import dot_general
 from gptrs.ir.ops.elementwise import (
     cast,
@@ -25,7 +25,7 @@ from gptrs.ir.ops.elementwise import (
     tanh,
 )
 from gptrs.ir.ops.index import take
-from gptrs.ir.ops.literal import iota
+from gptrs.ir.ops.literal import full, iota
 from gptrs.ir.ops.reduce import Axes, reduce_max, reduce_sum
 from gptrs.ir.ops.shape import broadcast_to
 from gptrs.ir.ops.widening import narrow, widen
@@ -94,11 +94,16 @@ def mean(x: Tensor, *, axes: Axes = None, keepdims: bool = False) -> Tensor:
 
 @composite
 def var(x: Tensor, *, axes: Axes = None, keepdims: bool = False, correction: int = 0) -> Tensor:
-    """Σ(x − mean x)² / (n − correction) over ``axes``."""
+    """Σ(x − mean x)² / max(n − correction, 0) over ``axes``: +∞ or NaN where that divides by 0."""
     wide = widen(x)
     centred = wide - mean(wide, axes=axes, keepdims=True)
     total = reduce_sum(centred * centred, axes=axes, keepdims=keepdims)
-    return narrow(total / (_count(x, axes) - correction), x)
+    divisor = _count(x, axes) - correction
+    if isinstance(divisor, int):
+        divisor = max(divisor, 0)
+    elif not surely_greater(divisor, -1):
+        divisor = maximum(full(shape=(), value=0, dtype=wide.dtype), divisor)
+    return narrow(total / divisor, x)
 
 
 @composite

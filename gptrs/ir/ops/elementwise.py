@@ -12,6 +12,7 @@ import numpy as np
 from gptrs.errors import DTypeError, ElementError
 from gptrs.ir.checks import one_dtype, one_shape, require
 from gptrs.ir.dims import Dim, surely_greater
+from gptrs.ir.extremes import MAXIMUM, MINIMUM
 from gptrs.ir.op import Elementwise, elementwise
 from gptrs.ir.program import Fails, Scalar
 from gptrs.ir.tensor import Tensor
@@ -148,8 +149,12 @@ add = _binary("add", "x + y; integers wrap.", np.add, NUMERIC, commutative=True)
 sub = _binary("sub", "x − y; integers wrap.", np.subtract, NUMERIC)
 mul = _binary("mul", "x · y; integers wrap.", np.multiply, NUMERIC, commutative=True)
 div = _binary("div", "x / y; integers floor, and by zero is an error.", _div, NUMERIC)
-maximum = _binary("maximum", "The greater; NaN wins.", np.maximum, REAL, commutative=True)
-minimum = _binary("minimum", "The lesser; NaN wins.", np.minimum, REAL, commutative=True)
+maximum = _binary(
+    "maximum", "The greater; NaN wins, and +0 over −0.", MAXIMUM, REAL, commutative=True
+)
+minimum = _binary(
+    "minimum", "The lesser; NaN wins, and −0 over +0.", MINIMUM, REAL, commutative=True
+)
 pow_ = _binary("pow", "x to the power y.", _pow, NUMERIC)
 remainder = _binary(
     "remainder", "x − y·⌊x/y⌋: it has the sign of y; by integer zero is an error.", _remainder, REAL
@@ -218,14 +223,14 @@ def _(pred: Array, a: Any, b: Any) -> Any:
 
 @elementwise()
 def clamp(x: Tensor, lo: Number, hi: Number) -> Type:
-    """min(max(x, lo), hi); NaN in any of them wins."""
+    """min(max(x, lo), hi); NaN in any of them wins, and −0 is less than +0."""
     require(x, *REAL)
     return Type(one_shape(x, lo, hi), one_dtype(x, lo, hi))
 
 
 @clamp.numpy
 def _(x: Array, lo: Any, hi: Any) -> Any:
-    return np.minimum(np.maximum(x, lo), hi)
+    return MINIMUM(MAXIMUM(x, lo), hi)
 
 
 @elementwise()

@@ -9,6 +9,7 @@ import numpy as np
 from gptrs.errors import ArgumentError, ElementError, ShapeError
 from gptrs.ir.checks import one_dtype, require
 from gptrs.ir.dims import surely_greater
+from gptrs.ir.extremes import MAXIMUM, MINIMUM
 from gptrs.ir.op import arithmetic, primitive
 from gptrs.ir.program import Attrs, Fails
 from gptrs.ir.tensor import Tensor
@@ -87,7 +88,7 @@ def _(x: Array, index: Array, source: Array, *, axis: int, reduce: Reduce) -> Ar
     return result
 
 
-_REDUCE: dict[str, Any] = {"add": np.add, "max": np.maximum, "min": np.minimum, "replace": None}
+_REDUCE: dict[str, Any] = {"add": np.add, "max": MAXIMUM, "min": MINIMUM, "replace": None}
 
 
 def _canonical(x: Tensor, *_: Tensor, axis: int, **__: object) -> Attrs:

@@ -10,6 +10,7 @@ import numpy as np
 from gptrs.errors import ElementError, ShapeError
 from gptrs.ir.checks import require, sum_dtype
 from gptrs.ir.dims import same, surely_greater
+from gptrs.ir.extremes import MAXIMUM, MINIMUM
 from gptrs.ir.op import Primitive, arithmetic
 from gptrs.ir.program import Attrs, Fails
 from gptrs.ir.tensor import Tensor
@@ -82,7 +83,8 @@ def _tuple(axes: Axes) -> tuple[int, ...]:
 
 @arithmetic
 def reduce_max(x: Tensor, *, axes: Axes = None, keepdims: bool = False) -> Type:
-    """The greatest element over ``axes``; −∞ over nothing, an error for integers. NaN wins."""
+    """The greatest element over ``axes``; −∞ over nothing, an error for integers. NaN wins, and +0
+    over −0."""
     _require_elements(x, _tuple(axes))
     return _reduced(x, _tuple(axes), keepdims)
 
@@ -93,11 +95,13 @@ def _(x: Array, *, axes: tuple[int, ...], keepdims: bool) -> Array:
         return np.max(x, axes, keepdims=keepdims, initial=-np.inf)
     _check_elements(x, axes)
     return np.max(x, axes, keepdims=keepdims)
+    return MAXIMUM.reduce(x, axes, keepdims=keepdims)
 
 
 @arithmetic
 def reduce_min(x: Tensor, *, axes: Axes = None, keepdims: bool = False) -> Type:
-    """The least element over ``axes``; +∞ over nothing, an error for integers. NaN wins."""
+    """The least element over ``axes``; +∞ over nothing, an error for integers. NaN wins, and −0
+    over +0."""
     _require_elements(x, _tuple(axes))
     return _reduced(x, _tuple(axes), keepdims)
 
@@ -108,6 +112,7 @@ def _(x: Array, *, axes: tuple[int, ...], keepdims: bool) -> Array:
         return np.min(x, axes, keepdims=keepdims, initial=np.inf)
     _check_elements(x, axes)
     return np.min(x, axes, keepdims=keepdims)
+    return MINIMUM.reduce(x, axes, keepdims=keepdims)
 
 
 def _require_elements(x: Tensor, axes: tuple[int, ...]) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 from gptrs.errors import ArgumentError, ElementError, ShapeError
 from gptrs.ir.checks import require
 from gptrs.ir.dims import Dim, same
+from gptrs.ir.extremes import MAXIMUM, MINIMUM
 from gptrs.ir.op import primitive
 from gptrs.ir.operands import widened
 from gptrs.ir.ops.literal import check_extents
@@ -81,8 +82,8 @@ _KINDS: dict[str, tuple[Kind, ...]] = {
 _COMBINE: dict[str, Any] = {
     "add": np.add,
     "mul": np.multiply,
-    "max": np.maximum,
-    "min": np.minimum,
+    "max": MAXIMUM,
+    "min": MINIMUM,
     "mean": np.add,
 }
 

@@ -18,6 +18,7 @@ import numpy as np
 from gptrs.errors import ArgumentError, ElementError, PtirError, ShapeError
 from gptrs.ir.checks import one_dtype, require, sum_dtype
 from gptrs.ir.dims import DimLike, Shape, surely_greater
+from gptrs.ir.extremes import MAXIMUM, MINIMUM
 from gptrs.ir.op import primitive
 from gptrs.ir.operands import widened
 from gptrs.ir.program import Attrs, Fails
@@ -82,8 +83,8 @@ def _(
 
 _COMBINE: dict[str, Any] = {
     "add": np.add,
-    "max": np.maximum,
-    "min": np.minimum,
+    "max": MAXIMUM,
+    "min": MINIMUM,
     "mul": np.multiply,
 }
 

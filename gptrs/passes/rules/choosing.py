@@ -169,11 +169,11 @@ def drop_greatest_integer(x: Tensor, c: int) -> Tensor | None:
 @rewrite_each(
     (maximum, minimum),
     lambda op: lambda x, y: op(x, op(x, y)),
-    samples=[{"x": "I[*]", "y": "I[*]"}],
+    samples=[{"x": "T[*]", "y": "T[*]"}],
 )
-def drop_repeated(op: Any, x: Tensor, y: Any) -> Tensor | None:
-    """An integer that took part already; of zeros of two signs another one might win."""
-    return op(x, y) if x.dtype.is_integer else None
+def drop_repeated(op: Any, x: Tensor, y: Any) -> Tensor:
+    """What took part already."""
+    return op(x, y)
 
 
 @rewrite_each(

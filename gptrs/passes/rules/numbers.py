@@ -29,6 +29,11 @@ def computed(number: float, dtype: DType) -> float:
     return in_dtype(number, dtype.compute)
 
 
+def has_infinity(dtype: DType) -> bool:
+    """Whether ``dtype`` has infinities, so that 1/0 is one and not NaN."""
+    return math.isinf(in_dtype(math.inf, dtype))
+
+
 def is_ordinary(number: float, dtype: DType) -> bool:
     """Whether a number is finite in what ``dtype`` computes in, and neither 0 nor close to it."""
     info = cast("Any", ml_dtypes.finfo(dtype.compute.numpy))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from gptrs.ir.dims import Shape, dim
+from gptrs.ir.ops.elementwise import add
 from gptrs.ir.ops.reduce import (
     reduce_all,
     reduce_any,
@@ -31,7 +32,7 @@ from gptrs.passes.rules.shapes import (
 Axes = tuple[int, ...]
 M, N = dim("m"), dim("n")
 _LOGICAL = (reduce_any, reduce_all)
-_NUMERIC = (reduce_sum, reduce_prod, reduce_max, reduce_min)
+_TOTALS = (reduce_sum, reduce_prod)
 _EXTREMES = (reduce_max, reduce_min)
 
 
@@ -61,12 +62,13 @@ def reshape_for_integer_sum(x: Tensor, a: Axes, k: bool) -> Tensor | None:
 @rewrite(
     lambda x, a, k: reduce_sum(x, axes=a, keepdims=k),
     samples=[{"x": "F[m,1,n,1]", "a": (1, 3), "k": False}, {"x": "F[m]", "a": (), "k": True}],
-    rounds=True,
-    ulps=1,
+    larger="a sum over an axis takes longer than adding 0",
 )
 def reshape_for_sum(x: Tensor, a: Axes, k: bool) -> Tensor | None:
-    """Over axes of extent 1 there is nothing to add; the rounding of a sum makes +0 of −0."""
-    return _reshape_for_reduction(x, a, k) if x.dtype.is_float else None
+    """Over axes of extent 1 there is nothing to add but the 0 that sums begin with: −0 + 0 is
+    +0."""
+    reshaped = _reshape_for_reduction(x, a, k) if x.dtype.is_float else None
+    return None if reshaped is None else add(reshaped, 0.0)
 
 
 def _reshape_for_reduction(x: Tensor, axes: Axes, keepdims: bool) -> Tensor | None:
@@ -83,17 +85,27 @@ _TWICE = [
 
 
 @rewrite_each(
-    (*_LOGICAL, *_NUMERIC),
+    (*_LOGICAL, *_EXTREMES),
     lambda op: lambda x, a, b, k: op(op(x, axes=a, keepdims=k), axes=b, keepdims=k),
-    samples=[{**sample, "x": str(sample["x"]).replace("R", "E")} for sample in _TWICE],
+    samples=_TWICE,
 )
-def merge_exact(op: Any, x: Tensor, a: Axes, b: Axes, k: bool) -> Tensor | None:
-    """A reduction of a reduction, of integers or truth values."""
-    return None if _is_rounded(x) else op(x, axes=_both(x, a, b, k), keepdims=k)
+def merge_exact(op: Any, x: Tensor, a: Axes, b: Axes, k: bool) -> Tensor:
+    """A reduction of a reduction, whatever the order."""
+    return op(x, axes=_both(x, a, b, k), keepdims=k)
 
 
 @rewrite_each(
-    _NUMERIC,
+    _TOTALS,
+    lambda op: lambda x, a, b, k: op(op(x, axes=a, keepdims=k), axes=b, keepdims=k),
+    samples=[{**sample, "x": str(sample["x"]).replace("R", "I")} for sample in _TWICE],
+)
+def merge_integer(op: Any, x: Tensor, a: Axes, b: Axes, k: bool) -> Tensor | None:
+    """A reduction of a reduction, of integers."""
+    return op(x, axes=_both(x, a, b, k), keepdims=k) if x.dtype.is_integer else None
+
+
+@rewrite_each(
+    _TOTALS,
     lambda op: lambda x, a, b, k: op(op(x, axes=a, keepdims=k), axes=b, keepdims=k),
     samples=[{**sample, "x": str(sample["x"]).replace("R", "F")} for sample in _TWICE],
     alone=True,
@@ -103,13 +115,9 @@ def merge_exact(op: Any, x: Tensor, a: Axes, b: Axes, k: bool) -> Tensor | None:
     finite=True,
 )
 def merge(op: Any, x: Tensor, a: Axes, b: Axes, k: bool) -> Tensor | None:
-    """A reduction of a reduction, of floats: sums and products are rounded in another order, and
-    another of two zeros may be taken. A part of them may be infinite where all is not."""
-    return op(x, axes=_both(x, a, b, k), keepdims=k) if _is_rounded(x) else None
-
-
-def _is_rounded(x: Tensor) -> bool:
-    return x.dtype.is_float or x.dtype.is_complex
+    """A reduction of a reduction, of floats, rounded in another order. A part of them may be
+    infinite where all is not."""
+    return None if x.dtype.is_integer else op(x, axes=_both(x, a, b, k), keepdims=k)
 
 
 def _both(x: Tensor, a: Axes, b: Axes, keepdims: bool) -> Axes:
@@ -125,18 +133,27 @@ _MOVED = [
 
 
 @rewrite_each(
-    (*_LOGICAL, *_NUMERIC),
+    (*_LOGICAL, *_EXTREMES),
     lambda op: lambda x, p, a, k: op(transpose(x, perm=p), axes=a, keepdims=k),
-    samples=[{**sample, "x": str(sample["x"]).replace("R", "E")} for sample in _MOVED],
+    samples=_MOVED,
 )
 def transposed_exact(op: Any, x: Tensor, p: Perm, a: Axes, k: bool) -> Tensor | None:
-    """Axes need not change places to go, where those that stay keep their order: of integers or
-    truth values."""
-    return None if _is_rounded(x) else _without_transpose(op, x, p, a, k)
+    """Axes need not change places to go, where those that stay keep their order."""
+    return _without_transpose(op, x, p, a, k)
 
 
 @rewrite_each(
-    _NUMERIC,
+    _TOTALS,
+    lambda op: lambda x, p, a, k: op(transpose(x, perm=p), axes=a, keepdims=k),
+    samples=[{**sample, "x": str(sample["x"]).replace("R", "I")} for sample in _MOVED],
+)
+def transposed_integer(op: Any, x: Tensor, p: Perm, a: Axes, k: bool) -> Tensor | None:
+    """Axes need not change places to go, where those that stay keep their order: of integers."""
+    return _without_transpose(op, x, p, a, k) if x.dtype.is_integer else None
+
+
+@rewrite_each(
+    _TOTALS,
     lambda op: lambda x, p, a, k: op(transpose(x, perm=p), axes=a, keepdims=k),
     samples=[{**sample, "x": str(sample["x"]).replace("R", "F")} for sample in _MOVED],
     rounds=True,
@@ -146,9 +163,8 @@ def transposed_exact(op: Any, x: Tensor, p: Perm, a: Axes, k: bool) -> Tensor | 
 )
 def transposed(op: Any, x: Tensor, p: Perm, a: Axes, k: bool) -> Tensor | None:
     """Axes need not change places to go, where those that stay keep their order: of floats, which
-    are rounded in another order, and another of two zeros may be taken. A part of a sum may be
-    infinite where all is not."""
-    return _without_transpose(op, x, p, a, k) if _is_rounded(x) else None
+    are rounded in another order. A part of a sum may be infinite where all is not."""
+    return None if x.dtype.is_integer else _without_transpose(op, x, p, a, k)
 
 
 def _without_transpose(op: Any, x: Tensor, p: Perm, a: Axes, keepdims: bool) -> Tensor | None:
@@ -159,7 +175,7 @@ def _without_transpose(op: Any, x: Tensor, p: Perm, a: Axes, keepdims: bool) -> 
 
 
 @rewrite_each(
-    (*_LOGICAL, *_NUMERIC),
+    (*_LOGICAL, *_TOTALS, *_EXTREMES),
     lambda op: lambda x, s, a, k: op(reshape(x, shape=s), axes=a, keepdims=k),
     samples=[
         {"x": "E[m,3]", "s": (M, 1, 3, 1), "a": (2,), "k": False},
@@ -169,8 +185,9 @@ def _without_transpose(op: Any, x: Tensor, p: Perm, a: Axes, keepdims: bool) -> 
     alone=True,
 )
 def reshaped_after(op: Any, x: Tensor, s: Shape, a: Axes, k: bool) -> Tensor | None:
-    """Axes of extent 1 come or go after a reduction of integers or truth values."""
-    if _is_rounded(x) or not differ_in_ones(x.shape, s):
+    """Axes of extent 1 come or go after a reduction, unless that rounds."""
+    is_rounded = x.dtype.is_float or x.dtype.is_complex
+    if (op in _TOTALS and is_rounded) or not differ_in_ones(x.shape, s):
         return None
     pairs = zip(longer_axes(x.shape), longer_axes(s), strict=True)
     axes = tuple(old for old, new in pairs if new in a)

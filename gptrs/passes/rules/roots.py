@@ -8,9 +8,10 @@ from __future__ import annotations
 from typing import Any
 
 from gptrs.ir.dims import same_shape
-from gptrs.ir.ops.elementwise import add, div, mul, pow_, reciprocal, rsqrt, sqrt
+from gptrs.ir.ops.elementwise import div, mul, pow_, reciprocal, rsqrt, sqrt
 from gptrs.ir.rewrite import rewrite
 from gptrs.ir.tensor import Tensor
+from gptrs.passes.rules.numbers import has_infinity
 from gptrs.passes.rules.shapes import filled
 
 
@@ -33,10 +34,10 @@ def fuse_rsqrt(x: Tensor) -> Tensor | None:
     ulps=2,
     finite=True,
 )
-def sqrt_for_reciprocal(x: Tensor) -> Tensor:
+def sqrt_for_reciprocal(x: Tensor) -> Tensor | None:
     """1 / (1/√x) = √x, rounded once instead of three times. 1/√x may lose its last bits where x
     is close to infinite."""
-    return sqrt(x)
+    return sqrt(x) if has_infinity(x.dtype) else None
 
 
 @rewrite(
@@ -67,7 +68,7 @@ def _same_size(x: Any, y: Tensor) -> bool:
 )
 def multiply_for_reciprocal(x: Any, y: Tensor) -> Tensor | None:
     """x / (1/y) = x · y, rounded once instead of twice. 1/y may be infinite, or 0."""
-    return mul(x, y) if y.dtype.is_float else None
+    return mul(x, y) if y.dtype.is_float and has_infinity(y.dtype) else None
 
 
 @rewrite(
@@ -79,7 +80,7 @@ def multiply_for_reciprocal(x: Any, y: Tensor) -> Tensor | None:
 )
 def multiply_by_sqrt(x: Any, y: Tensor) -> Tensor | None:
     """x / (1/√y) = x · √y, rounded twice instead of three times. 1/√y may be infinite."""
-    return mul(x, sqrt(y)) if y.dtype.is_float else None
+    return mul(x, sqrt(y)) if y.dtype.is_float and has_infinity(y.dtype) else None
 
 
 @rewrite(
@@ -138,29 +139,3 @@ def cube(x: Tensor) -> Tensor | None:
 def reciprocal_for_power(x: Tensor) -> Tensor | None:
     """x⁻¹ = 1/x: the quotient is rounded to nearest, which a power need not be."""
     return reciprocal(x) if x.dtype.is_float else None
-
-
-@rewrite(
-    lambda x: pow_(x, 0.5),
-    samples=[{"x": "F[*]"}, {"x": "F[*] positive"}],
-    rounds=True,
-    ulps=2,
-    finite=True,
-    larger="adding 0 makes +0 of −0, whose power is +0 and whose root is −0",
-)
-def sqrt_for_power(x: Tensor) -> Tensor | None:
-    """x^½ = √(x + 0), rounded to nearest. The power of −∞ is +∞, its root NaN."""
-    return sqrt(add(x, 0.0)) if x.dtype.is_float else None
-
-
-@rewrite(
-    lambda x: pow_(x, -0.5),
-    samples=[{"x": "F[*]"}, {"x": "F[*] positive"}],
-    rounds=True,
-    ulps=3,
-    finite=True,
-    larger="adding 0 makes +0 of −0, whose power is +∞ and whose root is −0",
-)
-def rsqrt_for_power(x: Tensor) -> Tensor | None:
-    """x^−½ = 1/√(x + 0), rounded twice. The power of −∞ is 0, its root NaN."""
-    return rsqrt(add(x, 0.0)) if x.dtype.is_float else None

@@ -164,7 +164,7 @@ def cleaned(program: Program, context: Context) -> Program:
 
 
 def close(a: float, b: float, *, relative: float = 1e-6) -> bool:
-    """Whether two numbers of a program are the same but for how their author rounded them."""
-    return a == b or (
-        math.isfinite(a) and math.isfinite(b) and abs(a - b) <= relative * max(abs(a), abs(b))
-    )
+    """Whether two numbers of a program are the same but for how their author rounded them. Zeros
+    of two signs are not: the greater of −0 and x is not that of 0 and x."""
+    near = math.isfinite(a) and math.isfinite(b) and abs(a - b) <= relative * max(abs(a), abs(b))
+    return (a == b or near) and math.copysign(1, a) == math.copysign(1, b)

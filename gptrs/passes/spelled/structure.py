@@ -82,9 +82,9 @@ class Matcher:
             yield match
 
     def _same_number(self, a: float, b: float, dtype: DType | None) -> bool:
-        if not self._precise:
-            return close(a, b)
-        return a == b or (dtype is not None and bool(np.equal(*np.array([a, b], dtype.numpy))))
+        if self._precise and dtype is not None:
+            a, b = np.array([a, b], dtype.numpy).tolist()
+        return close(a, b, relative=0.0 if self._precise else 1e-6)
 
     def _param(
         self, param: Param, found: Operand, moves: tuple[Move, ...], match: Match
