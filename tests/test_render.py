@@ -128,7 +128,7 @@ def gelu(x: Tensor) -> Tensor:
 # By op, how many operands it has.
 EXACT = {
     **dict.fromkeys(["sqrt", "rsqrt", "reciprocal", "neg", "abs", "floor", "ceil", "round"], 1),
-    **dict.fromkeys(["add", "sub", "mul", "div", "maximum", "minimum"], 2),
+    **dict.fromkeys(["add", "sub", "mul", "div", "floor_divide", "maximum", "minimum"], 2),
     "clamp": 3,
 }
 

@@ -242,8 +242,7 @@ def _true_divide(left: Any, right: Any, self: Operators) -> Tensor:
 
 
 def _floor_divide(left: Any, right: Any, self: Operators) -> Tensor:
-    quotient = OPS["div"](left, right)
-    return OPS["floor"](quotient) if self.dtype.is_float else quotient
+    return OPS["floor_divide" if self.dtype.is_float else "div"](left, right)
 
 
 def _logical(name: str, left: Any, right: Any, self: Operators) -> Tensor:

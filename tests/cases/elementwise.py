@@ -196,6 +196,7 @@ BINARY = (
     _row("div", _tensors(_div), _binary("any", "nonzero", *_DIVIDED), REAL),
     _row("div", _tensors(_div), _binary("any", "any", *_REALS), FLOATS),
     _row("div", _tensors(_div), _COMPLEX, COMPLEX, 4),
+    _row("floor_divide", _tensors(torch.floor_divide), _binary("any", "any", *_REALS), FLOATS),
     _row("remainder", _tensors(_remainder), _binary("any", "nonzero", *_DIVIDED), INTEGERS),
     # torch gives NaN where the quotient is beyond its range: the largest by the least.
     _row("remainder", _tensors(_remainder), _binary("special", "special"), FLOATS),

@@ -27,6 +27,7 @@ _UNARY: dict[str, tuple[Kind, ...]] = {
 }
 _BINARY: dict[str, tuple[Kind, ...]] = {
     **dict.fromkeys(("add", "sub", "mul"), NUMERIC),
+    "floor_divide": ("float",),
     **dict.fromkeys(("maximum", "minimum"), REAL),
     **dict.fromkeys(("logical_and", "logical_or"), ("bool",)),
     **dict.fromkeys(("bit_and", "bit_or", "bit_xor"), BITS),

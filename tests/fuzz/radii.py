@@ -113,7 +113,7 @@ def _smooth(
         own = np.where(np.isfinite(size), own, 0.0)
     if not inexact:
         return joined(own)
-    if name == "remainder" or any(
+    if name in ("remainder", "floor_divide") or any(
         _is_uncertain_whole(*each) for each in zip(values, seen, strict=True)
     ):
         return unknown(array) if name in _GROWING else _where_any(seen, array)

@@ -274,6 +274,7 @@ RULES: dict[str, Rule] = {
     "sub": _infix("-"),
     "mul": _infix("*"),
     "div": _divide,
+    "floor_divide": _infix("//"),
     "maximum": _extreme_of("maximum"),
     "minimum": _extreme_of("minimum"),
     "pow": _power,

@@ -148,6 +148,13 @@ bit_not = _unary("bit_not", "All bits inverted.", np.invert, BITS)
 add = _binary("add", "x + y; integers wrap.", np.add, NUMERIC, commutative=True)
 sub = _binary("sub", "x − y; integers wrap.", np.subtract, NUMERIC)
 mul = _binary("mul", "x · y; integers wrap.", np.multiply, NUMERIC, commutative=True)
+floor_divide = _binary(
+    "floor_divide",
+    "⌊x / y⌋ of floats, also where x / y is rounded up to an integer; NaN where x is infinite and"
+    " y is not 0. `div` floors integers.",
+    np.floor_divide,
+    ("float",),
+)
 div = _binary("div", "x / y; integers floor, and by zero is an error.", _div, NUMERIC)
 maximum = _binary(
     "maximum", "The greater; NaN wins, and +0 over −0.", MAXIMUM, REAL, commutative=True
