@@ -91,10 +91,8 @@ def reduce_max(x: Tensor, *, axes: Axes = None, keepdims: bool = False) -> Type:
 
 @reduce_max.numpy
 def _(x: Array, *, axes: tuple[int, ...], keepdims: bool) -> Array:
-    if x.dtype.kind == "f":
-        return np.max(x, axes, keepdims=keepdims, initial=-np.inf)
-    _check_elements(x, axes)
-    return np.max(x, axes, keepdims=keepdims)
+    if x.dtype.kind != "f":
+        _check_elements(x, axes)
     return MAXIMUM.reduce(x, axes, keepdims=keepdims)
 
 
@@ -108,10 +106,8 @@ def reduce_min(x: Tensor, *, axes: Axes = None, keepdims: bool = False) -> Type:
 
 @reduce_min.numpy
 def _(x: Array, *, axes: tuple[int, ...], keepdims: bool) -> Array:
-    if x.dtype.kind == "f":
-        return np.min(x, axes, keepdims=keepdims, initial=np.inf)
-    _check_elements(x, axes)
-    return np.min(x, axes, keepdims=keepdims)
+    if x.dtype.kind != "f":
+        _check_elements(x, axes)
     return MINIMUM.reduce(x, axes, keepdims=keepdims)
 
 
