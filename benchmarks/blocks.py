@@ -62,7 +62,11 @@ class Line(NamedTuple):
 def concat(shapes: list[Shape], axis: int) -> tuple[str, list[Call]]:
     xs = [np.random.default_rng(0).standard_normal(shape, np.float32) for shape in shapes]
     theirs = [torch.from_numpy(x) for x in xs]
-    join: Any = ptir.jit(lambda *xs: ptir.concat(xs, axis=axis))
+
+    def joined(*xs: Any) -> Any:
+        return ptir.concat(xs, axis=axis)
+
+    join = ptir.jit(joined)
     kinds = dict.fromkeys(str(list(shape)) for shape in shapes)
     what = f"concat {' and '.join(kinds)}, {len(shapes)} in all, axis {axis}"
     numpy, other = lambda: np.concatenate(xs, axis), lambda: torch.cat(theirs, axis)
