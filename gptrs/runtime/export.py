@@ -15,6 +15,7 @@ from gptrs.runtime.convert import (
     with_config,
     write_model,
 )
+from gptrs.runtime.foreign import check_file
 from gptrs.runtime.formats import Format, Names
 from gptrs.runtime.from_torch import Place, torch_files
 from gptrs.runtime.held import held_tensor
@@ -22,11 +23,8 @@ from gptrs.runtime.load import model_of
 from gptrs.runtime.loaded import LoadedModel
 from gptrs.runtime.model_files import ModelFiles, open_model
 from gptrs.runtime.safetensors_file import SUFFIX
-from gptrs.runtime.stored import StoredTensor, begins_with
+from gptrs.runtime.stored import StoredTensor
 from gptrs.runtime.tensor_files import CONFIG, ModelTensors
-
-_PICKLES = (".bin", ".ckpt", ".pickle", ".pkl", ".pt", ".pth")
-_PICKLED = (b"PK\x03\x04", b"\x80")  # the zip file that torch.save writes, and a bare pickle
 
 
 def export(
@@ -125,25 +123,15 @@ def _present(model: LoadedModel) -> ModelFiles:
 
 def _saved(source: Path, config: Path | None) -> ModelFiles:
     """What torch saved, with its configuration. Raises `LoadError`."""
-    if source.is_file():
-        if source.suffix != SUFFIX and _is_pickle(source):
-            raise LoadError(
-                f"{source} is a pickle, which may run any program and is never opened",
-                fix="save safetensors, in Python: safetensors.torch.save_model(module,"
-                ' "model.safetensors"), or module.save_pretrained(directory)',
-            )
-        if source.suffix != SUFFIX:
-            raise LoadError(
-                f"{source} ends in {source.suffix!r}, expected {SUFFIX} or a directory",
-                fix="gptrs convert reads checkpoints (GPTRSCHK) and tensor archives (GPTRSTEN)",
-            )
+    if source.is_file() and source.suffix != SUFFIX:
+        check_file(source)
+        raise LoadError(
+            f"{source} ends in {source.suffix!r}, expected {SUFFIX} or a directory",
+            fix="gptrs convert reads checkpoints (GPTRSCHK) and tensor archives (GPTRSTEN)",
+        )
     files = open_model(source)
     beside = source.parent / CONFIG
     if config is None and not files.kind_field and beside.is_file():
         # What is beside a file with its configuration belongs to it.
         config, files = beside, replace(files, directory=source.parent)
     return files if config is None else with_config(files, config, Format.DIRECTORY)
-
-
-def _is_pickle(file: Path) -> bool:
-    return file.suffix in _PICKLES or any(begins_with(file, begin) for begin in _PICKLED)

@@ -85,6 +85,10 @@ def model_of(files: ModelFiles) -> LanguageModel | ImageClassifier:
     """The model that ``files`` hold, ready to use. Raises `LoadError`."""
     file, data = files.config_file, files.config
     overrides = read_overrides(files.runtime, file)
+    if (quantisation := data.get("quantization_config")) is not None:
+        from gptrs.runtime.foreign import quantised  # for errors alone
+
+        raise quantised(quantisation, file)
     kind = files.kind
     if not files.kind_field:
         from gptrs.runtime.torchvision import torchvision_kind  # text should not wait for it

@@ -53,6 +53,10 @@ def open_model(place: Path, *, as_stored: bool = False) -> ModelFiles:
     check_place(place)
     if place.is_dir():
         file = place / CONFIG
+        if not file.exists():
+            from gptrs.runtime import foreign  # for errors alone
+
+            foreign.check_directory(place)
         config, runtime = read_config(file)
         kind, tensors = config.get("model_type"), ModelTensors.of_directory(place)
         return ModelFiles(place, place, file, kind, "model_type", config, runtime, tensors)
@@ -64,6 +68,9 @@ def open_model(place: Path, *, as_stored: bool = False) -> ModelFiles:
         if place.suffix == SUFFIX:
             fix = "save the whole state_dict of one model of torchvision"
             return _without_config(SafetensorsFile.open(place), fix)
+        from gptrs.runtime import foreign  # for errors alone
+
+        foreign.check_file(place)
         raise LoadError(
             f"{place} is no model directory, no checkpoint (GPTRSCHK) and no {SUFFIX} file",
             fix="give one of these; gptrs convert makes them out of a tensor archive (GPTRSTEN)",

@@ -50,10 +50,14 @@ class StoredTensor:
     def type(self) -> Type:
         """Shape and dtype, of a dtype that models have. Raises `LoadError`."""
         if self.dtype is None or self.dtype not in _OF_MODELS:
+            from gptrs.runtime.foreign import ORIGINAL, is_narrow  # for errors alone
+
+            narrow = is_narrow(self.spelled)
             raise LoadError(
                 f"{self.file.path}: {self.key!r} has dtype {self.spelled},"
+                f"{' as quantised weights have,' * narrow}"
                 f" expected one of {', '.join(map(str, _OF_MODELS))}",
-                fix="save the model with one of these dtypes",
+                fix=ORIGINAL if narrow else "save the model with one of these dtypes",
             )
         return Type(self.shape, self.dtype)
 

@@ -94,12 +94,11 @@ def _only_file(directory: Path) -> Path:
     found = [name for name in names if name.endswith(SUFFIX)]
     if len(found) == 1:
         return directory / found[0]
-    pickles = [name for name in names if name.endswith((".bin", ".pt", ".pth"))]
-    said = ""
-    if found:
-        said = f", found {len(found)} others: {', '.join(found)}"
-    elif pickles:
-        said = f", found {pickles[0]}, which is a pickle and is never opened"
+    if not found:
+        from gptrs.runtime import foreign  # for errors alone
+
+        foreign.check_directory(directory)
+    said = f", found {len(found)} others: {', '.join(found)}" if found else ""
     raise LoadError(
         f"{directory} has no weights: expected model.safetensors or model.safetensors.index.json"
         f"{said}",

@@ -89,7 +89,7 @@ class Weights:
         if (stored := self._stored.get(name)) is None:
             raise self._missing(name, shape)
         if stored.shape != shape:
-            raise LoadError(
+            raise self._quantised() or LoadError(
                 f"{stored.file.path}: {stored.key!r} has shape {shape_text(stored.shape)},"
                 f" expected {shape_text(shape)} by {self._shapes_from}",
                 fix=self._fix,
@@ -106,6 +106,8 @@ class Weights:
         return self._used.get(parameter.name) is parameter
 
     def _missing(self, name: str, shape: tuple[int, ...]) -> LoadError:
+        if (quantised := self._quantised()) is not None:
+            return quantised
         near = nearest(name, self._stored)
         such = f", such as {self._stored[near].key}" if near is not None else ""
         return LoadError(
@@ -114,11 +116,17 @@ class Weights:
             fix=self._fix,
         )
 
+    def _quantised(self) -> LoadError | None:
+        """The error where the names of tensors say that weights are quantised."""
+        from gptrs.runtime.foreign import quantised_tensor  # for errors alone
+
+        return quantised_tensor(self._place, (tensor.key for tensor in self._stored.values()))
+
     def finish(self) -> None:
         """Check that the model uses every tensor, and report what was opened."""
         if extra := sorted(set(self._stored) - set(self._used)):
             first = self._stored[extra[0]]
-            raise LoadError(
+            raise self._quantised() or LoadError(
                 f"{first.file.path}: the model has no place for tensor {first.key!r}"
                 f"{f' and {len(extra) - 1} more' if len(extra) > 1 else ''}",
                 fix=self._fix,
