@@ -128,6 +128,10 @@ class CaptureWarning(UserWarning):
     """A large array was captured by a traced function and became a constant of its program."""
 
 
+class SettingWarning(UserWarning):
+    """A variable looks like a setting and is none."""
+
+
 class Location(NamedTuple):
     """A line of the user's code."""
 

@@ -291,6 +291,22 @@ REWRITING: tuple[Setting[bool] | Setting[int], ...] = (
 """What the rewriting of a program depends on."""
 
 
-def unknown() -> list[str]:
-    """Names in the environment that look like settings of this package but are none."""
-    return sorted(n for n in os.environ if n.startswith("GPTRS_") and n not in SETTINGS)
+_PREFIX = "GPTRS_"
+_told: set[str] = set()
+
+
+def misspelt() -> list[str]:
+    """What is wrong with variables that look like settings of this package and are none; each is
+    told once in a process."""
+    found = sorted(n for n in os.environ if n.startswith(_PREFIX) and n not in SETTINGS)
+    new = [name for name in found if name not in _told]
+    _told.update(new)
+    return [_not_known(name) for name in new]
+
+
+def _not_known(name: str) -> str:
+    from difflib import get_close_matches  # for warnings alone
+
+    known = [setting.removeprefix(_PREFIX) for setting in SETTINGS]
+    near = get_close_matches(name.removeprefix(_PREFIX), known, n=1)
+    return f"{name} is no setting of gptrs{f'; {_PREFIX}{near[0]} is one' if near else ''}"

@@ -117,6 +117,49 @@ def test_a_prompt_from_standard_input(
     assert cli("-", "--max-tokens", "5").out == expected + "\n"
 
 
+def test_what_is_piped_is_the_prompt(
+    cli: Cli, model: LanguageModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = "once" + model.generate("once", max_tokens=5) + "\n"
+    standard_input(monkeypatch, b"once\n")
+    assert cli("--max-tokens", "5").out == expected
+    standard_input(monkeypatch, b"something else")
+    assert cli("once", "--max-tokens", "5").out == expected
+    standard_input(monkeypatch, b"\xff")
+    assert "standard input is no UTF-8 text" in cli("--max-tokens", "5").err
+
+
+@pytest.mark.parametrize("stdin", ["empty", "closed", "terminal"])
+def test_without_a_prompt_the_text_begins_empty(
+    cli: Cli, model: LanguageModel, monkeypatch: pytest.MonkeyPatch, stdin: str
+) -> None:
+    standard_input(monkeypatch, b"")
+    if stdin == "closed":
+        monkeypatch.setattr("sys.stdin", None)
+    if stdin == "terminal":
+        standard_input(monkeypatch, b"typed later")
+        monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
+    assert cli("--max-tokens", "5").out == model.generate("", max_tokens=5) + "\n"
+
+
+def test_an_empty_prompt_is_a_prompt(
+    cli: Cli, model: LanguageModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    standard_input(monkeypatch, b"once")
+    assert cli("", "--max-tokens", "5").out == model.generate("", max_tokens=5) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("redirected", "prompt"), [("printf 'once' |", "once"), ("", ""), ("<&-", "")]
+)
+def test_pipes_of_a_shell(good: Path, model: LanguageModel, redirected: str, prompt: str) -> None:
+    command = f"{sys.executable} -m gptrs generate --max-tokens 5 --model {good}"
+    command = f"{redirected} {command}" if "|" in redirected else f"{command} {redirected}"
+    null, pipe = subprocess.DEVNULL, subprocess.PIPE
+    done = subprocess.run(["sh", "-c", command], stdin=null, stdout=pipe, timeout=PATIENCE)
+    assert done.stdout.decode() == prompt + model.generate(prompt, max_tokens=5) + "\n"
+
+
 def test_what_the_output_cannot_hold_is_replaced(good: Path) -> None:
     command = [COMMAND, "generate", "é", "--model", str(good), "--max-tokens", "0"]
     ascii_only = os.environ | {"PYTHONIOENCODING": "ascii"}
@@ -153,7 +196,7 @@ def test_wrong_usage(cli: Cli, arguments: list[str], named: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
-        (["--model", "/no/where"], "no model directory '/no/where'"),
+        (["once", "--model", "/no/where"], "no model directory '/no/where'"),
         (["once", "--max-tokens", "900"], "expected at most 48"),
         (["\udcff"], "lone surrogate"),
         (["-"], "standard input is no UTF-8 text"),

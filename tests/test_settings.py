@@ -7,13 +7,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import gptrs
 from gptrs import ptir, settings
-from gptrs.errors import ArgumentError, SettingError
+from gptrs.errors import ArgumentError, SettingError, SettingWarning
 
 # A text for each variable, and what it means; then texts that mean nothing.
 GOOD: list[tuple[str, str, Any]] = [
@@ -77,11 +79,36 @@ def test_no_other_file_reads_the_environment() -> None:
     assert set(found) <= {"settings.py"}
 
 
-def test_misspelt_variables_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def misspelt(monkeypatch: pytest.MonkeyPatch) -> str:
+    """A variable that is no setting, of which nothing was said yet."""
+    monkeypatch.setattr(settings, "_told", set[str]())
     monkeypatch.setenv("GPTRS_EAGR", "1")
     monkeypatch.setenv("GPTRS_EAGER", "0")
-    assert "GPTRS_EAGR" in settings.unknown()
-    assert "GPTRS_EAGER" not in settings.unknown()
+    return "GPTRS_EAGR is no setting of gptrs; GPTRS_EAGER is one"
+
+
+def test_misspelt_variables_are_told_once(misspelt: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert settings.misspelt() == [misspelt]
+    monkeypatch.setenv("GPTRS_QQQQ", "")
+    assert settings.misspelt() == ["GPTRS_QQQQ is no setting of gptrs"]
+    assert settings.misspelt() == []
+
+
+def traced() -> None:
+    function = ptir.jit(lambda x: x + 1)
+    function(1.0)
+    function(1)
+
+
+@pytest.mark.parametrize("use", [traced, lambda: gptrs.load("stories")])
+def test_misspelt_variables_warn(use: Callable[[], object], misspelt: str) -> None:
+    with pytest.warns(SettingWarning) as found:
+        use()
+    use()  # a warning would be an error
+    (warning,) = found
+    assert str(warning.message) == misspelt
+    assert warning.filename == __file__
 
 
 def test_they_reach_the_functions(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -46,12 +46,8 @@ def root(
     ),
 ) -> None:
     """A CPU tensor JIT: run models through traced, portable tensor programs."""
-    for name in settings.unknown():
-        from difflib import get_close_matches  # for warnings only
-
-        near = get_close_matches(name, settings.SETTINGS, n=1)
-        meant = f"; {near[0]} is one" if near else ""
-        typer.echo(f"warning: {name} is no setting of gptrs{meant}", err=True)
+    for text in settings.misspelt():
+        typer.echo(f"warning: {text}", err=True)
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 

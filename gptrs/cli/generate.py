@@ -28,12 +28,13 @@ if TYPE_CHECKING:
 
 def generate(
     prompt: Annotated[
-        str,
+        str | None,
         typer.Argument(
             metavar="PROMPT",
-            help="The text to continue; - reads it from standard input, without a last newline.",
+            help="The text to continue; - reads it from standard input, without a last newline, and"
+            " so does none at all where that is no terminal.",
         ),
-    ] = "",
+    ] = None,
     prompt_file: Annotated[
         Path | None,
         typer.Option(
@@ -146,8 +147,10 @@ def _check(options: dict[str, Any], backend: str | None) -> None:
         raise typer.BadParameter(f"{error.problem}; {error.fix}") from None
 
 
-def _prompts(prompt: str, file: Path | None) -> list[str]:
+def _prompts(prompt: str | None, file: Path | None) -> list[str]:
     if file is None:
+        if prompt is None:
+            return [_piped()]
         return [_standard_input() if prompt == "-" else prompt]
     if prompt:
         raise typer.BadParameter("give a prompt or --prompt-file, not both")
@@ -157,6 +160,18 @@ def _prompts(prompt: str, file: Path | None) -> list[str]:
             f"{file} is empty, expected a prompt in each line", fix="write one in it"
         )
     return [line.removesuffix("\r") for line in lines.split("\n")]
+
+
+def _piped() -> str:
+    """What another program or a file gives; nothing where standard input is a terminal, closed, or
+    cannot be read."""
+    stdin = cast("TextIOWrapper | None", sys.stdin)
+    if stdin is None or stdin.isatty():
+        return ""
+    try:
+        return _standard_input()
+    except OSError:
+        return ""
 
 
 def _standard_input() -> str:

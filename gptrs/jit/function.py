@@ -23,6 +23,7 @@ from gptrs.errors import (
     E,
     PtirError,
     RetraceWarning,
+    SettingWarning,
     raised_at,
     user_location,
     user_traceback,
@@ -174,6 +175,8 @@ class JitFunction(Generic[P, R]):
     def _trace(
         self, arguments: Arguments, key: Key, backend: Backend, overrides: Overrides
     ) -> Slot[Entry]:
+        for text in settings.misspelt():
+            warn(text, SettingWarning)
         start = time.perf_counter()
         function, options = self._function, self._options
         reason, where = self._cache.reason(key), user_location()

@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, Literal, overload
 
+from gptrs import settings
 from gptrs.byte_sizes import as_size
+from gptrs.errors import SettingWarning
+from gptrs.jit.trace import warn
 from gptrs.runtime.files import config_from_json
 from gptrs.runtime.hub import place_of
 from gptrs.runtime.labels import read_labels
@@ -63,6 +66,8 @@ def load(
     more of it at this ``context`` (None: all that it can hold) and ``batch``: the `ArgumentError`
     says what would fit.
     """
+    for text in settings.misspelt():
+        warn(text, SettingWarning)
     model = ready_model(open_model(place_of(path)))
     if memory_limit is not None:
         from gptrs.runtime.fitting import refuse_above  # mostly nobody asks
