@@ -34,7 +34,7 @@ from gptrs.backends.inlining import Inlined, Inliner
 from gptrs.backends.operation_counts import operations, operations_alone
 from gptrs.backends.regions import Region
 from gptrs.backends.views import MOVING
-from gptrs.ir.dims import Dim, size_at
+from gptrs.ir.dims import Dim, DimLike, size_at
 from gptrs.ir.program import Instruction, Program, Value
 
 MOST_CHEAP = 16
@@ -77,17 +77,18 @@ def fuse(
     if alone:
         stored.update(v for v, i in fused.items() if i.op.name not in MOVING | FILLING)
     sizes = _sizes(program)
+    inliner = Inliner(fused, stored)
+    counts: dict[Region, Mapping[Value, DimLike]] = {}
     while True:
         _store_shared(fused, stored)
-        built = Inliner(fused, stored).build()
-        if built.wanted:
-            stored |= built.wanted
+        if wanted := inliner.build():
+            stored |= wanted
             continue
-        regions = {v: built.region(v) for v in fused if v in stored}
-        again = _recomputed(list(regions.values()), built.made, fused, sizes)
-        if not again:
+        regions = {v: inliner.region(v) for v in fused if v in stored}
+        counts = {r: counts.get(r) or operations(r) for r in regions.values()}
+        if not (wanted := _recomputed(counts, inliner.made, fused, sizes)):
             break
-        stored |= again
+        stored |= wanted
     steps: list[Region | Instruction] = []
     for instruction in program.body:
         if instruction.results[0] not in fused:
@@ -125,13 +126,13 @@ def _cheap_values(fused: Mapping[Value, Instruction], stored: set[Value]) -> set
 
 
 def _recomputed(
-    regions: Sequence[Region],
+    operations: Mapping[Region, Mapping[Value, DimLike]],
     made: Mapping[Value, Inlined],
     fused: Mapping[Value, Instruction],
     sizes: Sequence[Mapping[str, int]],
 ) -> set[Value]:
     """What to store because scalar operations are too many: in a region, or in all together."""
-    counts = [operations(region) for region in regions]
+    regions, counts = list(operations), list(operations.values())
     alone = {value: operations_alone(fused[value]) for count in counts for value in count}
     found: set[Value] = set()
     for at in sizes:

@@ -36,7 +36,7 @@ MOST_MEMBERS = 48
 MOST_PARTS = 96
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Inlined:
     """A fused value in terms of what is stored."""
 
@@ -48,29 +48,45 @@ class Inlined:
     """Its reductions, and the axes of the value on which each depends."""
 
 
-@dataclass
 class Inliner:
-    """Makes the expressions of all fused values, and finds what cannot be inlined."""
+    """Makes the expressions of all fused values, and finds what cannot be inlined.
 
-    fused: Mapping[Value, Instruction]
-    stored: set[Value]
-    made: dict[Value, Inlined] = field(default_factory=dict[Value, Inlined])
-    wanted: set[Value] = field(default_factory=set[Value])
-    """What has to be stored as well, for another build."""
+    ``stored`` grows between builds; what that does not change is kept.
+    """
 
-    def build(self) -> Inliner:
+    def __init__(self, fused: Mapping[Value, Instruction], stored: set[Value]) -> None:
+        self.fused, self.stored = fused, stored
+        self.made: dict[Value, Inlined] = {}
+        self._sources: dict[Value, list[Inlined | None]] = {}
+        self._regions: dict[Value, tuple[Inlined, Region]] = {}
+        self._wanted: list[Value] = []  # by the instruction that is looked at
+
+    def build(self) -> set[Value]:
+        """Make the expressions; what has to be stored as well, for another build."""
+        wanted: set[Value] = set()
         for value, instruction in self.fused.items():
-            before = len(self.wanted)
-            made = self._made(instruction)
-            if len(self.wanted) > before:  # it will change: what reads it is built on a plain array
-                made = Inlined(Load(value, View.contiguous(value.type.shape)))
-            self.made[value] = made
-        return self
+            inlined = [v in self.fused and v not in self.stored for v in instruction.values()]
+            pairs = zip(instruction.values(), inlined, strict=True)
+            sources = [self.made[v] if inline else None for v, inline in pairs]
+            if sources == self._sources.get(value):
+                continue
+            self.made[value] = self._made(instruction)
+            self._sources[value] = sources
+            if self._wanted:  # it will change: what reads it is built on a plain array
+                self.made[value] = Inlined(Load(value, View.contiguous(value.type.shape)))
+                del self._sources[value]
+                wanted.update(self._wanted)
+                self._wanted.clear()
+        return wanted
 
     def region(self, value: Value) -> Region:
         """The loops that compute a stored value."""
         made = self.made[value]
-        return region_of(value, made.expression, made.members)
+        before, region = self._regions.get(value, (None, None))
+        if region is None or before is not made:
+            region = region_of(value, made.expression, made.members)
+            self._regions[value] = made, region
+        return region
 
     def _made(self, instruction: Instruction) -> Inlined:
         inlined = [self.made[v] for v in instruction.values() if self._inlined(v)]
@@ -96,7 +112,7 @@ class Inliner:
         return Inlined(expression, members, parts, rows)
 
     def _want(self, values: Iterable[Value]) -> None:
-        self.wanted.update(v for v in values if self._inlined(v))
+        self._wanted.extend(v for v in values if self._inlined(v))
 
     def _inlined(self, value: Value) -> bool:
         return value in self.fused and value not in self.stored

@@ -18,6 +18,7 @@ from tests.fuzz.compare import Comparison, Mismatch, Tally
 from tests.fuzz.control import GENERATORS
 from tests.fuzz.programs import Example, examples, family
 from tests.fuzz.replay import text_of
+from tests.scalar_operations import checked_plans
 
 
 class DisagreementError(AssertionError):
@@ -77,7 +78,8 @@ class Search:
         )
         test = chosen(given(examples(ops))(check))
         try:
-            seed(number)(test)()
+            with checked_plans():
+                seed(number)(test)()
         except DisagreementError:
             assert self.failure is not None
             example, mismatch = self.failure
