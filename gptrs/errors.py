@@ -45,7 +45,14 @@ class ShapeError(PtirError, ValueError):
 
 
 class DTypeError(PtirError, TypeError):
-    """An element type is unknown, mixed with another, or not allowed here."""
+    """An element type is unknown, mixed with another, or not allowed here.
+
+    ``operand`` is what should have the dtype ``wanted`` instead of ``found``, if that is known.
+    """
+
+    operand: object = None
+    wanted: str = ""
+    found: str = ""
 
 
 class DimError(PtirError, ValueError):

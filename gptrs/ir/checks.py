@@ -6,17 +6,20 @@ from typing import Any
 
 from gptrs.errors import DTypeError, ShapeError
 from gptrs.ir.dims import Dim, Shape, same_shape
+from gptrs.ir.hints import wrong_dtype
 from gptrs.ir.operands import tensors_in
 from gptrs.ir.tensor import Tensor
-from gptrs.ir.types import DType, Kind, shape_text
+from gptrs.ir.types import DType, Kind, common_dtype, shape_text, si32, si64, ui64
+
+_OF_KIND = {"float": "f32", "int": "si32", "uint": "ui8", "bool": "i1", "complex": "cf32"}
 
 
 def require(x: Tensor, *kinds: Kind) -> None:
     """Raise `DTypeError` unless the dtype of ``x`` is of one of ``kinds``."""
     if x.dtype.kind not in kinds:
         expected = " or ".join(kinds)
-        fix = "ptir.cast(x, dtype='f32')" if "float" in kinds else f"cast to a {kinds[0]} dtype"
-        raise DTypeError(f"found dtype {x.dtype}, expected a {expected} dtype", fix=fix)
+        wanted = _OF_KIND["float" if "float" in kinds else kinds[0]]
+        raise wrong_dtype(f"found dtype {x.dtype}, expected a {expected} dtype", x, wanted)
 
 
 def one_dtype(*operands: Any) -> DType:
@@ -28,13 +31,13 @@ def one_dtype(*operands: Any) -> DType:
     dtype = tensors[0].dtype
     for tensor in tensors[1:]:
         if tensor.dtype is not dtype:
-            raise DTypeError(
-                f"operands have dtypes {dtype} and {tensor.dtype}, expected one",
-                fix=f"ptir.cast(x, dtype='{dtype}')",
-            )
+            wanted = common_dtype([t.dtype for t in tensors])
+            culprit = next(t for t in tensors if t.dtype is not wanted)
+            problem = f"operands have dtypes {dtype} and {tensor.dtype}, expected one"
+            raise wrong_dtype(problem, culprit, wanted)
     for operand in operands:
         if not isinstance(operand, Tensor):
-            _check_literal(operand, dtype)
+            _check_literal(operand, tensors[0])
     return dtype
 
 
@@ -48,28 +51,44 @@ def one_shape(*operands: Any) -> Shape:
     return tensors[0].shape
 
 
-def _check_literal(value: object, dtype: DType) -> None:
-    """A scalar must be exact in kind: 2 fits f32, 2.5 does not fit si32, 300 does not fit ui8."""
+def _check_literal(value: object, x: Tensor) -> None:
+    """A scalar beside ``x`` must be exact in kind: 2 fits f32, 2.5 does not fit si32, 300 does not
+    fit ui8."""
+    dtype = x.dtype
     if isinstance(value, bool):
-        fits = dtype.is_bool
-    elif isinstance(value, Dim):
-        fits = dtype.is_integer or dtype.is_float
+        if not dtype.is_bool:
+            raise DTypeError(
+                f"the bool {value} does not fit a tensor of dtype {dtype}",
+                fix=f"write {int(value)}",
+            )
+        return
+    if isinstance(value, Dim):
+        fits, wanted = dtype.is_integer or dtype.is_float, "si32"
     elif isinstance(value, int):
-        fits = not dtype.is_bool
+        fits, wanted = not dtype.is_bool, "si32"
         low, high = dtype.limits if dtype.is_integer else (-(2**1023), 2**1023)
         if not low <= value <= high:
             shown = str(value) if value.bit_length() <= 64 else f"of {value.bit_length()} bits"
-            raise DTypeError(f"the number {shown} does not fit {dtype}")
+            problem = f"the number {shown} does not fit {dtype}"
+            if (holding := _holding(value)) is None:
+                raise DTypeError(problem, fix="give a number of at most 64 bits")
+            raise wrong_dtype(problem, x, holding)
     elif isinstance(value, float):
-        fits = dtype.is_float or dtype.is_complex
+        fits, wanted = dtype.is_float or dtype.is_complex, "f32"
     else:
-        fits = isinstance(value, complex) and dtype.is_complex
+        fits, wanted = isinstance(value, complex) and dtype.is_complex, "cf32"
     if not fits:
-        target = "cf32" if isinstance(value, complex) else "f32"
-        raise DTypeError(
-            f"the {type(value).__name__} {value} does not fit a tensor of dtype {dtype}",
-            fix=f"ptir.cast(x, dtype='{target}')",
-        )
+        problem = f"the {type(value).__name__} {value} does not fit a tensor of dtype {dtype}"
+        raise wrong_dtype(problem, x, wanted)
+
+
+def _holding(value: int) -> DType | None:
+    """The first of the usual integers that holds ``value``."""
+    for dtype in (si32, si64, ui64):
+        low, high = dtype.limits
+        if low <= value <= high:
+            return dtype
+    return None
 
 
 def sum_dtype(x: Tensor, accum_dtype: DType | None, out_dtype: DType | None) -> DType:
@@ -80,8 +99,6 @@ def sum_dtype(x: Tensor, accum_dtype: DType | None, out_dtype: DType | None) -> 
             x.dtype.is_integer,
             x.dtype.kind in ("float", "complex"),
         ):
-            raise DTypeError(
-                f"{name} is {dtype} and the operand {x.dtype}: expected the same kind",
-                fix=f"ptir.cast(x, dtype='{dtype}')",
-            )
+            problem = f"{name} is {dtype} and the operand {x.dtype}: expected the same kind"
+            raise wrong_dtype(problem, x, dtype)
     return out_dtype or accum_dtype or x.dtype

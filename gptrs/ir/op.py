@@ -24,9 +24,10 @@ from typing import (
 import numpy as np
 
 from gptrs import settings
-from gptrs.errors import ArgumentError, PtirError, user_location, user_traceback
+from gptrs.errors import ArgumentError, DTypeError, PtirError, user_location, user_traceback
 from gptrs.ir.dims import Dim, same_shape
 from gptrs.ir.dispatch import OPS, current
+from gptrs.ir.hints import name_operand, tell_operand
 from gptrs.ir.interpreters import EAGER, program_of
 from gptrs.ir.operands import (
     as_rule_operand,
@@ -40,7 +41,7 @@ from gptrs.ir.operands import (
 )
 from gptrs.ir.program import Attrs, Fails, Operation, Program, attrs_key
 from gptrs.ir.tensor import Tensor
-from gptrs.ir.types import Array, DType, Kind, Type, as_dtype, broadcast_shapes
+from gptrs.ir.types import KIND_RANK, Array, DType, Type, as_dtype, broadcast_shapes
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -72,10 +73,13 @@ class Op(Operation, Generic[P, R]):
         self._memo: dict[object, Any] = {}
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        operands: tuple[Any, ...] = ()
         try:
             operands, attrs = self._bind(args, kwargs)
             return cast("R", (current() or EAGER).apply(self, operands, attrs))
         except PtirError as error:
+            if isinstance(error, DTypeError):
+                tell_operand(error, self.operand_names, operands)
             error.context.append(f"{self.name}({self._describe(args, kwargs)})")
             error.where = error.where or user_location()
             raise user_traceback(error, full=settings.full_traceback()) from None
@@ -167,7 +171,12 @@ class Primitive(Op[P, R]):
 
     def infer(self, operands: Sequence[Any], attrs: Attrs) -> tuple[Type, ...]:
         def make() -> Any:
-            return several(self.rule(*(map_operand(as_rule_operand, o) for o in operands), **attrs))
+            given = [map_operand(as_rule_operand, operand) for operand in operands]
+            try:
+                return several(self.rule(*given, **attrs))
+            except DTypeError as error:
+                name_operand(error, self.operand_names, given)
+                raise
 
         return cast("tuple[Type, ...]", self._remember(self._key(operands, attrs), make))
 
@@ -262,9 +271,6 @@ def elementwise(
 ) -> Callable[[Callable[P, Type]], Elementwise[P, Tensor]]:
     """Declare an op that works element by element; the body is its type rule."""
     return lambda fn: Elementwise(fn, predicate=predicate)
-
-
-KIND_RANK: dict[Kind, int] = {"bool": 0, "int": 1, "uint": 1, "float": 2, "complex": 3}
 
 
 def _settle_weak(operands: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -9,6 +9,7 @@ from gptrs.errors import ArgumentError, DTypeError, ShapeError
 from gptrs.ir.dims import Dim, DimLike
 from gptrs.ir.dispatch import OPS
 from gptrs.ir.indexing import index
+from gptrs.ir.traced import cast_text, code_of
 from gptrs.ir.types import normal_axis
 
 if TYPE_CHECKING:
@@ -234,9 +235,20 @@ def _spread(values: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def _true_divide(left: Any, right: Any, self: Operators) -> Tensor:
     if self.dtype.is_integer:
+        second = "y" if isinstance(left, Operators) else "x"
+        sides = ((left, code_of(left, "x")), (right, code_of(right, second)))
+        dtypes = [side.dtype for side, _ in sides if isinstance(side, Operators)]
+        wanted = next((dtype for dtype in dtypes if dtype.is_float), "f32")
+        floats = [
+            cast_text(name, wanted)
+            if isinstance(side, Operators) and side.dtype.is_integer
+            else name
+            for side, name in sides
+        ]
+        names = [name for _, name in sides]
         raise DTypeError(
             f"/ needs floating operands, found {self.dtype}",
-            fix="x // y divides integers; ptir.cast(x, dtype='f32') / y divides as floats",
+            fix=f"{' // '.join(names)} divides integers; {' / '.join(floats)} divides as floats",
         )
     return OPS["div"](left, right)
 

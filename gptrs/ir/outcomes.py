@@ -12,10 +12,9 @@ from dataclasses import dataclass, replace
 
 from gptrs.ir.closing import RegionRecorder
 from gptrs.ir.dispatch import OPS, Interpreter, current, interpreter
-from gptrs.ir.op import KIND_RANK
 from gptrs.ir.parts import Parts, Sides, check_form, check_types
 from gptrs.ir.tensor import Tensor
-from gptrs.ir.types import DType
+from gptrs.ir.types import KIND_RANK, DType
 
 _BRANCHES = Sides("in then", "in otherwise", "both branches return values of the same types")
 _STATE = Sides("before a step", "after it", "the state of a loop keeps its shapes and dtypes")

@@ -14,7 +14,7 @@ from gptrs.errors import ArgumentError, DTypeError, ShapeError
 from gptrs.ir.dims import same_shape
 from gptrs.ir.program import key_of
 from gptrs.ir.tensor import Tensor, as_array
-from gptrs.ir.types import Type
+from gptrs.ir.types import Type, common_dtype
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,9 @@ def check_types(first: Parts, second: Parts, sides: Sides) -> None:
         if not same_shape(a.shape, b.shape):
             raise ShapeError(text, fix=sides.rule)
         if a.dtype is not b.dtype:
-            raise DTypeError(text, fix=f"{sides.rule}: x.astype({a.dtype.name!r})")
+            wanted = common_dtype([a.dtype, b.dtype])
+            side = sides.second if wanted is a.dtype else sides.first
+            raise DTypeError(text, fix=f"{sides.rule}: {side}, x.astype({wanted.name!r})")
 
 
 def _told(place: str, first: str, second: str, sides: Sides) -> str:

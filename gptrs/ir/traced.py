@@ -9,6 +9,8 @@ from gptrs.errors import PtirError, TraceError, user_location
 if TYPE_CHECKING:
     from gptrs.ir.tensor import Tensor
 
+_ARGUMENT = "argument "
+
 
 def located(error: PtirError) -> PtirError:
     """``error`` with the user's current line."""
@@ -28,3 +30,22 @@ def described(tensor: Tensor) -> str:
     """Where ``tensor`` comes from, if that is known, and its type."""
     origin = tensor.value.origin if tensor.value is not None else ""
     return f"{origin}, {tensor.type}" if origin else str(tensor.type)
+
+
+def argument_name(operand: object) -> str:
+    """The name of the argument that ``operand`` is; "" if it is none."""
+    value: object = getattr(operand, "value", None)
+    origin: str = getattr(value, "origin", "")
+    return origin.removeprefix(_ARGUMENT) if origin.startswith(_ARGUMENT) else ""
+
+
+def code_of(operand: object, default: str) -> str:
+    """How the user's code may call ``operand``: by the name of an argument, a number as it is."""
+    if isinstance(operand, int | float | complex):
+        return repr(operand)
+    return argument_name(operand) or default
+
+
+def cast_text(name: str, dtype: object) -> str:
+    """The code that gives ``name`` this ``dtype``."""
+    return f"ptir.cast({name}, dtype='{dtype}')"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal, TypeAlias, cast
 
 import ml_dtypes
@@ -23,6 +23,7 @@ from gptrs.ir.dims import (
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 Kind = Literal["bool", "int", "uint", "float", "complex"]
+KIND_RANK: dict[Kind, int] = {"bool": 0, "int": 1, "uint": 1, "float": 2, "complex": 3}
 
 
 class DType:
@@ -100,6 +101,14 @@ DTYPES: dict[str, DType] = {
 }
 _BY_NUMPY: dict[np.dtype[Any], DType] = {d.numpy: d for d in DTYPES.values()}
 _BY_NAME: dict[str, DType] = {d.numpy.name: d for d in DTYPES.values()} | DTYPES
+
+
+def common_dtype(dtypes: Sequence[DType]) -> DType:
+    """The one to which the others are cast with the least loss: of the highest kind, which most
+    have, the widest."""
+    rank = max(KIND_RANK[dtype.kind] for dtype in dtypes)
+    kept = [dtype for dtype in dtypes if KIND_RANK[dtype.kind] == rank]
+    return max(kept, key=lambda dtype: (kept.count(dtype), dtype.bits))
 
 
 def as_dtype(value: object) -> DType:

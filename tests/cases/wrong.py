@@ -35,7 +35,7 @@ DTYPES = (
         "f32[3]",
         "bf16[3]",
         error=DTypeError,
-        words="f32 and bf16 | in add(x: f32[3] | y: bf16[3] | fix: ptir.cast(x, dtype='f32')",
+        words="f32 and bf16 | in add(x: f32[3] | y: bf16[3] | fix: ptir.cast(y, dtype='f32')",
     ),
     wrong(
         lambda x, y: ptir.matmul(x, y),
@@ -71,10 +71,13 @@ DTYPES = (
         lambda x: x / 2,
         "si32[3]",
         error=DTypeError,
-        words="/ needs floating operands, found si32 | x // y | ptir.cast(x, dtype='f32') / y",
+        words="/ needs floating operands, found si32 | x // 2 | ptir.cast(x, dtype='f32') / 2",
     ),
     wrong(
-        lambda x: 2 / x, "si32[3]", error=DTypeError, words="/ needs floating operands | fix: x //"
+        lambda x: 2 / x,
+        "si32[3]",
+        error=DTypeError,
+        words="/ needs floating operands | fix: 2 // x divides",
     ),
     wrong(
         lambda x: x + 1.5,
