@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-_LARGE = 2 * 2**20  # bytes of a large page, which begins at a multiple of that
+LARGE = 2 * 2**20  # bytes of a large page, which begins at a multiple of that
 _PRIVATE = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
 
 
@@ -24,7 +24,7 @@ class LargePages:
 
     def __init__(self, size: int, use: str) -> None:
         try:
-            self._map = mmap.mmap(-1, size + _LARGE, **_PRIVATE)
+            self._map = mmap.mmap(-1, size + LARGE, **_PRIVATE)
         except OSError as error:
             raise MemoryError(f"the system has no {size} bytes for {use}") from error
         if hasattr(mmap, "MADV_HUGEPAGE"):
@@ -35,7 +35,7 @@ class LargePages:
         self._unneeded: int | None = getattr(mmap, "MADV_DONTNEED", None)
         self._spare: int | None = getattr(mmap, "MADV_FREE", None)
         start = np.frombuffer(self._map, np.uint8).ctypes.data
-        self._begin = -start % _LARGE
+        self._begin = -start % LARGE
         self.address = start + self._begin
 
     def drop(self, offset: int, size: int) -> None:

@@ -23,11 +23,11 @@ def test_a_table(cli: Cli, good: Path) -> None:
     assert (done.code, done.err) == (0, "")
     said = rows(done.out)
     assert said[0] == ["context:", "48,", "batch:", "3,", "threads:", "2"]
-    assert done.out.splitlines()[2:8] == str(estimate_memory(good, batch=3)).splitlines()
-    assert said[9][0] == "machine:"
-    assert said[10] == ["fits", "200.0", "MB"]
-    assert said[11] == ["largest", "context", "at", "batch", "3:", "48"]
-    largest = int(said[12][-1])
+    assert done.out.splitlines()[2:9] == str(estimate_memory(good, batch=3)).splitlines()
+    assert said[10][0] == "machine:"
+    assert said[11] == ["fits", "200.0", "MB"]
+    assert said[12] == ["largest", "context", "at", "batch", "3:", "48"]
+    largest = int(said[13][-1])
     assert estimate_memory(good, batch=largest).total <= 200_000_000
     assert estimate_memory(good, batch=largest + 1).total > 200_000_000
 
@@ -43,6 +43,7 @@ def test_json(cli: Cli, good: Path) -> None:
         "packed": estimate.packed,
         "kv_cache": estimate.kv_cache,
         "activations": estimate.activations,
+        "loading": estimate.loading,
         "runtime": estimate.runtime,
         "total": estimate.total,
     }
@@ -55,7 +56,7 @@ def test_what_does_not_fit(cli: Cli, good: Path) -> None:
     done = cli(str(good), "--memory", "1MiB")
     assert (done.code, done.err) == (1, "")
     said = done.out.splitlines()
-    assert said[10:] == [
+    assert said[11:] == [
         "does not fit 1.0 MB",
         "largest context at batch 1: none",
         "largest batch at context 48: none",

@@ -26,7 +26,8 @@ from gptrs.runtime.weights import WeightRead
 from tests.image_models import RESNET
 from tests.models import config
 
-TOLERANCE = 0.15
+MOST = 1.2
+"""Estimates err on the high side: by no more than this factor."""
 THREADS = 2
 
 # 76 MB of weights, and a cache of 25 MB at 512 tokens in 2 rows.
@@ -98,13 +99,20 @@ class TestPeaks:
     def test_images(self, tmp_path: Path) -> None:
         path = random_model(tmp_path, "resnet", RESNET18)
         peak(path, 224, 1)  # compiles
-        estimate = estimate_memory(path, batch=4, threads=THREADS)
-        assert estimate.packed > 96.5e6  # taps that are transformed, a last layer that is coded
-        self.check(estimate, *peak(path, 224, 4))
+        for batch in (1, 4):
+            estimate = estimate_memory(path, batch=batch, threads=THREADS)
+            assert estimate.packed > 96.5e6  # taps that are transformed, a last layer that is coded
+            assert estimate.loading > 2 * 18.8e6  # of each thread, taps and those of a folded norm
+            self.check(estimate, *peak(path, 224, batch))
+
+    def test_small_weights(self, tmp_path: Path) -> None:
+        path = random_model(tmp_path, "mobilenet_v2", {"num_labels": 1000})
+        peak(path, 224, 1)  # compiles
+        self.check(estimate_memory(path, threads=THREADS), *peak(path, 224, 1))
 
     def check(self, estimate: MemoryEstimate, measured: int, compiled: bool) -> None:
         assert not compiled, "a process that compiles takes more"
-        assert estimate.total == pytest.approx(measured, rel=TOLERANCE), str(estimate)
+        assert measured <= estimate.total <= MOST * measured, f"{measured}\n{estimate}"
 
 
 class TestEstimates:
@@ -169,6 +177,17 @@ class TestEstimates:
         assert image <= (more.activations - four.activations) / 5 < 1.01 * image
         assert one.context is None
 
+    def test_a_thread_more_makes_a_form_more(self) -> None:
+        one, two, many = (
+            estimate_memory({"model_type": "resnet", **RESNET18}, threads=n).loading
+            for n in (1, 2, 99)
+        )
+        # The largest taps, the scale and the variance of its norm, and taps with these folded in.
+        folded = 4 * (2 * 3 * 3 * 512 * 512 + 2 * 512)
+        assert two - one == folded
+        assert folded < one < folded + 10e6
+        assert many < 2 * 47e6 + 10e6, "no more than all weights at once"
+
     def test_another_backend_holds_what_is_stored(self, good: Path) -> None:
         with gptrs.ptir.backend("reference"):
             estimate = estimate_memory(good)
@@ -177,9 +196,9 @@ class TestEstimates:
 
     def test_the_text(self, good: Path) -> None:
         lines = str(estimate_memory(good)).splitlines()
-        names = ["weights", "packed", "KV", "activations", "runtime", "total"]
+        names = ["weights", "packed", "KV", "activations", "loading", "runtime", "total"]
         assert [line.split()[0] for line in lines] == names
-        assert lines[4].split()[1:] == ["100.0", "MB"]
+        assert lines[5].split()[1:] == ["106.0", "MB"]
 
     @pytest.mark.parametrize(
         ("options", "said"),

@@ -72,6 +72,8 @@ class PlanReport:
     """Of results that a run makes; donated arguments that come back are none."""
     parameters: tuple[ParameterReport, ...] = ()
     """The forms of parameters that a plan holds, each once."""
+    loading_bytes: int = 0
+    """The most that making these forms takes beside them, and what memory they leave unused."""
 
     @property
     def kernels(self) -> tuple[str, ...]:

@@ -88,6 +88,7 @@ def _report(model: str, found: Fit, machine: MachineMemory) -> dict[str, Any]:
             "packed": asked.packed,
             "kv_cache": asked.kv_cache,
             "activations": asked.activations,
+            "loading": asked.loading,
             "runtime": asked.runtime,
             "total": asked.total,
         },

@@ -23,13 +23,15 @@ from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Array, DType, as_dtype, bf16, f16, f32
 from gptrs.jit.overrides import Policies, checkpoint_overrides
 from gptrs.kernels.threads import limit_threads, thread_count
+from gptrs.large_pages import LARGE
+from gptrs.nn.cache_memory import LEAST, MOST
 from gptrs.runtime.load import load
 from gptrs.runtime.loaded import LoadedModel
 from gptrs.runtime.model_files import read_config
 from gptrs.runtime.overridden import read_overrides
 from gptrs.runtime.skeleton import skeleton, without_elements
 
-RUNTIME_BYTES = 100_000_000
+RUNTIME_BYTES = 106_000_000
 """Python, NumPy, LLVM and this package with a model of no size, whose kernels are on disk already
 (measured: 96 to 106 MB with Python 3.11 on Linux; compiling takes about 80 MB more)."""
 
@@ -55,6 +57,9 @@ class MemoryEstimate:
     kv_cache: int
     activations: int
     """Intermediate values, results, and images."""
+    loading: int
+    """What weights are made of, on all threads, until they are packed or derived; and what is left
+    unused of large pages."""
     runtime: int
     """What a process takes without a model."""
     context: int | None
@@ -72,6 +77,7 @@ class MemoryEstimate:
             "packed forms": self.packed,
             "KV cache": self.kv_cache,
             "activations": self.activations,
+            "loading": self.loading,
             "runtime": self.runtime,
         }
 
@@ -163,6 +169,7 @@ class ModelMemory:
             packed=sum(size for stored, size in held if not stored),
             kv_cache=kv_cache,
             activations=activations,
+            loading=report.loading_bytes + _unused(kv_cache),
             runtime=RUNTIME_BYTES,
             context=context,
             batch=batch,
@@ -223,6 +230,11 @@ def _retyped(module: Any, dtype: DType) -> Any:
 def _typed(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     """An array of this type in the memory of one element."""
     return np.broadcast_to(np.zeros((), dtype), shape)
+
+
+def _unused(kv_cache: int) -> int:
+    """What is left of the last large page of keys, and of values."""
+    return 2 * LARGE if LEAST <= kv_cache // 2 <= MOST else 0
 
 
 def _cache(module: Any, batch: int, capacity: int) -> tuple[Any, int]:

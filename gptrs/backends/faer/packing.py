@@ -19,7 +19,7 @@ from gptrs.kernels.matmul_weights import weight_bytes
 from gptrs.kernels.packing import panel_count
 from gptrs.kernels.threads import thread_count
 
-_READ_BYTES = 2**20  # of a weight at a time: stays in L2, in memory that serves again
+READ_BYTES = 2**20  # of a weight at a time: stays in L2, in memory that serves again
 
 
 class Piece(NamedTuple):
@@ -56,7 +56,7 @@ class Stored:
         """All rows, some at a time."""
         count, length = self.shape
         step = DEPTH_STEP if self.form.transposed else self.isa.tile_columns
-        some = max(1, _READ_BYTES // max(1, weight_bytes(self.form.weights) * length))
+        some = max(1, READ_BYTES // max(1, weight_bytes(self.form.weights) * length))
         some = -(-some // step) * step
         for first in range(0, count, some):
             rows = self.rows(first, first + some)

@@ -8,14 +8,17 @@ from math import prod
 
 from gptrs.backends.base import ParameterReport, PlanReport, StepReport
 from gptrs.backends.faer.binding import Bound
-from gptrs.backends.faer.calls.base import Form
+from gptrs.backends.faer.calls.base import Form, WinogradPanels
 from gptrs.backends.faer.calls.rows import Update
+from gptrs.backends.faer.packing import READ_BYTES
 from gptrs.backends.faer.parameters import form_bytes
+from gptrs.backends.faer.slabs import SLAB_BYTES
 from gptrs.backends.faer.storage import Placed, Storage
 from gptrs.backends.faer.work import CallStep, ControlStep, RegionStep, Work
 from gptrs.backends.parameter_cache import form_name
-from gptrs.ir.program import DerivedParam
+from gptrs.ir.program import DerivedParam, Param
 from gptrs.kernels.isa import Isa
+from gptrs.large_pages import LARGE
 
 
 def report(bound: Bound, isa: Isa) -> PlanReport:
@@ -45,7 +48,34 @@ def report(bound: Bound, isa: Isa) -> PlanReport:
         sum(sizes),
         sum(results),
         tuple(_parameters(storage, bound, isa)),
+        _loading(storage, bound, isa),
     )
+
+
+def _loading(storage: Storage, bound: Bound, isa: Isa) -> int:
+    """Each thread makes one form at a time, and allocators may keep what the largest ones took. The
+    last page of each slab is whole."""
+    params = storage.program.params
+    weights = {(number, form) for _, number, form in bound.weights}
+    sources = sorted((_made_of(params[number], form) for number, form in weights), reverse=True)
+    packed = sum(form_bytes(form, isa) for _, form in weights if form is not None)
+    return sum(sources[: bound.threads]) + -(-packed // SLAB_BYTES) * LARGE
+
+
+def _made_of(param: Param, form: Form | None) -> int:
+    """The memory that a form of ``param`` takes while it is made, without itself."""
+    size = _bytes(param)
+    if isinstance(param, DerivedParam):
+        return sum(map(_bytes, param.sources)) + (0 if form is None else size)
+    if form is None:
+        return 0
+    if isinstance(form, WinogradPanels):
+        return size
+    return min(2 * size, 4 * READ_BYTES)  # rows as they are read, their panels, and exceptions
+
+
+def _bytes(param: Param) -> int:
+    return int(param.type.size) * param.type.dtype.numpy.itemsize
 
 
 def _parameters(storage: Storage, bound: Bound, isa: Isa) -> Iterator[ParameterReport]:
@@ -56,8 +86,7 @@ def _parameters(storage: Storage, bound: Bound, isa: Isa) -> Iterator[ParameterR
     def add(number: int, form: Form | None) -> None:
         param = params[number]
         name = form_name(isinstance(param, DerivedParam), form is not None)
-        stored = int(param.type.size) * param.type.dtype.numpy.itemsize
-        size = stored if form is None else form_bytes(form, isa)
+        size = _bytes(param) if form is None else form_bytes(form, isa)
         forms[number, form] = ParameterReport(param.name, number, name, size)
 
     for _, number, form in bound.weights:
