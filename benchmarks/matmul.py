@@ -108,7 +108,7 @@ class Ours:
 
     def __init__(self, a: Array, weights: list[Array], product: Product, bias: Array | int):
         level, (m, k), n = isa.current(), a.shape, weights[0].shape[1]
-        width, form = level.tile_columns, product_panels(True, "f32", k, n)
+        form = product_panels(True, "f32", k, n)
         product = replace(product, coded=form.coded)
         self.result = np.empty((m, n), np.float32)
         few = m <= row_kernel_limit(level, product)
@@ -123,8 +123,8 @@ class Ours:
         self.steps: list[tuple[list[Step], Status]] = []
         for weight in weights:
             packed = pack(weight, form, level)
-            given = (a if few else packed_a, packed, self.result, bias, 0)
-            block = words(*given, m, k, n, k, n, 0, k * width, width, *blocks)
+            given = (a if few else packed_a, packed, self.result, bias, 0, 0)
+            block = words(*given, m, k, n, k, n, 0, *blocks)
             a_block = words(a, packed_a, m, k, k, blocks.height)
             self.keep += [packed, block, a_block]
             steps = [Step(kernel.address, block.ctypes.data, extent)]

@@ -119,12 +119,12 @@ class Convolution:
 
     def as_product(self) -> Array:
         """The result by the kernel of matrix products."""
-        patches, (_, depth, width) = self.patches(), self._panels.shape
+        patches, (_, depth, _) = self.patches(), self._panels.shape
         result = np.full(self.shape, GUARD)
         words = dict.fromkeys(MATMUL_WORDS, 0)
         words.update(a=address(patches), panels=address(self._panels), c=address(result))
-        words.update(rows=len(patches), depth=depth, lda=depth, panel_step=depth * width)
-        words.update(columns=self.shape[-1], ldc=self.shape[-1], ldp=width)
+        words.update(rows=len(patches), depth=depth, lda=depth)
+        words.update(columns=self.shape[-1], ldc=self.shape[-1])
         kernel = compile_ir(*text_of(row_kernel, self.level, Product()))
         run(kernel, *words.values(), extent=(0, len(self._panels)))
         return result

@@ -15,7 +15,7 @@ from gptrs.kernels import isa, matmul_rows, matmul_tiles, packing
 from gptrs.kernels.compile import Kernel, compile_ir
 from gptrs.kernels.emit import KernelText
 from gptrs.kernels.math import ACTIVATIONS, elementwise_kernel
-from gptrs.kernels.matmul import Product
+from gptrs.kernels.matmul import BLOCK, FIRST_BLOCK, Product
 from gptrs.kernels.matmul_tiles import Blocking
 from gptrs.kernels.matmul_weights import WeightType
 
@@ -94,16 +94,17 @@ class Result:
         self.product: Product = more.get("product", Product())
         self.bias: Array | int = more.get("bias", 0)
         self.residual: Array | int = more.get("residual", 0)
-        width = level.tile_columns  # panel_step and ldp, of packed panels unless told otherwise
-        self.steps: tuple[int, int] = more.get("steps", (a.shape[1] * width, width))
 
     def _run(self, build: Any, a: Array, extent: int, blocks: Blocking, parts: int) -> Array:
         (rows, depth), columns, margin = self.a.shape, self.columns, 3
         held = np.full((rows + 2, columns + 2 * margin), GUARD)
         c = held[1:-1, margin : margin + columns]
-        words = [a, self.panels, c, self.bias, self.residual, rows, depth, columns]
+        several = depth > FIRST_BLOCK
+        totals = np.full((rows, columns) if several else 0, np.nan)
+        words = [a, self.panels, c, self.bias, self.residual, totals if several else 0]
+        words += [rows, depth, columns]
         ldr = 0 if isinstance(self.residual, int) else ld(self.residual)
-        words += [ld(self.a), ld(c), ldr, *self.steps, *blocks]
+        words += [ld(self.a), ld(c), ldr, *blocks]
         function = kernel(build, self.level, self.product)
         call(function, words, *reversed(even(extent, parts)))
         inside = c.copy()
@@ -174,6 +175,27 @@ def test_bits_do_not_depend_on_blocks_and_splits(level: isa.Isa) -> None:
         np.testing.assert_array_equal(bits(result.rows(parts)), expected)
 
 
+def blocked(a: Array, b: Array) -> Array:
+    """The order rule of any depth, for such numbers."""
+    edges = [0, *range(FIRST_BLOCK, a.shape[1], BLOCK), a.shape[1]]
+    blocks = [chain(a[:, i:j], b[i:j]).astype(np.float64) for i, j in pairwise(edges)]
+    return sum(blocks[1:], blocks[0]).astype(np.float32)
+
+
+@pytest.mark.parametrize("depth", [4096, 4097, 4608, 5500])
+def test_the_order_of_deep_products(level: isa.Isa, depth: int) -> None:
+    columns = level.tile_columns + 3
+    b = short((depth, columns), 1)
+    panels = pack(level, b)
+    for rows in (1, 3, level.tile_rows + 2):
+        a = short((rows, depth), rows)
+        expected, result = bits(blocked(a, b)), Result(level, a, panels, columns)
+        np.testing.assert_array_equal(bits(result.rows(2)), expected)
+        np.testing.assert_array_equal(bits(result.tiles(parts=2)), expected)
+        other = Blocking(1000, max(1, level.tile_rows - 1), 1)
+        np.testing.assert_array_equal(bits(result.tiles(other)), expected)
+
+
 @pytest.mark.parametrize("depth", [0, 1, 2, 260])
 @pytest.mark.parametrize("rows", [1, 4, 17])
 def test_edges(level: isa.Isa, rows: int, depth: int) -> None:
@@ -187,18 +209,6 @@ def test_edges(level: isa.Isa, rows: int, depth: int) -> None:
         blocks = matmul_tiles.blocking(level, rows, 100, row_blocks=2)
         for found in (result.rows(), result.tiles(blocks)):
             assert (np.abs(found - exact) <= bound).all()
-
-
-def test_few_rows_take_weights_as_they_lie(level: isa.Isa) -> None:
-    for depth, columns in ((1, level.tile_columns), (70, 11 * level.tile_columns)):
-        b = matrix(depth, columns, 1, pad=5)
-        panels = pack(level, b)
-        for rows in (1, 4, 7):
-            a = matrix(rows, depth, 2)
-            found = Result(level, a, b, columns, steps=(level.tile_columns, ld(b)))
-            expected = Result(level, a, panels, columns).rows()
-            np.testing.assert_array_equal(bits(found.rows()), bits(expected))
-            np.testing.assert_array_equal(bits(found.rows(3)), bits(expected))
 
 
 def test_nothing_to_do(level: isa.Isa) -> None:

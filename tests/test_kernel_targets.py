@@ -16,7 +16,10 @@ from gptrs.kernels.coded import CODED
 from gptrs.kernels.coding import code_kernel
 from gptrs.kernels.conv import conv_kernel
 from gptrs.kernels.depthwise import Depthwise, depthwise_kernel
+from gptrs.kernels.dot import dot_kernel, dot_totals_kernel
 from gptrs.kernels.emit import KernelText
+from gptrs.kernels.gemv import gemv_kernel
+from gptrs.kernels.gemv_transposed import gemv_transposed_kernel
 from gptrs.kernels.isa import ISAS, Isa, Target, target_for
 from gptrs.kernels.math import elementwise_kernel
 from gptrs.kernels.matmul import Product
@@ -62,6 +65,11 @@ BUILDERS: dict[str, Callable[[Isa], KernelText]] = {
     **{f"rows {w} coded": partial(row_kernel, product=Product(w, True)) for w in CODED},
     **{f"code {w}": partial(code_kernel, weights=w) for w in CODED},
     "tiles gelu": partial(tile_kernel, product=Product(activation="gelu_tanh")),
+    "gemv": partial(gemv_kernel, product=Product()),
+    "gemv in short blocks": partial(gemv_kernel, product=Product(), short=True),
+    "gemv transposed": partial(gemv_transposed_kernel, product=Product()),
+    "dot": partial(dot_kernel, product=Product()),
+    "dot totals": partial(dot_totals_kernel, product=Product()),
     "pack rows": lambda isa: pack_rows_kernel(isa, isa.tile_rows),
     "pack columns": pack_columns_kernel,
     "attention": partial(attention_kernel, head=Head(64, causal=True)),

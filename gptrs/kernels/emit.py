@@ -23,7 +23,7 @@ from gptrs.kernels.isa import Isa
 
 I1, I8, I16 = ir.IntType(1), ir.IntType(8), ir.IntType(16)
 I32, I64 = ir.IntType(32), ir.IntType(64)
-F16, F32 = ir.HalfType(), ir.FloatType()
+F16, F32, F64 = ir.HalfType(), ir.FloatType(), ir.DoubleType()
 POINTER, VOID = ir.PointerType(), ir.VoidType()
 
 
@@ -293,7 +293,7 @@ def _element_bytes(kind: Any) -> int:
     return _BYTES[str(kind.element if isinstance(kind, ir.VectorType) else kind)]
 
 
-_BYTES = {"float": 4, "half": 2, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "ptr": 8}
+_BYTES = {"float": 4, "double": 8, "half": 2, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "ptr": 8}
 
 
 def _suffix(kind: Any) -> str:

@@ -8,10 +8,15 @@ of it lies in one piece, in the order of use. Two kernels read the same panels:
 - `gptrs.kernels.matmul_rows`, for up to `row_kernel_limit` rows: takes A as it is and walks several
   panels at once, as some cores read memory faster in several streams than in one.
 
-Order rule: every element of C is one chain of multiply-adds, depth ascending, from zero. A tile
-starts from what C holds after the block of depth before, so that bits depend neither on the
-kernel, nor on the blocking, nor on how the extent is split over threads. Bias, activation and
-residual follow, each rounded by itself.
+Order rule: the depth has blocks, a first one of `FIRST_BLOCK` and others of `BLOCK`. An element of
+C is, in each block, one chain of multiply-adds, depth ascending, from zero; blocks are added up in
+f64. A tile starts from what C holds of its block, so that bits depend neither on the kernel, nor on
+how blocks are cut to suit caches, nor on how the extent is split over threads; and elements of 0 at
+the end of the depth change nothing. Bias, activation and residual follow, each rounded by itself.
+Products with one column have an order of their own (`gptrs.kernels.dot`).
+
+Operands that are not packed once, as weights are, and are few vectors on one side, are read where
+they lie, by `gptrs.kernels.gemv` and `gptrs.kernels.gemv_transposed`, in the same order.
 
 This file has what both kernels share: what their code depends on, their words, and what follows
 the product.
@@ -23,20 +28,21 @@ the product.
 
 from __future__ import annotations
 
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from llvmlite import ir
 
-from gptrs.kernels.emit import I64, POINTER, Function, i64
+from gptrs.kernels.emit import F64, I64, POINTER, Function, i64
 from gptrs.kernels.isa import Isa
 from gptrs.kernels.math import ACTIVATIONS
 from gptrs.kernels.matmul_weights import WeightType
 
-_POINTERS = ("a", "panels", "c", "bias", "residual")
+_POINTERS = ("a", "panels", "c", "bias", "residual", "totals")
 _SIZES = (
     *("rows", "depth", "columns", "lda", "ldc", "ldr"),
-    *("panel_step", "ldp"),
     *("depth_block", "height", "row_blocks"),
 )
 MATMUL_WORDS = _POINTERS + _SIZES
@@ -44,9 +50,8 @@ MATMUL_WORDS = _POINTERS + _SIZES
 
 Leading dimensions (lda of A, ldc of C, ldr of the residual) and sizes count elements. Where
 ``bias`` or ``residual`` is 0, nothing is added. For the tile kernel ``a`` points to packed tiles
-and lda is not read; the sizes of blocks are read by it alone. The row kernel can take weights
-[K, N] that are not packed, so it is told where panels are: each begins ``panel_step`` elements
-after the one before, and its rows are ``ldp`` apart. C overlaps no operand.
+and lda is not read; it alone reads ``totals``, f64 [rows, columns] where the depth has several
+blocks, else 0, and the sizes of its blocks. C overlaps no operand.
 """
 
 
@@ -65,6 +70,65 @@ class Product:
         """A part of the names of its kernels."""
         parts = [self.weights, "coded" if self.coded else None, self.activation]
         return "_".join(part for part in parts if part)
+
+
+FIRST_BLOCK, BLOCK = 4096, 512
+"""The depth of the first block of a product, and of all others."""
+
+
+@dataclass
+class DepthBlock:
+    """A block of the depth in a loop over all of them, and what goes from one to the next."""
+
+    begin: Any
+    end: Any
+    carried: list[Any]
+
+
+@contextmanager
+def depth_blocks(f: Function, depth: Any, carried: Sequence[Any] = ()) -> Generator[DepthBlock]:
+    """A loop over the blocks of the depth. Without depth there is one block, which is empty."""
+    beyond = f.positive(f.sub(depth, i64(FIRST_BLOCK)))
+    count = f.add(f.ceiling(beyond, i64(BLOCK)), i64(1))
+    with f.loop(i64(0), count, carried=carried) as loop:
+        end = f.add(f.mul(loop.index, i64(BLOCK)), i64(FIRST_BLOCK))
+        opens = f.icmp_signed("==", loop.index, i64(0))
+        begin = f.select(opens, i64(0), f.sub(end, i64(BLOCK)))
+        block = DepthBlock(begin, f.least(end, depth), loop.values)
+        yield block
+        loop.values = block.carried
+
+
+class Totals:
+    """Vectors of sums over blocks of the depth, added up in f64 on the stack.
+
+    To be made where a function begins.
+    """
+
+    def __init__(self, f: Function, most: int) -> None:
+        self._f, self.most = f, most
+        self._wide: Any = ir.VectorType(F64, f.isa.lanes)
+        self._held = f.room(most * f.isa.lanes, F64)
+
+    def _place(self, number: int) -> Any:
+        return self._f.at(self._held, i64(number * self._f.isa.lanes), F64)
+
+    def clear(self, count: int) -> None:
+        """Let so many of them be zero."""
+        for number in range(count):
+            self._f.write(ir.Constant(self._wide, None), self._place(number))
+
+    def add(self, sums: Sequence[Any]) -> None:
+        """Add the sums over a block."""
+        f = self._f
+        for number, value in enumerate(sums):
+            place = self._place(number)
+            f.write(f.fadd(f.read(place, self._wide), f.fpext(value, self._wide)), place)
+
+    def sums(self, count: int) -> list[Any]:
+        """So many of them in f32."""
+        f = self._f
+        return [f.fptrunc(f.read(self._place(i), self._wide), f.vector) for i in range(count)]
 
 
 def matmul_words(f: Function, address: Any) -> dict[str, Any]:
@@ -90,15 +154,16 @@ class Finish:
         row, column = place
         bias, residual, ldr = words["bias"], words["residual"], words["ldr"]
         part = [f.at(words["c"], f.add(f.mul(row, words["ldc"]), column)), words["ldc"], *size]
-        with f.if_then(_given(f, bias)):
+        with f.if_then(is_given(f, bias)):
             f.call(self._add, [*part, f.at(bias, column), i64(0)])
         if self._activate is not None:
             f.call(self._activate, part)
-        with f.if_then(_given(f, residual)):
+        with f.if_then(is_given(f, residual)):
             f.call(self._add, [*part, f.at(residual, f.add(f.mul(row, ldr), column)), ldr])
 
 
-def _given(f: Function, pointer: Any) -> Any:
+def is_given(f: Function, pointer: Any) -> Any:
+    """Whether a pointer is not null."""
     return f.icmp_unsigned("!=", pointer, ir.Constant(POINTER, None))
 
 

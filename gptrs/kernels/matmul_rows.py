@@ -26,7 +26,14 @@ from gptrs.kernels.coded_walk import (
 )
 from gptrs.kernels.emit import F32, I8, I64, POINTER, Function, KernelText, i64
 from gptrs.kernels.isa import Isa
-from gptrs.kernels.matmul import Finish, Product, matmul_words
+from gptrs.kernels.matmul import (
+    DepthBlock,
+    Finish,
+    Product,
+    Totals,
+    depth_blocks,
+    matmul_words,
+)
 from gptrs.kernels.matmul_weights import (
     AHEAD,
     WeightType,
@@ -70,7 +77,8 @@ def _walk(module: Any, isa: Isa, product: Product, rows: int, coded: bool) -> An
     a = [f.at(w["a"], f.mul(f.add(top, i64(row)), w["lda"])) for row in range(rows)]
     panels_at_once = _streams(isa, rows, coded)
     kind = _CodedDots if coded else _Dots
-    walk = kind(f, product, w, panels, asks=panels_at_once == [1])
+    totals = Totals(f, rows * panels_at_once[0] * isa.tile_vectors)
+    walk = kind(f, product, w, panels, totals, asks=panels_at_once == [1])
     for streams in panels_at_once:
         length = f.sdiv(f.sub(last, first), i64(streams))
         with f.loop(i64(0), length) as turn:
@@ -86,28 +94,49 @@ class _Dots:
     use."""
 
     def __init__(
-        self, f: Function, product: Product, words: dict[str, Any], panels: Any, *, asks: bool
+        self,
+        f: Function,
+        product: Product,
+        words: dict[str, Any],
+        panels: Any,
+        totals: Totals,
+        *,
+        asks: bool,
     ) -> None:
         self.f, self.words, self.panels, self.asks = f, words, panels, asks
+        self.totals = totals
         self.weights: WeightType = product.weights
         self.zero = ir.Constant(f.vector, [0.0] * f.isa.lanes)
 
     def emit(self, a: list[Any], top: Any, numbers: list[Any]) -> None:
         """The rows ``a``, from row ``top`` of C on, of the panels with these ``numbers``."""
-        self.store(self.sums(a, numbers), top, numbers)
+        count = len(a) * len(numbers) * self.f.isa.tile_vectors
+        self.totals.clear(count)
+        with depth_blocks(self.f, self.words["depth"], self.begin(numbers)) as block:
+            sums, block.carried = self.sums(a, numbers, block)
+            self.totals.add(sums)
+        self.store(self.totals.sums(count), top, numbers)
 
-    def sums(self, a: list[Any], numbers: list[Any]) -> list[Any]:
-        """Sums by row, panel and vector."""
+    def begin(self, numbers: list[Any]) -> list[Any]:
+        """What goes from block to block of the depth."""
+        return []
+
+    def sums(
+        self, a: list[Any], numbers: list[Any], block: DepthBlock
+    ) -> tuple[list[Any], list[Any]]:
+        """Sums over a block by row, panel and vector; and what goes on to the next block."""
         f, w, vectors = self.f, self.words, self.f.isa.tile_vectors
         kind, streams = element_type(self.weights), len(numbers)
-        panels = [f.at(self.panels, f.mul(number, w["panel_step"]), kind) for number in numbers]
+        width = i64(f.isa.tile_columns)
+        starts = [f.mul(f.mul(number, w["depth"]), width) for number in numbers]
+        panels = [f.at(self.panels, start, kind) for start in starts]
         carried = [self.zero] * (len(a) * streams * vectors)
-        with f.loop(i64(0), w["depth"], carried=carried) as loop:
+        with f.loop(block.begin, block.end, carried=carried) as loop:
             left = [f.splat(f.read(f.at(row, loop.index), F32)) for row in a]
-            at = f.mul(loop.index, w["ldp"])
+            at = f.mul(loop.index, width)
             if self.asks:
                 size = row_bytes(f.isa, self.weights)
-                ahead = f.mul(f.add(loop.index, i64(AHEAD // size)), w["ldp"])
+                ahead = f.mul(f.add(loop.index, i64(AHEAD // size)), width)
                 for panel in panels:
                     read_ahead(f, size, f.at(panel, ahead, kind))
             for i in range(streams * vectors):
@@ -117,7 +146,7 @@ class _Dots:
                 for row in range(len(a)):
                     j = row * streams * vectors + i
                     loop.values[j] = f.multiply_add(left[row], right, loop.values[j])
-        return loop.values
+        return loop.values, []
 
     def store(self, sums: list[Any], top: Any, numbers: list[Any]) -> None:
         """Write sums to C."""
@@ -131,34 +160,48 @@ class _Dots:
 
 
 class _CodedDots(_Dots):
-    """`_Dots` of coded panels, a block of each at a time."""
+    """`_Dots` of coded panels, a few rows of each at a time."""
 
     def __init__(
-        self, f: Function, product: Product, words: dict[str, Any], panels: Any, *, asks: bool
+        self,
+        f: Function,
+        product: Product,
+        words: dict[str, Any],
+        panels: Any,
+        totals: Totals,
+        *,
+        asks: bool,
     ) -> None:
-        super().__init__(f, product, words, panels, asks=asks)
+        super().__init__(f, product, words, panels, totals, asks=asks)
         self.container = Container(f, product.weights, panels)
         self.decoder = Decoder(f, product.weights, self.container)
+        self.walks: list[CodedWalk] = []
 
-    def sums(self, a: list[Any], numbers: list[Any]) -> list[Any]:
-        f, depth, vectors = self.f, self.words["depth"], self.f.isa.tile_vectors
-        streams, zero = len(numbers), i64(0)
-        count = len(a) * streams * vectors
-        walks = [
+    def begin(self, numbers: list[Any]) -> list[Any]:
+        f, depth, zero = self.f, self.words["depth"], i64(0)
+        early = self.asks and can_be_early(f.isa, self.totals.most)
+        self.walks = [
             CodedWalk(
                 self.decoder,
                 self.container.block(number, depth, zero),
                 depth,
                 self.container.exceptions(number),
                 zero,
-                early=self.asks and can_be_early(f.isa, count),
+                early=early,
             )
             for number in numbers
         ]
-        carried = [self.zero] * count + [value for walk in walks for value in walk.carried]
-        with f.loop(zero, depth, i64(block_rows(f.isa)), carried=carried) as loop:
+        return [value for walk in self.walks for value in walk.carried]
+
+    def sums(
+        self, a: list[Any], numbers: list[Any], block: DepthBlock
+    ) -> tuple[list[Any], list[Any]]:
+        f, vectors, streams = self.f, self.f.isa.tile_vectors, len(numbers)
+        count = len(a) * streams * vectors
+        carried = [self.zero] * count + block.carried
+        with f.loop(block.begin, block.end, i64(block_rows(f.isa)), carried=carried) as loop:
             sums, state = loop.values[:count], iter(loop.values[count:])
-            for stream, walk in enumerate(walks):
+            for stream, walk in enumerate(self.walks):
                 walk.carried = [next(state) for _ in walk.carried]
                 if self.asks:
                     ahead = f.at(walk.block(loop.index), i64(AHEAD), I8)
@@ -170,8 +213,8 @@ class _CodedDots(_Dots):
                             j = (row * streams + stream) * vectors + vector
                             sums[j] = f.multiply_add(left, right[vector], sums[j])
                         walk.proceed()
-            loop.values = [*sums, *(value for walk in walks for value in walk.carried)]
-        return loop.values[:count]
+            loop.values = [*sums, *(value for walk in self.walks for value in walk.carried)]
+        return loop.values[:count], loop.values[count:]
 
 
 def row_kernel(isa: Isa, product: Product) -> KernelText:

@@ -13,9 +13,17 @@ from llvmlite import ir
 
 from gptrs.kernels.coded import DEPTH_STEP, Container, skipped, unpack_part
 from gptrs.kernels.coded_walk import decoding_rows
-from gptrs.kernels.emit import I8, Function, KernelText, i64
+from gptrs.kernels.emit import F64, I1, I8, I64, POINTER, Function, KernelText, i64
 from gptrs.kernels.isa import KB, Isa
-from gptrs.kernels.matmul import Finish, Product, matmul_words
+from gptrs.kernels.matmul import (
+    FIRST_BLOCK,
+    DepthBlock,
+    Finish,
+    Product,
+    depth_blocks,
+    is_given,
+    matmul_words,
+)
 from gptrs.kernels.matmul_tile import TileFunctions, Tiles
 from gptrs.kernels.matmul_weights import AHEAD, row_bytes
 from gptrs.kernels.packing import panel_count
@@ -46,7 +54,7 @@ def blocking(
     Each row block reads all panels, so that more of them pay only where panels are too few for all
     threads.
     """
-    most = _most_depth(isa)
+    most, depth = _most_depth(isa), min(depth, FIRST_BLOCK)  # the others are shorter
     steps = -(-depth // max(1, -(-depth // most) * DEPTH_STEP))
     depth_block = max(1, steps) * DEPTH_STEP
     tiles = -(-rows // (decoding_rows(isa) if coded else isa.tile_rows))
@@ -63,6 +71,31 @@ def _most_depth(isa: Isa) -> int:
 def tile_extent(isa: Isa, columns: int, blocks: Blocking) -> int:
     """The extent of `tile_kernel`: panels times row blocks, all panels of a row block in turn."""
     return blocks.row_blocks * panel_count(isa, columns)
+
+
+def _add_up(module: Any, isa: Isa) -> Any:
+    """add_up(c, ldc, rows, columns, totals, ldt, first, last): totals = (0 if first else totals) +
+    C, in f64; if it is the last time, C is what they are then."""
+    sizes = (I64, I64, I64)
+    f = Function.part(module, isa, "add_up", POINTER, *sizes, POINTER, I64, I1, I1)
+    c, ldc, rows, columns, totals, ldt, first, last = f.arguments
+    wide: Any = ir.VectorType(F64, isa.lanes)
+    for row, column, mask in f.pieces(rows, columns):
+        place = f.at(c, f.add(f.mul(row, ldc), column))
+        total = f.at(totals, f.add(f.mul(row, ldt), column), F64)
+        value, before = f.fpext(f.read(place, mask=mask), wide), f.block
+        with f.if_then(f.not_(first)):
+            more, end = f.fadd(f.read(total, wide, mask), value), f.block
+        both = f.phi(wide)
+        both.add_incoming(value, before)
+        both.add_incoming(more, end)
+        with f.if_else(last) as (done, other):
+            with done:
+                f.write(f.fptrunc(both, f.vector), place, mask)
+            with other:
+                f.write(both, total, mask)
+    f.ret_void()
+    return f.made
 
 
 def tile_kernel(isa: Isa, product: Product) -> KernelText:
@@ -85,6 +118,7 @@ class _Kernel:
         module, weights = self.module, product.weights
         tiles, self._finish = Tiles(module, isa, product), Finish(module, isa, product)
         self._stored = tiles.functions("stored")
+        self._add_up = _add_up(module, isa)
         self._unpack = unpack_part(module, isa, weights) if product.coded else None
         self._decodes = product.coded and isa.lookup
         if self._decodes:
@@ -93,6 +127,7 @@ class _Kernel:
         self._words = w = matmul_words(f, f.arguments[0])
         self._width, self._line = i64(isa.tile_columns), i64(row_bytes(isa, weights))
         self._start, self._container = w["panels"], None
+        self._block = DepthBlock(None, None, [])  # the one that is being written
         if product.coded:
             self._container = Container(f, weights, w["panels"])
             self._start = self._container.panels
@@ -101,23 +136,26 @@ class _Kernel:
             self._beside = f.room(_most_depth(isa) * isa.tile_columns)
 
     def emit(self) -> None:
-        """Row blocks, blocks of the depth, panels."""
+        """Row blocks, blocks of the depth in the order of sums, those that suit caches, panels."""
         f, w = self._f, self._words
         _, first, last = f.arguments
         panels = f.ceiling(w["columns"], self._width)
         panels = f.select(f.icmp_signed(">", panels, i64(0)), panels, i64(1))  # it divides
         tiles, row_blocks = f.ceiling(w["rows"], w["height"]), w["row_blocks"]
-        # Without depth there is one block all the same, which sets C to zero.
-        depth = f.select(f.icmp_signed(">", w["depth"], i64(1)), w["depth"], i64(1))
         with f.loop(f.sdiv(first, panels), f.ceiling(last, panels)) as block:
             before = f.mul(block.index, panels)
             begin, end = f.positive(f.sub(first, before)), f.least(f.sub(last, before), panels)
             edges = [f.mul(f.add(block.index, i64(i)), tiles) for i in (0, 1)]
             top, bottom = (f.sdiv(edge, row_blocks) for edge in edges)
-            with f.loop(i64(0), depth, w["depth_block"]) as k, f.loop(begin, end) as panel:
-                length = f.least(f.sub(w["depth"], k.index), w["depth_block"])
-                opens = f.icmp_signed("==", panel.index, begin)
-                self._panel(panel.index, (k.index, length), (top, bottom), opens)
+            with depth_blocks(f, w["depth"]) as self._block:
+                # Without depth there is one turn all the same, which sets C to zero.
+                some = f.add(self._block.begin, i64(1))
+                stop = f.select(f.icmp_signed("<", some, self._block.end), self._block.end, some)
+                with f.loop(self._block.begin, stop, w["depth_block"]) as k:
+                    length = f.least(f.sub(self._block.end, k.index), w["depth_block"])
+                    with f.loop(begin, end) as panel:
+                        opens = f.icmp_signed("==", panel.index, begin)
+                        self._panel(panel.index, (k.index, length), (top, bottom), opens)
         f.ret_void()
 
     def _panel(
@@ -189,7 +227,7 @@ class _Kernel:
         columns = f.least(f.sub(w["columns"], column), self._width)
         a = f.mul(f.add(f.mul(number, w["depth"]), k), i64(f.isa.tile_rows))
         c = f.at(w["c"], f.add(f.mul(row, w["ldc"]), column))
-        fresh, (source, *coded) = f.icmp_signed("==", k, i64(0)), weights
+        fresh, (source, *coded) = f.icmp_signed("==", k, self._block.begin), weights
         given = [f.at(w["a"], a), source, *ahead, c, w["ldc"], length, fresh, *coded, rows]
         covered = f.icmp_signed("==", columns, self._width)
         with f.if_else(covered, likely=True) as (inside, cut):
@@ -197,5 +235,12 @@ class _Kernel:
                 f.call(functions.whole, given)
             with cut:
                 f.call(functions.edge, [*given, columns])
-        with f.if_then(f.icmp_signed(">=", f.add(k, length), w["depth"])):
+        reached = f.add(k, length)
+        closes = f.icmp_signed(">=", reached, self._block.end)
+        with f.if_then(f.and_(closes, is_given(f, w["totals"]))):
+            totals = f.at(w["totals"], f.add(f.mul(row, w["columns"]), column), F64)
+            ends = [f.icmp_signed("==", self._block.begin, i64(0))]
+            ends.append(f.icmp_signed("==", self._block.end, w["depth"]))
+            f.call(self._add_up, [c, w["ldc"], rows, columns, totals, w["columns"], *ends])
+        with f.if_then(f.icmp_signed(">=", reached, w["depth"])):
             self._finish.emit(f, w, (row, column), (rows, columns))

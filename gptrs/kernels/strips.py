@@ -3,8 +3,8 @@
 A row of A begins where a table says, and is some runs of elements at offsets that all rows share.
 So a convolution multiplies pixels by taps without copying its input once for each tap, and
 Winograd's products read tiles as they were transformed. B is packed in panels as for
-`gptrs.kernels.matmul`, whose order rule holds: each element is one chain of multiply-adds, depth
-ascending, from zero; then bias, activation and residual, in registers.
+`gptrs.kernels.matmul`; each element is one chain of multiply-adds, depth ascending, from zero,
+however deep; then bias, activation and residual, in registers.
 """
 
 # llvmlite has no types: its values are Any here.

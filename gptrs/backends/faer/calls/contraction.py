@@ -1,0 +1,246 @@
+"""A matrix product as `dot_general` says it: where its operands lie, and what follows it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple, TypeAlias
+
+from gptrs.backends.faer.calls.base import Address, Binder, is_stable
+from gptrs.backends.faer.graph import Graph, Matrix, Members, Source, rows_of
+from gptrs.backends.views import View
+from gptrs.ir.dims import DimLike, Shape, product, same
+from gptrs.ir.program import Instruction, Value
+from gptrs.ir.types import f32
+from gptrs.kernels.math import ACTIVATIONS
+from gptrs.kernels.matmul_weights import WeightType
+
+_NARROW: dict[str, WeightType] = {"f16": "f16", "bf16": "bf16"}
+
+
+@dataclass(frozen=True)
+class Operand:
+    """One side of a product: a matrix for each position of the batch axes."""
+
+    value: Value
+    batch: Shape  # strides
+    matrix: Matrix
+    transposed: bool  # lies as [depth, rows or columns] rather than with the depth last
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """A·B for each position of batch axes."""
+
+    a: Operand
+    b: Operand
+    weights: WeightType
+    stable: bool  # B is a parameter or a constant as a whole, so that it is packed once
+    batch: Shape
+    rows: DimLike
+    depth: DimLike
+    columns: DimLike
+
+    @property
+    def is_column(self) -> bool:
+        """Whether B is known to have one column: neither operand is packed then."""
+        return same(self.columns, 1)
+
+
+Axes: TypeAlias = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class _Side:
+    """The axes of one operand of a `dot_general`."""
+
+    batch: Axes
+    rest: Axes
+    contracted: Axes
+
+    @classmethod
+    def of(cls, core: Instruction, name: str, rank: int) -> _Side:
+        batch: Axes = core.attrs[f"batch_{name}"]
+        contracted: Axes = core.attrs[f"contract_{name}"]
+        rest = tuple(i for i in range(rank) if i not in batch + contracted)
+        return cls(batch, rest, contracted)
+
+    def matrix(self, view: View, inner: Axes) -> Matrix | None:
+        """The operand as matrices whose rows run over the axes ``inner``."""
+        outer = self.rest if inner is self.contracted else self.contracted
+        axes = view.permuted([*outer, *inner])
+        return rows_of(axes, len(inner))
+
+    def strides(self, view: View) -> Shape:
+        return tuple(view.strides[i] for i in self.batch)
+
+    def count(self, shape: Shape, axes: Axes) -> DimLike:
+        return product(tuple(shape[i] for i in axes))
+
+
+def contraction(core: Instruction, graph: Graph, members: Members) -> Contraction | None:
+    """The product alone, of operands that kernels can read where they are. With one column, A may
+    lie either way, and the column has no gaps."""
+    lhs, rhs = core.operands
+    if not isinstance(lhs, Value) or not isinstance(rhs, Value) or lhs.type.dtype is not f32:
+        return None
+    left, right = (_Side.of(core, n, len(v.type.shape)) for n, v in (("lhs", lhs), ("rhs", rhs)))
+    rows = left.count(lhs.type.shape, left.rest)
+    columns = right.count(rhs.type.shape, right.rest)
+    column = same(columns, 1)
+    either_way = column and not same(rows, 1)
+    a = _found(graph, lhs, left, (left.contracted, left.rest) if either_way else (left.contracted,))
+    b = _found(graph, rhs, right, (right.contracted,) if column else (right.contracted, right.rest))
+    if a is None or b is None:
+        return None
+    members.read(a.source)
+    row = right.count(rhs.type.shape, right.rest if b.transposed else right.contracted)
+    whole = same(product(b.source.view.shape), b.source.value.type.size)
+    whole = whole and not right.batch and not column
+    whole = whole and same(b.matrix.offset, 0) and same(b.matrix.stride, row)
+    value, weights = _widened(b.source, graph, members) if whole else (b.source.value, "f32")
+    members.read(b.source)
+    return Contraction(
+        a=Operand(a.source.value, left.strides(a.source.view), a.matrix, a.transposed),
+        b=Operand(value, right.strides(b.source.view), b.matrix, b.transposed),
+        weights=weights,
+        stable=whole and is_stable(value, graph),
+        batch=tuple(lhs.type.shape[i] for i in left.batch),
+        rows=rows,
+        depth=left.count(lhs.type.shape, left.contracted),
+        columns=columns,
+    )
+
+
+class _Found(NamedTuple):
+    """A stored value that is an operand, and how it lies."""
+
+    source: Source
+    matrix: Matrix
+    transposed: bool
+
+
+def _found(graph: Graph, value: Value, side: _Side, ways: tuple[Axes, ...]) -> _Found | None:
+    """The value behind an operand, with rows along one of these axes."""
+
+    def lies(view: View) -> tuple[Matrix, bool] | None:
+        for inner in ways:
+            if (matrix := side.matrix(view, inner)) is not None:
+                return matrix, inner is not side.contracted
+        return None
+
+    source = graph.source(value, lambda view: lies(view) is not None)
+    found = source and lies(source.view)
+    return _Found(source, *found) if source and found else None
+
+
+def _widened(b: Source, graph: Graph, members: Members) -> tuple[Value, WeightType]:
+    """The weight that a cast to f32 widens, as the kernels do that themselves."""
+    maker = graph.maker.get(b.value)
+    if maker is not None and maker.op.name == "cast":
+        (narrow,) = maker.values()
+        name = _NARROW.get(narrow.type.dtype.name)
+        if name is not None and is_stable(narrow, graph):
+            members.add(maker)
+            return narrow, name
+    return b.value, "f32"
+
+
+@dataclass(frozen=True)
+class Following:
+    """act(y + bias) + residual, each part of it if it is there."""
+
+    bias: tuple[Value, DimLike] | None = None  # and the offset of its first element
+    activation: str | None = None
+    residual: tuple[Value, Matrix] | None = None
+
+    def words(self, b: Binder, first_row: int) -> dict[str, int | Address]:
+        """The words for bias and residual, of a product whose rows begin with ``first_row``."""
+        words: dict[str, int | Address] = {"bias": 0, "residual": 0, "ldr": 0}
+        if self.bias is not None:
+            words["bias"] = b.address(*self.bias)
+        if self.residual is not None:
+            value, matrix = self.residual
+            words["ldr"] = stride = b.size(matrix.stride)
+            words["residual"] = b.address(value, b.size(matrix.offset) + first_row * stride)
+        return words
+
+
+def following(
+    core: Instruction, columns: DimLike, graph: Graph, members: Members
+) -> tuple[Value, Following]:
+    """What follows a product and nothing else reads, in the order that kernels can do, and the
+    value that it ends with."""
+    result, found = core.result, Following()
+    axes = _column_axes(result, columns)
+    for extend in (_with_bias, _with_activation, _with_residual):
+        reader = graph.only_reader(result)
+        if reader is None or (more := extend(found, result, reader, axes, graph)) is None:
+            continue
+        found, source = more
+        members.read(source)
+        members.add(reader)
+        result = reader.result
+    return result, found
+
+
+_More = tuple[Following, Source | None] | None
+"""What follows with one part more, and where that is read."""
+
+
+def _with_bias(
+    found: Following, result: Value, add: Instruction, columns: int, graph: Graph
+) -> _More:
+    other = _added(result, add)
+    if other is None:
+        return None
+
+    def along_columns(view: View) -> bool:
+        inner = len(view.shape) - columns
+        still = all(same(s, 0) for s in view.strides[:inner])
+        row = View(view.shape[inner:], view.strides[inner:])
+        return still and rows_of(row, columns) is not None
+
+    bias = graph.source(other, along_columns)
+    if bias is None or all(same(n, 1) for n in other.type.shape):
+        return None
+    return replace(found, bias=(bias.value, bias.view.offset)), bias
+
+
+def _with_activation(
+    found: Following, result: Value, reader: Instruction, columns: int, graph: Graph
+) -> _More:
+    if reader.op.name not in ACTIVATIONS:
+        return None
+    return replace(found, activation=reader.op.name), None
+
+
+def _with_residual(
+    found: Following, result: Value, add: Instruction, columns: int, graph: Graph
+) -> _More:
+    other = _added(result, add)
+    if other is None:
+        return None
+    source = graph.source(other, lambda view: rows_of(view, columns) is not None)
+    if source is None:
+        return None
+    matrix = rows_of(source.view, columns)
+    assert matrix is not None
+    return replace(found, residual=(source.value, matrix)), source
+
+
+def _column_axes(result: Value, columns: DimLike) -> int:
+    """How many of the result's last axes are columns."""
+    count, total = 0, 1
+    shape = result.type.shape
+    while not same(total, columns):
+        count += 1
+        total = product(shape[len(shape) - count :])
+    return count
+
+
+def _added(value: Value, reader: Instruction) -> Value | None:
+    """What ``reader`` adds to ``value``, if it is an addition of another array."""
+    if reader.op.name != "add":
+        return None
+    others = [o for o in reader.operands if o is not value]
+    return others[0] if len(others) == 1 and isinstance(others[0], Value) else None
