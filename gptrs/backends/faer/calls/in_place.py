@@ -119,8 +119,7 @@ def _gemv(
     sizes = [b.size(core.rows), b.size(core.columns)]
     count, outputs = sizes if x is core.a else reversed(sizes)
     depth, stride = b.size(core.depth), b.size(x.matrix.stride)
-    item = -(-outputs // (b.threads * PIECES if b.threads > 1 else 1))
-    item = max(1, -(-item // b.isa.lanes)) * b.isa.lanes
+    item = _item(b, outputs, _WIDE if w.transposed else 1)
     block: dict[str, int | Address] = dict.fromkeys(GEMV_WORDS, 0)
     block |= {"x": b.address(x.value, x_start), "matrix": b.address(w.value, start)}
     block |= {"vectors": count, "depth": depth, "outputs": outputs, "item": item}
@@ -130,6 +129,18 @@ def _gemv(
     time = 4 * depth * outputs / BYTES_PER_NS
     code = kernel(build, b.isa, product, **options)
     b.step(code, [*block.values()], -(-outputs // item), time)
+
+
+_WIDE = 1024
+"""Columns of a matrix [K, N] that a thread reads at least: rows are read faster in long pieces."""
+
+
+def _item(b: Binder, outputs: int, least: int) -> int:
+    """How many outputs a piece of the work has: whole vectors of them, and as many as are wanted at
+    least, if that leaves a piece for each thread."""
+    several = min(b.threads * PIECES, max(b.threads, outputs // least))
+    pieces = several if b.threads > 1 else 1
+    return max(1, -(-outputs // (pieces * b.isa.lanes))) * b.isa.lanes
 
 
 def _column_words(follows: Following, b: Binder, first_row: int, rows: int) -> dict[str, Any]:
