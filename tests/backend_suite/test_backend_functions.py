@@ -34,9 +34,9 @@ def planned(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> list[Program]:
     found: list[Program] = []
     make = backend.plan
 
-    def plan(program: Program) -> Plan:
+    def plan(program: Program, *, precise: bool = False) -> Plan:
         found.append(program)
-        return make(program)
+        return make(program, precise=precise)
 
     monkeypatch.setattr(backend, "plan", plan)
     return found
