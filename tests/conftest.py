@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -38,6 +39,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     os.environ["HF_HUB_OFFLINE"] = "1"  # no test fetches anything, here and in what it starts
+    # Kernels are compiled once a session, those of programs made at collection too, and none come
+    # from the user's folder.
+    folder = tempfile.mkdtemp(prefix="gptrs-tests-")
+    config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+    os.environ["GPTRS_CACHE_DIR"] = folder
+    os.environ["GPTRS_COMPILE_PROCESSES"] = "0"  # the tests' own processes use all cores
     try:
         if (option := config.getoption("backend")) is not None:
             chosen(option)
@@ -50,15 +57,6 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     apart = not (collection_path == SUITE or SUITE in collection_path.parents)
     other = collection_path.suffix == ".py" and apart
     return True if config.getoption("backend") and other else None
-
-
-@pytest.fixture(scope="session", autouse=True)
-def kernel_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Kernels are compiled once a session, and none come from the user's folder."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("GPTRS_CACHE_DIR", str(tmp_path_factory.mktemp("kernels")))
-        patch.setenv("GPTRS_COMPILE_PROCESSES", "0")  # the tests' own processes use all cores
-        yield
 
 
 @pytest.fixture(scope="session", autouse=True)
