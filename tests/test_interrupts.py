@@ -157,17 +157,21 @@ def test_while_numba_compiles(
         return early(function)
 
     monkeypatch.setattr(source, "_early_module", interrupted)
-    factor = 3 + len(raised.__name__) / 64  # nobody has compiled this
 
     @ptir.jit(backend="faer")
     def function(x: Any) -> Tensor:
-        return x * factor + 1
+        for _ in raised.__name__:  # nobody has compiled so many sines
+            x = ptir.sin(x)
+        return x
 
     with pytest.raises(raised):
         function(X)
     assert sent
     assert [p for p in tmp_path.rglob("*") if p.is_file()] == [], "nothing half done is kept"
-    np.testing.assert_allclose(function(X).numpy(), X * np.float32(factor) + 1, rtol=1e-6)
+    expected = X
+    for _ in raised.__name__:
+        expected = np.sin(expected)
+    np.testing.assert_allclose(function(X).numpy(), expected, rtol=1e-5)
     assert {p.suffix for p in tmp_path.rglob("*") if p.is_file()} == {".kernel"}
 
 

@@ -364,7 +364,6 @@ def test_standalone_form_runs(name: str) -> None:
         exec(made.standalone.replace("parallel=True, ", ""), namespace)
         values[made.result] = np.zeros(120, np.float32)
         given = (values[v].reshape(-1) for v in (*made.inputs, made.result))
-        namespace[made.name](
-            *given, *(n if isinstance(n, float) else size_at(n, {"B": 3}) for n in made.words), 3
-        )
+        sizes = (size_at(n, {"B": 3}) for n in made.words if not isinstance(n, float))
+        namespace[made.name](*given, *sizes, 3)
     assert not differences(values[program.results[0]].reshape(3, 40), expected, 32, 1)

@@ -12,6 +12,8 @@ class ArgumentWords:
 
     def __init__(self) -> None:
         self.values: dict[str, DimLike | float] = {}
+        self.sizes: list[str] = []
+        """The names of those that are no numbers of the program."""
         self._names: dict[object, str] = {}
         self._counts: dict[str, int] = {}
 
@@ -20,6 +22,7 @@ class ArgumentWords:
         key = letter, str(value), shared
         if shared is False or key not in self._names:
             self._names[key] = self._new(letter, value)
+            self.sizes.append(self._names[key])
         return self._names[key]
 
     def number(self, dtype: DType, value: bool | int | float) -> tuple[str, bool]:

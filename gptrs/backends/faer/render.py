@@ -27,7 +27,7 @@ class Rendered:
     source: str
     """A kernel for `gptrs.kernels.compile.compile_source`."""
     standalone: str
-    """The same loops as a Numba function of flat arrays and numbers, parallel by itself."""
+    """The same loops as a Numba function of flat arrays and sizes, parallel by itself."""
     inputs: tuple[Value, ...]
     result: Value
     words: tuple[DimLike | float, ...]
@@ -76,8 +76,9 @@ def render(region: Region, *, precise: bool = False, shared: bool = False) -> Re
         "",
         "",
         "@njit(parallel=True, error_model='numpy')",
-        f"def {name}({', '.join([*names, *words, 'extent'])}):",
+        f"def {name}({', '.join([*names, *writer.words.sizes, 'extent'])}):",
         *notes,
+        *(f"    {word} = {words[word]}" for word in words if word not in writer.words.sizes),
         body.format(loop=f"    for {counter} in prange(extent):"),
     ]
     return Rendered(
