@@ -108,7 +108,7 @@ class TestReading:
         self, good: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         expected = gptrs.load(good).forward(TOKENS).numpy()
-        monkeypatch.setattr(packing, "_READ_BYTES", 100)
+        monkeypatch.setattr(packing, "READ_BYTES", 100)
         monkeypatch.setattr(run, "_WORTH_THREADS", 0)
         read: list[WeightRead] = []
         with events.listen(lambda e: read.append(e) if isinstance(e, WeightRead) else None):

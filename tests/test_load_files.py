@@ -67,7 +67,7 @@ class TestConfig:
             ("layer_norm_epsilon", -1, "finite number"),
             ("scale_attn_weights", 1, "expected bool"),
             ("tie_word_embeddings", "yes", "expected bool"),
-            ("activation_function", "gelu_2027", "expected one of gelu, gelu_new"),
+            ("activation_function", "gelu_2027", "expected one of gelu, gelu_10, gelu_"),
             ("activation_function", None, "expected str"),
             ("add_cross_attention", True, "cross-attention is not supported"),
             ("eos_token_id", "50256", "expected an integer or several"),
