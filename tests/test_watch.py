@@ -295,7 +295,7 @@ def test_a_crash_leaves_the_programs_before_it(tmp_path: Path) -> None:
     code = (
         "import os, sys; from gptrs import ptir\n"
         "from gptrs.backends.reference import ReferenceBackend\n"
-        "ReferenceBackend.plan = lambda *_: os._exit(7)\n"
+        "ReferenceBackend.plan = lambda *_, **__: os._exit(7)\n"
         "ptir.jit(lambda x: x * 1.0, backend='reference', name='f')(2.0)"
     )
     environment = os.environ | {"GPTRS_DUMP": str(tmp_path)}
