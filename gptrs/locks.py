@@ -108,11 +108,14 @@ _forking = _Forking()
 
 def _hold() -> None:
     locks: list[Any] = [no_fork]
-    for module, path in _of_others:
-        with suppress(KeyError, AttributeError):  # not imported, or only half
-            locks.append(attrgetter(path)(sys.modules[module]))
     _forking.held.append(locks)
-    _acquire(locks)
+    try:
+        _acquire([no_fork])
+    finally:  # look the others up now: the thread waited for may have imported their modules
+        for module, path in _of_others:
+            with suppress(KeyError, AttributeError):  # not imported, or only half
+                locks.append(attrgetter(path)(sys.modules[module]))
+        _acquire(locks[1:])
 
 
 def _acquire(locks: Sequence[Any]) -> None:

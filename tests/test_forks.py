@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import llvmlite.binding as llvm  # pyright: ignore[reportMissingTypeStubs]
@@ -21,7 +22,7 @@ from numba.core.compiler_lock import (  # pyright: ignore[reportMissingTypeStubs
     global_compiler_lock,
 )
 
-from gptrs import parameter_cache, ptir
+from gptrs import locks, parameter_cache, ptir
 from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array, Type, as_dtype
 from gptrs.kernels import library
@@ -184,6 +185,31 @@ def test_a_fork_waits(name: str) -> None:
     assert child(enter) == 0
     thread.join()
     assert child(enter) == 0
+
+
+def test_a_lock_that_is_imported_while_a_fork_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fork waits for `no_fork`, and then for the lock of the module imported meanwhile."""
+    lock, entered = threading.RLock(), threading.Event()
+    monkeypatch.setattr(locks, "_of_others", [("a_late_module", "a_lock")])
+
+    def hold() -> None:
+        with no_fork:
+            entered.set()
+            time.sleep(0.2)
+            lock.acquire()
+            monkeypatch.setitem(sys.modules, "a_late_module", SimpleNamespace(a_lock=lock))
+        time.sleep(0.2)
+        lock.release()
+
+    def enter() -> None:
+        assert lock.acquire(timeout=5)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    assert entered.wait(30)
+    assert child(enter) == 0
+    thread.join()
+    assert free(lock)
 
 
 def test_a_handler_that_raises_while_a_fork_waits(monkeypatch: pytest.MonkeyPatch) -> None:
