@@ -26,16 +26,17 @@ from benchmarks.matmul import CHUNKS_PER_THREAD, FROM_MEMORY, peak, words
 from benchmarks.report import kernel_machine, write_json
 from benchmarks.spinning import restart_with
 from gptrs.bench.processes import OMP_SPIN
-from gptrs.kernels import isa
-from gptrs.kernels.attention import (
+from gptrs.kernels.attention.blocks import Head
+from gptrs.kernels.attention.kernel import (
     attention_extent,
     attention_kernel,
     attention_time,
     row_block_for,
 )
-from gptrs.kernels.attention_blocks import Head
-from gptrs.kernels.compile import compile_ir
-from gptrs.kernels.driver import Status, Step, StepTable, current_driver
+from gptrs.kernels.compiler import isa
+from gptrs.kernels.compiler.compile import compile_ir
+from gptrs.kernels.driver.current import current_driver
+from gptrs.kernels.driver.step_table import Status, Step, StepTable
 
 Array = NDArray[Any]
 Call = Callable[[], object]

@@ -26,8 +26,8 @@ from benchmarks.report import write_json
 from benchmarks.spinning import restart_with
 from gptrs import ptir
 from gptrs.bench.processes import OMP_SPIN
-from gptrs.kernels import isa
-from gptrs.kernels.threads import limit_threads
+from gptrs.kernels.compiler import isa
+from gptrs.kernels.driver.threads import limit_threads
 
 Call = Callable[[], Any]
 Shape = tuple[int, ...]

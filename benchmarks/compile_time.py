@@ -120,7 +120,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     path: Path | None = parser.parse_args().json
     os.environ["GPTRS_COMPILE_PROCESSES"] = "0"
-    import_module("gptrs.kernels.source")  # and so Numba
+    import_module("gptrs.kernels.compiler.numba_lowering")  # and so Numba
     print(f"{'program':28}{'instructions':>13}{'cold ms':>9}{'warm ms':>9}{'kernels':>9}")
     lines: list[Line] = []
     for name, function in PROGRAMS.items():

@@ -21,8 +21,10 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from gptrs.kernels.driver import Driver, Status, Step, StepTable, current_driver
-from gptrs.kernels.threads import available_cores
+from gptrs.kernels.driver.current import current_driver
+from gptrs.kernels.driver.driver import Driver
+from gptrs.kernels.driver.step_table import Status, Step, StepTable
+from gptrs.kernels.driver.threads import available_cores
 
 # llvmlite has no types.
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false

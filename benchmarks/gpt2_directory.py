@@ -10,8 +10,8 @@ from typing import Literal
 
 from gptrs.bench.gpt2 import Sizes
 from gptrs.ir.types import as_dtype
-from gptrs.runtime.convert import convert
-from gptrs.runtime.random_model import write_random_model
+from gptrs.loading.convert import convert
+from gptrs.loading.random_model import write_random_model
 
 SIZES = Sizes()
 CONFIG = {"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"]}

@@ -17,10 +17,11 @@ from benchmarks.matmul import peak_kernel
 from gptrs import settings
 from gptrs.bench.ours import OurText
 from gptrs.bench.turns import Clock, Measurement, in_turn
-from gptrs.kernels import isa
-from gptrs.kernels.compile import Kernel, compile_ir
-from gptrs.kernels.driver import Status, Step, StepTable, current_driver
-from gptrs.kernels.emit import Function, KernelText, i64
+from gptrs.kernels.compiler import isa
+from gptrs.kernels.compiler.compile import Kernel, compile_ir
+from gptrs.kernels.compiler.ir_builder import Function, KernelText, i64
+from gptrs.kernels.driver.current import current_driver
+from gptrs.kernels.driver.step_table import Status, Step, StepTable
 
 # llvmlite has no types.
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false

@@ -26,15 +26,17 @@ from numpy.typing import NDArray
 from benchmarks.report import kernel_machine, write_json
 from benchmarks.spinning import restart_with
 from gptrs.backends.faer.calls.product import product_panels
-from gptrs.backends.faer.parameters import pack
+from gptrs.backends.faer.packed_weights import pack
 from gptrs.bench.processes import OMP_SPIN
-from gptrs.kernels import isa, packing
-from gptrs.kernels.compile import compile_ir
-from gptrs.kernels.driver import Status, Step, StepTable, current_driver
-from gptrs.kernels.emit import F32, Function, KernelText, i64
-from gptrs.kernels.matmul import Product
-from gptrs.kernels.matmul_rows import row_kernel, row_kernel_limit
-from gptrs.kernels.matmul_tiles import blocking, tile_extent, tile_kernel
+from gptrs.kernels.compiler import isa
+from gptrs.kernels.compiler.compile import compile_ir
+from gptrs.kernels.compiler.ir_builder import F32, Function, KernelText, i64
+from gptrs.kernels.driver.current import current_driver
+from gptrs.kernels.driver.step_table import Status, Step, StepTable
+from gptrs.kernels.gemm import packing
+from gptrs.kernels.gemm.blocked import blocking, tile_extent, tile_kernel
+from gptrs.kernels.gemm.packed_gemv import row_kernel, row_kernel_limit
+from gptrs.kernels.gemm.product import Product
 
 Array = NDArray[Any]
 

@@ -45,6 +45,6 @@ def write_json(file: Path | None, about: dict[str, Any], **figures: Any) -> None
 
 def kernel_machine(peak_gflops: float) -> dict[str, Any]:
     """What the figures of a kernel depend on; one thread's multiply-adds beside it."""
-    from gptrs.kernels import isa
+    from gptrs.kernels.compiler import isa
 
     return {"level": isa.current().name, "cpu": isa.host()[1], "peak_gflops": peak_gflops}

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from gptrs.errors import PtirError as PtirError
     from gptrs.ir.tensor import Parameter as Parameter
     from gptrs.ir.tensor import Tensor as Tensor
-    from gptrs.runtime.export import export as export
-    from gptrs.runtime.from_torch import from_torch as from_torch
-    from gptrs.runtime.load import load as load
-    from gptrs.runtime.memory import estimate_memory as estimate_memory
+    from gptrs.loading.estimate import estimate_memory as estimate_memory
+    from gptrs.loading.export import export as export
+    from gptrs.loading.from_torch import from_torch as from_torch
+    from gptrs.loading.load import load as load
 
 __version__ = "0.1.0"
 
@@ -33,10 +33,10 @@ _HOMES = {
     "ptir": ("gptrs.ptir", None),
     "nn": ("gptrs.nn", None),
     "models": ("gptrs.models", None),
-    "load": ("gptrs.runtime.load", "load"),
-    "from_torch": ("gptrs.runtime.from_torch", "from_torch"),
-    "export": ("gptrs.runtime.export", "export"),
-    "estimate_memory": ("gptrs.runtime.memory", "estimate_memory"),
+    "load": ("gptrs.loading.load", "load"),
+    "from_torch": ("gptrs.loading.from_torch", "from_torch"),
+    "export": ("gptrs.loading.export", "export"),
+    "estimate_memory": ("gptrs.loading.estimate", "estimate_memory"),
     "parameter_cache": ("gptrs.backends.parameter_cache", "parameter_cache"),
     "Tensor": ("gptrs.ir.tensor", "Tensor"),
     "Parameter": ("gptrs.ir.tensor", "Parameter"),

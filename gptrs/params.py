@@ -14,7 +14,7 @@ _KEY = b"gpt-rs:param-key:v1"
 
 def base_param_id(name: str) -> int:
     """The 128-bit id of a parameter's dotted name: the first 16 bytes of BLAKE3 of its UTF-8 text,
-    little-endian. Checkpoints store it (`gptrs.runtime.checkpoint`)."""
+    little-endian. Checkpoints store it (`gptrs.formats.checkpoint`)."""
     return _id(name.encode())
 
 

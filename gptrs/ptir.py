@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gptrs.backends.discovery import register_backend
+from gptrs.deprecated import renamed
 from gptrs.ir.dims import dim
 from gptrs.ir.dispatch import OPS
 from gptrs.ir.implementations.registry import implementation
@@ -40,10 +41,10 @@ from gptrs.ir.types import (
     ui32,
     ui64,
 )
+from gptrs.jit.fast_path.assume_unchanged import assume_unchanged
 from gptrs.jit.function import JitFunction, jit
 from gptrs.jit.modes import backend, eager
 from gptrs.jit.overrides import overrides
-from gptrs.jit.steady import Steady
 
 if TYPE_CHECKING:
     from gptrs.ir.ops.composite import *
@@ -69,10 +70,10 @@ __all__ = [
     "JitFunction",
     "Parameter",
     "Program",
-    "Steady",
     "Tensor",
     "Type",
     "array",
+    "assume_unchanged",
     "backend",
     "bf16",
     "cf32",
@@ -105,6 +106,9 @@ __all__ = [
 ]
 
 
+_RENAMED = {"Steady": "assume_unchanged"}
+
+
 def tensor(data: object, dtype: object = None) -> Tensor:
     """A Tensor of ``data``: an array (shared, not copied), a number, or nested lists of them."""
     return Tensor(data, dtype)
@@ -114,6 +118,8 @@ def __getattr__(name: str) -> Any:
     """The op called ``name``."""
     if name in OPS:
         return OPS[name]
+    if name in _RENAMED:
+        return renamed(__name__, name, _RENAMED)
     raise AttributeError(f"ptir has no op or name {name!r}")
 
 

@@ -16,8 +16,10 @@ from gptrs import ptir
 from gptrs.errors import PtirError
 from gptrs.ir.composites import Composite
 from gptrs.ir.dispatch import OPS
-from gptrs.kernels import isa
-from gptrs.kernels.driver import Driver, PoolDriver, current_driver
+from gptrs.kernels.compiler import isa
+from gptrs.kernels.driver.current import current_driver
+from gptrs.kernels.driver.driver import Driver
+from gptrs.kernels.driver.pool_driver import PoolDriver
 from tests.backends import chosen
 from tests.kernels import LEVELS
 from tests.models import tiny_gpt2

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from gptrs.kernels import isa, library
-from gptrs.kernels.cache import KernelCache, open_cache
-from gptrs.kernels.compile import Kernel, compile_ir
-from gptrs.kernels.emit import KernelText
+from gptrs.kernels.compiler import isa, loaded_object
+from gptrs.kernels.compiler.compile import Kernel, compile_ir
+from gptrs.kernels.compiler.ir_builder import KernelText
+from gptrs.kernels.compiler.object_cache import KernelCache, open_cache
 
 # A level's own instructions where this CPU has them; else its code on the best of this CPU's.
 HERE = [level.name for level in isa.host_levels()]
@@ -92,7 +92,7 @@ def opened() -> KernelCache:
 
 def again(monkeypatch: pytest.MonkeyPatch) -> Kernel:
     """The kernel as a new process would get it."""
-    monkeypatch.setattr(library, "_libraries", dict[str, Any]())
+    monkeypatch.setattr(loaded_object, "_libraries", dict[str, Any]())
     return compile_ir(COUNT_IR, "count")
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import gptrs
 from gptrs.errors import LoadError
-from gptrs.runtime.language import LanguageModel
+from gptrs.loading.language_model import LanguageModel
 from tests.models import load_arrays, save_arrays
 
 WEIGHTS = "model.safetensors"

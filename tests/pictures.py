@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
+from gptrs.formats.preprocessor import read_preprocessor
 from gptrs.images.preprocess import Preprocessor
-from gptrs.images.recipe import IMAGENET_MEAN, IMAGENET_STD
-from gptrs.runtime.preprocessor import read_preprocessor
+from gptrs.images.preprocessor_config import IMAGENET_MEAN, IMAGENET_STD
 
 RESNET: dict[str, Any] = {
     "feature_extractor_type": "ConvNextFeatureExtractor",

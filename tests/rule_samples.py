@@ -21,7 +21,7 @@ from gptrs.ir.rewrite import Fuel, Rule, Sample, apply_rules
 from gptrs.ir.sizes import filled
 from gptrs.ir.types import Array, DType, Type, as_dtype
 from gptrs.passes.base import Context
-from gptrs.passes.dead import eliminate_dead
+from gptrs.passes.dce import eliminate_dead_code
 from tests.cases.sample import FLOATS, INTEGERS, SIGNED, differences, draw, same_bits
 
 WHOLE = (*INTEGERS, "ui64")
@@ -154,7 +154,7 @@ def difference(rule: Rule, found: Array, expected: Array) -> str:
 
 def apply(program: Program, *rules: Rule, fuel: Fuel | None = None) -> Program:
     """``program`` rewritten, without what became unused."""
-    return eliminate_dead(apply_rules(program, rules, fuel), Context(ReferenceBackend()))
+    return eliminate_dead_code(apply_rules(program, rules, fuel), Context(ReferenceBackend()))
 
 
 def assert_same_results(before: Program, after: Program) -> None:

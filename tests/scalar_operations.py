@@ -21,7 +21,7 @@ import pytest
 
 from gptrs.backends.faer.binding import Bound
 from gptrs.backends.faer.plan import FaerPlan
-from gptrs.backends.faer.work import RegionStep
+from gptrs.backends.faer.schedule import RegionStep
 from gptrs.ir.dims import size_at
 from gptrs.ir.dispatch import OPS
 from gptrs.ir.program import Instruction

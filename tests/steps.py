@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 from llvmlite import ir
 
-from gptrs.kernels.driver import Driver, Status, Step, StepTable, emit_failure
-from gptrs.kernels.pool import supported
+from gptrs.kernels.driver.driver import Driver
+from gptrs.kernels.driver.step_table import Status, Step, StepTable, emit_failure
+from gptrs.kernels.driver.worker_pool import supported
 
 # llvmlite has no types.
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from numpy.typing import NDArray
 
-from gptrs.runtime.checkpoint import CheckpointFile
+from gptrs.formats.checkpoint import CheckpointFile
 
 Arrays = dict[str, NDArray[Any]]
 

@@ -13,7 +13,7 @@ import pytest
 
 from gptrs import ptir
 from gptrs.errors import ArgumentError, LoadError
-from gptrs.runtime.archive import ArchiveFile, read_archive, write_archive
+from gptrs.formats.archive import ArchiveFile, read_archive, write_archive
 from tests.stored import Arrays, assert_same, fill_disk
 
 DTYPES = [np.float32, np.float16, ml_dtypes.bfloat16, np.int32]

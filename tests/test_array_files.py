@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from gptrs.errors import LoadError
-from gptrs.runtime.array_files import read_arrays
+from gptrs.formats.array_files import read_arrays
 
 FLOATS = np.arange(12, dtype=np.float32).reshape(3, 4)
 ZEROS = bytes(2**20)

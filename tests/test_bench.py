@@ -25,9 +25,9 @@ from gptrs.bench.results import Excluded, Result, as_csv, as_json
 from gptrs.bench.suite import read_suite
 from gptrs.bench.worker import Worker
 from gptrs.errors import ArgumentError, BenchError, LoadError
-from gptrs.runtime.convert import convert
-from gptrs.runtime.new_tensors import NewTensor
-from gptrs.runtime.random_model import write_random_model
+from gptrs.formats.tensor_writer import NewTensor
+from gptrs.loading.convert import convert
+from gptrs.loading.random_model import write_random_model
 from tests.models import tiny_gpt2
 
 RESNET: dict[str, Any] = {

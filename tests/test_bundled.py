@@ -13,8 +13,8 @@ import torch
 import transformers
 
 import gptrs
+from gptrs.loading.language_model import LanguageModel
 from gptrs.models import BUNDLED
-from gptrs.runtime.language import LanguageModel
 from training.stories import stories, story, training_vocabulary, words
 
 DIRECTORY = BUNDLED["stories"]

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from gptrs import events, ptir
 from gptrs.errors import ArgumentError, LoadError
+from gptrs.formats.checkpoint import CheckpointFile, is_checkpoint, write_checkpoint
+from gptrs.formats.write_events import PieceWritten
 from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Type, f32
-from gptrs.runtime.checkpoint import CheckpointFile, is_checkpoint, write_checkpoint
-from gptrs.runtime.writing import PieceWritten
 from tests.stored import Arrays, assert_same, fill_disk, read_checkpoint
 
 # The layout by hand: 16 bytes, 31 of JSON, 4, and an index of

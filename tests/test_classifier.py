@@ -15,11 +15,11 @@ from PIL import Image
 import gptrs
 from gptrs import events
 from gptrs.errors import ArgumentError, LoadError, Location, PtirError
+from gptrs.loading.image_classifier import ImageClassifier, Label
+from gptrs.loading.language_model import LanguageModel
+from gptrs.loading.threads import limit_threads
+from gptrs.loading.weights import WeightRead, WeightsOpened
 from gptrs.models.resnet import ResNet
-from gptrs.runtime.classifier import ImageClassifier, Label
-from gptrs.runtime.language import LanguageModel
-from gptrs.runtime.threads import limit_threads
-from gptrs.runtime.weights import WeightRead, WeightsOpened
 from tests.image_models import (
     TorchvisionResNet,
     images,

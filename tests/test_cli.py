@@ -21,8 +21,8 @@ import pytest
 import gptrs
 from gptrs import __version__
 from gptrs.cli.app import run
-from gptrs.runtime.language import LanguageModel
-from gptrs.runtime.threads import limit_threads
+from gptrs.loading.language_model import LanguageModel
+from gptrs.loading.threads import limit_threads
 from tests.cli import Cli, Done, in_process
 from tests.models import tiny_gpt2
 
@@ -398,7 +398,7 @@ def test_a_ctrl_c_that_python_drops_still_ends_it() -> None:
         "reference = weakref.ref(leaf, lambda _: os.kill(os.getpid(), signal.SIGINT))\n"
         "class Interrupt:\n"
         "    def find_spec(self, name, *_):\n"
-        "        if name == 'gptrs.runtime.load': globals().pop('leaf', None)\n"
+        "        if name == 'gptrs.loading.load': globals().pop('leaf', None)\n"
         "sys.meta_path.insert(0, Interrupt())\n"
         "sys.argv = ['gptrs', 'generate', 'Once', '--max-tokens', '3']\n"
         "main.main()"

@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from gptrs.formats.archive import write_archive
+from gptrs.formats.checkpoint import CheckpointFile
+from gptrs.loading.convert import convert
 from gptrs.params import base_param_id
-from gptrs.runtime.archive import write_archive
-from gptrs.runtime.checkpoint import CheckpointFile
-from gptrs.runtime.convert import convert
 from tests.cli import Cli, in_process
 from tests.models import load_arrays, tiny_gpt2
 

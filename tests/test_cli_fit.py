@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gptrs.runtime.memory import estimate_memory
+from gptrs.loading.estimate import estimate_memory
 from tests.cli import Cli, in_process, rows
 from tests.image_models import RESNET
 from tests.models import config

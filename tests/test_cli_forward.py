@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import gptrs
-from gptrs.runtime.archive import read_archive, write_archive
-from gptrs.runtime.classifier import ImageClassifier
+from gptrs.formats.archive import read_archive, write_archive
+from gptrs.loading.image_classifier import ImageClassifier
 from tests.cli import Cli, in_process, rows, saved
 from tests.image_models import resnet
 from tests.models import load_arrays, save_arrays

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import gptrs
-from gptrs.runtime.archive import write_archive
-from gptrs.runtime.language import LanguageModel
+from gptrs.formats.archive import write_archive
+from gptrs.loading.language_model import LanguageModel
 from tests.cli import Cli, in_process, rows, saved
 from tests.pictures import picture
 

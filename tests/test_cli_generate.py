@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import gptrs
-from gptrs.runtime.language import LanguageModel
+from gptrs.loading.language_model import LanguageModel
 from tests.cli import Cli, Done, in_process
 from tests.models import END, END_ID
 

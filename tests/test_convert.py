@@ -16,12 +16,12 @@ from safetensors.numpy import save_file  # pyright: ignore[reportUnknownVariable
 
 import gptrs
 from gptrs.errors import ArgumentError, LoadError, PtirError
+from gptrs.formats.archive import read_archive, write_archive
+from gptrs.formats.checkpoint import CheckpointFile, write_checkpoint
+from gptrs.formats.kinds import Format
+from gptrs.formats.model_files import open_files
 from gptrs.ir.types import f16, f32, f64
-from gptrs.runtime.archive import read_archive, write_archive
-from gptrs.runtime.checkpoint import CheckpointFile, write_checkpoint
-from gptrs.runtime.convert import convert
-from gptrs.runtime.formats import Format
-from gptrs.runtime.model_files import open_files
+from gptrs.loading.convert import convert
 from tests import stored
 from tests.image_models import TorchvisionResNet, images, resnet, state, with_random_statistics
 from tests.models import (

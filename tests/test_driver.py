@@ -19,19 +19,13 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from gptrs.errors import ArgumentError
-from gptrs.kernels import driver as driver_module
-from gptrs.kernels.driver import (
-    Driver,
-    Failure,
-    PoolDriver,
-    Status,
-    Step,
-    StepTable,
-    current_driver,
-    cuts,
-)
-from gptrs.kernels.pool import build_pool_ir
-from gptrs.kernels.pool_block import MAX_CHUNKS
+from gptrs.kernels.driver import current
+from gptrs.kernels.driver.control_block import MAX_CHUNKS
+from gptrs.kernels.driver.current import current_driver
+from gptrs.kernels.driver.driver import Driver
+from gptrs.kernels.driver.pool_driver import PoolDriver
+from gptrs.kernels.driver.step_table import Failure, Status, Step, StepTable, cuts
+from gptrs.kernels.driver.worker_pool import build_pool_ir
 from tests.steps import Chain, callback, kernels, needs_pool
 
 
@@ -54,7 +48,7 @@ def test_changing_the_thread_count_from_run_to_run(pool: PoolDriver) -> None:
 @hypothesis_settings(max_examples=150, deadline=None)
 @pytest.mark.parametrize("name", [pytest.param("pool", marks=needs_pool), "numba"])
 def test_chunks_cover_the_extent_once(name: str, extent: int, chunks: int, threads: int) -> None:
-    runner = driver_module._driver(name)  # pyright: ignore[reportPrivateUsage]
+    runner = current._driver(name)  # pyright: ignore[reportPrivateUsage]
     visits, ends = np.zeros((2, extent + 1), np.int64)
     block = np.array([visits.ctypes.data, ends.ctypes.data], np.int64)
     table = StepTable([Step(kernels()["visit"], block.ctypes.data, extent, chunks)])
@@ -167,7 +161,7 @@ def test_one_of_many_failures_is_reported_whole(driver: Driver) -> None:
 def test_a_failure_from_numba_code(driver: Driver) -> None:
     from numba import cfunc
 
-    from gptrs.kernels.prange import store_failure
+    from gptrs.kernels.driver.prange import store_failure
 
     def fail(block: int, first: int, last: int) -> None:
         if first <= 3 < last:
@@ -180,7 +174,7 @@ def test_a_failure_from_numba_code(driver: Driver) -> None:
 
 
 def test_one_driver_for_threads_that_ask_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    makes = driver_module._make_driver  # pyright: ignore[reportPrivateUsage]
+    makes = current._make_driver  # pyright: ignore[reportPrivateUsage]
     begun: list[str] = []
 
     def make(name: str) -> Driver:
@@ -188,8 +182,8 @@ def test_one_driver_for_threads_that_ask_at_once(monkeypatch: pytest.MonkeyPatch
         time.sleep(0.05)  # long enough for another thread to ask
         return makes(name)
 
-    monkeypatch.setattr(driver_module, "_made", dict[str, Driver]())
-    monkeypatch.setattr(driver_module, "_make_driver", make)
+    monkeypatch.setattr(current, "_made", dict[str, Driver]())
+    monkeypatch.setattr(current, "_make_driver", make)
     with ThreadPoolExecutor(4) as pool:
         asked = [pool.submit(current_driver) for _ in range(4)]
         found = {id(each.result()) for each in asked}

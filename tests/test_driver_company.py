@@ -17,9 +17,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gptrs.kernels import driver as driver_module
-from gptrs.kernels.driver import Driver, PoolDriver, Status, Step, StepTable, current_driver
-from gptrs.kernels.pool import supported
+from gptrs.kernels.driver import pool_driver
+from gptrs.kernels.driver.current import current_driver
+from gptrs.kernels.driver.driver import Driver
+from gptrs.kernels.driver.pool_driver import PoolDriver
+from gptrs.kernels.driver.step_table import Status, Step, StepTable
+from gptrs.kernels.driver.worker_pool import supported
 from tests.steps import Chain, callback, kernels, needs_pool
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
@@ -143,7 +146,7 @@ def test_workers_that_cannot_be_started(monkeypatch: pytest.MonkeyPatch) -> None
     def refuse(_function: int, _argument: int) -> bool:
         return False
 
-    monkeypatch.setattr(driver_module, "_start_thread", refuse)
+    monkeypatch.setattr(pool_driver, "_start_thread", refuse)
     Chain().run(PoolDriver(), threads=4, times=20)
 
 
@@ -190,7 +193,7 @@ def _python(script: str, **environment: str) -> str:
     head = (
         "import ctypes, os, sys, threading, time\n"
         "from test_driver_company import *\n"
-        "from gptrs.kernels.threads import available_cores, thread_count\n"
+        "from gptrs.kernels.driver.threads import available_cores, thread_count\n"
         "chain = Chain()\n"
     )
     paths = os.pathsep.join([str(Path(__file__).parent), str(Path(__file__).parents[1])])

@@ -15,14 +15,15 @@ import pytest
 import gptrs
 from gptrs import estimate_memory, events
 from gptrs.errors import ArgumentError, LoadError
-from gptrs.kernels import isa
+from gptrs.kernels.compiler import isa
+from gptrs.loading.convert import convert
+from gptrs.loading.estimate import memory_of
+from gptrs.loading.random_model import write_random_model
+from gptrs.loading.weights import WeightRead
+from gptrs.memory.estimate import RUNTIME_BYTES, MemoryEstimate, ModelMemory
+from gptrs.memory.fitting import fit
+from gptrs.memory.machine import MachineMemory, machine_memory
 from gptrs.models import MODELS
-from gptrs.runtime.convert import convert
-from gptrs.runtime.fitting import fit
-from gptrs.runtime.machine import MachineMemory, machine_memory
-from gptrs.runtime.memory import RUNTIME_BYTES, MemoryEstimate, ModelMemory
-from gptrs.runtime.random_model import write_random_model
-from gptrs.runtime.weights import WeightRead
 from tests.image_models import RESNET
 from tests.models import config
 
@@ -83,7 +84,7 @@ def random_model(place: Path, kind: str, fields: dict[str, Any]) -> Path:
 
 @pytest.fixture(scope="module")
 def memory(good: Path) -> ModelMemory:
-    return ModelMemory.of(good)
+    return memory_of(good)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak is read from /proc")
@@ -127,7 +128,7 @@ class TestEstimates:
 
     @pytest.mark.parametrize("kind", MODELS)
     def test_every_kind_of_model(self, kind: str) -> None:
-        memory = ModelMemory.of({"model_type": kind})
+        memory = memory_of({"model_type": kind})
         estimate = memory.at()
         stored = sum(parameter.bytes for parameter in memory.module.parameters().values())
         held = estimate.weights + estimate.packed

@@ -9,7 +9,7 @@ from itertools import product
 import pytest
 
 from gptrs.backends.faer.backend import FaerBackend
-from gptrs.kernels.isa import host_levels
+from gptrs.kernels.compiler.isa import host_levels
 from tests.cases import CASES
 from tests.cases.sample import Case
 from tests.rows import check_sample

@@ -14,7 +14,7 @@ import pytest
 from gptrs import ptir
 from gptrs.backends.faer.calls.base import WinogradPanels
 from gptrs.backends.faer.calls.conv import WinogradConv
-from gptrs.backends.faer.fuse import call_of
+from gptrs.backends.faer.custom_calls import call_of
 from gptrs.errors import PtirError
 from gptrs.ir.program import Program
 from gptrs.ir.tensor import Parameter, Tensor

@@ -16,12 +16,12 @@ import pytest
 from gptrs import ptir
 from gptrs.backends.faer import plan as plans
 from gptrs.backends.faer.binding import Bound
-from gptrs.backends.faer.recipes import Cook, Sizes
+from gptrs.backends.faer.step_templates import Sizes, TemplateBuilder
 from gptrs.errors import DonatedError, ElementError
 from gptrs.ir.tensor import Parameter, Tensor
 from gptrs.ir.types import Array
-from gptrs.kernels import isa, library
-from gptrs.kernels.compile import compile_ir
+from gptrs.kernels.compiler import isa, loaded_object
+from gptrs.kernels.compiler.compile import compile_ir
 from gptrs.models.gpt2 import GPT2, GPT2Config
 from gptrs.nn.cache import KVCache
 from tests.kernels import COUNT_IR
@@ -201,10 +201,10 @@ def test_a_new_size_compiles_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     made = model()
     for count in (1, 6):
         forward(made, tokens(1, count), cache(made, 1))
-    known = set(library._libraries)  # pyright: ignore[reportPrivateUsage]
+    known = set(loaded_object._libraries)  # pyright: ignore[reportPrivateUsage]
     for count in (2, 5, 7, 31):
         forward(made, tokens(2, count), cache(made, 2))
-    assert set(library._libraries) == known  # pyright: ignore[reportPrivateUsage]
+    assert set(loaded_object._libraries) == known  # pyright: ignore[reportPrivateUsage]
 
 
 def test_an_index_that_is_not_there_names_the_users_line() -> None:
@@ -353,7 +353,7 @@ def test_sizes_that_do_not_fit_are_the_error_of_the_op() -> None:
 )
 def test_pieces_of_a_step(threads: int, extent: int, time: float, chunks: int) -> None:
     """Few items are a piece each, so that threads get equally many; short steps have fewer."""
-    cook = Cook(isa.current(), threads, 0, Sizes({}), (), (), False)
+    builder = TemplateBuilder(isa.current(), threads, 0, Sizes({}), (), (), False)
     kernel = compile_ir(COUNT_IR, "count")
-    cook.step(kernel, [], extent, time)
-    assert [step.chunks for step in cook.recipe.steps or ()] == [chunks]
+    builder.step(kernel, [], extent, time)
+    assert [step.chunks for step in builder.template.steps or ()] == [chunks]

@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 
 from gptrs.errors import ArgumentError, LoadError
-from gptrs.runtime.archive import ArchiveFile, write_archive
-from gptrs.runtime.files import read_json
-from gptrs.runtime.json_text import TooManyValues, decoded, memory_of, parse
-from gptrs.runtime.new_safetensors import write_safetensors
-from gptrs.runtime.safetensors_file import SafetensorsFile
+from gptrs.formats.archive import ArchiveFile, write_archive
+from gptrs.formats.json_files import read_json
+from gptrs.formats.json_text import TooManyValues, decoded, memory_of, parse
+from gptrs.formats.safetensors_file import SafetensorsFile
+from gptrs.formats.safetensors_writer import write_safetensors
 from tests.models import tiny_gpt2
 
 SIZE = 15_000_000
@@ -89,7 +89,7 @@ CHILD = """
 import resource, sys
 from pathlib import Path
 from gptrs.errors import LoadError
-from gptrs.runtime import archive, checkpoint, files, safetensors_file
+from gptrs.formats import archive, checkpoint, json_files, safetensors_file
 opened = {".json": files.read_json, ".gchk": checkpoint.CheckpointFile.open,
           ".gten": archive.ArchiveFile.open, ".safetensors": safetensors_file.SafetensorsFile.open}
 for path in map(Path, sys.argv[1:]):

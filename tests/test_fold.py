@@ -21,9 +21,9 @@ from gptrs.ir.interpreters import Recorder
 from gptrs.ir.program import Program, verify
 from gptrs.ir.rewrite import Fuel
 from gptrs.passes.base import Context
-from gptrs.passes.claim import claim_or_inline
-from gptrs.passes.dead import eliminate_dead
-from gptrs.passes.fold import fold_constants
+from gptrs.passes.constant_folding import fold_constants
+from gptrs.passes.dce import eliminate_dead_code
+from gptrs.passes.legalize import legalize
 from tests.cases import CASES
 from tests.cases.programs import record
 from tests.cases.sample import Case, all_same_bits, inputs, several
@@ -34,7 +34,7 @@ ROW = np.arange(6, dtype=np.float32)
 
 def folded(program: Program, fuel: Fuel | None = None) -> Program:
     context = Context(ReferenceBackend(), fuel or Fuel())
-    after = eliminate_dead(fold_constants(program, context), context)
+    after = eliminate_dead_code(fold_constants(program, context), context)
     verify(after)
     return after
 
@@ -170,6 +170,6 @@ def test_every_op_of_constants_folds_to_what_it_gives(case: Case) -> None:
             result = OPS[case.op](*made.operands(constants), **made.sample.attrs)
         whole = recorder.finish(several(result))
         expected = ReferencePlan(whole).run((), {})
-        for program in (whole, claim_or_inline(whole, CONTEXT)):
+        for program in (whole, legalize(whole, CONTEXT)):
             after = folded(program)
             assert all_same_bits(ReferencePlan(after).run((), {}), expected)

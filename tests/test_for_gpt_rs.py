@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 import gptrs
 from gptrs.errors import ArgumentError
+from gptrs.loading.convert import convert
 from gptrs.params import base_param_id
-from gptrs.runtime.convert import convert
 from tests.cli import Cli, in_process
 from tests.image_models import resnet
 from tests.models import Arrays, config, in_files, random_tokens, tensors, write

@@ -15,7 +15,7 @@ import pytest
 
 import gptrs
 from gptrs.errors import LoadError
-from gptrs.runtime.new_safetensors import write_safetensors
+from gptrs.formats.safetensors_writer import write_safetensors
 from tests.loading import WEIGHTS
 from tests.models import config, tensors, tiny_gpt2
 

@@ -19,8 +19,8 @@ from torch import nn
 
 import gptrs
 from gptrs.errors import ArgumentError, LoadError
-from gptrs.runtime.classifier import ImageClassifier
-from gptrs.runtime.language import LanguageModel
+from gptrs.loading.image_classifier import ImageClassifier
+from gptrs.loading.language_model import LanguageModel
 from tests.image_models import (
     MOBILENET_V2,
     RESNET,

@@ -25,7 +25,7 @@ from gptrs.ir.rewrite import rewrite
 from gptrs.ir.sizes import filled
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Array
-from gptrs.passes import merge, simplify
+from gptrs.passes import cse, simplify
 from tests.cases.programs import record
 from tests.cases.sample import all_same_bits
 from tests.fuzz.balls import Ball
@@ -113,7 +113,7 @@ def test_a_wrong_rule_is_found(rule: Any, ops: tuple[str, ...], monkeypatch: Pat
 
 
 def test_wrongly_merged_instructions_are_found(monkeypatch: Patch) -> None:
-    monkeypatch.setattr(merge, "attrs_key", lambda attrs: ())
+    monkeypatch.setattr(cse, "attrs_key", lambda attrs: ())
     assert "reference" in found(native=no_backend, ops=("reduce_sum", "sort", "cast", "reduce_max"))
 
 

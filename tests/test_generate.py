@@ -16,7 +16,7 @@ import pytest
 import gptrs
 from gptrs import ptir
 from gptrs.errors import ArgumentError
-from gptrs.runtime.language import LanguageModel
+from gptrs.loading.language_model import LanguageModel
 from tests.models import END, END_ID
 
 PROMPTS = ["once", "the fox", "", "a much longer prompt", "été 😀"]

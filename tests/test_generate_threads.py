@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import gptrs
-from gptrs.backends.faer import recipes
-from gptrs.runtime.language import LanguageModel
+from gptrs.backends.faer import step_templates
+from gptrs.loading.language_model import LanguageModel
 from tests.models import random_tokens, tiny_gpt2
 
 TOKENS, TIMES = 24, 4
@@ -75,13 +75,13 @@ def test_steps_are_cut_for_several_threads(
     """Or else the models above would run on one thread each, whatever they ask for."""
     chunks: list[int] = []
 
-    def noted(*fields: Any) -> recipes.Ingredient:
-        made = ingredient(*fields)
+    def noted(*fields: Any) -> step_templates.TemplateStep:
+        made = template_step(*fields)
         chunks.append(made.chunks)
         return made
 
-    ingredient = recipes.Ingredient
-    monkeypatch.setattr(recipes, "Ingredient", noted)
-    monkeypatch.setenv("GPTRS_NUM_THREADS", "3")  # recipes of 2 may be there
+    template_step = step_templates.TemplateStep
+    monkeypatch.setattr(step_templates, "TemplateStep", noted)
+    monkeypatch.setenv("GPTRS_NUM_THREADS", "3")  # templates of 2 may be there
     assert generate(gptrs.load(directory), 0) == alone[0]
     assert max(chunks) > 1

@@ -19,11 +19,11 @@ from typer.testing import CliRunner
 import gptrs
 from gptrs.cli.app import app
 from gptrs.errors import LoadError
-from gptrs.runtime.checkpoint import write_checkpoint
-from gptrs.runtime.convert import convert
-from gptrs.runtime.gpt_rs import as_others_say
-from gptrs.runtime.held import held_tensor
-from gptrs.runtime.stored import StoredTensor
+from gptrs.formats.checkpoint import write_checkpoint
+from gptrs.formats.gpt_rs import as_others_say
+from gptrs.formats.in_memory import held_tensor
+from gptrs.formats.stored_tensor import StoredTensor
+from gptrs.loading.convert import convert
 from tests.image_models import (
     TorchvisionMobileNetV2,
     TorchvisionResNet,

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from gptrs.errors import LoadError
+from gptrs.formats.archive import read_archive, write_archive
+from gptrs.formats.checkpoint import CheckpointFile, write_checkpoint
 from gptrs.params import base_param_id
-from gptrs.runtime.archive import read_archive, write_archive
-from gptrs.runtime.checkpoint import CheckpointFile, write_checkpoint
 from tests.stored import Arrays, read_checkpoint
 
 CONFIG = b'{"kind":"gpt","config":{}}'

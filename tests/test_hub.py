@@ -12,7 +12,7 @@ import pytest
 
 import gptrs
 from gptrs.errors import ArgumentError, LoadError
-from gptrs.runtime.hub import is_hub_id
+from gptrs.loading.hub import is_hub_id
 from tests.cli import in_process
 from tests.models import random_tokens, tiny_gpt2
 

@@ -30,11 +30,15 @@ HEAVY = {
 # What only errors need, parameter ids, writing, other formats, and models of another kind.
 UNUSED = {
     *("gptrs.backends.faer.calls.bottleneck", "gptrs.backends.faer.calls.conv"),
-    *("blake3", "difflib", "gptrs.images", "gptrs.models.torchvision", "gptrs.runtime.archive"),
-    *("gptrs.runtime.checkpoint", "gptrs.runtime.classifier", "gptrs.runtime.companions"),
-    *("gptrs.runtime.convert", "gptrs.runtime.fields", "gptrs.runtime.hf_directory"),
-    *("gptrs.runtime.new_safetensors", "gptrs.runtime.new_tensors", "gptrs.runtime.replacing"),
-    *("gptrs.runtime.tensor_index", "gptrs.runtime.torchvision", "gptrs.runtime.writing"),
+    *("blake3", "difflib", "gptrs.images", "gptrs.models.torchvision", "gptrs.formats.archive"),
+    *("gptrs.formats.checkpoint", "gptrs.loading.image_classifier", "gptrs.formats.sidecar_files"),
+    *("gptrs.loading.convert", "gptrs.formats.binary_fields", "gptrs.formats.hf_directory"),
+    *(
+        "gptrs.formats.safetensors_writer",
+        "gptrs.formats.tensor_writer",
+        "gptrs.formats.atomic_write",
+    ),
+    *("gptrs.formats.tensor_index", "gptrs.formats.torchvision", "gptrs.formats.write_events"),
 }
 
 
@@ -75,9 +79,9 @@ def test_a_directory_of_a_language_model_imports_what_it_uses(directory: Path) -
 
 
 def test_what_is_unused_there_exists(directory: Path) -> None:
-    code = "import difflib, sys, gptrs.runtime.convert, gptrs.runtime.classifier\n"
+    code = "import difflib, sys, gptrs.loading.convert, gptrs.loading.image_classifier\n"
     code += "import gptrs.backends.faer.calls.bottleneck\n"
-    code += "gptrs.runtime.convert.convert(sys.argv[1], sys.argv[2])"
+    code += "gptrs.loading.convert.convert(sys.argv[1], sys.argv[2])"
     written = str(directory.parent / "x.gchk")
     assert imported(code, str(directory), written, of=UNUSED) == UNUSED
 

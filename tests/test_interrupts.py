@@ -17,8 +17,8 @@ import pytest
 
 from gptrs import ptir
 from gptrs.ir.tensor import Tensor
-from gptrs.kernels import shield, source
-from gptrs.kernels.shield import shielded
+from gptrs.kernels.compiler import numba_lowering, shield
+from gptrs.kernels.compiler.shield import shielded
 
 pytestmark = [
     pytest.mark.usefixtures("fresh_kernels"),
@@ -148,7 +148,7 @@ def test_a_handler_that_forks() -> None:
 def test_while_numba_compiles(
     raised: type[BaseException], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    early: Any = source._early_module  # pyright: ignore[reportPrivateUsage]
+    early: Any = numba_lowering._early_module  # pyright: ignore[reportPrivateUsage]
     sent: list[None] = []
 
     def interrupted(function: object) -> Any:
@@ -156,7 +156,7 @@ def test_while_numba_compiles(
             sent.append(send())
         return early(function)
 
-    monkeypatch.setattr(source, "_early_module", interrupted)
+    monkeypatch.setattr(numba_lowering, "_early_module", interrupted)
 
     @ptir.jit(backend="faer")
     def function(x: Any) -> Tensor:

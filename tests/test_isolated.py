@@ -13,15 +13,15 @@ import gptrs
 from gptrs.bench.processes import first_output, run_python
 from gptrs.bench.worker import Worker
 from gptrs.isolated import start_python
-from gptrs.kernels import compilers
-from gptrs.kernels.code import compiler_version
+from gptrs.kernels.compiler import compile_processes
+from gptrs.kernels.compiler.cache_key import compiler_version
 
 ROOT = str(Path(gptrs.__file__).parents[1])
 PLANTED = [
     *("json", "numpy", "numba", "llvmlite", "signal", "typing", "runpy", "encodings", "scipy"),
     *("sitecustomize", "usercustomize", "gptrs", "importlib", "collections", "subprocess"),
 ]
-START = compilers._START  # pyright: ignore[reportPrivateUsage]
+START = compile_processes._START  # pyright: ignore[reportPrivateUsage]
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ import pytest
 from gptrs import ptir
 from gptrs.errors import ArgumentError, DonatedError, SettingError
 from gptrs.ir.tensor import Parameter
-from gptrs.jit.calls import _KEPT
+from gptrs.jit.fast_path.call_cache import _KEPT
 from gptrs.nn.module import Module
 from tests.walks import Layer, Scale, Walks, X, layer
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import gptrs
 from gptrs.errors import LoadError
-from gptrs.runtime.checkpoint import CheckpointFile
-from gptrs.runtime.json_text import RepeatedName, members, parse
+from gptrs.formats.checkpoint import CheckpointFile
+from gptrs.formats.json_text import RepeatedName, members, parse
 from tests.image_models import resnet
 from tests.models import tiny_gpt2
 

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from gptrs import ptir
 from gptrs.errors import ArgumentError
-from gptrs.kernels import isa
-from gptrs.kernels.attention import attention_extent, attention_kernel, row_block_for
-from gptrs.kernels.attention_blocks import Head, most_rows
-from gptrs.kernels.compile import Kernel, compile_ir
-from gptrs.kernels.emit import Function, KernelText, i64
-from gptrs.kernels.math import exp_below
+from gptrs.kernels.attention.blocks import Head, most_rows
+from gptrs.kernels.attention.kernel import attention_extent, attention_kernel, row_block_for
+from gptrs.kernels.compiler import isa
+from gptrs.kernels.compiler.compile import Kernel, compile_ir
+from gptrs.kernels.compiler.ir_builder import Function, KernelText, i64
+from gptrs.kernels.vector_math import exp_below
 
 Array = NDArray[Any]
 

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from gptrs.kernels import isa
-from gptrs.kernels.block_copy import (
+from gptrs.kernels.compiler import isa
+from gptrs.kernels.compiler.compile import compile_ir
+from gptrs.kernels.rowwise.block_copy import (
     COPY_WORDS,
     ELEMENT_BYTES,
     FILL_WORDS,
@@ -20,7 +21,6 @@ from gptrs.kernels.block_copy import (
     copy_kernel,
     fill_kernel,
 )
-from gptrs.kernels.compile import compile_ir
 
 Array = NDArray[Any]
 

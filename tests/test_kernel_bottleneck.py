@@ -9,20 +9,20 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from gptrs.kernels import isa
-from gptrs.kernels.bottleneck import (
+from gptrs.kernels.compiler import isa
+from gptrs.kernels.compiler.compile import compile_ir
+from gptrs.kernels.compiler.ir_builder import KernelText
+from gptrs.kernels.conv.depthwise import Depthwise, depthwise_kernel
+from gptrs.kernels.conv.direct import conv_kernel
+from gptrs.kernels.conv.indirect_gemm import Epilogue
+from gptrs.kernels.conv.inverted_bottleneck import (
     BOTTLENECK_WORDS,
     Cut,
     bottleneck_kernel,
     cut_of,
     reach_of,
 )
-from gptrs.kernels.compile import compile_ir
-from gptrs.kernels.conv import conv_kernel
-from gptrs.kernels.depthwise import Depthwise, depthwise_kernel
-from gptrs.kernels.emit import KernelText
-from gptrs.kernels.strips import Epilogue
-from gptrs.kernels.window_parts import Window
+from gptrs.kernels.conv.window_tiles import Window
 from tests import window_kernels
 from tests.kernels import run, text_of
 from tests.test_kernel_conv import Convolution, packed

@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from gptrs.kernels import cache, library
-from gptrs.kernels.cache import KernelCacheWarning
-from gptrs.kernels.compile import compile_ir
+from gptrs.kernels.compiler import loaded_object, object_cache
+from gptrs.kernels.compiler.compile import compile_ir
+from gptrs.kernels.compiler.object_cache import KernelCacheWarning
 from tests.kernels import COUNT_IR, again, check_count, files, opened
 
 ROOT = Path(__file__).parents[1]
@@ -32,9 +32,9 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("GPTRS_CACHE_DIR", "GPTRS_CACHE_BYTES", "GPTRS_ISA"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(cache, "_warned", set[str]())
-    monkeypatch.setattr(cache, "_unscanned", dict[Path, int]())
-    monkeypatch.setattr(library, "_libraries", dict[str, Any]())
+    monkeypatch.setattr(object_cache, "_warned", set[str]())
+    monkeypatch.setattr(object_cache, "_unscanned", dict[Path, int]())
+    monkeypatch.setattr(loaded_object, "_libraries", dict[str, Any]())
     return tmp_path
 
 
@@ -172,7 +172,7 @@ def test_the_folder_is_looked_through_seldom(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("GPTRS_CACHE_BYTES", "64000")
     scans: list[Path] = []
     found: Callable[[Path], list[Any]] = lambda folder: scans.append(folder) or []
-    monkeypatch.setattr(cache, "_entries", found)
+    monkeypatch.setattr(object_cache, "_entries", found)
     for i in range(11):
         assert opened().store(f"{i:040d}", bytes(180))
     assert len(scans) == 3, "at the first write, and whenever 1000 bytes more were written"
@@ -189,7 +189,7 @@ def test_uses_are_noted_seldom() -> None:
 
 KILLED = """
 import os, signal, sys
-from gptrs.kernels.cache import open_cache
+from gptrs.kernels.compiler.object_cache import open_cache
 write = os.write
 def half(descriptor, data):
     write(descriptor, bytes(data)[: len(data) // 2])
@@ -210,14 +210,14 @@ def test_a_writer_that_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert left in files(store), "it could be another writer's"
     old = time.time() - 2 * 3600
     os.utime(store.folder / left, (old, old))
-    monkeypatch.setattr(cache, "_unscanned", dict[Path, int]())
+    monkeypatch.setattr(object_cache, "_unscanned", dict[Path, int]())
     assert store.store(OTHER, b"code"), "by the next process"
     assert files(store) == sorted([KEY + ".kernel", OTHER + ".kernel"])
 
 
 TOGETHER = """
 import ctypes, sys
-from gptrs.kernels.compile import compile_ir
+from gptrs.kernels.compiler.compile import compile_ir
 text = sys.stdin.readline().replace("\\\\n", "\\n")
 for i in range(4):
     word = ctypes.c_int64(40)

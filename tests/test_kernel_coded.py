@@ -14,13 +14,16 @@ from numpy.typing import NDArray
 from gptrs import Parameter, ptir
 from gptrs.backends.faer.calls.base import Panels
 from gptrs.backends.faer.calls.product import product_panels
-from gptrs.backends.faer.parameters import pack
+from gptrs.backends.faer.packed_weights import pack
 from gptrs.ir.types import Type, bf16, f32
-from gptrs.kernels import coded, coded_walk, isa, matmul_rows, matmul_tiles, rows
-from gptrs.kernels.driver import Status
-from gptrs.kernels.matmul import Product
-from gptrs.kernels.matmul_tiles import Blocking
-from gptrs.kernels.matmul_weights import WeightType
+from gptrs.kernels.compiler import isa
+from gptrs.kernels.driver.step_table import Status
+from gptrs.kernels.gemm import blocked, packed_gemv
+from gptrs.kernels.gemm.blocked import Blocking
+from gptrs.kernels.gemm.product import Product
+from gptrs.kernels.gemm.weight_elements import WeightType
+from gptrs.kernels.rowwise import gather_scatter
+from gptrs.kernels.weight_compression import decoder, format
 from tests.test_kernel_matmul import Result, bits, call, kernel, matrix
 from tests.test_kernel_matmul import pack as pack_plain
 
@@ -74,7 +77,7 @@ def unpacked(level: isa.Isa, weights: WeightType, held: Array, shape: tuple[int,
     depth, columns = shape
     result, indices, status = np.zeros((columns, depth), np.float32), np.arange(columns), Status()
     words = [held, indices, result, status.address, 1, columns, depth, 0, depth, 8]
-    call(kernel(rows.take_panels_kernel, level, weights, True), words, (0, columns))
+    call(kernel(gather_scatter.take_panels_kernel, level, weights, True), words, (0, columns))
     return result.T
 
 
@@ -95,13 +98,13 @@ def test_products_have_the_bits_of_plain_ones(codes: isa.Isa, weights: WeightTyp
     b = weight(weights, (depth, columns))
     held, product = container(codes, weights, b), Product(weights, coded=True)
     plain = pack_plain(codes, b.astype(np.float32))
-    most = 4 * coded_walk.decoding_rows(codes) + 1
+    most = 4 * decoder.decoding_rows(codes) + 1
     a = matrix(most, depth, 2, pad=3)
     with np.errstate(all="ignore"):
         expected = bits(Result(codes, a, plain, columns).tiles())
     for count in [*range(1, codes.tile_rows + 2), *range(most - 12, most, 4), most]:
         result = Result(codes, a[:count], held, columns, product=product)
-        blocks = matmul_tiles.blocking(codes, count, depth, coded=True)
+        blocks = blocked.blocking(codes, count, depth, coded=True)
         np.testing.assert_array_equal(bits(result.rows()), expected[:count])
         np.testing.assert_array_equal(bits(result.tiles(blocks)), expected[:count])
 
@@ -163,9 +166,9 @@ def test_zeros_are_coded(codes: isa.Isa) -> None:
     b[::2] = 0
     held = container(codes, "f32", b)
     assert is_coded(held)
-    layout = coded.Layout.of(codes, "f32", *b.shape)
+    layout = format.Layout.of(codes, "f32", *b.shape)
     lists = held[layout.lists :].view(np.uint32)[::2]
-    assert (lists[:3] == coded.END).all()  # no exceptions
+    assert (lists[:3] == format.END).all()  # no exceptions
 
 
 def test_what_is_read_once_is_not_coded(codes: isa.Isa) -> None:
@@ -178,11 +181,11 @@ def test_what_is_read_once_is_not_coded(codes: isa.Isa) -> None:
 
 def test_the_limit_of_rows(level: isa.Isa) -> None:
     for weights in KINDS:
-        limit = matmul_rows.row_kernel_limit(level, Product(weights, coded=True))
-        assert 1 <= limit <= matmul_rows.row_kernel_limit(level, Product(weights))
-    assert 1 <= coded_walk.decoding_rows(level) <= level.tile_rows
-    blocks = matmul_tiles.blocking(level, level.tile_rows, 64, coded=True)
-    assert blocks.height <= coded_walk.decoding_rows(level)
+        limit = packed_gemv.row_kernel_limit(level, Product(weights, coded=True))
+        assert 1 <= limit <= packed_gemv.row_kernel_limit(level, Product(weights))
+    assert 1 <= decoder.decoding_rows(level) <= level.tile_rows
+    blocks = blocked.blocking(level, level.tile_rows, 64, coded=True)
+    assert blocks.height <= decoder.decoding_rows(level)
 
 
 def test_which_weights_products_want_coded() -> None:

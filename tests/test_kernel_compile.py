@@ -17,12 +17,12 @@ import numpy as np
 import pytest
 
 from gptrs.errors import ArgumentError
-from gptrs.kernels import code as coding
-from gptrs.kernels import isa, library, native
-from gptrs.kernels.code import Code, cache_key
-from gptrs.kernels.compile import compile_functions, compile_ir, compile_source
-from gptrs.kernels.native import KernelError
-from gptrs.kernels.symbols import ALLOWED, undefined_symbols
+from gptrs.kernels.compiler import cache_key as coding
+from gptrs.kernels.compiler import codegen, isa, loaded_object
+from gptrs.kernels.compiler.cache_key import Code, cache_key
+from gptrs.kernels.compiler.codegen import KernelError
+from gptrs.kernels.compiler.compile import compile_functions, compile_ir, compile_source
+from gptrs.kernels.compiler.symbols import ALLOWED, undefined_symbols
 from tests.kernels import DOUBLE_IR, SCALE, run
 
 pytestmark = pytest.mark.usefixtures("fresh_kernels")
@@ -165,8 +165,8 @@ define i64 @f(i64 %a) {
     triples = [isa.host()[0], *(["x86_64-apple-macosx11.0"] if X86 else [])]
     for triple in triples:
         target = isa.Target(isa.ISAS["generic"], triple, "", "")
-        module = native.optimised(native.parse(text), {"f": "f"}, target)
-        data = native.emit_object(module, target, ALLOWED | {"foreign"})
+        module = codegen.optimised(codegen.parse(text), {"f": "f"}, target)
+        data = codegen.emit_object(module, target, ALLOWED | {"foreign"})
         assert undefined_symbols(data) == {"foreign", "expf"}
         for length in (16, 60, 100, len(data) // 2):
             with pytest.raises(ValueError, match="object code"):
@@ -200,7 +200,14 @@ def test_the_key_holds_what_code_depends_on(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.undo()
     text: Callable[[Path], str] = coding._text  # pyright: ignore[reportPrivateUsage]
     digest_of = coding._digest_of  # pyright: ignore[reportPrivateUsage]
-    for changed in ("job.py", "source.py", "native.py", "math.py", "reduce.py", "emit.py"):
+    for changed in (
+        "compile_job.py",
+        "numba_lowering.py",
+        "codegen.py",
+        "vector_math.py",
+        "reduce.py",
+        "ir_builder.py",
+    ):
 
         def edited(path: Path, changed: str = changed) -> str:
             return text(path) + changed * (path.name == changed)
@@ -218,8 +225,8 @@ LOAD_ONLY = """
 import sys
 import gptrs
 assert "llvmlite" not in sys.modules, "importing the package is light"
-from gptrs.kernels import code, compile
-version = code.numba_version()
+from gptrs.kernels.compiler import cache_key, compile
+version = cache_key.numba_version()
 kernel = compile.compile_source(sys.stdin.read(), "scale")
 assert kernel.library.cached, "found on disk"
 assert "numba" not in sys.modules, "loaded without a compiler"
@@ -234,7 +241,7 @@ assert version == numba.__version__, "known without importing it"
 
 
 def test_a_second_process_needs_no_numba(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(library, "_libraries", {})
+    monkeypatch.setattr(loaded_object, "_libraries", {})
     assert not compile_source(SCALE, "scale").library.cached
     done = subprocess.run(
         [sys.executable, "-c", LOAD_ONLY], cwd=ROOT, input=SCALE, capture_output=True, text=True

@@ -16,14 +16,14 @@ import pytest
 
 from gptrs import events
 from gptrs.isolated import start_python
-from gptrs.kernels import compilers, isa, library
-from gptrs.kernels.code import Code, compiler_version
-from gptrs.kernels.compile import Kernel, compile_ir
-from gptrs.kernels.compilers import Answer, object_codes
-from gptrs.kernels.job import Job
-from gptrs.kernels.library import KernelReady, Library, together
-from gptrs.kernels.native import KernelError
-from gptrs.kernels.threads import limit_threads
+from gptrs.kernels.compiler import compile_processes, isa, loaded_object
+from gptrs.kernels.compiler.cache_key import Code, compiler_version
+from gptrs.kernels.compiler.codegen import KernelError
+from gptrs.kernels.compiler.compile import Kernel, compile_ir
+from gptrs.kernels.compiler.compile_job import Job
+from gptrs.kernels.compiler.compile_processes import Answer, object_codes
+from gptrs.kernels.compiler.loaded_object import KernelReady, Library, together
+from gptrs.kernels.driver.threads import limit_threads
 from tests.kernels import COUNT_IR, DOUBLE_IR, SCALE, run
 
 pytestmark = pytest.mark.usefixtures("fresh_kernels")
@@ -43,7 +43,7 @@ Names = list[tuple[str, ...]]
 def here(monkeypatch: pytest.MonkeyPatch) -> Names:
     """What this process compiles, which has no kernels yet, not on disk either."""
     monkeypatch.setenv("GPTRS_CACHE_BYTES", "0")
-    monkeypatch.setattr(library, "_libraries", dict[str, Library]())
+    monkeypatch.setattr(loaded_object, "_libraries", dict[str, Library]())
     found: Names = []
     build = Code.build
 
@@ -72,7 +72,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[subprocess.Popen[bytes]]:
 def wait_for_others(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
     """Have this process compile nothing until others gave ``count`` answers."""
     given: list[Answer] = []
-    as_always = compilers._next  # pyright: ignore[reportPrivateUsage]
+    as_always = compile_processes._next  # pyright: ignore[reportPrivateUsage]
 
     def next_one(waiting: deque[Code], answers: SimpleQueue[Answer]) -> Answer:
         if len(given) == count:
@@ -80,7 +80,7 @@ def wait_for_others(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
         given.append(answers.get())
         return given[-1]
 
-    monkeypatch.setattr(compilers, "_next", next_one)
+    monkeypatch.setattr(compile_processes, "_next", next_one)
 
 
 def made(codes: list[Code], processes: int) -> None:
@@ -116,7 +116,7 @@ def test_an_error_is_the_one_of_this_process(monkeypatch: pytest.MonkeyPatch) ->
 
 
 GREETED = """
-from gptrs.kernels.code import compiler_version
+from gptrs.kernels.compiler.cache_key import compiler_version
 print(compiler_version(), flush=True)
 """
 
@@ -141,7 +141,7 @@ def test_this_process_does_what_another_does_not(
     here: Names,
     started: list[subprocess.Popen[bytes]],
 ) -> None:
-    monkeypatch.setattr(compilers, "_START", text)
+    monkeypatch.setattr(compile_processes, "_START", text)
     wait_for_others(monkeypatch, answers)
     made(CODES, 1)
     assert sorted(here) == sorted(code.names for code in CODES)
@@ -149,16 +149,16 @@ def test_this_process_does_what_another_does_not(
 
 
 def test_nobody_waits_for_ever(monkeypatch: pytest.MonkeyPatch, here: Names) -> None:
-    monkeypatch.setattr(compilers, "_START", GREETED + "import time; time.sleep(600)")
-    monkeypatch.setattr(compilers, "_PATIENCE", 0.1)
-    as_always = compilers._next  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(compile_processes, "_START", GREETED + "import time; time.sleep(600)")
+    monkeypatch.setattr(compile_processes, "_PATIENCE", 0.1)
+    as_always = compile_processes._next  # pyright: ignore[reportPrivateUsage]
 
     def next_one(waiting: deque[Code], answers: SimpleQueue[Answer]) -> Answer:
         while len(waiting) == len(CODES):
             time.sleep(0.01)  # until the other one has taken what it will not answer
         return as_always(waiting, answers)
 
-    monkeypatch.setattr(compilers, "_next", next_one)
+    monkeypatch.setattr(compile_processes, "_next", next_one)
     made(CODES, 1)
     assert sorted(here) == sorted(code.names for code in CODES)
 
@@ -190,7 +190,7 @@ def test_processes_end_with_an_interrupt(started: list[subprocess.Popen[bytes]])
 
 
 def test_a_process_ends_with_its_jobs_and_not_at_ctrl_c() -> None:
-    code, pipe = compilers._START, subprocess.PIPE  # pyright: ignore[reportPrivateUsage]
+    code, pipe = compile_processes._START, subprocess.PIPE  # pyright: ignore[reportPrivateUsage]
     with start_python("-c", code, stdin=pipe, stdout=pipe) as process:
         assert process.stdin is not None
         assert process.stdout is not None
@@ -259,13 +259,13 @@ def test_what_cannot_be_compiled_is_an_error_each_time() -> None:
 
 def test_processes_are_started_where_they_are_worth_it(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
-    codes_of = compilers.object_codes
+    codes_of = compile_processes.object_codes
 
     def noted(codes: list[Code], target: isa.Target, processes: int) -> Any:
         asked.append(processes)
         return codes_of(codes, target, 0)
 
-    monkeypatch.setattr(compilers, "object_codes", noted)
+    monkeypatch.setattr(compile_processes, "object_codes", noted)
 
     def ask(first: int, count: int) -> None:
         with together():

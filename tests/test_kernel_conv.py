@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gptrs.kernels import isa
-from gptrs.kernels.compile import compile_ir
-from gptrs.kernels.conv import CONV_WORDS, Bands, bands_of, conv_extent, conv_kernel, reach
-from gptrs.kernels.math import ACTIVATIONS, elementwise_kernel
-from gptrs.kernels.matmul import MATMUL_WORDS, Product
-from gptrs.kernels.matmul_rows import row_kernel
-from gptrs.kernels.packing import panel_count
-from gptrs.kernels.strips import Epilogue
-from gptrs.kernels.window_parts import Window
+from gptrs.kernels.compiler import isa
+from gptrs.kernels.compiler.compile import compile_ir
+from gptrs.kernels.conv.direct import CONV_WORDS, Bands, bands_of, conv_extent, conv_kernel, reach
+from gptrs.kernels.conv.indirect_gemm import Epilogue
+from gptrs.kernels.conv.window_tiles import Window
+from gptrs.kernels.gemm.packed_gemv import row_kernel
+from gptrs.kernels.gemm.packing import panel_count
+from gptrs.kernels.gemm.product import MATMUL_WORDS, Product
+from gptrs.kernels.vector_math import ACTIVATIONS, elementwise_kernel
 from tests.kernels import run, text_of
 from tests.window_kernels import GUARD, Array, Ranges, Sample, cut, guarded
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gptrs.kernels import isa
-from gptrs.kernels.compile import compile_ir
-from gptrs.kernels.depthwise import Depthwise, depthwise_kernel
-from gptrs.kernels.math import ACTIVATIONS, elementwise_kernel
-from gptrs.kernels.window_parts import Window
+from gptrs.kernels.compiler import isa
+from gptrs.kernels.compiler.compile import compile_ir
+from gptrs.kernels.conv.depthwise import Depthwise, depthwise_kernel
+from gptrs.kernels.conv.window_tiles import Window
+from gptrs.kernels.vector_math import ACTIVATIONS, elementwise_kernel
 from tests.window_kernels import SAMPLES, Array, Sample, cut, run
 
 UNIT = 2.0**-24

@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from gptrs.kernels import cache, library
-from gptrs.kernels.cache import KernelCacheWarning, open_cache
-from gptrs.kernels.compile import compile_ir
+from gptrs.kernels.compiler import loaded_object, object_cache
+from gptrs.kernels.compiler.compile import compile_ir
+from gptrs.kernels.compiler.object_cache import KernelCacheWarning, open_cache
 from tests.kernels import COUNT_IR, again, check_count, files, opened
 
 ROOT = Path(__file__).parents[1]
@@ -32,9 +32,9 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("GPTRS_CACHE_DIR", "GPTRS_CACHE_BYTES", "GPTRS_ISA"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(cache, "_warned", set[str]())
-    monkeypatch.setattr(cache, "_unscanned", dict[Path, int]())
-    monkeypatch.setattr(library, "_libraries", dict[str, Any]())
+    monkeypatch.setattr(object_cache, "_warned", set[str]())
+    monkeypatch.setattr(object_cache, "_unscanned", dict[Path, int]())
+    monkeypatch.setattr(loaded_object, "_libraries", dict[str, Any]())
     return tmp_path
 
 
@@ -139,7 +139,7 @@ import os, subprocess, sys, warnings
 folder = os.environ["GPTRS_CACHE_DIR"]
 os.makedirs(folder)
 subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16k", "tmpfs", folder], check=True)
-from gptrs.kernels import compile, library
+from gptrs.kernels.compiler import compile, loaded_object
 text = sys.stdin.read()
 cached = []
 with warnings.catch_warnings(record=True) as said:

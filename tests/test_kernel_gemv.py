@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gptrs.kernels import dot, gemv, isa
-from gptrs.kernels.gemv_transposed import gemv_transposed_kernel
-from gptrs.kernels.matmul import Product
+from gptrs.kernels.compiler import isa
+from gptrs.kernels.gemm import dot, gemv
+from gptrs.kernels.gemm.gemv_transposed import gemv_transposed_kernel
+from gptrs.kernels.gemm.product import Product
 from tests.test_kernel_matmul import (
     GUARD,
     Array,

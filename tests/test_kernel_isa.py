@@ -6,9 +6,9 @@ import pytest
 
 from gptrs import settings
 from gptrs.errors import SettingError
-from gptrs.kernels import isa
-from gptrs.kernels.code import Code
-from gptrs.kernels.compile import compile_ir
+from gptrs.kernels.compiler import isa
+from gptrs.kernels.compiler.cache_key import Code
+from gptrs.kernels.compiler.compile import compile_ir
 from tests.kernels import DOUBLE_IR
 
 LEVELS = [level.name for level in isa.host_levels()]

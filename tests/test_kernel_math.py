@@ -11,9 +11,9 @@ import pytest
 from numpy.typing import NDArray
 
 from gptrs.errors import ArgumentError
-from gptrs.kernels import isa
-from gptrs.kernels.compile import Kernel, compile_ir, compile_source
-from gptrs.kernels.math import ACTIVATIONS, FUNCTIONS, elementwise_kernel
+from gptrs.kernels.compiler import isa
+from gptrs.kernels.compiler.compile import Kernel, compile_ir, compile_source
+from gptrs.kernels.vector_math import ACTIVATIONS, FUNCTIONS, elementwise_kernel
 from tests.kernels import HERE
 
 Floats = NDArray[np.float32]

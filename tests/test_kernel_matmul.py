@@ -11,13 +11,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from gptrs.kernels import isa, matmul_rows, matmul_tiles, packing
-from gptrs.kernels.compile import Kernel, compile_ir
-from gptrs.kernels.emit import KernelText
-from gptrs.kernels.math import ACTIVATIONS, elementwise_kernel
-from gptrs.kernels.matmul import BLOCK, FIRST_BLOCK, Product
-from gptrs.kernels.matmul_tiles import Blocking
-from gptrs.kernels.matmul_weights import WeightType
+from gptrs.kernels.compiler import isa
+from gptrs.kernels.compiler.compile import Kernel, compile_ir
+from gptrs.kernels.compiler.ir_builder import KernelText
+from gptrs.kernels.gemm import blocked as blocked_gemm
+from gptrs.kernels.gemm import packed_gemv, packing
+from gptrs.kernels.gemm.blocked import Blocking
+from gptrs.kernels.gemm.product import BLOCK, FIRST_BLOCK, Product
+from gptrs.kernels.gemm.weight_elements import WeightType
+from gptrs.kernels.vector_math import ACTIVATIONS, elementwise_kernel
 
 Array = NDArray[Any]
 
@@ -114,14 +116,14 @@ class Result:
 
     def tiles(self, blocks: Blocking | None = None, parts: int = 1) -> Array:
         rows, depth = self.a.shape
-        blocks = blocks or matmul_tiles.blocking(self.level, rows, depth)
+        blocks = blocks or blocked_gemm.blocking(self.level, rows, depth)
         packed = pack_tiles(self.level, self.a, blocks.height)
-        extent = matmul_tiles.tile_extent(self.level, self.columns, blocks)
-        return self._run(matmul_tiles.tile_kernel, packed, extent, blocks, parts)
+        extent = blocked_gemm.tile_extent(self.level, self.columns, blocks)
+        return self._run(blocked_gemm.tile_kernel, packed, extent, blocks, parts)
 
     def rows(self, parts: int = 1) -> Array:
         extent = packing.panel_count(self.level, self.columns)
-        return self._run(matmul_rows.row_kernel, self.a, extent, Blocking(0, 0, 0), parts)
+        return self._run(packed_gemv.row_kernel, self.a, extent, Blocking(0, 0, 0), parts)
 
 
 def chain(a: Array, b: Array) -> Array:
@@ -206,7 +208,7 @@ def test_edges(level: isa.Isa, rows: int, depth: int) -> None:
         exact = a.astype(np.float64) @ b.astype(np.float64)
         # Higham, Accuracy and Stability of Numerical Algorithms, (3.5): γₖ·|A|·|B|
         bound = (depth + 1) * 2.0**-24 * (np.abs(a) @ np.abs(b)) * 1.01
-        blocks = matmul_tiles.blocking(level, rows, 100, row_blocks=2)
+        blocks = blocked_gemm.blocking(level, rows, 100, row_blocks=2)
         for found in (result.rows(), result.tiles(blocks)):
             assert (np.abs(found - exact) <= bound).all()
 
@@ -376,14 +378,14 @@ def test_blocking() -> None:
     for level in isa.ISAS.values():
         for rows in (1, 8, 100, 3000):
             for depth in (0, 1, 768, 50257):
-                depth_block, height, row_blocks = matmul_tiles.blocking(level, rows, depth)
+                depth_block, height, row_blocks = blocked_gemm.blocking(level, rows, depth)
                 assert depth_block >= 1
                 assert 1 <= height <= level.tile_rows
                 tiles = -(-rows // height)
                 assert tiles == -(-rows // level.tile_rows), "no more tiles than needed"
                 assert 1 <= row_blocks <= tiles
-        assert matmul_tiles.blocking(level, 512, 768, row_blocks=9).row_blocks >= 9
-        assert matmul_tiles.blocking(level, 3, 768, row_blocks=9).row_blocks == 1
-        assert matmul_tiles.blocking(level, 0, 768).row_blocks == 0
-        assert 1 <= matmul_rows.row_kernel_limit(level, Product()) <= level.tile_rows
-    assert matmul_tiles.blocking(isa.ISAS["avx2"], 8, 768)[1:] == (4, 1), "not 6 and 2"
+        assert blocked_gemm.blocking(level, 512, 768, row_blocks=9).row_blocks >= 9
+        assert blocked_gemm.blocking(level, 3, 768, row_blocks=9).row_blocks == 1
+        assert blocked_gemm.blocking(level, 0, 768).row_blocks == 0
+        assert 1 <= packed_gemv.row_kernel_limit(level, Product()) <= level.tile_rows
+    assert blocked_gemm.blocking(isa.ISAS["avx2"], 8, 768)[1:] == (4, 1), "not 6 and 2"

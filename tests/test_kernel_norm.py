@@ -10,9 +10,10 @@ import pytest
 from numpy.typing import NDArray
 
 from gptrs import ptir
-from gptrs.kernels import isa, norm
-from gptrs.kernels.compile import compile_ir
-from gptrs.kernels.emit import KernelText
+from gptrs.kernels.compiler import isa
+from gptrs.kernels.compiler.compile import compile_ir
+from gptrs.kernels.compiler.ir_builder import KernelText
+from gptrs.kernels.rowwise import norm
 
 Array = NDArray[Any]
 

@@ -11,11 +11,13 @@ import pytest
 from numpy.typing import NDArray
 
 from gptrs import ptir
-from gptrs.kernels import isa, packing, rows
-from gptrs.kernels.compile import compile_ir
-from gptrs.kernels.driver import Status
-from gptrs.kernels.emit import KernelText
-from gptrs.kernels.matmul_weights import WeightType
+from gptrs.kernels.compiler import isa
+from gptrs.kernels.compiler.compile import compile_ir
+from gptrs.kernels.compiler.ir_builder import KernelText
+from gptrs.kernels.driver.step_table import Status
+from gptrs.kernels.gemm import packing
+from gptrs.kernels.gemm.weight_elements import WeightType
+from gptrs.kernels.rowwise import gather_scatter
 
 Array = NDArray[Any]
 
@@ -73,7 +75,10 @@ def check_take(level: isa.Isa, table: Array, ids: Array, weights: WeightType) ->
     parts = [(7, 19), (0, 3), (3, 3), (3, 7)]
     wide = np.full((count, width + 2), np.nan, table.dtype)
     wide[:, :width] = table
-    plain, packed = rows.take_kernel(level, weights), rows.take_panels_kernel(level, weights)
+    plain, packed = (
+        gather_scatter.take_kernel(level, weights),
+        gather_scatter.take_panels_kernel(level, weights),
+    )
     for found, status in (
         take(plain, table, table.shape, ids, ld=width),
         take(plain, wide, table.shape, ids, ld=width + 2, ranges=parts),
@@ -106,7 +111,7 @@ def test_take_the_ends_of_a_format(level: isa.Isa, weights: WeightType) -> None:
 def test_an_index_out_of_range(level: isa.Isa, index: type[np.signedinteger], packed: bool) -> None:
     shape = (20, 9)
     table = sample(*shape)
-    build = rows.take_panels_kernel if packed else rows.take_kernel
+    build = gather_scatter.take_panels_kernel if packed else gather_scatter.take_kernel
     source = pack(level, table) if packed else table
     limits = np.iinfo(index)
     for wrong in (-1, 20, 31, limits.min, limits.max, limits.max - 19):
@@ -122,7 +127,9 @@ def test_an_index_out_of_range(level: isa.Isa, index: type[np.signedinteger], pa
 def test_the_first_failure_stays(level: isa.Isa) -> None:
     ids = np.array([0, 5, 9], np.int32)
     ranges = [(2, 3), (0, 2)]
-    _, status = take(rows.take_kernel(level), sample(4, 3), (4, 3), ids, ld=3, ranges=ranges)
+    _, status = take(
+        gather_scatter.take_kernel(level), sample(4, 3), (4, 3), ids, ld=3, ranges=ranges
+    )
     failure = status.failure()
     assert failure is not None
     assert failure.index == 2
@@ -148,7 +155,7 @@ def update(
 
     Axes are counted from the last of four on; there may be one before.
     """
-    axes = rows.UPDATE_AXES
+    axes = gather_scatter.UPDATE_AXES
     source, destination = (a[(None,) * (axes - a.ndim)] for a in (source, destination))
     start = (*[0] * (axes - len(start)), *start)
     pointed = {axis + axes - 4: kind for axis, kind in (pointed or {}).items()}
@@ -159,9 +166,9 @@ def update(
     for a in (source, destination):
         assert a.strides[-1] == a.itemsize
         words += [s // a.itemsize for s in a.strides[:-1]]
-    extent = rows.update_extent(source.shape)
+    extent = gather_scatter.update_extent(source.shape)
     cut = extent // 3
-    text = rows.update_kernel(level, WIDTHS[source.itemsize])
+    text = gather_scatter.update_kernel(level, WIDTHS[source.itemsize])
     call(text, words, (cut, extent), (0, cut), (cut, cut))
 
 

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gptrs.kernels import isa
-from gptrs.kernels.compile import compile_source
-from gptrs.kernels.native import KernelError
+from gptrs.kernels.compiler import isa
+from gptrs.kernels.compiler.codegen import KernelError
+from gptrs.kernels.compiler.compile import compile_source
 from tests.kernels import SCALE, check_scale, run
 
 pytestmark = pytest.mark.usefixtures("fresh_kernels")
@@ -107,7 +107,7 @@ def special(arguments, first, last):
     x = np.array([np.nan, -np.inf, np.inf, 1.0] * 9, np.float32)
     run(compile_source(source, "special"), x, extent=(0, x.size))
     assert (x.reshape(9, 4) == [7, 8, np.inf, 0]).all(), "the order of a sum is kept too"
-    from gptrs.kernels import source as lowering
+    from gptrs.kernels.compiler import numba_lowering as lowering
 
     text = str(lowering.lower(source, "special")[0])
     assert not {"contract", "fast", "reassoc", "nnan", "ninf", "nsz", "arcp", "afn"} & set(
@@ -145,7 +145,7 @@ def cosf(arguments, first, last):
 
 
 def test_numba_without_its_inner_interface(monkeypatch: pytest.MonkeyPatch) -> None:
-    from gptrs.kernels import source as lowering
+    from gptrs.kernels.compiler import numba_lowering as lowering
 
     monkeypatch.delattr(lowering.CFunc, "_compile_uncached")
     lowered: list[str] = []

@@ -9,35 +9,35 @@ from functools import partial
 import llvmlite.binding as llvm  # pyright: ignore[reportMissingTypeStubs]
 import pytest
 
-from gptrs.kernels.attention import Head, attention_kernel
-from gptrs.kernels.bottleneck import bottleneck_kernel
-from gptrs.kernels.code import Code
-from gptrs.kernels.coded import CODED
-from gptrs.kernels.coding import code_kernel
-from gptrs.kernels.conv import conv_kernel
-from gptrs.kernels.depthwise import Depthwise, depthwise_kernel
-from gptrs.kernels.dot import dot_kernel, dot_totals_kernel
-from gptrs.kernels.emit import KernelText
-from gptrs.kernels.gemv import gemv_kernel
-from gptrs.kernels.gemv_transposed import gemv_transposed_kernel
-from gptrs.kernels.isa import ISAS, Isa, Target, target_for
-from gptrs.kernels.math import elementwise_kernel
-from gptrs.kernels.matmul import Product
-from gptrs.kernels.matmul_rows import row_kernel
-from gptrs.kernels.matmul_tiles import tile_kernel
-from gptrs.kernels.norm import layer_norm_kernel, rms_norm_kernel, softmax_kernel
-from gptrs.kernels.packing import pack_columns_kernel, pack_rows_kernel
-from gptrs.kernels.rows import take_kernel, take_panels_kernel, update_kernel
-from gptrs.kernels.strips import Epilogue
-from gptrs.kernels.window_parts import Window
-from gptrs.kernels.windows import avg_pool_kernel, global_avg_pool_kernel, max_pool_kernel
-from gptrs.kernels.winograd import (
+from gptrs.kernels.attention.kernel import Head, attention_kernel
+from gptrs.kernels.compiler.cache_key import Code
+from gptrs.kernels.compiler.ir_builder import KernelText
+from gptrs.kernels.compiler.isa import ISAS, Isa, Target, target_for
+from gptrs.kernels.conv.depthwise import Depthwise, depthwise_kernel
+from gptrs.kernels.conv.direct import conv_kernel
+from gptrs.kernels.conv.indirect_gemm import Epilogue
+from gptrs.kernels.conv.inverted_bottleneck import bottleneck_kernel
+from gptrs.kernels.conv.pooling import avg_pool_kernel, global_avg_pool_kernel, max_pool_kernel
+from gptrs.kernels.conv.window_tiles import Window
+from gptrs.kernels.conv.winograd import (
     Outputs,
     winograd_pixels_kernel,
     winograd_sums_kernel,
     winograd_taps_kernel,
 )
-from gptrs.kernels.winograd_product import winograd_product_kernel
+from gptrs.kernels.conv.winograd_product import winograd_product_kernel
+from gptrs.kernels.gemm.blocked import tile_kernel
+from gptrs.kernels.gemm.dot import dot_kernel, dot_totals_kernel
+from gptrs.kernels.gemm.gemv import gemv_kernel
+from gptrs.kernels.gemm.gemv_transposed import gemv_transposed_kernel
+from gptrs.kernels.gemm.packed_gemv import row_kernel
+from gptrs.kernels.gemm.packing import pack_columns_kernel, pack_rows_kernel
+from gptrs.kernels.gemm.product import Product
+from gptrs.kernels.rowwise.gather_scatter import take_kernel, take_panels_kernel, update_kernel
+from gptrs.kernels.rowwise.norm import layer_norm_kernel, rms_norm_kernel, softmax_kernel
+from gptrs.kernels.vector_math import elementwise_kernel
+from gptrs.kernels.weight_compression.encoder import code_kernel
+from gptrs.kernels.weight_compression.format import CODED
 from tests.kernels import SCALE
 
 TARGETS = {

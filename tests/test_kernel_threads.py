@@ -12,8 +12,8 @@ from threading import enumerate as enumerate_threads
 import pytest
 
 from gptrs import events
-from gptrs.kernels import threads
-from gptrs.kernels.threads import available_cores, cgroup_quota, spread, thread_count
+from gptrs.kernels.driver import threads
+from gptrs.kernels.driver.threads import available_cores, cgroup_quota, spread, thread_count
 
 
 def test_thread_count(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 import torch
 
-from gptrs.kernels import isa
-from gptrs.kernels.compile import compile_ir
-from gptrs.kernels.emit import KernelText
-from gptrs.kernels.window_parts import Window
-from gptrs.kernels.windows import (
+from gptrs.kernels.compiler import isa
+from gptrs.kernels.compiler.compile import compile_ir
+from gptrs.kernels.compiler.ir_builder import KernelText
+from gptrs.kernels.conv.pooling import (
     avg_pool_kernel,
     global_avg_pool_kernel,
     global_pool_extent,
     max_pool_kernel,
 )
+from gptrs.kernels.conv.window_tiles import Window
 from tests.window_kernels import GUARD, SAMPLES, Array, Ranges, Sample, cut, guarded, run
 
 

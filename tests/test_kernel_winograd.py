@@ -8,13 +8,13 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 
-from gptrs.kernels import isa
-from gptrs.kernels.compile import compile_ir
-from gptrs.kernels.math import ACTIVATIONS, elementwise_kernel
-from gptrs.kernels.packing import panel_count
-from gptrs.kernels.strips import Epilogue
-from gptrs.kernels.window_parts import Window
-from gptrs.kernels.winograd import MOST_CHANNELS, Outputs, planes
+from gptrs.kernels.compiler import isa
+from gptrs.kernels.compiler.compile import compile_ir
+from gptrs.kernels.conv.indirect_gemm import Epilogue
+from gptrs.kernels.conv.window_tiles import Window
+from gptrs.kernels.conv.winograd import MOST_CHANNELS, Outputs, planes
+from gptrs.kernels.gemm.packing import panel_count
+from gptrs.kernels.vector_math import ACTIVATIONS, elementwise_kernel
 from tests.kernels import run, text_of
 from tests.test_kernel_conv import Convolution
 from tests.window_kernels import GUARD, Array, Sample, cut

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import ast
 import graphlib
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
 ORDER = [
-    *("errors", "byte_sizes", "locks", "entry_points", "isolated", "large_pages", "picking"),
-    *("settings", "events", "tree", "params"),
+    *("errors", "deprecated", "byte_sizes", "locks", "entry_points", "isolated", "large_pages"),
+    *("identity_key", "settings", "events", "tree", "params"),
     *("ir", "passes", "kernels", "backends", "debug", "jit", "ptir", "nn", "models", "text"),
-    *("images", "runtime", "parity", "bench", "cli", "__main__"),
+    *("images", "formats", "memory", "loading", "parity", "bench", "cli", "__main__"),
 ]
 FILES = {
     ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
@@ -22,20 +21,11 @@ FILES = {
 }
 
 
-def nodes(node: ast.AST, functions: bool) -> Iterator[ast.AST]:
-    """All that runs below ``node``, inside functions or not; never ``if TYPE_CHECKING``."""
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
-            continue
-        yield child
-        if functions or not isinstance(child, ast.FunctionDef):
-            yield from nodes(child, functions)
-
-
-def imports(name: str, *, functions: bool) -> set[str]:
-    """The files of this package that the file called ``name`` imports."""
+def imports(name: str) -> set[str]:
+    """The files of this package that the file called ``name`` imports, anywhere in it: in functions
+    and for the type checker too."""
     found: set[str] = set()
-    for node in nodes(ast.parse(FILES[name].read_text()), functions):
+    for node in ast.walk(ast.parse(FILES[name].read_text())):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -51,11 +41,11 @@ def layer(name: str) -> int:
 
 @pytest.mark.parametrize("name", [name for name in FILES if name != "gptrs"])
 def test_imports_go_up_the_list(name: str) -> None:
-    found = imports(name, functions=True)
+    found = imports(name)
     assert [other for other in sorted(found) if layer(other) > layer(name)] == []
 
 
 def test_there_is_no_circle() -> None:
-    graph = {name: imports(name, functions=False) for name in FILES}
+    graph = {name: imports(name) for name in FILES}
     assert sum(map(len, graph.values())) > 50, "imports were found"
     graphlib.TopologicalSorter(graph).prepare()

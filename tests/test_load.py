@@ -16,10 +16,10 @@ import pytest
 
 import gptrs
 from gptrs import events
-from gptrs.backends.faer import packing, run
+from gptrs.backends.faer import run, weight_packing
 from gptrs.errors import ArgumentError, LoadError
-from gptrs.runtime.language import LanguageModel
-from gptrs.runtime.weights import WeightRead, WeightsOpened
+from gptrs.loading.language_model import LanguageModel
+from gptrs.loading.weights import WeightRead, WeightsOpened
 from tests.loading import WEIGHTS, refusal
 from tests.models import (
     DTYPES,
@@ -108,7 +108,7 @@ class TestReading:
         self, good: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         expected = gptrs.load(good).forward(TOKENS).numpy()
-        monkeypatch.setattr(packing, "READ_BYTES", 100)
+        monkeypatch.setattr(weight_packing, "READ_BYTES", 100)
         monkeypatch.setattr(run, "_WORTH_THREADS", 0)
         read: list[WeightRead] = []
         with events.listen(lambda e: read.append(e) if isinstance(e, WeightRead) else None):

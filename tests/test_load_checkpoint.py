@@ -13,10 +13,10 @@ import pytest
 import gptrs
 from gptrs import events
 from gptrs.errors import LoadError
-from gptrs.runtime.checkpoint import CheckpointFile, write_checkpoint
-from gptrs.runtime.convert import convert
-from gptrs.runtime.language import LanguageModel
-from gptrs.runtime.weights import WeightRead, WeightsOpened
+from gptrs.formats.checkpoint import CheckpointFile, write_checkpoint
+from gptrs.loading.convert import convert
+from gptrs.loading.language_model import LanguageModel
+from gptrs.loading.weights import WeightRead, WeightsOpened
 from tests.image_models import images, mobilenet_v2, resnet
 from tests.models import END_ID, config, in_files, random_tokens, tensors, tiny_gpt2
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import gptrs
-from gptrs.runtime.language import LanguageModel
+from gptrs.loading.language_model import LanguageModel
 from tests.loading import WEIGHTS, change_config, refusal
 from tests.models import VOCABULARY, byte_tokenizer, config
 

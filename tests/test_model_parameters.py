@@ -14,9 +14,9 @@ import gptrs
 from gptrs import events
 from gptrs.errors import ArgumentError, UnknownNameError
 from gptrs.ir.tensor import Parameter
+from gptrs.loading.model_parameters import ModelParameters
+from gptrs.loading.weights import WeightRead
 from gptrs.nn.module import Module
-from gptrs.runtime.parameters import ModelParameters
-from gptrs.runtime.weights import WeightRead
 from tests.fuzz_files.kinds import KINDS
 from tests.models import (
     config,

@@ -18,7 +18,7 @@ from gptrs.debug.benchmark import BenchmarkRan
 from gptrs.ir.dispatch import OPS
 from gptrs.ir.implementation import Implementation
 from gptrs.jit import benchmark
-from gptrs.kernels.threads import limit_threads
+from gptrs.kernels.driver.threads import limit_threads
 from tests.models import random_tokens, tiny_gpt2
 
 RANDOM = np.random.default_rng(0)

@@ -91,8 +91,8 @@ def expected(tokens: list[int]) -> Any:
 
 def directory(place: Path) -> Path:
     """A model directory with a tokenizer, written with files alone: nobody has to know it."""
-    from gptrs.runtime.hf_directory import write_directory
-    from gptrs.runtime.new_tensors import new_tensors
+    from gptrs.formats.hf_directory import write_directory
+    from gptrs.formats.tensor_writer import new_tensors
 
     tensors = new_tensors(weights(), [ptir.f32], "directories")
     write_directory(place, CONFIG, tensors, 10**9, {})
@@ -142,7 +142,7 @@ class TestInstalled:
         model = gptrs.load(place)
         assert type(model.module).__module__ == "bigram"
         np.testing.assert_allclose(model.forward(tokens).numpy(), expected(tokens), atol=1e-4)
-        from gptrs.runtime.convert import convert
+        from gptrs.loading.convert import convert
 
         convert(place, tmp_path / "x.gchk")
         convert(tmp_path / "x.gchk", tmp_path / "again")

@@ -19,8 +19,7 @@ from gptrs import parameter_cache, ptir
 from gptrs.errors import ArgumentError, SettingError
 from gptrs.ir.tensor import Parameter, Tensor
 from gptrs.ir.types import Array, Type, f32
-from gptrs.runtime.memory import ModelMemory
-from gptrs.runtime.random_model import write_random_model
+from gptrs.loading.random_model import write_random_model
 from tests.image_models import RESNET, images
 from tests.models import random_tokens
 
@@ -83,7 +82,7 @@ class TestForms:
     def test_they_are_what_the_plan_says(self, good: Path) -> None:
         model = gptrs.load(good)
         bits(model)
-        estimate = ModelMemory.of(model).at(context=6, batch=2)
+        estimate = model.memory().at(context=6, batch=2)
         forms = parameter_cache.forms()
         stored = sum(form.bytes for form in forms if form.form == "as stored")
         assert estimate.weights == stored > 0
@@ -95,7 +94,7 @@ class TestForms:
     def test_derived_ones_are_what_the_plan_says(self, resnet: Path) -> None:
         model = gptrs.load(resnet)
         model.forward(images(1, 224, 224))
-        estimate = ModelMemory.of(model).at()
+        estimate = model.memory().at()
         forms = parameter_cache.forms()
         assert {form.form for form in forms} >= {"derived", "derived, packed"}
         assert estimate.weights + estimate.packed == sum(form.bytes for form in forms)
@@ -322,7 +321,7 @@ class TestRunning:
 
     @pytest.mark.parametrize("limit", [None, 0])
     def test_threads(self, good: Path, limit: int | None) -> None:
-        """Calls in four threads, while a fifth takes away whatever it can."""
+        """CallCache in four threads, while a fifth takes away whatever it can."""
         models = [gptrs.load(good) for _ in range(2)]
         expected = bits(models[0])
         parameter_cache.limit = limit

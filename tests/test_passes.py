@@ -27,9 +27,9 @@ from gptrs.ir.program import Instruction, Param, Program, Value, verify
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Array, Type
 from gptrs.passes.base import Context, Hook, Pass, PassRan, Repeat, Stage, run_passes
-from gptrs.passes.claim import claim_or_inline
-from gptrs.passes.dead import eliminate_dead
-from gptrs.passes.merge import merge_common_subexpressions
+from gptrs.passes.cse import eliminate_common_subexpressions
+from gptrs.passes.dce import eliminate_dead_code
+from gptrs.passes.legalize import legalize
 from gptrs.passes.pipeline import PIPELINE, lower
 from tests.cases import CASES
 from tests.cases.programs import assert_round_trip, record
@@ -61,9 +61,9 @@ def run(program: Program, *arrays: Array) -> list[Any]:
 
 
 def merged(function: Callable[..., Any], *types: str) -> list[str]:
-    program = merge_common_subexpressions(record(function, *types), CONTEXT)
+    program = eliminate_common_subexpressions(record(function, *types), CONTEXT)
     verify(program)
-    return ops(eliminate_dead(program, CONTEXT))
+    return ops(eliminate_dead_code(program, CONTEXT))
 
 
 def test_what_is_the_same_is_computed_once() -> None:
@@ -105,7 +105,7 @@ def test_one_and_true_are_two_literals() -> None:
     y = recorder.input(Type.parse("si32[2]"), "y")
     with interpreter(recorder):
         results = [ptir.equal(x, True), ptir.equal(y, 1), ptir.equal(x, True)]
-    program = merge_common_subexpressions(recorder.finish(results), CONTEXT)
+    program = eliminate_common_subexpressions(recorder.finish(results), CONTEXT)
     assert len(program.body) == 2
     assert program.results[0] is program.results[2]
 
@@ -118,10 +118,10 @@ def test_what_nobody_reads_goes() -> None:
         return kept
 
     program = record(function, "f32[3]", "f32[3]")
-    after = eliminate_dead(program, CONTEXT)
+    after = eliminate_dead_code(program, CONTEXT)
     assert ops(after) == ["neg"]
     assert len(after.params) == 2  # what comes in stays
-    assert ops(eliminate_dead(record(lambda x: x, "f32[3]"), CONTEXT)) == []
+    assert ops(eliminate_dead_code(record(lambda x: x, "f32[3]"), CONTEXT)) == []
 
 
 def nested(x: Tensor, w: Tensor) -> Tensor:
@@ -130,7 +130,7 @@ def nested(x: Tensor, w: Tensor) -> Tensor:
 
 def test_composites_are_replaced_to_any_depth() -> None:
     program = record(nested, "f32[2,3]", "f32[3]")
-    after = claim_or_inline(program, CONTEXT)
+    after = legalize(program, CONTEXT)
     verify(after)
     assert ops(program) == ["layer_norm", "gelu_quick", "mean", "broadcast_to", "add"]
     assert not any(isinstance(i.op, Composite) for i in after.body)
@@ -141,11 +141,11 @@ def test_composites_are_replaced_to_any_depth() -> None:
 def test_a_target_claims_what_it_has_a_kernel_for() -> None:
     program = record(nested, "f32[2,3]", "f32[3]")
     inner = Claims("sigmoid")
-    after = claim_or_inline(program, Context(inner))
+    after = legalize(program, Context(inner))
     assert ops(after).count("sigmoid") == 1  # in gelu_quick, which is not claimed
     assert "gelu_quick" not in ops(after)
     outer = Claims("layer_norm", "gelu_quick")
-    after = claim_or_inline(program, Context(outer))
+    after = legalize(program, Context(outer))
     assert ops(after)[:2] == ["layer_norm", "gelu_quick"]
     assert "sigmoid" not in outer.asked
     assert set(inner.asked) <= {name for name, op in OPS.items() if isinstance(op, Composite)}
@@ -153,9 +153,9 @@ def test_a_target_claims_what_it_has_a_kernel_for() -> None:
 
 def test_inlined_instructions_carry_the_users_line() -> None:
     program = record(nested, "f32[2,3]", "f32[3]")
-    lines = {i.where.line for i in claim_or_inline(program, CONTEXT).body if i.where}
+    lines = {i.where.line for i in legalize(program, CONTEXT).body if i.where}
     assert lines == {nested.__code__.co_firstlineno + 1}
-    assert all(i.where for i in claim_or_inline(program, CONTEXT).body)
+    assert all(i.where for i in legalize(program, CONTEXT).body)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.op)
@@ -207,8 +207,8 @@ def return_nothing(program: Program, context: Context) -> Program:
 def test_a_broken_pass_is_named(broken: Pass) -> None:
     program = record(lambda x: ptir.exp(x).sum(), "f32[3]")
     with pytest.raises(VerifyError, match=f"pass {broken.__name__}: f"):
-        run_passes(program, [eliminate_dead, broken], CONTEXT)
-    run_passes(program, [eliminate_dead, broken], CONTEXT, check=False)
+        run_passes(program, [eliminate_dead_code, broken], CONTEXT)
+    run_passes(program, [eliminate_dead_code, broken], CONTEXT, check=False)
 
 
 F32 = Type.parse("f32[2]")

@@ -111,7 +111,7 @@ def test_mistakes_read_as_in_a_call() -> None:
 
 def test_values_made_alike_are_called_alike() -> None:
     passes = mixed.passes(X, X.T.copy())
-    ran = next(ran for ran in passes if ran.name == "claim_or_inline")
+    ran = next(ran for ran in passes if ran.name == "legalize")
     once, again = ran.again(Fuel()), ran.again(Fuel())
     assert once.body != again.body
     (change,) = changes(once, again)

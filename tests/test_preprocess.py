@@ -18,8 +18,8 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
-from gptrs.images.recipe import IMAGENET_MEAN, IMAGENET_STD
-from gptrs.runtime.preprocessor import read_preprocessor
+from gptrs.formats.preprocessor import read_preprocessor
+from gptrs.images.preprocessor_config import IMAGENET_MEAN, IMAGENET_STD
 from tests.pictures import RESNET, picture, preprocessor
 
 EXACT = 1e-5  # the same steps in the same precision: only the last bits may differ
@@ -128,7 +128,7 @@ def test_without_a_file_it_is_as_usual_for_imagenet(tmp_path: Path) -> None:
     assert np.abs(usual([image]) - expected).max() <= EXACT
     assert usual.size == (224, 224)
     small = read_preprocessor(tmp_path, size=32, channels=3)
-    assert small.recipe.shortest_edge == 36
+    assert small.config.shortest_edge == 36
     assert small([image]).shape == (1, 32, 32, 3)
 
 
@@ -267,8 +267,9 @@ def test_an_array_needs_no_pillow() -> None:
     code = (
         "import sys, numpy as np\n"
         "from gptrs.images.preprocess import Preprocessor\n"
-        "from gptrs.images.recipe import Recipe\n"
-        "made = Preprocessor(Recipe(crops=((4, 4),)))([np.zeros((8, 8, 3), np.uint8)])\n"
+        "from gptrs.images.preprocessor_config import PreprocessorConfig\n"
+        "config = PreprocessorConfig(crops=((4, 4),))\n"
+        "made = Preprocessor(config)([np.zeros((8, 8, 3), np.uint8)])\n"
         "assert made.shape == (1, 4, 4, 3) and 'PIL' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

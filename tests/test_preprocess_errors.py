@@ -15,8 +15,8 @@ import pytest
 from PIL import Image
 
 from gptrs.errors import ArgumentError, LoadError
+from gptrs.formats.preprocessor import read_preprocessor
 from gptrs.images.decode import FORMATS
-from gptrs.runtime.preprocessor import read_preprocessor
 from tests.pictures import RESNET, picture, preprocessor
 
 

@@ -11,8 +11,8 @@ import pytest
 
 import gptrs
 from gptrs.errors import ArgumentError, LoadError
+from gptrs.loading.random_model import write_random_model
 from gptrs.models import MODELS
-from gptrs.runtime.random_model import write_random_model
 from tests.image_models import MOBILENET_V2, RESNET, images
 from tests.models import config, random_tokens
 

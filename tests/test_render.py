@@ -24,9 +24,9 @@ from gptrs.ir.interpreters import Recorder
 from gptrs.ir.program import Instruction, Param, Program, Value
 from gptrs.ir.tensor import Parameter, Tensor
 from gptrs.ir.types import Array, Type, as_dtype
-from gptrs.kernels import isa
-from gptrs.kernels.compile import compile_source
-from gptrs.kernels.reduce import LANES, PART
+from gptrs.kernels.compiler import isa
+from gptrs.kernels.compiler.compile import compile_source
+from gptrs.kernels.rowwise.reduce import LANES, PART
 from gptrs.models.gpt2 import GPT2, GPT2Config
 from gptrs.passes.base import Context
 from gptrs.passes.pipeline import lower

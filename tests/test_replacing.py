@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gptrs.errors import ArgumentError
-from gptrs.runtime.replacing import replacing
+from gptrs.formats.atomic_write import replacing
 
 
 def write(path: Path, content: bytes = b"new") -> None:

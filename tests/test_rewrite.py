@@ -15,11 +15,11 @@ import pytest
 from gptrs import ptir
 from gptrs.errors import VerifyError
 from gptrs.ir.dispatch import interpreter
-from gptrs.ir.facts import Facts
 from gptrs.ir.interpreters import Recorder
 from gptrs.ir.rewrite import Fuel, Rule, rewrite
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Type
+from gptrs.ir.use_def import UseDef
 from gptrs.passes.rules import RULES
 from tests.cases.programs import record
 from tests.rule_samples import apply, assert_same_results
@@ -153,7 +153,7 @@ def test_a_rule_may_ask_what_is_stored() -> None:
     asked: list[bool] = []
 
     @rewrite(lambda x, y: ptir.mul(x, y), samples=[{"x": "f32[3]", "y": "f32[3]"}])
-    def ask(x: Tensor, y: Tensor, facts: Facts) -> None:
+    def ask(x: Tensor, y: Tensor, facts: UseDef) -> None:
         """Changes nothing."""
         asked.append(facts.is_stable(y))
 

@@ -17,8 +17,8 @@ from gptrs.ir.program import Program, verify
 from gptrs.ir.rewrite import Fuel, Rule, Sample, apply_rules, rewrite
 from gptrs.ir.tensor import Tensor
 from gptrs.passes.base import Context
-from gptrs.passes.claim import claim_or_inline
-from gptrs.passes.dead import eliminate_dead
+from gptrs.passes.dce import eliminate_dead_code
+from gptrs.passes.legalize import legalize
 from gptrs.passes.rules import EXACT_RULES, RULES
 from tests.cases import CASES
 from tests.cases.sample import Case, all_same_bits, inputs, several
@@ -34,7 +34,7 @@ SAMPLES = [
 
 def applied(program: Program, *rules: Rule) -> tuple[Program, Fuel]:
     fuel = Fuel()
-    return eliminate_dead(apply_rules(program, rules, fuel), CONTEXT), fuel
+    return eliminate_dead_code(apply_rules(program, rules, fuel), CONTEXT), fuel
 
 
 def usual(rule: Rule, sample: Sample) -> Drawn:
@@ -131,7 +131,7 @@ def test_rules_settle_on_the_table_of_ops_and_change_no_bit(case: Case) -> None:
         with interpreter(recorder):
             result = OPS[case.op](*made.operands(params), **made.sample.attrs)
         whole = recorder.finish(several(result))
-        for program in (whole, claim_or_inline(whole, CONTEXT)):
+        for program in (whole, legalize(whole, CONTEXT)):
             after, _ = applied(program, *RULES)
             assert applied(after, *RULES)[1].log == []
             exact, _ = applied(program, *EXACT_RULES)

@@ -21,7 +21,7 @@ from gptrs.ir.op import Op
 from gptrs.ir.rewrite import Fuel, Rule, apply_rules
 from gptrs.ir.types import DTYPES, DType
 from gptrs.passes.base import Context
-from gptrs.passes.dead import eliminate_dead
+from gptrs.passes.dce import eliminate_dead_code
 from gptrs.passes.rules import EXACT_RULES, RULES
 from gptrs.passes.simplify import simplify
 from tests.cases.programs import record
@@ -183,7 +183,7 @@ def test_a_hole_that_occurs_twice_matches_one_value() -> None:
 def simplified(function: Callable[..., Any], *types: str, precise: bool = False) -> list[str]:
     """The ops that are left of a program."""
     context = Context(ReferenceBackend(), precise=precise)
-    program = eliminate_dead(simplify(record(function, *types), context), context)
+    program = eliminate_dead_code(simplify(record(function, *types), context), context)
     return [instruction.op.name for instruction in program.body]
 
 

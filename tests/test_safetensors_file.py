@@ -13,9 +13,9 @@ import pytest
 import safetensors
 
 from gptrs.errors import LoadError
-from gptrs.runtime.byte_file import ByteFile
-from gptrs.runtime.new_safetensors import write_safetensors
-from gptrs.runtime.safetensors_file import SafetensorsFile
+from gptrs.formats.byte_file import ByteFile
+from gptrs.formats.safetensors_file import SafetensorsFile
+from gptrs.formats.safetensors_writer import write_safetensors
 from tests.models import load_arrays, save_arrays
 
 Found = dict[str, tuple[str, list[int]]]

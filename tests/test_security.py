@@ -6,10 +6,10 @@ from pathlib import Path
 
 import gptrs
 from gptrs import settings, tree
+from gptrs.formats import array_files
+from gptrs.formats.byte_file import memory_for
+from gptrs.formats.unsupported import PICKLES
 from gptrs.images.decode import FORMATS
-from gptrs.runtime import array_files
-from gptrs.runtime.byte_file import memory_for
-from gptrs.runtime.foreign import PICKLES
 from gptrs.text import growth
 
 TEXT = " ".join((Path(gptrs.__file__).parents[1] / "SECURITY.md").read_text().split())

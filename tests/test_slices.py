@@ -23,8 +23,8 @@ from gptrs.ir.program import Program, verify
 from gptrs.ir.rewrite import Fuel
 from gptrs.ir.types import Type, f32, si32
 from gptrs.passes.base import Context
-from gptrs.passes.dead import eliminate_dead
-from gptrs.passes.slices import push_slices
+from gptrs.passes.dce import eliminate_dead_code
+from gptrs.passes.slice_pushdown import push_slices
 from tests.cases.sample import several
 
 S = dim("S")
@@ -43,7 +43,7 @@ def pushed(before: Program, *, precise: bool = False, fuel: Fuel | None = None) 
     context = Context(ReferenceBackend(), precise=precise, fuel=fuel or Fuel())
     after = push_slices(before, context)
     verify(after)
-    return eliminate_dead(after, context)
+    return eliminate_dead_code(after, context)
 
 
 def shapes(found: Program) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from gptrs.ir.dispatch import OPS, interpreter
 from gptrs.ir.interpreters import Recorder
 from gptrs.ir.program import verify
 from gptrs.passes.base import Context
-from gptrs.passes.claim import inlined
+from gptrs.passes.legalize import inlined
 from gptrs.passes.raisable import RAISABLE
 from gptrs.passes.raising import raise_composites
 from tests import spelled, spelled_products

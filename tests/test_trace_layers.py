@@ -15,12 +15,13 @@ from gptrs import ptir
 from gptrs.backends.faer.calls.base import kernel
 from gptrs.backends.faer.calls.product import MatrixProduct
 from gptrs.backends.faer.calls.rowwise import LayerNorm
+from gptrs.formats.archive import read_archive
 from gptrs.ir.program import Program
 from gptrs.ir.tensor import Tensor
-from gptrs.kernels.compile import Kernel
-from gptrs.kernels.isa import Isa
-from gptrs.kernels.matmul import Product
-from gptrs.kernels.norm import layer_norm_kernel
+from gptrs.kernels.compiler.compile import Kernel
+from gptrs.kernels.compiler.isa import Isa
+from gptrs.kernels.gemm.product import Product
+from gptrs.kernels.rowwise.norm import layer_norm_kernel
 from gptrs.models.gpt2 import Block
 from gptrs.nn.module import Module
 from gptrs.parity.blame import Blame
@@ -29,7 +30,6 @@ from gptrs.parity.layers import layer_arguments, layer_outputs
 from gptrs.parity.trace import LOGITS, Trace, trace_layers
 from gptrs.passes import pipeline
 from gptrs.passes.base import Context
-from gptrs.runtime.archive import read_archive
 from tests.cli import Cli, in_process
 from tests.image_models import mobilenet_v2, resnet
 from tests.models import tiny_gpt2
@@ -217,7 +217,7 @@ class Add(Module):
 
 
 class Thrice(Module):
-    """Calls one layer three times, and another that it holds twice."""
+    """CallCache one layer three times, and another that it holds twice."""
 
     add: Add
     both: tuple[Add, Add]

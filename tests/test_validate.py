@@ -17,15 +17,15 @@ from gptrs import events
 from gptrs.backends.faer.calls.base import kernel
 from gptrs.backends.faer.calls.rowwise import LayerNorm
 from gptrs.errors import ArgumentError, LoadError
-from gptrs.kernels.compile import Kernel
-from gptrs.kernels.isa import Isa
-from gptrs.kernels.norm import layer_norm_kernel
+from gptrs.formats.tensor_files import ModelTensors
+from gptrs.kernels.compiler.compile import Kernel
+from gptrs.kernels.compiler.isa import Isa
+from gptrs.kernels.rowwise.norm import layer_norm_kernel
+from gptrs.loading.convert import convert
 from gptrs.parity.comparing import Comparing
 from gptrs.parity.difference import difference, tolerance
 from gptrs.parity.torch_models import TorchModel
 from gptrs.parity.validate import validate
-from gptrs.runtime.convert import convert
-from gptrs.runtime.tensor_files import ModelTensors
 from tests.cli import Cli, in_process
 from tests.image_models import (
     MOBILENET_V2,

@@ -12,9 +12,9 @@ import pytest
 import gptrs
 from gptrs import events
 from gptrs.errors import LoadError
-from gptrs.runtime.checkpoint import CheckpointFile, write_checkpoint
-from gptrs.runtime.convert import convert
-from gptrs.runtime.weights import WeightRead
+from gptrs.formats.checkpoint import CheckpointFile, write_checkpoint
+from gptrs.loading.convert import convert
+from gptrs.loading.weights import WeightRead
 from tests.models import config, load_arrays, random_tokens, tiny_gpt2
 
 TOKENS = random_tokens(1, 7)

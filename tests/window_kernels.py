@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gptrs.kernels.compile import compile_ir
-from gptrs.kernels.emit import KernelText
-from gptrs.kernels.window_parts import Pair, Window
+from gptrs.kernels.compiler.compile import compile_ir
+from gptrs.kernels.compiler.ir_builder import KernelText
+from gptrs.kernels.conv.window_tiles import Pair, Window
 
 Array = NDArray[Any]
 Ranges = Sequence[tuple[int, int]]

@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from gptrs.kernels import isa
-from gptrs.kernels.compile import compile_ir
-from gptrs.kernels.emit import KernelText
-from gptrs.kernels.packing import panel_count
-from gptrs.kernels.strips import Epilogue
-from gptrs.kernels.winograd import (
+from gptrs.kernels.compiler import isa
+from gptrs.kernels.compiler.compile import compile_ir
+from gptrs.kernels.compiler.ir_builder import KernelText
+from gptrs.kernels.conv.indirect_gemm import Epilogue
+from gptrs.kernels.conv.winograd import (
     PIXEL_WORDS,
     SUM_WORDS,
     Outputs,
@@ -22,7 +21,8 @@ from gptrs.kernels.winograd import (
     winograd_sums_kernel,
     winograd_taps_kernel,
 )
-from gptrs.kernels.winograd_product import PRODUCT_WORDS, winograd_product_kernel
+from gptrs.kernels.conv.winograd_product import PRODUCT_WORDS, winograd_product_kernel
+from gptrs.kernels.gemm.packing import panel_count
 from tests.kernels import run, text_of
 from tests.window_kernels import GUARD, Array, Ranges, Sample, guarded
 

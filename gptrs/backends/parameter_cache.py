@@ -18,7 +18,7 @@ from threading import get_ident
 from typing import NamedTuple, Protocol, cast
 
 from gptrs import settings
-from gptrs.backends.leases import Entry, Lease, Uses, next_use
+from gptrs.backends.weight_residency import Entry, Lease, Uses, next_use
 from gptrs.byte_sizes import as_size, size_text
 from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array, Type

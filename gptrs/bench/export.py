@@ -10,11 +10,11 @@ from typing import Any
 
 from gptrs.bench.images import write_network
 from gptrs.bench.network import network_of
+from gptrs.formats.hf_directory import write_directory
+from gptrs.formats.tensor_writer import NewTensor
 from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array, f32
-from gptrs.runtime.hf_directory import write_directory
-from gptrs.runtime.loaded import LoadedModel
-from gptrs.runtime.new_tensors import NewTensor
+from gptrs.loading.loaded_model import LoadedModel
 
 _ONE_FILE = 2**62  # bytes
 

@@ -16,7 +16,7 @@ LIBRARIES = ("numpy", "llvmlite", "numba")
 def machine(packages: Sequence[str]) -> dict[str, Any]:
     """The CPU, what kernels use of it, and the versions of Python, our libraries and those of
     ``packages`` that are installed."""
-    from gptrs.kernels import isa  # after the settings that a benchmark makes
+    from gptrs.kernels.compiler import isa  # after the settings that a benchmark makes
 
     name = platform.processor()
     if (info := Path("/proc/cpuinfo")).exists():

@@ -20,7 +20,7 @@ from gptrs.bench.processes import cores, on_cores, thread_settings
 from gptrs.bench.results import Excluded, Result
 from gptrs.bench.sides import Sides, Subject
 from gptrs.bench.turns import in_turn
-from gptrs.runtime.random_model import write_random_model
+from gptrs.loading.random_model import write_random_model
 
 _NOBODY = Peers[Any]("", {})
 """Of models that are not built in."""

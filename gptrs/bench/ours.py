@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 import gptrs
 from gptrs.bench import gpt2
 from gptrs.bench.images import Array
-from gptrs.runtime.language import LanguageModel
-from gptrs.runtime.overridden import Overridden, read_overrides
+from gptrs.formats.overrides import read_overrides
+from gptrs.loading.language_model import LanguageModel
+from gptrs.loading.overridden import Overridden
 from gptrs.text.generation import generate_tokens
 from gptrs.text.sampling import GenerationOptions
 

@@ -49,9 +49,9 @@ def opened(
     if (model is None) == (config is None):
         raise typer.BadParameter("give MODEL or --random CONFIG.json, one of them")
     from gptrs import ptir  # the engine loads after the options are known to be good
-    from gptrs.runtime.load import load
-    from gptrs.runtime.random_model import write_random_model
-    from gptrs.runtime.threads import limit_threads
+    from gptrs.loading.load import load
+    from gptrs.loading.random_model import write_random_model
+    from gptrs.loading.threads import limit_threads
 
     with ExitStack() as stack:
         stack.enter_context(limit_threads(threads or settings.num_threads()))

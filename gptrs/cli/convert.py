@@ -10,10 +10,10 @@ import typer
 
 from gptrs.byte_sizes import read_size, size_text
 from gptrs.cli.progress import progress
-from gptrs.runtime.formats import Format, Names
+from gptrs.formats.kinds import Format, Names
 
 if TYPE_CHECKING:
-    from gptrs.runtime.convert import Converted
+    from gptrs.loading.convert import Converted
 
 
 class Floats(StrEnum):
@@ -83,7 +83,7 @@ def convert(
     """
     most = bytes_of(shard_size)
     from gptrs.ir.types import as_dtype  # loads after the options are known to be good
-    from gptrs.runtime.convert import convert as write
+    from gptrs.loading.convert import convert as write
 
     with progress():
         done = write(

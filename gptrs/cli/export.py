@@ -58,7 +58,7 @@ def export(
     gptrs export --from torch resnet50.safetensors resnet50.gchk
     """
     most = bytes_of(shard_size)
-    from gptrs.runtime.export import export_file  # loads after the options are known to be good
+    from gptrs.loading.export import export_file  # loads after the options are known to be good
 
     with progress():
         done = export_file(

@@ -12,8 +12,8 @@ from gptrs.cli.convert import Floats
 from gptrs.cli.running import Threads
 
 if TYPE_CHECKING:
-    from gptrs.runtime.fitting import Fit
-    from gptrs.runtime.machine import MachineMemory
+    from gptrs.memory.fitting import Fit
+    from gptrs.memory.machine import MachineMemory
 
 
 def fit(
@@ -47,13 +47,13 @@ def fit(
     gptrs fit path/to/gpt2 --context 1024 --batch 4
     """
     limit = None if memory is None else _limit(memory)
-    from gptrs.runtime.fitting import fit as find  # loads after the options are known to be good
-    from gptrs.runtime.machine import machine_memory
-    from gptrs.runtime.memory import ModelMemory
+    from gptrs.loading.estimate import memory_of
+    from gptrs.memory.fitting import fit as find  # loads after the options are known to be good
+    from gptrs.memory.machine import machine_memory
 
     machine = machine_memory()
     found = find(
-        ModelMemory.of(model, None if dtype is None else dtype.value),
+        memory_of(model, None if dtype is None else dtype.value),
         machine.available if limit is None else limit,
         context=context,
         batch=batch,

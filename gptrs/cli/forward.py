@@ -18,8 +18,8 @@ from gptrs.errors import ArgumentError
 
 if TYPE_CHECKING:
     from gptrs.ir.types import Array
-    from gptrs.runtime.classifier import ImageClassifier
-    from gptrs.runtime.language import LanguageModel
+    from gptrs.loading.image_classifier import ImageClassifier
+    from gptrs.loading.language_model import LanguageModel
 
 _SEED = 0
 
@@ -60,9 +60,9 @@ def forward(
     """
     _check(inputs or [], text, out, backend)
     from gptrs import ptir  # the engine loads after the options are known to be good
-    from gptrs.runtime.array_files import write_array
-    from gptrs.runtime.load import load
-    from gptrs.runtime.threads import limit_threads
+    from gptrs.formats.array_files import write_array
+    from gptrs.loading.load import load
+    from gptrs.loading.threads import limit_threads
 
     with ExitStack() as stack:
         stack.enter_context(limit_threads(threads or settings.num_threads()))
@@ -84,7 +84,7 @@ def forward(
 def _check(inputs: list[Path], text: str | None, out: Path | None, backend: str | None) -> None:
     """Raise a usage error for options that no model accepts."""
     from gptrs.backends.discovery import get_backend
-    from gptrs.runtime.array_files import check_target
+    from gptrs.formats.array_files import check_target
 
     if inputs and text is not None:
         raise typer.BadParameter("give --input or --text, not both")
@@ -102,7 +102,7 @@ def _check(inputs: list[Path], text: str | None, out: Path | None, backend: str 
 def _classify(
     model: ImageClassifier, inputs: list[Path], text: str | None, top: int
 ) -> tuple[Array, Predictions]:
-    from gptrs.runtime.batches import image_batch, random_image
+    from gptrs.loading.batches import image_batch, random_image
 
     if text is not None:
         raise ArgumentError("--text is for language models, and this one takes images")
@@ -121,7 +121,7 @@ def _continue(
 ) -> tuple[Array, Predictions]:
     import numpy as np
 
-    from gptrs.runtime.batches import token_batch
+    from gptrs.loading.batches import token_batch
 
     if inputs:
         names, ids = token_batch(inputs)

@@ -23,7 +23,7 @@ from gptrs.errors import ArgumentError
 if TYPE_CHECKING:
     from io import TextIOWrapper
 
-    from gptrs.runtime.language import LanguageModel
+    from gptrs.loading.language_model import LanguageModel
 
 
 def generate(
@@ -76,7 +76,7 @@ def generate(
     gptrs generate "Once upon a time" --temperature 0.8 --seed 1
     """
     from gptrs import ptir  # the engine loads after the options are known to be good
-    from gptrs.runtime.threads import limit_threads
+    from gptrs.loading.threads import limit_threads
 
     options: dict[str, Any] = {
         "max_tokens": max_tokens,
@@ -186,7 +186,7 @@ def _text(read: bytes, name: str) -> str:
 
 
 def _open(path: str, times: Times) -> LanguageModel:
-    from gptrs.runtime.load import load
+    from gptrs.loading.load import load
 
     began = perf_counter()
     opened = load(path)

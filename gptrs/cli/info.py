@@ -13,8 +13,8 @@ from gptrs.cli.lines import print_lines
 from gptrs.cli.names import printable
 
 if TYPE_CHECKING:
-    from gptrs.runtime.model_files import ModelFiles
-    from gptrs.runtime.stored import StoredTensor
+    from gptrs.formats.model_files import ModelFiles
+    from gptrs.formats.stored_tensor import StoredTensor
 
 _LONGEST = 60  # letters of a value of the configuration
 
@@ -34,8 +34,8 @@ def info(
 
     gptrs info path/to/model
     """
-    from gptrs.runtime.hub import place_of  # loads after the options are known to be good
-    from gptrs.runtime.model_files import open_files
+    from gptrs.formats.model_files import open_files
+    from gptrs.loading.hub import place_of  # loads after the options are known to be good
 
     files = open_files(place_of(path), as_stored=True)
     if as_json:

@@ -23,9 +23,9 @@ def progress() -> Generator[Callable[[], None]]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 
+    from gptrs.formats.write_events import PieceWritten, Writing
+    from gptrs.loading.weights import WeightRead, WeightsOpened
     from gptrs.parity.comparing import Comparing
-    from gptrs.runtime.weights import WeightRead, WeightsOpened
-    from gptrs.runtime.writing import PieceWritten, Writing
     from gptrs.text.generation import Prefilled
 
     bar = Progress(

@@ -26,7 +26,7 @@ class Times:
     def hear(self, event: object) -> None:
         """Add what ``event`` says."""
         from gptrs.jit.cache import Retrace
-        from gptrs.kernels.library import KernelReady
+        from gptrs.kernels.compiler.loaded_object import KernelReady
         from gptrs.text.generation import Decoded, Prefilled
 
         compiled = self.compile_seconds

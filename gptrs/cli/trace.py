@@ -73,7 +73,7 @@ def trace(
 
 
 def _write(out: Path, done: Trace) -> None:
-    from gptrs.runtime.archive import write_archive
+    from gptrs.formats.archive import write_archive
 
     sides = {f"gptrs/{row.layer}": row.found for row in done.rows}
     write_archive(out, sides | {f"torch/{row.layer}": row.expected for row in done.rows})

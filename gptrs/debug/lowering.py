@@ -58,7 +58,9 @@ class Lowering:
 
     def hear(self, event: object) -> None:
         """Add what ``event`` says."""
-        from gptrs.kernels.library import KernelReady  # loads LLVM, which tracing can do without
+        from gptrs.kernels.compiler.loaded_object import (
+            KernelReady,  # loads LLVM, which tracing can do without
+        )
 
         if isinstance(event, ProgramTraced):
             self.traced = event

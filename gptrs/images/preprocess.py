@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from gptrs import settings
 from gptrs.errors import ArgumentError
 from gptrs.images.decode import MODES, Pixels, decode
-from gptrs.images.recipe import Recipe
+from gptrs.images.preprocessor_config import PreprocessorConfig
 
 if TYPE_CHECKING:
     from gptrs.images.decode import ImageSource
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 class Preprocessor:
     """Makes images ready for a model, as the image processors of Hugging Face transformers do."""
 
-    def __init__(self, recipe: Recipe, channels: int = 3) -> None:
+    def __init__(self, config: PreprocessorConfig, channels: int = 3) -> None:
         if channels not in MODES:
             raise ArgumentError(f"channels is {channels!r}, expected 1 (grey) or 3 (RGB)")
-        self.recipe = recipe
+        self.config = config
         self.channels = channels
 
     @property
     def size(self) -> tuple[int, int] | None:
         """Height and width of every result; None where they depend on the image."""
-        return self.recipe.crops[-1] if self.recipe.crops else self.recipe.size
+        return self.config.crops[-1] if self.config.crops else self.config.size
 
     def __call__(self, images: Iterable[ImageSource]) -> NDArray[np.float32]:
         """Images, ready: f32 [images, height, width, channels].
@@ -59,20 +59,20 @@ class Preprocessor:
         return np.stack(ready)
 
     def _prepare(self, source: ImageSource, name: str) -> NDArray[np.float32]:
-        recipe = self.recipe
+        config = self.config
         pixels = decode(source, self.channels, name)
         name = name if not isinstance(source, str | os.PathLike) else os.fspath(source)
         height, width = pixels.shape[:2]
-        if recipe.shortest_edge is not None:
-            short, long = recipe.shortest_edge, max(height, width)
+        if config.shortest_edge is not None:
+            short, long = config.shortest_edge, max(height, width)
             longer = int(short * long / min(height, width))
             size = (longer, short) if width <= height else (short, longer)
-            pixels = _resized(pixels, size, recipe.resample, name)
-        elif recipe.size is not None:
-            pixels = _resized(pixels, recipe.size, recipe.resample, name)
-        for size in recipe.crops:
+            pixels = _resized(pixels, size, config.resample, name)
+        elif config.size is not None:
+            pixels = _resized(pixels, config.size, config.resample, name)
+        for size in config.crops:
             pixels = _cropped(pixels, size)
-        return _scaled(pixels, recipe)
+        return _scaled(pixels, config)
 
 
 def _resized(pixels: Pixels, size: tuple[int, int], resample: int, name: str) -> Pixels:
@@ -110,16 +110,16 @@ def _cropped(pixels: Pixels, size: tuple[int, int]) -> Pixels:
     return made
 
 
-def _scaled(pixels: Pixels, recipe: Recipe) -> NDArray[np.float32]:
+def _scaled(pixels: Pixels, config: PreprocessorConfig) -> NDArray[np.float32]:
     """Rounded once where values are scaled, and again where they are normalised."""
     values: NDArray[Any] = pixels
-    factor = 1.0 if recipe.scale is None else recipe.scale
+    factor = 1.0 if config.scale is None else config.scale
     if pixels.dtype != np.uint8:
         factor *= 255
     if factor != 1.0:
         values = values.astype(np.float64) * factor
     values = values.astype(np.float32)
-    if recipe.mean is not None:
-        mean, std = (np.array(each, np.float32) for each in (recipe.mean, recipe.std))
+    if config.mean is not None:
+        mean, std = (np.array(each, np.float32) for each in (config.mean, config.std))
         values = (values - mean) / std
     return cast("NDArray[np.float32]", values)

@@ -13,13 +13,20 @@ from typing import Any, cast
 import numpy as np
 
 from gptrs.errors import ArgumentError, PtirError, ShapeError, TraceError
-from gptrs.ir.closing import RegionRecorder, close, is_parameter
+from gptrs.ir.branch_types import Outcome, agreed, cast_to, settled
+from gptrs.ir.closure_conversion import RegionRecorder, close, is_parameter
 from gptrs.ir.dims import Dim, DimLike, same, size_at, surely_greater
 from gptrs.ir.dispatch import OPS, current, interpreter
 from gptrs.ir.interpreters import Recorder
+from gptrs.ir.operand_trees import (
+    OperandTree,
+    Sides,
+    check_form,
+    check_types,
+    element_type,
+    take_apart,
+)
 from gptrs.ir.operands import describe
-from gptrs.ir.outcomes import Outcome, agreed, cast_to, settled
-from gptrs.ir.parts import Parts, Sides, check_form, check_types, element_type, take_apart
 from gptrs.ir.program import Attrs, Role, Value
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Type, dim_text, i1
@@ -47,7 +54,9 @@ def cond(pred: Any, then: Function, otherwise: Function, *operands: Any) -> Any:
     return _like(first.parts, results).value()
 
 
-def _branch(name: str, function: Function, given: Parts, enclosing: Recorder | None) -> Outcome:
+def _branch(
+    name: str, function: Function, given: OperandTree, enclosing: Recorder | None
+) -> Outcome:
     def call(operands: tuple[Any, ...]) -> Any:
         return function(*operands)
 
@@ -55,7 +64,7 @@ def _branch(name: str, function: Function, given: Parts, enclosing: Recorder | N
     return Outcome(take_apart(returned, "result"), recorder)
 
 
-def _cond_eagerly(flag: bool, then: Function, otherwise: Function, given: Parts) -> Any:
+def _cond_eagerly(flag: bool, then: Function, otherwise: Function, given: OperandTree) -> Any:
     taken = Outcome(take_apart((then if flag else otherwise)(*given.value()), "result"))
     name, function = ("otherwise", otherwise) if flag else ("then", then)
     try:
@@ -86,13 +95,13 @@ def while_loop(condition: Function, body: Function, init: Any) -> Any:
     return _like(state, _emit(outer, "while_loop", operands, attrs)).value()
 
 
-def _next_state(body: Function, state: Parts, enclosing: Recorder | None) -> Outcome:
+def _next_state(body: Function, state: OperandTree, enclosing: Recorder | None) -> Outcome:
     recorder, returned = _trace("body", body, [_typed(state)], enclosing, donated=True)
     return Outcome(take_apart(returned, "state"), recorder)
 
 
-def _while_eagerly(condition: Function, body: Function, state: Parts) -> Any:
-    def step(state: Parts) -> Outcome:
+def _while_eagerly(condition: Function, body: Function, state: OperandTree) -> Any:
+    def step(state: OperandTree) -> Outcome:
         return Outcome(take_apart(body(state.value()), "state"))
 
     if not _truth(condition(state.value()), "condition").numpy():
@@ -130,7 +139,9 @@ def scan(
     return _like(state, last).value(), _like(step.ys, ys).value()
 
 
-def _next_step(body: Function, state: Parts, rows: Parts, enclosing: Recorder | None) -> Outcome:
+def _next_step(
+    body: Function, state: OperandTree, rows: OperandTree, enclosing: Recorder | None
+) -> Outcome:
     given = [_typed(state), replace(_typed(rows, element_type), root="x")]
     recorder, returned = _trace("body", body, given, enclosing, donated=True)
     return _both(returned, recorder)
@@ -147,15 +158,17 @@ def _both(returned: object, recorder: RegionRecorder | None = None) -> Outcome:
     return Outcome(take_apart(state, "state"), recorder, take_apart(y, "y"))
 
 
-def _scan_eagerly(body: Function, state: Parts, rows: Parts, count: DimLike, reverse: bool) -> Any:
+def _scan_eagerly(
+    body: Function, state: OperandTree, rows: OperandTree, count: DimLike, reverse: bool
+) -> Any:
     if isinstance(count, Dim):
         raise ArgumentError(f"length {count} is a symbol, which has no value in eager mode")
-    outputs: list[Parts] = []
+    outputs: list[OperandTree] = []
     for n in reversed(range(count)) if reverse else range(count):
         slices = [Tensor.of_array(t.numpy()[n, ...], weak=t.weak) for t in rows.tensors]
         x = rows.with_tensors(slices)
 
-        def step(state: Parts, x: Parts = x) -> Outcome:
+        def step(state: OperandTree, x: OperandTree = x) -> Outcome:
             return _both(body(state.value(), x.value()))
 
         outcome = settled(state, step)[1]
@@ -172,7 +185,7 @@ def _scan_eagerly(body: Function, state: Parts, rows: Parts, count: DimLike, rev
     return state.value(), _stacked(outputs[0], outputs[::-1] if reverse else outputs).value()
 
 
-def _stacked(like: Parts, outputs: Sequence[Parts]) -> Parts:
+def _stacked(like: OperandTree, outputs: Sequence[OperandTree]) -> OperandTree:
     """Each output of all steps as one array, of the types that ``like`` has."""
     made: list[Tensor] = []
     for place, tensor in enumerate(like.tensors):
@@ -184,7 +197,7 @@ def _stacked(like: Parts, outputs: Sequence[Parts]) -> Parts:
     return like.with_tensors(made)
 
 
-def _length(rows: Parts, length: DimLike | None) -> DimLike:
+def _length(rows: OperandTree, length: DimLike | None) -> DimLike:
     """The number of steps: the first extent of every array."""
     if length is not None and (not isinstance(length, int | Dim) or isinstance(length, bool)):
         raise ArgumentError(f"length is {describe(length)}, expected an integer")
@@ -205,7 +218,7 @@ def _length(rows: Parts, length: DimLike | None) -> DimLike:
     return length
 
 
-def _typed(parts: Parts, change: Callable[[Type], Type] = lambda type: type) -> Parts:
+def _typed(parts: OperandTree, change: Callable[[Type], Type] = lambda type: type) -> OperandTree:
     """Tensors that know their types only."""
     return parts.with_tensors(
         [Tensor.of_value(Value(change(t.type)), weak=t.weak) for t in parts.tensors]
@@ -215,7 +228,7 @@ def _typed(parts: Parts, change: Callable[[Type], Type] = lambda type: type) -> 
 def _trace(
     name: str,
     function: Function,
-    arguments: Sequence[Parts],
+    arguments: Sequence[OperandTree],
     enclosing: Recorder | None,
     *,
     donated: bool = False,
@@ -241,7 +254,7 @@ def _emit(outer: Recorder, name: str, operands: tuple[Any, ...], attrs: Attrs) -
     return cast("Sequence[Tensor]", results if isinstance(results, tuple) else (results,))
 
 
-def _like(parts: Parts, results: Sequence[Tensor]) -> Parts:
+def _like(parts: OperandTree, results: Sequence[Tensor]) -> OperandTree:
     """The tree ``parts`` of the results of an instruction, weak where ``parts`` is."""
     pairs = zip(parts.tensors, results, strict=True)
     return parts.with_tensors([cast_to(r, r.dtype, t.weak, None) for t, r in pairs])

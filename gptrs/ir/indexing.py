@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, SupportsIndex, TypeGuard, cast
+from typing import Any, SupportsIndex, TypeGuard, cast
 
 import numpy as np
 
@@ -10,11 +10,8 @@ from gptrs.errors import ArgumentError, ShapeError
 from gptrs.ir.dims import Dim, DimLike, same, surely_greater
 from gptrs.ir.dispatch import OPS
 
-if TYPE_CHECKING:
-    from gptrs.ir.tensor import Tensor
 
-
-def index(x: Any, key: Any) -> Tensor:
+def index(x: Any, key: Any) -> Any:
     """``x[key]`` by NumPy's rules, without boolean masks and negative steps.
 
     An integer tensor (at most one, all else before it whole) selects along its axis.
@@ -55,7 +52,7 @@ def index(x: Any, key: Any) -> Tensor:
     return x if chosen is None else _take(x, *chosen)
 
 
-def _take(x: Tensor, axis: int, positions: Any) -> Tensor:
+def _take(x: Any, axis: int, positions: Any) -> Any:
     if getattr(getattr(positions, "dtype", None), "name", "").startswith(("bool", "i1")):
         raise ArgumentError(
             "x[mask] has a size that is not known while tracing",

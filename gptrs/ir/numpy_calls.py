@@ -12,9 +12,6 @@ from gptrs.ir.dispatch import OPS
 from gptrs.ir.traced import described, located
 from gptrs.ir.types import Array
 
-if TYPE_CHECKING:
-    from gptrs.ir.tensor import Tensor
-
 # What NumPy calls its operators, and the method of the right operand.
 _REFLECTED = {
     "add": "__radd__",
@@ -45,6 +42,11 @@ class NumPyOperand:
     if TYPE_CHECKING:
 
         @property
+        def type(self) -> object: ...
+
+        value: Any
+
+        @property
         def is_traced(self) -> bool: ...
         def numpy(self) -> Array: ...
 
@@ -73,7 +75,7 @@ def _call_numpy(function: Any, args: Any, kwargs: Any) -> Any:
     leaves, structure = tree.flatten((args, kwargs), is_leaf=lambda x: isinstance(x, NumPyOperand))
     for leaf in leaves:
         if isinstance(leaf, NumPyOperand) and leaf.is_traced:
-            name, found = function.__name__, described(cast("Tensor", leaf))
+            name, found = function.__name__, described(leaf)
             raise located(
                 TraceError(
                     f"NumPy's {name} cannot take a traced value ({found})",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeGuard, TypeVar
 
 from gptrs.errors import ArgumentError, DTypeError, ShapeError
 from gptrs.ir.dims import Dim, DimLike
@@ -12,14 +12,12 @@ from gptrs.ir.indexing import index
 from gptrs.ir.traced import cast_text, code_of
 from gptrs.ir.types import normal_axis
 
-if TYPE_CHECKING:
-    from gptrs.ir.tensor import Tensor
-
+T = TypeVar("T")
 Axes = int | tuple[int, ...] | None
 
 
-class Operators:
-    """Arithmetic, comparison, indexing and shape methods in terms of `OPS`."""
+class Operators(Generic[T]):
+    """Arithmetic, comparison, indexing and shape methods in terms of `OPS`, which return `T`."""
 
     __slots__ = ()
     __array_ufunc__ = None  # array + tensor asks the tensor
@@ -34,130 +32,130 @@ class Operators:
         @property
         def ndim(self) -> int: ...
 
-    def __add__(self, other: Any) -> Tensor:
+    def __add__(self, other: Any) -> T:
         return OPS["add"](self, other)
 
-    def __radd__(self, other: Any) -> Tensor:
+    def __radd__(self, other: Any) -> T:
         return OPS["add"](other, self)
 
-    def __sub__(self, other: Any) -> Tensor:
+    def __sub__(self, other: Any) -> T:
         return OPS["sub"](self, other)
 
-    def __rsub__(self, other: Any) -> Tensor:
+    def __rsub__(self, other: Any) -> T:
         return OPS["sub"](other, self)
 
-    def __mul__(self, other: Any) -> Tensor:
+    def __mul__(self, other: Any) -> T:
         return OPS["mul"](self, other)
 
-    def __rmul__(self, other: Any) -> Tensor:
+    def __rmul__(self, other: Any) -> T:
         return OPS["mul"](other, self)
 
-    def __truediv__(self, other: Any) -> Tensor:
+    def __truediv__(self, other: Any) -> T:
         return _true_divide(self, other, self)
 
-    def __rtruediv__(self, other: Any) -> Tensor:
+    def __rtruediv__(self, other: Any) -> T:
         return _true_divide(other, self, self)
 
-    def __floordiv__(self, other: Any) -> Tensor:
+    def __floordiv__(self, other: Any) -> T:
         return _floor_divide(self, other, self)
 
-    def __rfloordiv__(self, other: Any) -> Tensor:
+    def __rfloordiv__(self, other: Any) -> T:
         return _floor_divide(other, self, self)
 
-    def __mod__(self, other: Any) -> Tensor:
+    def __mod__(self, other: Any) -> T:
         return OPS["remainder"](self, other)
 
-    def __rmod__(self, other: Any) -> Tensor:
+    def __rmod__(self, other: Any) -> T:
         return OPS["remainder"](other, self)
 
-    def __pow__(self, other: Any) -> Tensor:
+    def __pow__(self, other: Any) -> T:
         return OPS["pow"](self, other)
 
-    def __rpow__(self, other: Any) -> Tensor:
+    def __rpow__(self, other: Any) -> T:
         return OPS["pow"](other, self)
 
-    def __matmul__(self, other: Any) -> Tensor:
+    def __matmul__(self, other: Any) -> T:
         return OPS["matmul"](self, other)
 
-    def __rmatmul__(self, other: Any) -> Tensor:
+    def __rmatmul__(self, other: Any) -> T:
         return OPS["matmul"](other, self)
 
-    def __neg__(self) -> Tensor:
+    def __neg__(self) -> T:
         return OPS["neg"](self)
 
     def __pos__(self) -> Any:
         return self
 
-    def __abs__(self) -> Tensor:
+    def __abs__(self) -> T:
         return OPS["abs"](self)
 
-    def __and__(self, other: Any) -> Tensor:
+    def __and__(self, other: Any) -> T:
         return _logical("and", self, other, self)
 
-    def __rand__(self, other: Any) -> Tensor:
+    def __rand__(self, other: Any) -> T:
         return _logical("and", other, self, self)
 
-    def __or__(self, other: Any) -> Tensor:
+    def __or__(self, other: Any) -> T:
         return _logical("or", self, other, self)
 
-    def __ror__(self, other: Any) -> Tensor:
+    def __ror__(self, other: Any) -> T:
         return _logical("or", other, self, self)
 
-    def __xor__(self, other: Any) -> Tensor:
+    def __xor__(self, other: Any) -> T:
         if self.dtype.is_bool:
             return OPS["not_equal"](self, other)
         return OPS["bit_xor"](self, other)
 
     __rxor__ = __xor__
 
-    def __invert__(self) -> Tensor:
+    def __invert__(self) -> T:
         return OPS["logical_not" if self.dtype.is_bool else "bit_not"](self)
 
-    def __lshift__(self, other: Any) -> Tensor:
+    def __lshift__(self, other: Any) -> T:
         return OPS["shift_left"](self, other)
 
-    def __rshift__(self, other: Any) -> Tensor:
+    def __rshift__(self, other: Any) -> T:
         return OPS["shift_right"](self, other)
 
-    def __lt__(self, other: Any) -> Tensor:
+    def __lt__(self, other: Any) -> T:
         return OPS["less"](self, other)
 
-    def __le__(self, other: Any) -> Tensor:
+    def __le__(self, other: Any) -> T:
         return OPS["less_equal"](self, other)
 
-    def __gt__(self, other: Any) -> Tensor:
+    def __gt__(self, other: Any) -> T:
         return OPS["greater"](self, other)
 
-    def __ge__(self, other: Any) -> Tensor:
+    def __ge__(self, other: Any) -> T:
         return OPS["greater_equal"](self, other)
 
-    def __eq__(self, other: object) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def __eq__(self, other: object) -> T:  # pyright: ignore[reportIncompatibleMethodOverride]
         return OPS["equal"](self, other)
 
-    def __ne__(self, other: object) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def __ne__(self, other: object) -> T:  # pyright: ignore[reportIncompatibleMethodOverride]
         return OPS["not_equal"](self, other)
 
     __hash__ = object.__hash__
 
-    def __getitem__(self, key: Any) -> Tensor:
+    def __getitem__(self, key: Any) -> T:
         return index(self, key)
 
     @property
-    def T(self) -> Tensor:  # noqa: N802 - NumPy's and torch's name
+    def T(self) -> Any:  # noqa: N802 - NumPy's and torch's name
         """The last two axes exchanged."""
         if self.ndim < 2:
             raise ShapeError(f".T needs at least 2 axes, this has {self.ndim}")
         return self.transpose(-2, -1)
 
-    def reshape(self, *shape: DimLike | Sequence[DimLike]) -> Tensor:
+    def reshape(self, *shape: DimLike | Sequence[DimLike]) -> T:
         """The same elements in another shape; one dimension may be -1."""
         return OPS["reshape"](self, shape=_spread(shape))
 
-    def permute(self, *axes: int | Sequence[int]) -> Tensor:
+    def permute(self, *axes: int | Sequence[int]) -> T:
         """All axes in another order: axis ``i`` of the result is axis ``axes[i]``."""
         return OPS["transpose"](self, perm=_spread(axes))
 
-    def transpose(self, *axes: int | Sequence[int]) -> Tensor:
+    def transpose(self, *axes: int | Sequence[int]) -> T:
         """Two axes exchanged, as in torch; or all axes in another order, as in NumPy."""
         order = _spread(axes) or tuple(reversed(range(self.ndim)))
         if len(order) == 2 and self.ndim != 2:
@@ -168,7 +166,7 @@ class Operators:
             order = (1, 0)  # exchanging the two axes of a matrix, whichever is named first
         return OPS["transpose"](self, perm=tuple(order))
 
-    def squeeze(self, axis: Axes = None) -> Tensor:
+    def squeeze(self, axis: Axes = None) -> T:
         """Without the axes of extent 1: all of them, or the ones named."""
         if axis is None:
             drop = {i for i, n in enumerate(self.shape) if not isinstance(n, Dim) and n == 1}
@@ -180,12 +178,12 @@ class Operators:
                 raise ShapeError(f"squeeze: axis {i} has extent {self.shape[i]}, expected 1")
         return self.reshape([n for i, n in enumerate(self.shape) if i not in drop])
 
-    def unsqueeze(self, axis: int) -> Tensor:
+    def unsqueeze(self, axis: int) -> T:
         """With an axis of extent 1 put in at ``axis``."""
         at = normal_axis(axis, self.ndim + 1)
         return self.reshape([*self.shape[:at], 1, *self.shape[at:]])
 
-    def split(self, size: int | Sequence[int], axis: int = 0) -> list[Tensor]:
+    def split(self, size: int | Sequence[int], axis: int = 0) -> list[T]:
         """Pieces along ``axis``: of ``size`` each (the last may be smaller), or of given sizes."""
         at = normal_axis(axis, self.ndim)
         extent = self.shape[at]
@@ -197,7 +195,7 @@ class Operators:
             sizes = size
         if isinstance(extent, Dim) or sum(sizes) != extent or min(sizes, default=0) < 0:
             raise ShapeError(f"split: sizes {list(sizes)} do not add up to extent {extent}")
-        pieces: list[Tensor] = []
+        pieces: list[T] = []
         first = 0
         for part in sizes:
             keys = [slice(None)] * at + [slice(first, first + part)]
@@ -205,23 +203,23 @@ class Operators:
             first += part
         return pieces
 
-    def astype(self, dtype: object) -> Tensor:
+    def astype(self, dtype: object) -> T:
         """The elements converted to ``dtype``, as `cast` does it."""
         return OPS["cast"](self, dtype=dtype)
 
-    def sum(self, axis: Axes = None, keepdims: bool = False) -> Tensor:
+    def sum(self, axis: Axes = None, keepdims: bool = False) -> T:
         """Sum over ``axis`` (all axes when None)."""
         return OPS["reduce_sum"](self, axes=axis, keepdims=keepdims)
 
-    def mean(self, axis: Axes = None, keepdims: bool = False) -> Tensor:
+    def mean(self, axis: Axes = None, keepdims: bool = False) -> T:
         """Mean over ``axis`` (all axes when None)."""
         return OPS["mean"](self, axes=axis, keepdims=keepdims)
 
-    def max(self, axis: Axes = None, keepdims: bool = False) -> Tensor:
+    def max(self, axis: Axes = None, keepdims: bool = False) -> T:
         """Greatest element along ``axis`` (all axes when None)."""
         return OPS["reduce_max"](self, axes=axis, keepdims=keepdims)
 
-    def min(self, axis: Axes = None, keepdims: bool = False) -> Tensor:
+    def min(self, axis: Axes = None, keepdims: bool = False) -> T:
         """Least element along ``axis`` (all axes when None)."""
         return OPS["reduce_min"](self, axes=axis, keepdims=keepdims)
 
@@ -233,16 +231,18 @@ def _spread(values: tuple[Any, ...]) -> tuple[Any, ...]:
     return values
 
 
-def _true_divide(left: Any, right: Any, self: Operators) -> Tensor:
+def _has_operators(operand: Any) -> TypeGuard[Operators[Any]]:
+    return isinstance(operand, Operators)
+
+
+def _true_divide(left: Any, right: Any, self: Operators[Any]) -> Any:
     if self.dtype.is_integer:
-        second = "y" if isinstance(left, Operators) else "x"
+        second = "y" if _has_operators(left) else "x"
         sides = ((left, code_of(left, "x")), (right, code_of(right, second)))
-        dtypes = [side.dtype for side, _ in sides if isinstance(side, Operators)]
+        dtypes = [side.dtype for side, _ in sides if _has_operators(side)]
         wanted = next((dtype for dtype in dtypes if dtype.is_float), "f32")
         floats = [
-            cast_text(name, wanted)
-            if isinstance(side, Operators) and side.dtype.is_integer
-            else name
+            cast_text(name, wanted) if _has_operators(side) and side.dtype.is_integer else name
             for side, name in sides
         ]
         names = [name for _, name in sides]
@@ -253,15 +253,15 @@ def _true_divide(left: Any, right: Any, self: Operators) -> Tensor:
     return OPS["div"](left, right)
 
 
-def _floor_divide(left: Any, right: Any, self: Operators) -> Tensor:
+def _floor_divide(left: Any, right: Any, self: Operators[Any]) -> Any:
     return OPS["floor_divide" if self.dtype.is_float else "div"](left, right)
 
 
-def _logical(name: str, left: Any, right: Any, self: Operators) -> Tensor:
+def _logical(name: str, left: Any, right: Any, self: Operators[Any]) -> Any:
     return OPS[f"{'logical' if self.dtype.is_bool else 'bit'}_{name}"](left, right)
 
 
-def stack(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
+def stack(tensors: Sequence[Any], axis: int = 0) -> Any:
     """Tensors of one shape, one after the other along a new axis."""
     if not tensors:
         raise ArgumentError("stack: there is no tensor to stack")

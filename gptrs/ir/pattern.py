@@ -15,10 +15,10 @@ from typing import Any, Literal, TypeAlias, cast
 import numpy as np
 
 from gptrs.ir.dispatch import OPS
-from gptrs.ir.facts import Facts
 from gptrs.ir.op import Op
 from gptrs.ir.operators import Operators
 from gptrs.ir.program import Attrs, Instruction, Operation, Value, key_of
+from gptrs.ir.use_def import UseDef
 
 Kind = Literal["any", "value", "optional", "number", "integer", "flag"]
 Found: TypeAlias = dict[Any, Any]
@@ -34,7 +34,7 @@ NUMBER = "number"
 
 
 @dataclass(frozen=True, eq=False)
-class Hole(Operators):
+class Hole(Operators["Node"]):
     """A part of a pattern that matches anything of its kind, the same thing wherever it occurs."""
 
     name: str
@@ -42,14 +42,14 @@ class Hole(Operators):
 
 
 @dataclass(frozen=True, eq=False)
-class Node(Operators):
+class Node(Operators["Node"]):
     """A part of a pattern that matches the result of an op."""
 
     op: Operation
     operands: tuple[Any, ...]
     attrs: Attrs
 
-    def match(self, root: Instruction, facts: Facts) -> Found | None:
+    def match(self, root: Instruction, facts: UseDef) -> Found | None:
         """What the parts stand for when ``root`` computes the pattern, else None."""
         env: Found = {}
         return env if root.op is self.op and _match_node(self, root, facts, env) else None
@@ -68,14 +68,14 @@ class Quote:
         return Node(op, operands, {**others, **attrs})
 
 
-def heads(instruction: Instruction, facts: Facts) -> frozenset[object]:
+def heads(instruction: Instruction, facts: UseDef) -> frozenset[object]:
     """The ops that make the operands of ``instruction``, and `NUMBER` where one may be a number."""
     found: set[object] = set()
     _add_heads(instruction.operands, facts, found)
     return frozenset(found)
 
 
-def _add_heads(operands: Iterable[Any], facts: Facts, found: set[object]) -> None:
+def _add_heads(operands: Iterable[Any], facts: UseDef, found: set[object]) -> None:
     for operand in operands:
         if isinstance(operand, Value):
             maker = facts.maker(operand)
@@ -104,7 +104,7 @@ def _needs(parts: Iterable[Any]) -> Iterator[object]:
             yield NUMBER
 
 
-def _match(pattern: Any, found: Any, facts: Facts, env: Found) -> bool:
+def _match(pattern: Any, found: Any, facts: UseDef, env: Found) -> bool:
     """Whether ``found`` is what ``pattern`` says; ``env`` takes in what its parts stand for."""
     if isinstance(pattern, Hole):
         return _match_hole(pattern, found, facts, env)
@@ -124,7 +124,7 @@ def _match(pattern: Any, found: Any, facts: Facts, env: Found) -> bool:
     return _same_number(pattern, facts.number(found) if isinstance(found, Value) else found)
 
 
-def _match_hole(hole: Hole, found: Any, facts: Facts, env: Found) -> bool:
+def _match_hole(hole: Hole, found: Any, facts: UseDef, env: Found) -> bool:
     kind = hole.kind
     if kind == "value" or kind == "optional":
         if not isinstance(found, Value) and (found is not None or kind == "value"):
@@ -139,7 +139,7 @@ def _match_hole(hole: Hole, found: Any, facts: Facts, env: Found) -> bool:
     return True
 
 
-def _match_node(pattern: Node, instruction: Instruction, facts: Facts, env: Found) -> bool:
+def _match_node(pattern: Node, instruction: Instruction, facts: UseDef, env: Found) -> bool:
     op = instruction.op
     for name, part in pattern.attrs.items():
         if not _match(part, instruction.attrs[name], facts, env):
@@ -155,7 +155,7 @@ def _match_node(pattern: Node, instruction: Instruction, facts: Facts, env: Foun
 
 
 def _match_operands(
-    pattern: Node, operands: tuple[Any, ...], elementwise: bool, facts: Facts, env: Found
+    pattern: Node, operands: tuple[Any, ...], elementwise: bool, facts: UseDef, env: Found
 ) -> bool:
     for part, operand in zip(pattern.operands, operands, strict=True):
         if elementwise and isinstance(part, Node):
@@ -168,7 +168,7 @@ def _match_operands(
     return True
 
 
-def _through_broadcast(part: Node, operand: Any, facts: Facts) -> Any:
+def _through_broadcast(part: Node, operand: Any, facts: UseDef) -> Any:
     """The operand of a broadcast_to that an elementwise pattern does not mention."""
     return operand if part.op is OPS["broadcast_to"] else facts.unbroadcast(operand)
 

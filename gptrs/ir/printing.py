@@ -15,7 +15,7 @@ from typing import cast
 import numpy as np
 
 from gptrs.errors import ParseError, PtirError
-from gptrs.ir.program import VERSION, Instruction, Operand, Param, Program, Value, key_of
+from gptrs.ir.program import VERSION, Instruction, Operand, Param, Program, Value, key_of, printer
 from gptrs.ir.types import Array, DType, Type
 
 _INLINE_ELEMENTS = 64  # arrays up to this size are printed as numbers, larger ones as base64
@@ -23,6 +23,7 @@ _LINE = 100  # a longer signature has a line for each parameter
 _USED = {"ptir", "float", "complex"}  # names that the text itself uses
 
 
+@printer
 def to_text(program: Program) -> str:
     """The program as Python source."""
     lines = [f"# {VERSION}", "from gptrs import ptir", ""]

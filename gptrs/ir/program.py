@@ -145,6 +145,15 @@ class Instruction:
         return Instruction(self.op, operands, self.attrs, self.results, self.where)
 
 
+_printers: list[Callable[[Program], str]] = []
+
+
+def printer(print_program: Callable[[Program], str]) -> Callable[[Program], str]:
+    """Decorate the function that gives the text of programs (`gptrs.ir.printing`)."""
+    _printers.append(print_program)
+    return print_program
+
+
 @dataclass(frozen=True, eq=False)
 class Program:
     """A pure function in SSA form: parameters, instructions in order, results.
@@ -176,10 +185,8 @@ class Program:
         return {name for d in dims for name in d.symbols()}
 
     def __str__(self) -> str:
-        from gptrs.ir.printing import to_text  # it stands on this file
-
         if not self._text:
-            self._text.append(to_text(self))
+            self._text.append(_printers[-1](self))
         return self._text[0]
 
 

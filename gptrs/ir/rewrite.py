@@ -10,7 +10,7 @@ replacement takes some of them and returns None where the rule does not apply af
 annotates a hole says what the hole matches: a ``Tensor`` a value, ``Tensor | None`` an operand
 that may be absent, ``float`` or ``int`` a number and ``bool`` a truth value (also as a value that
 consists of it), anything else whatever is there. A parameter ``facts`` that is no hole gets the
-`Facts`.
+`UseDef`.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from typing import Any, TypeAlias, cast
 from gptrs.errors import VerifyError
 from gptrs.ir.dims import same_shape
 from gptrs.ir.dispatch import OPS, interpreter
-from gptrs.ir.facts import Facts
 from gptrs.ir.interpreters import Recorder
 from gptrs.ir.pattern import Found, Hole, Kind, Node, Quote, heads
 from gptrs.ir.program import Instruction, Operation, Program, Value
 from gptrs.ir.tensor import Tensor
+from gptrs.ir.use_def import UseDef
 
 Sample: TypeAlias = Mapping[str, object]
 _SWEEPS = 16  # a set of rules that has not settled by then goes round in circles
@@ -80,7 +80,7 @@ class Rule(Traits):
     asks: bool
     """Whether ``build`` takes the facts."""
 
-    def match(self, root: Instruction, facts: Facts) -> Found | None:
+    def match(self, root: Instruction, facts: UseDef) -> Found | None:
         """What the holes stand for when ``root`` computes the pattern, else None."""
         found = self.pattern.match(root, facts)
         if found is None or not self.alone:
@@ -196,7 +196,7 @@ class _Rules:
             self._by_op.setdefault(rule.pattern.op, []).append(entry)
         self._found: dict[object, tuple[Rule, ...]] = {}
 
-    def that_may_match(self, instruction: Instruction, facts: Facts) -> tuple[Rule, ...]:
+    def that_may_match(self, instruction: Instruction, facts: UseDef) -> tuple[Rule, ...]:
         entries = self._by_op.get(instruction.op)
         if entries is None:
             return ()
@@ -214,7 +214,7 @@ def _sorted_rules(rules: tuple[Rule, ...]) -> _Rules:
 
 
 def apply_rules(program: Program, rules: Sequence[Rule], fuel: Fuel | None = None) -> Program:
-    """Rewrite until no rule matches. What became unused is left for `eliminate_dead`."""
+    """Rewrite until no rule matches. What became unused is left for `eliminate_dead_code`."""
     fuel = fuel or Fuel()
     table = _sorted_rules(tuple(rules))
     for _ in range(_SWEEPS):
@@ -226,7 +226,7 @@ def apply_rules(program: Program, rules: Sequence[Rule], fuel: Fuel | None = Non
 
 
 def _sweep(program: Program, rules: _Rules, fuel: Fuel) -> Program:
-    facts = Facts(program)
+    facts = UseDef(program)
     renamed: dict[Value, Value] = {}
     body: list[Instruction] = []
     for instruction in program.body:
@@ -250,7 +250,7 @@ def _sweep(program: Program, rules: _Rules, fuel: Fuel) -> Program:
     return program.with_body(body, [renamed.get(r, r) for r in program.results])
 
 
-def _try(rule: Rule, root: Instruction, facts: Facts) -> tuple[list[Instruction], Value] | None:
+def _try(rule: Rule, root: Instruction, facts: UseDef) -> tuple[list[Instruction], Value] | None:
     """The instructions that replace ``root`` and the value that stands for its result."""
     if (found := rule.match(root, facts)) is None:
         return None

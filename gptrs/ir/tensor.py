@@ -20,7 +20,7 @@ from gptrs.locks import new_lock
 from gptrs.params import ParamSource, RowSource, base_param_id
 
 
-class Tensor(NumPyOperand, Operators):
+class Tensor(NumPyOperand, Operators["Tensor"]):
     """An array that cannot be changed, or, inside a traced function, a value not yet known.
 
     ``Tensor(data)`` takes NumPy arrays, torch CPU tensors and anything with ``__dlpack__`` or

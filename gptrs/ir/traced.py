@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 from gptrs.errors import PtirError, TraceError, user_location
 
-if TYPE_CHECKING:
-    from gptrs.ir.tensor import Tensor
-
 _ARGUMENT = "argument "
+
+
+class Typed(Protocol):
+    """What errors say of a tensor."""
+
+    value: Any
+
+    @property
+    def type(self) -> object: ...
 
 
 def located(error: PtirError) -> PtirError:
@@ -18,7 +24,7 @@ def located(error: PtirError) -> PtirError:
     return error
 
 
-def leak(tensor: Tensor) -> TraceError:
+def leak(tensor: Typed) -> TraceError:
     """The error for a traced tensor met outside the trace that it belongs to."""
     return TraceError(
         f"a traced value ({described(tensor)}) was used outside the function that it was traced in",
@@ -26,7 +32,7 @@ def leak(tensor: Tensor) -> TraceError:
     )
 
 
-def described(tensor: Tensor) -> str:
+def described(tensor: Typed) -> str:
     """Where ``tensor`` comes from, if that is known, and its type."""
     origin = tensor.value.origin if tensor.value is not None else ""
     return f"{origin}, {tensor.type}" if origin else str(tensor.type)

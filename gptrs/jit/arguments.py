@@ -13,7 +13,7 @@ import numpy as np
 from gptrs import settings, tree
 from gptrs.errors import ArgumentError, DonatedError
 from gptrs.ir.dims import Dim, DimLike, dim
-from gptrs.ir.parts import number
+from gptrs.ir.operand_trees import number
 from gptrs.ir.program import key_of
 from gptrs.ir.tensor import Parameter, Tensor, as_array
 from gptrs.ir.types import Array, Type

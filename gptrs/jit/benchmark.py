@@ -40,8 +40,8 @@ from gptrs.ir.sizes import filled
 from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array, Type
 from gptrs.jit.derived import run_of
-from gptrs.kernels.cache import open_cache
-from gptrs.kernels.threads import thread_count
+from gptrs.kernels.compiler.object_cache import open_cache
+from gptrs.kernels.driver.threads import thread_count
 from gptrs.locks import new_lock
 from gptrs.passes.base import Context
 from gptrs.passes.pipeline import lower
@@ -105,7 +105,10 @@ def _stored(key: str) -> str | None:
 
 
 def _key(alone: Program, candidates: Mapping[str, Program | None], bench: Bench) -> str:
-    from gptrs.kernels import isa, native  # load LLVM, which takes time and is seldom needed here
+    from gptrs.kernels.compiler import (  # load LLVM, which takes time and is seldom needed here
+        codegen,
+        isa,
+    )
 
     (instruction,) = alone.body
     target = isa.target(isa.current())
@@ -114,7 +117,7 @@ def _key(alone: Program, candidates: Mapping[str, Program | None], bench: Bench)
     texts = [(name, str(program)) for name, program in candidates.items()]
     described = (
         *("benchmark", VERSION, __version__, sys.version, platform.machine(), np.__version__),
-        *(native.version(), target.cpu, target.features, bench.backend.name, thread_count()),
+        *(codegen.version(), target.cpu, target.features, bench.backend.name, thread_count()),
         *(bench.precise, bench.key, instruction.op.name, params, literals),
         *(attrs_key(instruction.attrs), texts),
     )

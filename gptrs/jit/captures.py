@@ -18,7 +18,7 @@ from gptrs.ir.program import key_of
 from gptrs.ir.tensor import Parameter, Tensor
 from gptrs.ir.types import DType
 from gptrs.jit.code import Names, is_library, names_in
-from gptrs.jit.contents import (
+from gptrs.jit.fast_path.object_graph import (
     ArrayToken,
     all_fields,
     array_token,
@@ -27,10 +27,10 @@ from gptrs.jit.contents import (
     reader_of_contents,
     reader_of_parts,
 )
-from gptrs.jit.reads import (
+from gptrs.jit.fast_path.read_log import (
     FUNCTION,
     OfCode,
-    Reads,
+    ReadLog,
     bases,
     exactly,
     header,
@@ -95,7 +95,7 @@ class Captures:
     """
 
     def __init__(self, function: FunctionType) -> None:
-        self.reads = Reads(function)
+        self.reads = ReadLog(function)
         self.parameters: list[Parameter] = []
         self.parameter_places: list[int] = []  # of each, in the reads
         self.arrays: list[tuple[int, type, ArrayToken]] = []  # place, type, token of each

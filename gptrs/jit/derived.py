@@ -8,12 +8,12 @@ from typing import Any, NamedTuple, TypeAlias, cast
 
 from gptrs.backends.base import Plan
 from gptrs.backends.parameter_cache import DerivedParameter, parameter_cache
+from gptrs.identity_key import getter, identities
 from gptrs.ir.program import DerivedParam, Program
 from gptrs.ir.sizes import evaluate
 from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array
 from gptrs.locks import new_lock
-from gptrs.picking import getter, identities
 
 Arguments: TypeAlias = Sequence[Array | Parameter]
 Run: TypeAlias = Callable[[Arguments, Mapping[str, int]], tuple[Array, ...]]

@@ -34,9 +34,9 @@ from gptrs.ir.program import Program
 from gptrs.ir.tensor import Tensor, as_array
 from gptrs.jit.arguments import Arguments, Axes, Input, Options, bind, collect
 from gptrs.jit.cache import CacheInfo, Key, ProgramCache, Retrace, Slot, advice
-from gptrs.jit.calls import Call, Calls
 from gptrs.jit.captures import Captures
 from gptrs.jit.chooser import chooser, eager_interpreter
+from gptrs.jit.fast_path.call_cache import Call, CallCache
 from gptrs.jit.lower import passes_over, prepare
 from gptrs.jit.modes import backend_name, is_eager
 from gptrs.jit.overrides import Overrides, in_effect, parse
@@ -62,7 +62,7 @@ class JitFunction(Generic[P, R]):
         self._options = options
         self.name = name or getattr(function, "__qualname__", "function").replace("<locals>.", "")
         self._cache: ProgramCache[Entry] = ProgramCache(settings.cache_size)
-        self._calls = Calls(self._function, self.name, self._signature, options)
+        self._calls = CallCache(self._function, self.name, self._signature, options)
         self._tracing = new_lock()
         self._retraces: deque[Retrace] = deque(maxlen=_KEPT_RETRACES)
         self._warned = False

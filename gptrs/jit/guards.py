@@ -8,10 +8,10 @@ from types import FunctionType
 from typing import Any, TypeAlias
 from weakref import ref
 
+from gptrs.identity_key import getter, identities
 from gptrs.jit.captures import Captures
-from gptrs.jit.contents import is_array
-from gptrs.jit.reads import FUNCTION, ROOTS, OfCode, Step
-from gptrs.picking import getter, identities
+from gptrs.jit.fast_path.object_graph import is_array
+from gptrs.jit.fast_path.read_log import FUNCTION, ROOTS, OfCode, Step
 
 # A step of a walk, and None. Or a getter of the places of like objects, their type, the names of
 # their attributes, and the number of these for each object.
@@ -22,7 +22,7 @@ _content = attrgetter("cell_contents")
 
 
 class Guard:
-    """Reads again what a walk read, and compares by identity.
+    """ReadLog again what a walk read, and compares by identity.
 
     Two things with one id are the same only if the first was not freed meanwhile. What is held
     here, or by the program, is not. A container or an object with attributes is not held, so that

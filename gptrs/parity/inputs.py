@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from gptrs.runtime.loaded import LoadedModel
+from gptrs.loading.loaded_model import LoadedModel
 
 _SEED = 0
 

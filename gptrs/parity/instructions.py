@@ -30,7 +30,7 @@ from gptrs.jit.overrides import in_effect
 from gptrs.jit.trace import trace
 from gptrs.parity.difference import Difference, difference
 from gptrs.passes.base import Context
-from gptrs.passes.dead import eliminate_dead
+from gptrs.passes.dce import eliminate_dead_code
 
 _INSTRUCTION = re.compile(r"    \S.*? = ptir\.")  # and not of a region, which stands deeper
 _UNITS = 10.0  # tolerances are stated for numbers of this size
@@ -76,7 +76,7 @@ def first_deviation(
     expected = dict(zip(values, every, strict=True))
     for number, instruction in enumerate(program.body):
         part = program.with_body(program.body[: number + 1], instruction.results)
-        found = _results(backend, eliminate_dead(part, Context(backend)), given)
+        found = _results(backend, eliminate_dead_code(part, Context(backend)), given)
         means = [expected[result] for result in instruction.results]
         if (apart := _apart(instruction.results, found, means, within)) is not None:
             text = next(islice(_lines(program), number, None))

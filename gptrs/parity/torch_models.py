@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 from gptrs import tree
 from gptrs.errors import ArgumentError, LoadError
+from gptrs.formats.safetensors_file import SUFFIX
+from gptrs.formats.stored_tensor import StoredTensor
 from gptrs.ir.tensor import Parameter
+from gptrs.loading.loaded_model import LoadedModel
+from gptrs.memory.abstract_model import skeleton
 from gptrs.models import Model
 from gptrs.nn.module import Module
-from gptrs.runtime.loaded import LoadedModel
-from gptrs.runtime.safetensors_file import SUFFIX
-from gptrs.runtime.skeleton import skeleton
-from gptrs.runtime.stored import StoredTensor
 
 Array = NDArray[Any]
 _CLASSES = {
@@ -206,7 +206,7 @@ def _libraries() -> tuple[Any, Any]:
 
 def _entries(handle: LoadedModel) -> dict[str, Any]:
     """The entries of the configuration, with those that weights of torchvision tell."""
-    from gptrs.runtime.torchvision import torchvision_naming  # few weights are named so
+    from gptrs.formats.torchvision import torchvision_naming  # few weights are named so
 
     entries = {name: value for name, value in handle.files.config.items() if name != "model_type"}
     naming = torchvision_naming(handle.kind, handle.files.tensors)

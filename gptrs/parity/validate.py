@@ -11,14 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gptrs import events
+from gptrs.formats.overrides import read_overrides
+from gptrs.loading.image_classifier import ImageClassifier
+from gptrs.loading.language_model import LanguageModel
+from gptrs.loading.loaded_model import LoadedModel
+from gptrs.loading.overridden import Overridden
 from gptrs.parity.comparing import Comparing
 from gptrs.parity.difference import Difference, difference, tolerance
 from gptrs.parity.inputs import random_images, random_tokens
 from gptrs.parity.torch_models import TorchModel
-from gptrs.runtime.classifier import ImageClassifier
-from gptrs.runtime.language import LanguageModel
-from gptrs.runtime.loaded import LoadedModel
-from gptrs.runtime.overridden import Overridden, read_overrides
 
 Array = NDArray[Any]
 Sides = Callable[[], tuple[Array, Array]]  # logits here, and by torch

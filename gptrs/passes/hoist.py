@@ -17,7 +17,7 @@ from gptrs.ir.program import (
 )
 from gptrs.ir.sizes import is_symbolic
 from gptrs.passes.base import Context
-from gptrs.passes.dead import eliminate_dead
+from gptrs.passes.dce import eliminate_dead_code
 
 # Ops that make more of what they read: they stay, and what they read is derived.
 _EXPANDING = frozenset({"broadcast_to", "cast", "tile", "pad", "concat", "take"})
@@ -45,7 +45,7 @@ def hoist_parameters(program: Program, context: Context) -> Program:
     params = (*program.params, *derived.values())
     body = tuple(_reading(instruction, derived) for instruction in program.body)
     results = tuple(derived.get(result, result) for result in program.results)
-    return eliminate_dead(Program(program.name, params, body, results), context)
+    return eliminate_dead_code(Program(program.name, params, body, results), context)
 
 
 def _reading(instruction: Instruction, derived: Mapping[Value, DerivedParam]) -> Instruction:

@@ -5,21 +5,21 @@ from __future__ import annotations
 from gptrs import settings
 from gptrs.ir.program import Program
 from gptrs.passes.base import BACKEND, Context, Pass, Repeat, Stage, run_passes
-from gptrs.passes.choose import choose_implementations
-from gptrs.passes.claim import claim_or_inline
-from gptrs.passes.dead import eliminate_dead
-from gptrs.passes.fold import fold_constants
+from gptrs.passes.choose_implementations import choose_implementations
+from gptrs.passes.constant_folding import fold_constants
+from gptrs.passes.cse import eliminate_common_subexpressions
+from gptrs.passes.dce import eliminate_dead_code
 from gptrs.passes.hoist import hoist_parameters
-from gptrs.passes.merge import merge_common_subexpressions
+from gptrs.passes.legalize import legalize
 from gptrs.passes.raising import raise_composites
 from gptrs.passes.simplify import simplify
-from gptrs.passes.slices import push_slices
+from gptrs.passes.slice_pushdown import push_slices
 
 _CLEAN: tuple[Pass, ...] = (
     simplify,
     fold_constants,
-    merge_common_subexpressions,
-    eliminate_dead,
+    eliminate_common_subexpressions,
+    eliminate_dead_code,
 )
 
 PIPELINE: tuple[Stage, ...] = (
@@ -27,7 +27,7 @@ PIPELINE: tuple[Stage, ...] = (
     raise_composites,
     push_slices,
     choose_implementations,
-    claim_or_inline,
+    legalize,
     Repeat(_CLEAN, settings.opt_post_iters),
     BACKEND,
     Repeat(_CLEAN, settings.opt_post_iters),

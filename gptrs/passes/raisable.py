@@ -15,11 +15,11 @@ from gptrs.ir.composites import Composite
 from gptrs.ir.ops import composite, language, vision
 from gptrs.ir.program import Value
 from gptrs.ir.types import Type
-from gptrs.passes.spelled.attending import attention_proposals
-from gptrs.passes.spelled.likeness import axes_of
-from gptrs.passes.spelled.proposals import Proposal, Site
-from gptrs.passes.spelled.spelling import Hole
-from gptrs.passes.spelled.spellings import (
+from gptrs.passes.idioms.attention import attention_proposals
+from gptrs.passes.idioms.candidates import Proposal, Site
+from gptrs.passes.idioms.equivalence import axes_of
+from gptrs.passes.idioms.patterns import Hole
+from gptrs.passes.idioms.spellings import (
     factored_gelu_tanh,
     halved_sigmoid,
     shifted_sigmoid,

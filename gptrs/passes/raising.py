@@ -14,13 +14,13 @@ from gptrs.ir.program import Attrs, Instruction, Program, Value
 from gptrs.ir.rewrite import Fuel
 from gptrs.ir.tensor import Tensor
 from gptrs.passes.base import Context
-from gptrs.passes.claim import inlined
-from gptrs.passes.dead import eliminate_dead
+from gptrs.passes.dce import eliminate_dead_code
+from gptrs.passes.idioms.bindings import Match, Moved
+from gptrs.passes.idioms.candidates import Bound, Proposal, Site
+from gptrs.passes.idioms.matcher import Matcher
+from gptrs.passes.idioms.patterns import Hole, cleaned, patterns
+from gptrs.passes.legalize import inlined
 from gptrs.passes.raisable import RAISABLE, Raisable
-from gptrs.passes.spelled.bindings import Match, Moved
-from gptrs.passes.spelled.proposals import Bound, Proposal, Site
-from gptrs.passes.spelled.spelling import Hole, cleaned, patterns
-from gptrs.passes.spelled.structure import Matcher
 
 _NAMES = frozenset(raisable.name for raisable in RAISABLE)
 _INNER = frozenset[str]().union(*(raisable.cores for raisable in RAISABLE))
@@ -90,7 +90,7 @@ class _Work:
         self._context = context
         self._found: dict[Value, _Raised] = {}
         self._own = {result for instruction in base.body for result in instruction.results}
-        self._graph = _Graph(eliminate_dead(base, context))
+        self._graph = _Graph(eliminate_dead_code(base, context))
 
     @property
     def any_claimed(self) -> bool:
@@ -115,7 +115,7 @@ class _Work:
             else:
                 renamed[raised.result] = value
         program = self._base.with_body(body, [renamed.get(r, r) for r in self._base.results])
-        return eliminate_dead(program, self._context)
+        return eliminate_dead_code(program, self._context)
 
     def sweep(self, raisable: Raisable) -> None:
         """Look for one composite everywhere, from the last instruction to the first."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from gptrs import events
 from gptrs.errors import ArgumentError, PtirError
-from gptrs.jit.steady import Steady
+from gptrs.jit.fast_path.assume_unchanged import assume_unchanged
 from gptrs.text.logprobs import TokenLogprobs, token_logprobs
 from gptrs.text.options import GenerationOptions
 from gptrs.text.prompts import check_bias, check_room, checked_prompts, refuse_logprobs
@@ -147,9 +147,10 @@ def take_steps(
 ) -> Iterator[None]:
     """Let the rows take tokens, all at once one a step, until none is running.
 
-    They are `Steady`: who changes the model meanwhile may see that in the next text alone.
+    They are `assume_unchanged`: who changes the model meanwhile may see that in the next text
+    alone.
     """
-    sampler, steady = Sampler(options, [row.ids for row in rows]), Steady()
+    sampler, unchanged = Sampler(options, [row.ids for row in rows]), assume_unchanged()
     context, limit = model.context_length, options.max_tokens
     done = 0  # steps; a row that is running got a token in each
     batch = rows
@@ -160,7 +161,7 @@ def take_steps(
                     del row.ids[: context // 2]
         room = context - max(len(row.ids) for row in batch)
         new = room if limit is None else min(room, limit - done)
-        for _ in _continue(model, batch, sampler, options, new, ends, steady):
+        for _ in _continue(model, batch, sampler, options, new, ends, unchanged):
             done += 1
             yield
         # The longest row has now filled the context, if there was no limit before.
@@ -178,7 +179,7 @@ def _continue(
     options: GenerationOptions,
     new: int,
     ends: frozenset[int],
-    steady: Steady,
+    unchanged: assume_unchanged,
 ) -> Iterator[None]:
     """At most ``new`` tokens for each row of ``batch``, one at a time, until none is running."""
     if new == 0:
@@ -186,7 +187,7 @@ def _continue(
     tokens, starts = _left_padded([row.ids for row in batch])
     cache = model.init_cache(starts, tokens.shape[1] + new)
     began = perf_counter()
-    logits, cache = _next_logits(model, tokens, cache, steady)
+    logits, cache = _next_logits(model, tokens, cache, unchanged)
     if events.listening():
         events.emit(Prefilled(sum(len(row.ids) for row in batch), perf_counter() - began))
     for left in reversed(range(new)):
@@ -206,16 +207,16 @@ def _continue(
         # A finished row goes on with the padding token: nobody looks at what follows.
         column = np.array([[0 if row.latest is None else row.latest] for row in batch], np.int64)
         began = perf_counter()
-        logits, cache = _next_logits(model, column, cache, steady)
+        logits, cache = _next_logits(model, column, cache, unchanged)
         if events.listening():
             events.emit(Decoded(len(batch), perf_counter() - began))
 
 
 def _next_logits(
-    model: CausalModel, tokens: NDArray[np.int64], cache: Any, steady: Steady
+    model: CausalModel, tokens: NDArray[np.int64], cache: Any, unchanged: assume_unchanged
 ) -> tuple[NDArray[Any], Any]:
     """The logits [batch, vocab] of the tokens that follow ``tokens``, and the new cache."""
-    with steady:
+    with unchanged:
         result, cache = model(tokens, cache, logits="last")
     logits = np.asarray(result)
     if logits.ndim != 3 or logits.shape[:2] != (len(tokens), 1):

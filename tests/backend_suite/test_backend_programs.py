@@ -28,7 +28,7 @@ from gptrs.ir.sizes import filled
 from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array, Type
 from gptrs.passes.base import Context
-from gptrs.passes.claim import definition_of
+from gptrs.passes.legalize import definition_of
 from gptrs.passes.pipeline import lower
 from tests.backends import instructions
 from tests.cases.programs import record

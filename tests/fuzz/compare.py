@@ -32,7 +32,7 @@ from gptrs.ir.program import Fails, Program, verify
 from gptrs.ir.sizes import filled
 from gptrs.ir.types import Type, as_dtype
 from gptrs.passes.base import Context, run_passes
-from gptrs.passes.dead import eliminate_dead
+from gptrs.passes.dce import eliminate_dead_code
 from gptrs.passes.pipeline import PIPELINE
 from gptrs.passes.simplify import simplify
 from tests.cases.sample import differences, same_bits
@@ -159,12 +159,12 @@ class _Oracle:
         program = example.program
         verify(program)
         outcome = _outcome(program, example)
-        alive = run_passes(program, (eliminate_dead,), Context(ReferenceBackend()))
+        alive = run_passes(program, (eliminate_dead_code,), Context(ReferenceBackend()))
         live = outcome if alive is program else _outcome(alive, example)
         must_raise = isinstance(live, Failed)
         if must_raise:
             context = Context(ReferenceBackend(), precise=True)
-            needed = run_passes(program, (simplify, eliminate_dead), context)
+            needed = run_passes(program, (simplify, eliminate_dead_code), context)
             must_raise = isinstance(_outcome(needed, example), Failed)
         oracle = cls(example, outcome, live, must_raise, None, None)
         if not isinstance(live, Failed):

@@ -42,7 +42,7 @@ _MOVED: dict[str, slice] = {
     "select": slice(1, 3),
 }
 # Units in the last place by which a kernel and NumPy may differ together. On f32 the kernels are
-# within 1.5 (`gptrs.kernels.math`), NumPy's within 4; all others are those of the C library.
+# within 1.5 (`gptrs.kernels.vector_math`), NumPy's within 4; all others are those of the C library.
 _ULPS = {"exp": 6, "log": 6, "tanh": 6, "erf": 6, "sin": 10, "cos": 10, "pow": 20}
 _SUMS = frozenset(["reduce_sum", "cumsum"])
 _GROWING = frozenset(["reduce_max", "reduce_min"])

@@ -13,7 +13,7 @@ from gptrs.backends.reference import ReferenceBackend
 from gptrs.ir.dims import Dim
 from gptrs.ir.program import Program
 from gptrs.passes.base import Context, run_passes
-from gptrs.passes.dead import eliminate_dead
+from gptrs.passes.dce import eliminate_dead_code
 from tests.fuzz.compare import Comparison, Mismatch, Tally
 from tests.fuzz.control import GENERATORS
 from tests.fuzz.programs import Example, examples, family
@@ -103,7 +103,7 @@ def smaller(example: Example, comparison: Comparison, found: Mismatch) -> tuple[
 
 
 def _pruned(example: Example) -> Example:
-    program = run_passes(example.program, (eliminate_dead,), Context(ReferenceBackend()))
+    program = run_passes(example.program, (eliminate_dead_code,), Context(ReferenceBackend()))
     read = {*program.results, *(value for i in program.body for value in i.values())}
     kept = [
         (param, array)

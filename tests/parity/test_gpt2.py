@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 import gptrs
 from gptrs import ptir
+from gptrs.loading.language_model import LanguageModel
 from gptrs.nn.activations import ACTIVATIONS
-from gptrs.runtime.language import LanguageModel
 from tests.models import DTYPES, config, in_files, random_tokens, tensors, tiny_gpt2, write
 
 Logits = NDArray[np.float32]

@@ -6,12 +6,12 @@ import os
 
 from gptrs.backends.base import Backend, DeviceInfo
 from gptrs.backends.faer.arena import Arenas
-from gptrs.backends.faer.fuse import arrange_products, claims, make_calls
+from gptrs.backends.faer.custom_calls import arrange_products, claims, make_calls
 from gptrs.backends.faer.plan import FaerPlan
 from gptrs.backends.parameter_cache import parameter_cache
 from gptrs.ir.program import Instruction, Program
-from gptrs.kernels.threads import thread_count
-from gptrs.passes.claim import inlined
+from gptrs.kernels.driver.threads import thread_count
+from gptrs.passes.legalize import inlined
 
 
 class FaerBackend(Backend):

@@ -10,16 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gptrs.backends.faer.arena import Places
+from gptrs.backends.faer.buffer_assignment import Allocation, BufferAssignment, Placed
 from gptrs.backends.faer.calls.base import Form
-from gptrs.backends.faer.recipes import Cook, Recipe, Sizes
-from gptrs.backends.faer.storage import Home, Placed, Storage
-from gptrs.backends.faer.work import CallStep, RegionStep, Single, Work
-from gptrs.backends.leases import Lease
+from gptrs.backends.faer.schedule import CallStep, PlanStep, RegionStep, Single
+from gptrs.backends.faer.step_templates import Sizes, StepTemplate, TemplateBuilder
+from gptrs.backends.weight_residency import Lease
+from gptrs.identity_key import getter
 from gptrs.ir.program import Value
-from gptrs.kernels.compile import Kernel
-from gptrs.kernels.driver import Status, Step, StepTable
-from gptrs.kernels.isa import Isa
-from gptrs.picking import getter
+from gptrs.kernels.compiler.compile import Kernel
+from gptrs.kernels.compiler.isa import Isa
+from gptrs.kernels.driver.step_table import Status, Step, StepTable
 
 READY = 0x001 | 0x100
 """The flags of an array in C order whose elements are aligned, and of one to write into."""
@@ -52,13 +52,13 @@ class Bound:
     key: tuple[int, ...]
     """The number of threads, then the sizes."""
     sizes: Mapping[str, int]
-    storage: Storage
+    storage: BufferAssignment
     status: Status = field(default_factory=Status)
     buffers: dict[Buffer, int] = field(default_factory=dict[Buffer, int])  # numbers from 1 up
-    offsets: dict[Home, int] = field(default_factory=dict[Home, int])  # in the arena
+    offsets: dict[Allocation, int] = field(default_factory=dict[Allocation, int])  # in the arena
     arena_bytes: int = 0
     segments: list[Segment] = field(default_factory=list[Segment])
-    owners: list[Work] = field(default_factory=list[Work])  # of each native step
+    owners: list[PlanStep] = field(default_factory=list[PlanStep])  # of each native step
     names: list[str] = field(default_factory=list[str])  # of the kernel of each native step
     table: StepTable = field(default_factory=lambda: StepTable([]))
     words: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
@@ -112,7 +112,7 @@ class _Binder:
     def __init__(self, isa: Isa, bound: Bound) -> None:
         self._storage, self._isa, self._bound = bound.storage, isa, bound
         self._size = Sizes(bound.sizes)
-        self._recipes: dict[Hashable, Recipe] = {}
+        self._templates: dict[Hashable, StepTemplate] = {}
         self._places = Places()
         self._words: list[int] = []
         self._patches: list[list[tuple[int, int]]] = [[]]
@@ -124,23 +124,23 @@ class _Binder:
         for home in placed.begin:
             offsets[home] = self._places.take(self._bytes(home))
         if not placed.view:
-            recipe = self._recipe(placed)
-            if recipe is None or recipe.steps is None:
+            template = self._template(placed)
+            if template is None or template.steps is None:
                 assert isinstance(placed.work, Single)
                 at = len(self._steps)
                 self._bound.segments.append(Segment(at, at, placed.work))
             else:
-                self._follow(recipe, placed)
+                self._instantiate(template, placed)
         for home in placed.end:
             self._places.give(offsets[home], self._bytes(home))
 
-    def _recipe(self, placed: Placed) -> Recipe | None:
+    def _template(self, placed: Placed) -> StepTemplate | None:
         work = placed.work
         if not isinstance(work, CallStep | RegionStep):
             return None
-        found = self._recipes.get(placed.likeness)
+        found = self._templates.get(placed.structure_key)
         if found is None:
-            cook = Cook(
+            builder = TemplateBuilder(
                 self._isa,
                 self._bound.threads,
                 self._bound.status.address,
@@ -149,18 +149,18 @@ class _Binder:
                 placed.packed,
                 placed.in_place,
             )
-            found = cook.cook(work.call if isinstance(work, CallStep) else work)
-            if placed.likeness is not None:
-                self._recipes[placed.likeness] = found
+            found = builder.build(work.call if isinstance(work, CallStep) else work)
+            if placed.structure_key is not None:
+                self._templates[placed.structure_key] = found
         return found
 
-    def _follow(self, recipe: Recipe, placed: Placed) -> None:
-        """The steps of a recipe with the arrays of a piece of work."""
-        slots = [self._slot(placed.homes[operand], form) for operand, form in recipe.forms]
-        rooms = [self._places.take(size) for size in recipe.scratch]
+    def _instantiate(self, template: StepTemplate, placed: Placed) -> None:
+        """The steps of a template with the arrays of a piece of work."""
+        slots = [self._slot(placed.homes[operand], form) for operand, form in template.forms]
+        rooms = [self._places.take(size) for size in template.scratch]
         slots += [(ARENA, room) for room in reversed(rooms)]  # they are counted from the end
         words, patches = self._words, self._patches
-        for kernel, plain, addresses, extent, chunks in recipe.steps or ():
+        for kernel, plain, addresses, extent, chunks in template.steps or ():
             start = len(words)
             words += plain
             for place, slot, behind in addresses:
@@ -168,10 +168,10 @@ class _Binder:
                 patches[buffer].append((start + place, offset + behind))
             self._steps.append((kernel, start, extent, chunks))
             self._bound.owners.append(placed.work)
-        for room, size in zip(rooms, recipe.scratch, strict=True):
+        for room, size in zip(rooms, template.scratch, strict=True):
             self._places.give(room, size)
 
-    def _slot(self, home: Home, form: Form | None) -> tuple[int, int]:
+    def _slot(self, home: Allocation, form: Form | None) -> tuple[int, int]:
         """The buffer that a home is in, and where it begins there."""
         if home.kind == "arena":
             return ARENA, self._bound.offsets[home]
@@ -181,7 +181,7 @@ class _Binder:
             self._patches.append([])
         return numbers[buffer], 0
 
-    def _bytes(self, home: Home) -> int:
+    def _bytes(self, home: Allocation) -> int:
         type = home.values[0].type
         size = type.dtype.numpy.itemsize
         for extent in type.shape:
@@ -263,7 +263,9 @@ def _joined(references: Sequence[Segment], count: int) -> list[Segment]:
     return segments
 
 
-def bind(storage: Storage, isa: Isa, sizes: Mapping[str, int], key: tuple[int, ...]) -> Bound:
+def bind(
+    storage: BufferAssignment, isa: Isa, sizes: Mapping[str, int], key: tuple[int, ...]
+) -> Bound:
     """The plan of ``storage`` at ``sizes``; the first number of ``key`` is that of threads."""
     bound = Bound(key, dict(sizes), storage)
     binder = _Binder(isa, bound)

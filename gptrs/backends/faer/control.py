@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 
-from gptrs.backends.faer.work import ControlStep, RegionPlan
+from gptrs.backends.faer.schedule import ControlStep, RegionPlan
 from gptrs.errors import PtirError
 from gptrs.ir.dims import size_at
 from gptrs.ir.program import Value

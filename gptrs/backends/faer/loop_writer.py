@@ -5,8 +5,8 @@ elements. What does not depend on an index inside of the row is computed once a 
 without rows, before the loop.
 
 A sum of floats is more exact than its dtype: blocks of `PART` elements are summed over lanes
-(`gptrs.kernels.reduce`) and joined in f64; of f64, with the rounding errors of that carried along
-(Neumaier, 1974). Blocks begin at multiples of `PART`, so that the order of a sum depends on
+(`gptrs.kernels.rowwise.reduce`) and joined in f64; of f64, with the rounding errors of that carried
+along (Neumaier, 1974). Blocks begin at multiples of `PART`, so that the order of a sum depends on
 nothing but its length.
 """
 
@@ -18,14 +18,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from gptrs.backends.faer import scalars
-from gptrs.backends.faer.argument_words import ArgumentWords
+from gptrs.backends.faer.argument_block import ArgumentWords
 from gptrs.backends.regions import Region
 from gptrs.backends.value_numbering import ValueNumbering
 from gptrs.backends.views import Apply, Expression, Iota, Literal, Load, Reduce, View
 from gptrs.ir.dims import Dim, Shape, same
 from gptrs.ir.program import Value
 from gptrs.ir.types import DType
-from gptrs.kernels.reduce import PART
+from gptrs.kernels.rowwise.reduce import PART
 
 
 @dataclass

@@ -11,23 +11,23 @@ import numpy as np
 from gptrs.backends.base import Plan, PlanReport
 from gptrs.backends.faer.arena import Arenas
 from gptrs.backends.faer.binding import Bound, Buffer, bind
+from gptrs.backends.faer.buffer_assignment import BufferAssignment
 from gptrs.backends.faer.calls.base import Form
-from gptrs.backends.faer.parameters import form_of, pack
+from gptrs.backends.faer.packed_weights import form_of, pack
 from gptrs.backends.faer.report import report
 from gptrs.backends.faer.run import run
-from gptrs.backends.faer.storage import Storage
-from gptrs.backends.faer.work import CallStep, RegionStep, Work, work_of
-from gptrs.backends.leases import Lease
+from gptrs.backends.faer.schedule import CallStep, PlanStep, RegionStep, schedule_of
 from gptrs.backends.parameter_cache import ParameterCache
 from gptrs.backends.reference import ReferencePlan
+from gptrs.backends.weight_residency import Lease
 from gptrs.ir.dims import Dim, size_at, surely_greater
 from gptrs.ir.program import Program, Value
 from gptrs.ir.sizes import failing_at_sizes, fails_at
 from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array
-from gptrs.kernels import isa
-from gptrs.kernels.library import together
-from gptrs.kernels.threads import thread_count
+from gptrs.kernels.compiler import isa
+from gptrs.kernels.compiler.loaded_object import together
+from gptrs.kernels.driver.threads import thread_count
 from gptrs.locks import new_lock
 
 _KEPT = 64  # bindings of a plan; they hold no arrays but parameters
@@ -59,12 +59,12 @@ class FaerPlan(Plan):
         self._parameters, self._arenas = parameters, arenas
         self._precise = precise
         with together():
-            self._work = work_of(program, self.isa, self._plan_region, precise=precise)
-            self._storage = Storage(program, self._work)
+            self._work = schedule_of(program, self.isa, self._plan_region, precise=precise)
+            self._storage = BufferAssignment(program, self._work)
             for placed in self._storage.steps:
                 if not placed.view:
                     self._prepare(placed.work)
-        self._careful: Storage | None = None
+        self._careful: BufferAssignment | None = None
         self._lock = new_lock()
         self._spare: list[Bound] = []  # of the calls that ended last
         self._bound: dict[tuple[int, ...], list[Bound]] = {}  # the others, by key
@@ -82,16 +82,16 @@ class FaerPlan(Plan):
     def packed(self) -> Mapping[Value, Set[Form]]:
         return self._storage.packed
 
-    def _storage_at(self, sizes: Mapping[str, int]) -> Storage:
+    def _storage_at(self, sizes: Mapping[str, int]) -> BufferAssignment:
         """Where values live at ``sizes``: where a step may fail at them, donated arguments are left
         alone."""
         if not any(fails_at(instruction, sizes) for instruction in self._unsure):
             return self._storage
         if self._careful is None:
-            self._careful = Storage(self.program, self._work, careful=True)
+            self._careful = BufferAssignment(self.program, self._work, careful=True)
         return self._careful
 
-    def _prepare(self, work: Work) -> None:
+    def _prepare(self, work: PlanStep) -> None:
         """Ask for its kernels."""
         if isinstance(work, RegionStep):
             work.kernel  # noqa: B018 - compiled with the others, and not in the first call

@@ -25,7 +25,7 @@ class Rendered:
 
     name: str
     source: str
-    """A kernel for `gptrs.kernels.compile.compile_source`."""
+    """A kernel for `gptrs.kernels.compiler.compile.compile_source`."""
     standalone: str
     """The same loops as a Numba function of flat arrays and sizes, parallel by itself."""
     inputs: tuple[Value, ...]
@@ -72,7 +72,7 @@ def render(region: Region, *, precise: bool = False, shared: bool = False) -> Re
     used = [name for name in _FROM_KERNELS if f"{name}(" in body]
     alone = [
         *_IMPORTS,
-        *([f"from gptrs.kernels.source import {', '.join(used)}"] if used else []),
+        *([f"from gptrs.kernels.compiler.numba_lowering import {', '.join(used)}"] if used else []),
         "",
         "",
         "@njit(parallel=True, error_model='numpy')",

@@ -8,23 +8,23 @@ from math import prod
 
 from gptrs.backends.base import ParameterReport, PlanReport, StepReport
 from gptrs.backends.faer.binding import Bound
+from gptrs.backends.faer.buffer_assignment import BufferAssignment, Placed
 from gptrs.backends.faer.calls.base import Form, WinogradPanels
-from gptrs.backends.faer.calls.rows import Update
-from gptrs.backends.faer.packing import READ_BYTES
-from gptrs.backends.faer.parameters import form_bytes
+from gptrs.backends.faer.calls.gather_scatter import Update
+from gptrs.backends.faer.packed_weights import form_bytes
+from gptrs.backends.faer.schedule import CallStep, ControlStep, PlanStep, RegionStep
 from gptrs.backends.faer.slabs import SLAB_BYTES
-from gptrs.backends.faer.storage import Placed, Storage
-from gptrs.backends.faer.work import CallStep, ControlStep, RegionStep, Work
+from gptrs.backends.faer.weight_packing import READ_BYTES
 from gptrs.backends.parameter_cache import form_name
 from gptrs.ir.program import DerivedParam, Param
-from gptrs.kernels.isa import Isa
+from gptrs.kernels.compiler.isa import Isa
 from gptrs.large_pages import LARGE
 
 
 def report(bound: Bound, isa: Isa) -> PlanReport:
     """What a plan does at the sizes of ``bound``."""
     storage = bound.storage
-    kernels: dict[Work, dict[str, None]] = {}
+    kernels: dict[PlanStep, dict[str, None]] = {}
     for owner, name in zip(bound.owners, bound.names, strict=True):
         kernels.setdefault(owner, {})[name] = None
     refused = {segment.reference for segment in bound.segments if segment.reference}
@@ -52,7 +52,7 @@ def report(bound: Bound, isa: Isa) -> PlanReport:
     )
 
 
-def _loading(storage: Storage, bound: Bound, isa: Isa) -> int:
+def _loading(storage: BufferAssignment, bound: Bound, isa: Isa) -> int:
     """Each thread makes one form at a time, and allocators may keep what the largest ones took. The
     last page of each slab is whole."""
     params = storage.program.params
@@ -78,7 +78,7 @@ def _bytes(param: Param) -> int:
     return int(param.type.size) * param.type.dtype.numpy.itemsize
 
 
-def _parameters(storage: Storage, bound: Bound, isa: Isa) -> Iterator[ParameterReport]:
+def _parameters(storage: BufferAssignment, bound: Bound, isa: Isa) -> Iterator[ParameterReport]:
     """The forms of parameters that kernels, the reference and regions read."""
     params = storage.program.params
     forms: dict[tuple[int, Form | str | None], ParameterReport] = {}
@@ -105,7 +105,7 @@ def _parameters(storage: Storage, bound: Bound, isa: Isa) -> Iterator[ParameterR
 
 
 def _of_regions(
-    storage: Storage, bound: Bound, step: ControlStep
+    storage: BufferAssignment, bound: Bound, step: ControlStep
 ) -> Iterator[tuple[int, ParameterReport]]:
     """What the regions of a step hold of this program's parameters, by the numbers of those."""
     for plan in step.plans.values():

@@ -16,20 +16,21 @@ import numpy as np
 
 from gptrs.backends.faer.arena import Arena
 from gptrs.backends.faer.binding import ARENA, READY, Bound
+from gptrs.backends.faer.buffer_assignment import Allocation
 from gptrs.backends.faer.calls.base import Form
 from gptrs.backends.faer.control import drive
-from gptrs.backends.faer.storage import Home
-from gptrs.backends.faer.work import CallStep, ControlStep, Single
-from gptrs.backends.leases import Lease, next_use
+from gptrs.backends.faer.schedule import CallStep, ControlStep, Single
 from gptrs.backends.reference import ReferencePlan
+from gptrs.backends.weight_residency import Lease, next_use
 from gptrs.errors import ElementError
+from gptrs.identity_key import identities
 from gptrs.ir.dims import size_at
 from gptrs.ir.program import Param, Program, Value
 from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array
-from gptrs.kernels.driver import Failure, current_driver
-from gptrs.kernels.threads import spread
-from gptrs.picking import identities
+from gptrs.kernels.driver.current import current_driver
+from gptrs.kernels.driver.step_table import Failure
+from gptrs.kernels.driver.threads import spread
 
 Arguments = Sequence[Array | Parameter]
 
@@ -142,7 +143,7 @@ class Call:
             failure = driver.run(table, status, threads=threads, first=first, last=last)
             if failure is not None:
                 self.fail(failure)
-        returned: set[Home] = set()
+        returned: set[Allocation] = set()
         return tuple([self._result(value, returned) for value in self._storage.program.results])
 
     def fail(self, failure: Failure) -> None:
@@ -211,7 +212,7 @@ class Call:
             found = found.numpy() if isinstance(found, Parameter) else found
         return found if found.shape == shape else found.reshape(shape)
 
-    def _result(self, value: Value, returned: set[Home]) -> Array:
+    def _result(self, value: Value, returned: set[Allocation]) -> Array:
         """A result in memory that nobody else has."""
         home = self._storage.homes[value]
         array = self._look(value)

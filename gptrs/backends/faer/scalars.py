@@ -4,8 +4,8 @@ Narrow floats are f32 here. Integer arithmetic has 64 bits and is wrapped by a c
 
 Integers, truth values, comparisons and choices are exact, and each + − × ÷ and root of floats
 rounds once, as in NumPy: no product and sum become a fused multiply-add.
-On f32, exp, log, tanh and erf are those of `gptrs.kernels.math`; sin, cos, pow, and all on f64, are
-those of the C library, within 8 units in the last place of NumPy's.
+On f32, exp, log, tanh and erf are those of `gptrs.kernels.vector_math`; sin, cos, pow, and all on
+f64, are those of the C library, within 8 units in the last place of NumPy's.
 """
 
 from __future__ import annotations

@@ -9,19 +9,19 @@ from typing import cast
 from gptrs.ir.rewrite import Rule
 from gptrs.passes.rules import (
     arithmetic,
-    choosing,
-    contracting,
-    converting,
-    deciding,
-    joining,
-    moving,
-    normalising,
-    reducing,
-    roots,
-    scaling,
-    slicing,
-    strength,
-    summing,
+    batch_norm_folding,
+    casts,
+    concat_pad,
+    dot_general,
+    layout,
+    logic,
+    powers,
+    reductions,
+    scale_folding,
+    scaled_reductions,
+    select,
+    slices,
+    strength_reduction,
     windows,
 )
 
@@ -37,9 +37,9 @@ def _rules_of(module: ModuleType) -> Iterator[Rule]:
 
 
 _FAMILIES = (
-    *(moving, slicing, joining, converting),
-    *(arithmetic, strength, roots, choosing, deciding),
-    *(reducing, summing, contracting, scaling, normalising, windows),
+    *(layout, slices, concat_pad, casts),
+    *(arithmetic, strength_reduction, powers, select, logic),
+    *(reductions, scaled_reductions, dot_general, scale_folding, batch_norm_folding, windows),
 )
 
 RULES: tuple[Rule, ...] = tuple(rule for family in _FAMILIES for rule in _rules_of(family))

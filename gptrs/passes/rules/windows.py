@@ -8,7 +8,7 @@ from __future__ import annotations
 from gptrs.ir.ops.window import Counts, Padding, extract_patches
 from gptrs.ir.rewrite import rewrite
 from gptrs.ir.tensor import Tensor
-from gptrs.passes.rules.slicing import cut
+from gptrs.passes.rules.slices import cut
 
 _ONE = {"n": (1, 1), "s": (1, 1), "d": (1, 1), "p": ((0, 0), (0, 0))}
 

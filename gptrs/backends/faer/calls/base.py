@@ -10,18 +10,18 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias, cast
 from gptrs.backends.faer.graph import Graph
 from gptrs.ir.dims import DimLike
 from gptrs.ir.program import Instruction, Param, Value
-from gptrs.kernels.compile import Kernel, compile_built
-from gptrs.kernels.emit import KernelText
-from gptrs.kernels.isa import Isa
-from gptrs.kernels.matmul_weights import WeightType
-from gptrs.kernels.winograd import Outputs, planes
+from gptrs.kernels.compiler.compile import Kernel, compile_built
+from gptrs.kernels.compiler.ir_builder import KernelText
+from gptrs.kernels.compiler.isa import Isa
+from gptrs.kernels.conv.winograd import Outputs, planes
+from gptrs.kernels.gemm.weight_elements import WeightType
 
 PIECES = 4
 """How many chunks a thread gets of a step, so that a late one holds up little."""
 
 
 class Address(NamedTuple):
-    """A place in an array of the call: the array's number (see `recipes`), and bytes."""
+    """A place in an array of the call: the array's number (see `templates`), and bytes."""
 
     slot: int
     offset: int
@@ -69,7 +69,7 @@ class Binder(ABC):
     isa: Isa
     threads: int
     status: int
-    """The address of the plan's `gptrs.kernels.driver.Status`."""
+    """The address of the plan's `gptrs.kernels.driver.step_table.Status`."""
     in_place: bool
     """Whether the result is in the memory of the array that it replaces."""
     size: Callable[[DimLike], int]

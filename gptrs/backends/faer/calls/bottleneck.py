@@ -15,12 +15,17 @@ from gptrs.ir.dims import product
 from gptrs.ir.ops.vision import Padding2d
 from gptrs.ir.program import Instruction, Value
 from gptrs.ir.types import Shape
-from gptrs.kernels.bottleneck import BOTTLENECK_WORDS, bottleneck_kernel, cut_of, reach_of
-from gptrs.kernels.compile import Kernel
-from gptrs.kernels.conv import conv_kernel
-from gptrs.kernels.depthwise import Depthwise, depthwise_kernel
-from gptrs.kernels.isa import KB, Isa
-from gptrs.kernels.window_parts import Window
+from gptrs.kernels.compiler.compile import Kernel
+from gptrs.kernels.compiler.isa import KB, Isa
+from gptrs.kernels.conv.depthwise import Depthwise, depthwise_kernel
+from gptrs.kernels.conv.direct import conv_kernel
+from gptrs.kernels.conv.inverted_bottleneck import (
+    BOTTLENECK_WORDS,
+    bottleneck_kernel,
+    cut_of,
+    reach_of,
+)
+from gptrs.kernels.conv.window_tiles import Window
 
 _FLOPS_PER_NS = 60.0
 _FEWEST_ROWS = 8

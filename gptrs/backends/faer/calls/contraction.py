@@ -11,8 +11,8 @@ from gptrs.backends.views import View
 from gptrs.ir.dims import DimLike, Shape, product, same
 from gptrs.ir.program import Instruction, Value
 from gptrs.ir.types import f32
-from gptrs.kernels.math import ACTIVATIONS
-from gptrs.kernels.matmul_weights import WeightType
+from gptrs.kernels.gemm.weight_elements import WeightType
+from gptrs.kernels.vector_math import ACTIVATIONS
 
 _NARROW: dict[str, WeightType] = {"f16": "f16", "bf16": "bf16"}
 

@@ -21,11 +21,10 @@ from gptrs.backends.faer.graph import Graph, Members, Source
 from gptrs.ir.ops.vision import Padding2d
 from gptrs.ir.program import Instruction, Value
 from gptrs.ir.types import f32
-from gptrs.kernels.conv import CONV_WORDS, bands_of, conv_extent, conv_kernel
-from gptrs.kernels.isa import KB, Isa
-from gptrs.kernels.packing import panel_count
-from gptrs.kernels.window_parts import Window
-from gptrs.kernels.winograd import (
+from gptrs.kernels.compiler.isa import KB, Isa
+from gptrs.kernels.conv.direct import CONV_WORDS, bands_of, conv_extent, conv_kernel
+from gptrs.kernels.conv.window_tiles import Window
+from gptrs.kernels.conv.winograd import (
     MOST_CHANNELS,
     PIXEL_WORDS,
     SUM_WORDS,
@@ -35,7 +34,8 @@ from gptrs.kernels.winograd import (
     winograd_sums_kernel,
     winograd_taps_kernel,
 )
-from gptrs.kernels.winograd_product import PRODUCT_WORDS, winograd_product_kernel
+from gptrs.kernels.conv.winograd_product import PRODUCT_WORDS, winograd_product_kernel
+from gptrs.kernels.gemm.packing import panel_count
 from gptrs.locks import cached_property
 
 _FLOPS_PER_NS, _BYTES_PER_NS = 80.0, 20.0

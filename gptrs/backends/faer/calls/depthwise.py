@@ -6,14 +6,14 @@ from dataclasses import dataclass, replace
 
 from gptrs.backends.faer.calls.base import Binder, kernel
 from gptrs.backends.faer.calls.epilogue import is_along_channels
-from gptrs.backends.faer.calls.windowed import Windowed, read_whole, window_of
+from gptrs.backends.faer.calls.windows import Windowed, read_whole, window_of
 from gptrs.backends.faer.graph import Graph, Members, Source
 from gptrs.ir.dims import same
 from gptrs.ir.program import Instruction, Value
-from gptrs.kernels.compile import Kernel
-from gptrs.kernels.depthwise import Depthwise, depthwise_kernel
-from gptrs.kernels.isa import Isa
-from gptrs.kernels.math import ACTIVATIONS
+from gptrs.kernels.compiler.compile import Kernel
+from gptrs.kernels.compiler.isa import Isa
+from gptrs.kernels.conv.depthwise import Depthwise, depthwise_kernel
+from gptrs.kernels.vector_math import ACTIVATIONS
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,8 +10,8 @@ from gptrs.backends.views import View
 from gptrs.ir.dims import same, same_shape
 from gptrs.ir.program import Instruction, Value
 from gptrs.ir.types import f32
-from gptrs.kernels.math import ACTIVATIONS
-from gptrs.kernels.strips import Epilogue
+from gptrs.kernels.conv.indirect_gemm import Epilogue
+from gptrs.kernels.vector_math import ACTIVATIONS
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gptrs.backends.faer.calls.base import Address, Binder, Call, kernel
-from gptrs.backends.faer.calls.windowed import Windowed, read_alone, window_of
+from gptrs.backends.faer.calls.windows import Windowed, read_alone, window_of
 from gptrs.backends.faer.graph import Graph, Source
 from gptrs.ir.program import Instruction
-from gptrs.kernels.compile import Kernel
-from gptrs.kernels.isa import Isa
-from gptrs.kernels.windows import (
+from gptrs.kernels.compiler.compile import Kernel
+from gptrs.kernels.compiler.isa import Isa
+from gptrs.kernels.conv.pooling import (
     GLOBAL_POOL_WORDS,
     avg_pool_kernel,
     global_avg_pool_kernel,

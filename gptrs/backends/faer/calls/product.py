@@ -11,7 +11,7 @@ from gptrs.backends.faer.calls.contraction import (
     contraction,
     following,
 )
-from gptrs.backends.faer.calls.in_place import (
+from gptrs.backends.faer.calls.unpacked_product import (
     BYTES_PER_NS,
     bind_column,
     bind_few,
@@ -23,18 +23,18 @@ from gptrs.backends.faer.calls.in_place import (
 from gptrs.backends.faer.graph import Graph, Members
 from gptrs.ir.program import Instruction, Value
 from gptrs.ir.types import f32
-from gptrs.kernels.coded import CODED, DEPTH_STEP
-from gptrs.kernels.compile import Kernel
-from gptrs.kernels.isa import Isa
-from gptrs.kernels.matmul import FIRST_BLOCK, MATMUL_WORDS, Product
-from gptrs.kernels.matmul_rows import row_kernel, row_kernel_limit
-from gptrs.kernels.matmul_tiles import Blocking, blocking, tile_extent, tile_kernel
-from gptrs.kernels.matmul_weights import WeightType, weight_bytes
-from gptrs.kernels.packing import (
+from gptrs.kernels.compiler.compile import Kernel
+from gptrs.kernels.compiler.isa import Isa
+from gptrs.kernels.gemm.blocked import Blocking, blocking, tile_extent, tile_kernel
+from gptrs.kernels.gemm.packed_gemv import row_kernel, row_kernel_limit
+from gptrs.kernels.gemm.packing import (
     pack_columns_kernel,
     pack_rows_kernel,
     panel_count,
 )
+from gptrs.kernels.gemm.product import FIRST_BLOCK, MATMUL_WORDS, Product
+from gptrs.kernels.gemm.weight_elements import WeightType, weight_bytes
+from gptrs.kernels.weight_compression.format import CODED, DEPTH_STEP
 
 _FLOPS_PER_NS = 60.0
 

@@ -12,9 +12,9 @@ from gptrs.backends.views import View
 from gptrs.ir.dims import DimLike
 from gptrs.ir.program import Instruction, Value
 from gptrs.ir.types import f32
-from gptrs.kernels.compile import Kernel
-from gptrs.kernels.isa import Isa
-from gptrs.kernels.norm import (
+from gptrs.kernels.compiler.compile import Kernel
+from gptrs.kernels.compiler.isa import Isa
+from gptrs.kernels.rowwise.norm import (
     NORM_WORDS,
     SOFTMAX_WORDS,
     layer_norm_kernel,

@@ -1,0 +1,158 @@
+"""The passes of this backend: what kernels can do becomes `custom_call` instructions.
+
+A custom call keeps what it stands for as its definition, so that any backend can run it, and from
+the definition the plan finds out again what its kernel has to read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gptrs import settings
+from gptrs.backends.faer.calls import calls_of
+from gptrs.backends.faer.calls.base import Call, is_stable, values_of
+from gptrs.backends.faer.calls.product import MatrixProduct
+from gptrs.backends.faer.graph import Graph
+from gptrs.ir.dispatch import OPS
+from gptrs.ir.interpreters import Recorder
+from gptrs.ir.program import Instruction, Param, Program, Value, map_values
+from gptrs.ir.tensor import Tensor
+from gptrs.ir.types import f32
+from gptrs.kernels.vector_math import ACTIVATIONS
+from gptrs.passes.base import Context
+from gptrs.passes.legalize import inline
+
+
+def claims(instruction: Instruction) -> bool:
+    """Whether a composite stays whole: it has a call, or a product may take it in."""
+    if instruction.op.name == "custom_call":
+        return _call_in(instruction) is not None
+    if instruction.op.name in ACTIVATIONS:
+        return instruction.result.type.dtype is f32
+    if not calls_of(instruction.op.name):
+        return False
+    alone = Graph(Program("alone", (), (instruction,), instruction.results))
+    return find_call(instruction, alone) is not None
+
+
+def find_call(core: Instruction, graph: Graph, *, precise: bool = False) -> Call | None:
+    """The call that does ``core``."""
+    precise = precise or not settings.winograd()
+    kinds = (kind for kind in calls_of(core.op.name) if not (precise and kind.rounds))
+    return next((c for kind in kinds if (c := kind.match(core, graph))), None)
+
+
+def call_of(instruction: Instruction) -> Call:
+    """What a `custom_call` of this backend stands for, in terms of its definition's parameters."""
+    call = _call_in(instruction)
+    assert call is not None
+    return call
+
+
+def _call_in(instruction: Instruction) -> Call | None:
+    target, definition = instruction.attrs["target"], instruction.attrs["definition"]
+    graph = Graph(definition)
+    cores = [(core, kind) for core in definition.body for kind in calls_of(core.op.name)]
+    return next(
+        (c for core, k in cores if k.target == target and (c := k.match(core, graph))), None
+    )
+
+
+def arrange_products(program: Program, context: Context) -> Program:
+    """Put a transpose before the products whose operands no kernel can read where they are."""
+    graph = Graph(program)
+    body: list[Instruction] = []
+    for instruction in program.body:
+        product = instruction.op.name == "dot_general" and instruction.result.type.dtype is f32
+        if product and not MatrixProduct.reads(instruction, graph):
+            instruction = _arranged(instruction, body)
+        body.append(instruction)
+    return program.with_body(body, program.results)
+
+
+def _arranged(product: Instruction, body: list[Instruction]) -> Instruction:
+    """A product of operands with axes in the order batch, rest, contracted; they join ``body``."""
+    attrs = dict(product.attrs)
+    operands: list[Value] = []
+    for side, operand in zip(("lhs", "rhs"), product.values(), strict=True):
+        batch, contracted = attrs[f"batch_{side}"], attrs[f"contract_{side}"]
+        rank = operand.type.rank
+        rest = [axis for axis in range(rank) if axis not in (*batch, *contracted)]
+        recorder = Recorder("arrange", where=product.where)
+        moved = recorder.apply(
+            OPS["transpose"],
+            (Tensor.of_value(operand, recorder),),
+            {"perm": (*batch, *rest, *contracted)},
+        )
+        body.extend(recorder.body)
+        operands.append(moved.value)
+        attrs[f"batch_{side}"] = tuple(range(len(batch)))
+        attrs[f"contract_{side}"] = tuple(range(rank - len(contracted), rank))
+    return Instruction(product.op, tuple(operands), attrs, product.results, product.where)
+
+
+def make_calls(program: Program, context: Context) -> Program:
+    """Replace what kernels can do by custom calls, and open the composites that are left."""
+    graph = Graph(program)
+    place = {instruction: number for number, instruction in enumerate(program.body)}
+    calls: dict[Instruction, Call] = {}  # by the instruction that makes the result
+    members: dict[Call, list[Instruction]] = {}  # in the program's order
+    for core in program.body:
+        if core in graph.taken or (call := find_call(core, graph, precise=context.precise)) is None:
+            continue
+        if context.fuel.spend(f"call {call.target}"):
+            calls[graph.maker[call.result]] = call
+            # What the call reads where it is stored comes from outside, though it may also be a
+            # step between another operand and its source.
+            stored = {value for value in values_of(call) if value is not call.result}
+            inner = [m for m in call.members if m is core or stored.isdisjoint(m.results)]
+            members[call] = sorted(inner, key=lambda m: place[m])
+            graph.taken.update(_from(core, members[call]))
+    body: list[Instruction] = []
+    renamed: dict[Value, Value] = {}
+    for instruction in program.body:
+        if (call := calls.get(instruction)) is not None:
+            body.append(_custom_call(call, graph, members[call]).reading(renamed))
+        elif instruction not in graph.taken:
+            results = inline(instruction.reading(renamed), instruction.where, _is_call, body)
+            renamed.update(zip(instruction.results, results, strict=True))
+    return program.with_body(body, [renamed.get(r, r) for r in program.results])
+
+
+def _from(core: Instruction, members: Sequence[Instruction]) -> list[Instruction]:
+    """The members that need ``core``: nobody else does. What is before it, others may read too."""
+    found = [core]
+    for member in members:
+        made = {result for other in found for result in other.results}
+        if not made.isdisjoint(member.values()):
+            found.append(member)
+    return found
+
+
+def _is_call(instruction: Instruction) -> bool:
+    return instruction.op.name == "custom_call"
+
+
+def _custom_call(call: Call, graph: Graph, members: Sequence[Instruction]) -> Instruction:
+    made = {result for member in members for result in member.results}
+    outside = [v for member in members for v in member.values() if v not in made]
+    operands = tuple(dict.fromkeys(outside))
+    values: dict[Value, Value] = {}
+    taken = {v.name for v in operands if isinstance(v, Param)}
+    for number, value in enumerate(operands):
+        name = value.name if isinstance(value, Param) else f"x{number}"
+        while name in taken and not isinstance(value, Param):
+            name += "_"
+        role = "parameter" if is_stable(value, graph) else "input"
+        values[value] = Param(value.type, name, role=role, origin=value.origin)
+    body: list[Instruction] = []
+    for member in members:
+        results = tuple(Value(r.type, r.origin) for r in member.results)
+        inner = map_values(member.operands, lambda v: values[v])
+        body.append(Instruction(member.op, inner, member.attrs, results, member.where))
+        values.update(zip(member.results, results, strict=True))
+    params = tuple(v for v in map(values.get, operands) if isinstance(v, Param))
+    definition = Program(call.target.split(".")[2], params, tuple(body), (values[call.result],))
+    attrs = {"target": call.target, "definition": definition}
+    where = next((m.where for m in members if m.where), None)
+    return Instruction(OPS["custom_call"], (operands,), attrs, (call.result,), where)

@@ -1,0 +1,196 @@
+"""The work of a program in order: loops, calls, control, and what only the reference can do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import dataclass
+from typing import Protocol
+
+from gptrs.backends.base import PlanReport
+from gptrs.backends.faer import scalars
+from gptrs.backends.faer.calls.base import Binder, Call, Form
+from gptrs.backends.faer.custom_calls import call_of
+from gptrs.backends.faer.render import Rendered, as_word, render
+from gptrs.backends.fusible import DTYPES, can_fuse
+from gptrs.backends.fusion import fuse
+from gptrs.backends.regions import Region
+from gptrs.backends.views import Reduce, walk
+from gptrs.ir.dims import product
+from gptrs.ir.program import Instruction, Program, Value, values_in
+from gptrs.ir.tensor import Parameter
+from gptrs.ir.types import Array
+from gptrs.kernels.compiler.compile import Kernel, compile_source
+from gptrs.kernels.compiler.isa import Isa
+from gptrs.locks import cached_property
+
+# A kernel takes some 50 ms to compile. Where a program would need more of them than this, its loops
+# do one op each: such kernels are few, and the time to compile grows with instructions alone.
+_FEW_KERNELS, _INSTRUCTIONS_A_KERNEL = 64, 16
+
+
+@dataclass(frozen=True, eq=False)
+class Single:
+    """One instruction."""
+
+    instruction: Instruction
+
+    @property
+    def inputs(self) -> tuple[Value, ...]:
+        return tuple(dict.fromkeys(self.instruction.values()))
+
+    @property
+    def results(self) -> tuple[Value, ...]:
+        return self.instruction.results
+
+
+class ReferenceStep(Single):
+    """An instruction done by its NumPy meaning."""
+
+
+class RegionPlan(Protocol):
+    """The plan of a branch, or of the condition or the body of a loop."""
+
+    program: Program
+
+    @property
+    def packed(self) -> Mapping[Value, Set[Form]]:
+        """The forms in which parameters and constants are wanted."""
+        ...
+
+    def run(
+        self, arguments: Sequence[Array | Parameter], sizes: Mapping[str, int]
+    ) -> tuple[Array, ...]: ...
+
+    def report(self, sizes: Mapping[str, int]) -> PlanReport: ...
+
+
+@dataclass(frozen=True, eq=False)
+class ControlStep(Single):
+    """A branch or a loop, which runs the plans of its regions."""
+
+    plans: Mapping[str, RegionPlan]
+    """By the names of the attributes."""
+
+    @property
+    def given(self) -> tuple[Value, ...]:
+        """What stands for the parameters of each region; of what a scan goes along, the whole."""
+        grouped = [o for o in self.instruction.operands if isinstance(o, tuple)]
+        return tuple([value for group in grouped for value in values_in(group)])
+
+
+@dataclass(frozen=True, eq=False)
+class CallStep(Single):
+    """A custom call done by its kernels."""
+
+    call: Call
+
+    @cached_property
+    def operands(self) -> tuple[Value, ...]:
+        """What the call reads and writes, in its definition: parameters, then the result."""
+        definition: Program = self.instruction.attrs["definition"]
+        return (*definition.params, self.call.result)
+
+    @cached_property
+    def arrays(self) -> tuple[Value, ...]:
+        """The program's values for `operands`."""
+        return (*self.instruction.values(), self.instruction.result)
+
+    def outer(self, value: Value) -> Value:
+        """The program's value for one of the definition."""
+        return self.arrays[self.operands.index(value)]
+
+
+@dataclass(frozen=True, eq=False)
+class RegionStep:
+    """A region done by a kernel of its own."""
+
+    region: Region
+    precise: bool = False
+    shared: bool = False
+    """Whether its kernel serves all loops like it, whatever their numbers."""
+
+    @property
+    def instruction(self) -> Instruction:
+        """The one that makes the result."""
+        return next(i for i in self.region.members if self.region.result in i.results)
+
+    @cached_property
+    def rendered(self) -> Rendered:
+        """Its source."""
+        return render(self.region, precise=self.precise, shared=self.shared)
+
+    @cached_property
+    def kernel(self) -> Kernel:
+        """Its kernel, compiled when it is first asked for."""
+        return compile_source(self.rendered.source, self.rendered.name)
+
+    @property
+    def inputs(self) -> tuple[Value, ...]:
+        return self.region.inputs
+
+    @property
+    def results(self) -> tuple[Value, ...]:
+        return (self.region.result,)
+
+    @cached_property
+    def operands(self) -> tuple[Value, ...]:
+        """What the loop reads, and its result."""
+        return (*self.rendered.inputs, self.rendered.result)
+
+    @property
+    def arrays(self) -> tuple[Value, ...]:
+        """The program's values for `operands`."""
+        return self.operands
+
+    def bind(self, b: Binder) -> bool:
+        """Give ``b`` its step."""
+        rendered = self.rendered
+        words = [b.address(value) for value in self.operands]
+        sizes = [b.size(as_word(word)) for word in rendered.words]
+        b.step(self.kernel, [*words, *sizes], b.size(rendered.extent), self._time(b))
+        return True
+
+    def _time(self, b: Binder) -> float:
+        reductions = [p for p in walk(self.region.expression) if isinstance(p, Reduce)]
+        rows = b.size(product(self.region.rows))
+        elements = b.size(product(self.region.inner))
+        elements += sum(b.size(product(r.extents)) for r in reductions)
+        return rows * elements * (0.5 + 0.2 * len(self.region.members))
+
+
+PlanStep = RegionStep | CallStep | ControlStep | ReferenceStep
+
+
+def schedule_of(
+    program: Program,
+    isa: Isa,
+    plan: Callable[[Program], RegionPlan],
+    *,
+    precise: bool = False,
+) -> list[PlanStep]:
+    """The work of ``program``; ``plan`` makes the plans of branches and loops."""
+    work: list[PlanStep] = []
+    # A CPU that has no instructions for f16 would need a library that is not there.
+    dtypes = DTYPES if isa.half else DTYPES - {"f16"}
+
+    def fusible(instruction: Instruction) -> bool:
+        exact = not precise or not scalars.is_approximate(instruction)
+        return exact and scalars.has_form(instruction) and can_fuse(instruction, dtypes)
+
+    fused = fuse(program, fusible)
+    steps = {region: RegionStep(region, precise) for region in fused.regions}
+    kernels = {step.rendered.name for step in steps.values()}
+    if len(kernels) > max(_FEW_KERNELS, len(program.body) // _INSTRUCTIONS_A_KERNEL):
+        fused = fuse(program, fusible, alone=True)
+        steps = {region: RegionStep(region, precise, shared=True) for region in fused.regions}
+    for step in fused.steps:
+        if isinstance(step, Region):
+            work.append(steps[step])
+        elif step.op.name == "custom_call":
+            work.append(CallStep(step, call_of(step)))
+        elif step.op.control:
+            regions = {n: plan(a) for n, a in step.attrs.items() if isinstance(a, Program)}
+            work.append(ControlStep(step, regions))
+        elif step.op.name != "constant":
+            work.append(ReferenceStep(step))
+    return work

@@ -1,0 +1,140 @@
+"""The steps of a call at known sizes, before it is known where its arrays are.
+
+Layers of one model make the same calls of other arrays, so that one template serves all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Any, NamedTuple
+
+from gptrs.backends.faer.calls.base import ASIDE, PIECES, Address, Binder, Call, Form, Word
+from gptrs.backends.faer.schedule import RegionStep
+from gptrs.ir.dims import Dim, DimLike
+from gptrs.ir.program import Value
+from gptrs.kernels.compiler.compile import Kernel
+from gptrs.kernels.compiler.isa import Isa
+
+_SERIAL_NS = 8000.0  # work below is not worth waking a thread
+_PIECE_NS = 4000.0  # and no thread gets pieces smaller than this
+
+
+class TemplateStep(NamedTuple):
+    """One step: its words with zeros for addresses, and (place, slot, bytes behind) for those.
+
+    Slots are the arrays of the call in the order of `StepTemplate.forms`; scratch memory is counted
+    from -1 down.
+    """
+
+    kernel: Kernel
+    words: list[int]
+    addresses: list[tuple[int, int, int]]
+    extent: int
+    chunks: int
+
+
+@dataclass
+class StepTemplate:
+    """The steps of a call, or None where its kernels cannot do these sizes."""
+
+    steps: list[TemplateStep] | None = field(default_factory=list[TemplateStep])
+    forms: list[tuple[int, Form | None]] = field(default_factory=list[tuple[int, Form | None]])
+    """By slot: which operand it is, and in what form. The last operand is the result."""
+    scratch: list[int] = field(default_factory=list[int])
+    """The sizes of scratch memory, in bytes."""
+
+
+class Sizes:
+    """Dims as integers, each found out once."""
+
+    def __init__(self, sizes: Mapping[str, int]) -> None:
+        self._sizes = sizes
+        self._known: dict[int, tuple[Dim, int]] = {}
+
+    def __call__(self, value: DimLike) -> int:
+        if value.__class__ is int:
+            return value  # pyright: ignore[reportReturnType]
+        if not isinstance(value, Dim):
+            return value
+        found = self._known.get(id(value))
+        if found is None:  # kept with the dim, so that no other one gets its id
+            found = self._known[id(value)] = value, value.at(self._sizes)
+        return found[1]
+
+
+class TemplateBuilder(Binder):
+    """Writes a template."""
+
+    def __init__(
+        self,
+        isa: Isa,
+        threads: int,
+        status: int,
+        sizes: Sizes,
+        operands: Sequence[Value],
+        packed: Sequence[frozenset[Form]],
+        in_place: bool,
+    ) -> None:
+        self.isa, self.threads, self.status, self.in_place = isa, threads, status, in_place
+        self.size = sizes
+        self.template = StepTemplate()
+        self._places = {value: number for number, value in enumerate(operands)}
+        self._packed = packed
+        self._slots: dict[tuple[int, Form | None], int] = {}
+
+    def _slot(self, operand: int, form: Form | None) -> int:
+        if (operand, form) not in self._slots:
+            self._slots[operand, form] = len(self.template.forms)
+            self.template.forms.append((operand, form))
+        return self._slots[operand, form]
+
+    def address(self, value: Value, offset: DimLike = 0) -> Address:
+        size = self.size(offset) * value.type.dtype.numpy.itemsize
+        return Address(self._slot(self._places[value], None), size)
+
+    def panels(self, value: Value, form: Form) -> Address | None:
+        operand = self._places[value]
+        return Address(self._slot(operand, form), 0) if form in self._packed[operand] else None
+
+    def scratch(self, size: int) -> Address:
+        self.template.scratch.append(size)
+        return Address(-len(self.template.scratch), 0)
+
+    def step(self, kernel: Kernel, words: Sequence[Word], extent: int, time: float) -> None:
+        if extent <= 0:
+            return
+        addresses = [(n, w.slot, w.offset) for n, w in enumerate(words) if isinstance(w, Address)]
+        plain = [0 if isinstance(w, Address) else w for w in words]
+        chunks = self._chunks(extent, time)
+        assert self.template.steps is not None
+        self.template.steps.append(TemplateStep(kernel, plain, addresses, extent, chunks))
+
+    def _chunks(self, extent: int, time: float) -> int:
+        if self.threads == 1 or time < _SERIAL_NS:
+            return 1
+        pieces = self.threads * PIECES
+        # One or two items a piece would be uneven.
+        pieces = extent if extent <= 2 * pieces else pieces
+        return max(1, min(pieces, int(time / _PIECE_NS)))
+
+    def build(self, work: Call | RegionStep) -> StepTemplate:
+        """The template of a call or a region."""
+        if work.bind(self) is False:
+            self.template = StepTemplate(None)
+        return self.template
+
+
+def structure_key(thing: Any, places: Mapping[Value, int]) -> Hashable:
+    """What a call does, but for its arrays: equal for calls that one template serves."""
+    if isinstance(thing, Value):
+        shape = structure_key(thing.type.shape, places)
+        return "operand", places[thing], thing.type.dtype.name, shape
+    if isinstance(thing, Dim):
+        return thing.terms
+    if isinstance(thing, tuple):
+        return tuple([structure_key(part, places) for part in thing])  # pyright: ignore[reportUnknownVariableType]
+    if is_dataclass(thing) and not isinstance(thing, type):
+        named = [f.name for f in fields(thing) if f.name not in ASIDE]
+        return type(thing), *[structure_key(getattr(thing, name), places) for name in named]
+    return thing

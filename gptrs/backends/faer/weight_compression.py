@@ -1,0 +1,137 @@
+"""Weights coded as they are packed (`gptrs.kernels.weight_compression.format`)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from itertools import chain
+from typing import NamedTuple
+
+import numpy as np
+
+from gptrs import settings
+from gptrs.backends.faer.calls.base import Panels, kernel
+from gptrs.backends.faer.weight_packing import Piece, Stored, run
+from gptrs.ir.types import Array
+from gptrs.kernels.compiler.isa import Isa
+from gptrs.kernels.gemm.packing import panel_count
+from gptrs.kernels.gemm.weight_elements import weight_bytes
+from gptrs.kernels.weight_compression.encoder import code_kernel
+from gptrs.kernels.weight_compression.format import (
+    END,
+    ENTRY_BYTES,
+    HEADER_BYTES,
+    TABLE,
+    Layout,
+    block_bytes,
+    block_rows,
+)
+
+_SAMPLE = 2**16  # weights that are looked at to choose a table
+_RARE = 512
+"""One weight of so many may be an exception. More of them take more time than coding saves."""
+
+
+class _Exceptions(NamedTuple):
+    panels: Array
+    places: Array
+    values: Array  # f32, as their bits
+
+
+def codes(form: Panels, isa: Isa) -> bool:
+    """Whether weights of this form are coded now, if it pays."""
+    return form.coded and bool(isa.lookup) and settings.coded_weights()
+
+
+def coded_bytes(form: Panels, isa: Isa) -> int:
+    """The size of a weight that is coded, with as many exceptions as there may be."""
+    layout = Layout.of(isa, form.weights, form.depth, form.columns)
+    return layout.lists + ENTRY_BYTES * (panel_count(isa, form.columns) + _most(form))
+
+
+def _most(form: Panels) -> int:
+    return form.depth * form.columns // _RARE
+
+
+def coded(stored: Stored, take: Callable[[int], Array]) -> Array | None:
+    """A weight, coded, in bytes that ``take`` gives; None where it would not pay."""
+    form, isa, pieces = stored.form, stored.isa, stored.pieces()
+    first = next(pieces)
+    table = _table(stored, first.rows)
+    if table is None:
+        return None
+    layout = Layout.of(isa, form.weights, form.depth, form.columns)
+    found: list[_Exceptions] = []
+    result, count = take(coded_bytes(form, isa)), 0
+    kind = np.uint32 if form.weights == "f32" else np.uint16
+    plain = np.empty(first.panels * first.depth * isa.tile_columns, kind)
+    for piece in chain([first], pieces):
+        found.append(_code(stored, piece, table, plain, result[layout.panels :]))
+        count += len(found[-1].places)
+        if count > _most(form):
+            return None
+    lists = _lists(found, panel_count(isa, form.columns))
+    result[:TABLE].view(np.int64)[:] = 1, layout.panels
+    result[TABLE : 2 * TABLE] = table
+    begins = result[HEADER_BYTES : layout.panels].view(np.int64)
+    ends = np.flatnonzero(lists[:, 0] == END)
+    begins[0], begins[1 : len(ends)] = 0, ends[:-1] + 1
+    begins *= ENTRY_BYTES
+    begins += layout.lists
+    result[layout.lists :][: lists.nbytes] = lists.view(np.uint8).reshape(-1)
+    return result
+
+
+def _heads(weights: Array) -> Array:
+    """The first bytes of numbers, in an array of the same shape."""
+    size = weights.dtype.itemsize
+    return weights.view(np.uint8)[..., size - 1 :: size]
+
+
+def _table(stored: Stored, rows: Array) -> Array | None:
+    """The head bytes to code, None where others are too frequent in a sample of ``rows``."""
+    width = stored.isa.tile_columns
+    heads = _heads(rows[:: -(-rows.size // _SAMPLE)]).reshape(-1)
+    seen = np.bincount(heads, minlength=256)
+    # The columns that the last panel has too many are zeros.
+    columns = stored.form.columns
+    seen[0] += seen.sum() * (panel_count(stored.isa, columns) * width - columns) // columns
+    table = np.argsort(-seen, kind="stable")[:TABLE]
+    others = seen.sum() - seen[table].sum()
+    return table.astype(np.uint8) if others * _RARE <= seen.sum() else None
+
+
+def _code(stored: Stored, piece: Piece, table: Array, memory: Array, panels: Array) -> _Exceptions:
+    """Write a piece to its place in the ``panels``, coded; what is not in them.
+
+    ``memory`` is for its panels as they are.
+    """
+    form, isa = stored.form, stored.isa
+    width, rows = isa.tile_columns, block_rows(isa)
+    size = block_bytes(isa, form.weights)
+    shape = piece.panels, piece.depth // rows, rows * width
+    plain = memory[: math.prod(shape)].reshape(shape)
+    stored.pack(piece, plain.ctypes.data, piece.depth)
+    flags = np.empty(plain.shape[:2], np.bool_)
+    step = form.depth // rows * size
+    begin = panels.ctypes.data + piece.panel * step + piece.place // rows * size
+    words = [plain.ctypes.data, begin, flags.ctypes.data, table.ctypes.data, piece.depth, step]
+    run(kernel(code_kernel, isa, form.weights), words, piece.panels)
+    panel, block = np.nonzero(flags)
+    some = plain[panel, block]
+    is_coded = np.zeros(256, np.bool_)
+    is_coded[table] = True
+    number, place = np.nonzero(~is_coded[_heads(some)])
+    values = some[number, place].astype(np.uint32) << (32 - 8 * weight_bytes(form.weights))
+    place += piece.place * width + block[number] * rows * width
+    return _Exceptions(panel[number] + piece.panel, place, values)
+
+
+def _lists(found: list[_Exceptions], panels: int) -> Array:
+    """The lists of all panels, one after the other: [entry, (place, value)]."""
+    panel, place, value = (np.concatenate(part) for part in zip(*found, strict=True))
+    ends = np.full(panels, END, np.uint32)
+    panel = np.concatenate([panel, np.arange(panels)])
+    place, value = np.concatenate([place, ends]), np.concatenate([value, ends])
+    order = np.lexsort((place, panel))
+    return np.stack([place[order], value[order]], axis=1).astype(np.uint32)

@@ -1,0 +1,84 @@
+"""Weights as they are stored, packed some rows at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from gptrs.backends.faer.calls.base import PIECES, Panels
+from gptrs.backends.faer.calls.product import packing_kernel
+from gptrs.ir.tensor import Parameter
+from gptrs.ir.types import Array
+from gptrs.kernels.compiler.compile import Kernel
+from gptrs.kernels.compiler.isa import Isa
+from gptrs.kernels.driver.current import current_driver
+from gptrs.kernels.driver.step_table import Status, Step, StepTable
+from gptrs.kernels.driver.threads import thread_count
+from gptrs.kernels.gemm.packing import panel_count
+from gptrs.kernels.gemm.weight_elements import weight_bytes
+from gptrs.kernels.weight_compression.format import DEPTH_STEP
+
+READ_BYTES = 2**20  # of a weight at a time: stays in L2, in memory that serves again
+
+
+class Piece(NamedTuple):
+    """Some rows of a weight as it is stored, and where they belong."""
+
+    rows: Array
+    panels: int
+    depth: int
+    """How many panels they are in, and how much of the depth they cover: in each direction all of
+    it, or as much as there is room for."""
+    panel: int
+    place: int
+    """Where they begin: the number of the first panel, and the place in the depth."""
+
+
+class Stored:
+    """The matrix of a weight. Of a parameter, no more is loaded than has to be at once."""
+
+    def __init__(self, weight: Array | Parameter, form: Panels, isa: Isa) -> None:
+        self.form, self.isa = form, isa
+        self.shape = (form.depth, form.columns) if form.transposed else (form.columns, form.depth)
+        self._weight: Array | Parameter = weight
+        if isinstance(weight, np.ndarray) or weight.shape != self.shape:
+            array = weight if isinstance(weight, np.ndarray) else weight.numpy()
+            self._weight = array.reshape(self.shape)
+
+    def rows(self, first: int, last: int) -> Array:
+        """The rows [first:last], or those of them that there are."""
+        weight = self._weight
+        some = weight[first:last] if isinstance(weight, np.ndarray) else weight.rows(first, last)
+        return np.ascontiguousarray(some)
+
+    def pieces(self) -> Iterator[Piece]:
+        """All rows, some at a time."""
+        count, length = self.shape
+        step = DEPTH_STEP if self.form.transposed else self.isa.tile_columns
+        some = max(1, READ_BYTES // max(1, weight_bytes(self.form.weights) * length))
+        some = -(-some // step) * step
+        for first in range(0, count, some):
+            rows = self.rows(first, first + some)
+            if self.form.transposed:
+                yield Piece(rows, panel_count(self.isa, length), len(rows), 0, first)
+            else:
+                panels = panel_count(self.isa, len(rows))
+                yield Piece(rows, panels, length, first // self.isa.tile_columns, 0)
+
+    def pack(self, piece: Piece, address: int, height: int) -> None:
+        """Write a piece to panels of ``height`` rows, its first weight to ``address``."""
+        count, ld = piece.rows.shape
+        last = height if self.form.transposed else self.isa.tile_columns
+        words = [piece.rows.ctypes.data, address, count, ld, ld, last]
+        code = packing_kernel(self.isa, self.form.transposed, self.form.weights)
+        run(code, words, piece.panels)
+
+
+def run(code: Kernel, words: Sequence[int], extent: int) -> None:
+    """One step by itself."""
+    block, threads = np.array(words, np.int64), thread_count()
+    chunks = max(1, min(extent, threads * PIECES if threads > 1 else 1))
+    step = Step(code.address, block.ctypes.data, extent, chunks)
+    current_driver().run(StepTable([step]), Status(), threads=threads)

@@ -1,0 +1,115 @@
+"""A file that is kept open, and its bytes at any place of it."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+import weakref
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gptrs.errors import LoadError
+from gptrs.ir.types import Array
+from gptrs.locks import new_lock
+
+# A pipe that nobody writes to is not waited for.
+_FLAGS = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
+_MEMORY = 2**26  # bytes, of which small files may take many times their size
+_READ = 2**26  # bytes at a time; macOS takes less than 2**31
+
+
+class ByteFile:
+    """A file, kept open, so that nothing that replaces it is read. Raises `OSError`.
+
+    It is not mapped: mapped pages count as memory of this process, and touching one that the file
+    has lost ends it with a bus error.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._descriptor = os.open(path, _FLAGS)
+        weakref.finalize(self, os.close, self._descriptor).atexit = False
+        found = os.fstat(self._descriptor)
+        if not stat.S_ISREG(found.st_mode):
+            raise OSError("it is a directory, a device or a pipe, expected a file")
+        self.size, self._written = found.st_size, found.st_mtime_ns
+
+    @property
+    def memory(self) -> int:
+        """As `memory_for` its size."""
+        return memory_for(self.size)
+
+    def begin(self, count: int) -> bytearray:
+        """The first ``count`` bytes, or as many as there are. Raises as `fill` does."""
+        return self.read(0, min(count, self.size))
+
+    def read(self, offset: int, count: int) -> bytearray:
+        """``count`` bytes from ``offset`` on. Raises as `fill` does."""
+        found = bytearray(count)
+        self.fill(memoryview(found), offset)
+        return found
+
+    def array(self, dtype: np.dtype[Any], shape: tuple[int, ...], offset: int) -> Array:
+        """The elements that lie from ``offset`` on. Raises as `fill` does."""
+        made = np.empty(shape, dtype)
+        self.fill(as_bytes(made), offset)
+        return made
+
+    def fill(self, out: memoryview, offset: int) -> None:
+        """Read the bytes from ``offset`` on into ``out``.
+
+        Threads may do so at the same time. Raises `OSError`, and `LoadError` when the file is
+        shorter than it was, or was written to since it was opened.
+        """
+        left = out
+        while left and (count := _read_at(self._descriptor, left, offset)):
+            left, offset = left[count:], offset + count
+        status = os.fstat(self._descriptor)
+        if left or status.st_size < self.size:
+            raise LoadError(
+                f"{self.path} has {status.st_size} bytes, it had {self.size} when it was opened",
+                fix="load it again when the file is complete",
+            )
+        if status.st_mtime_ns != self._written:
+            raise LoadError(
+                f"{self.path} was written to after it was opened, expected what it held then",
+                fix="load the model again; give a new file the name of the old one instead of"
+                " writing over it",
+            )
+
+
+def memory_for(size: int) -> int:
+    """How many bytes of memory what a file of ``size`` bytes says may take: twice its own, and a
+    constant."""
+    return 2 * size + _MEMORY
+
+
+def as_bytes(array: Array) -> memoryview:
+    """The memory of ``array``, whose elements lie in order."""
+    return array.reshape(-1).view("u1").data
+
+
+_seeking = new_lock()
+
+
+def _read_at(descriptor: int, out: memoryview, offset: int) -> int:
+    """Fill the beginning of ``out``, at least 1 byte of it unless the file ends: how many."""
+    out = out[:_READ]
+    if sys.platform != "win32":
+        return os.preadv(descriptor, [out], offset)
+    with _seeking:  # where reads have no offset, the descriptor's own is shared
+        os.lseek(descriptor, offset, os.SEEK_SET)
+        read = os.read(descriptor, len(out))
+    out[: len(read)] = read
+    return len(read)
+
+
+def begins_with(path: Path, magic: bytes) -> bool:
+    """Whether a file has these bytes first. Raises `LoadError` if it cannot be read."""
+    try:
+        return ByteFile(path).begin(len(magic)) == magic
+    except OSError as error:
+        raise LoadError(f"{path} cannot be read: {error}") from None

@@ -1,0 +1,110 @@
+"""Reading the files of a model directory: one clear error for each way in which they can be bad."""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+
+from gptrs.errors import LoadError
+from gptrs.formats.byte_file import ByteFile
+from gptrs.formats.json_text import NotTaken, decoded, parse
+
+C = TypeVar("C")
+_MOST_JSON = 2**26  # bytes: the largest index of models has 2**24
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The object in a JSON file. Raises `LoadError` naming the file."""
+    try:
+        file = ByteFile(path)
+        if file.size > _MOST_JSON:
+            raise LoadError(
+                f"{path} has {file.size} bytes, expected at most {_MOST_JSON}",
+                fix="download it again",
+            )
+        value = parse(decoded(file.read(0, file.size), file.memory))
+    except FileNotFoundError:
+        raise LoadError(
+            f"{path} does not exist",
+            fix="check the path; a model directory of Hugging Face has config.json,"
+            " model.safetensors and tokenizer.json, and a download may be incomplete",
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise LoadError(f"{path} cannot be read: {error}") from None
+    except LoadError:
+        raise
+    except NotTaken as error:
+        raise LoadError(f"{path}: {error}", fix=error.fix) from None
+    except (ValueError, RecursionError) as error:
+        raise LoadError(f"{path} is not JSON: {error}", fix="download it again") from None
+    if not isinstance(value, dict):
+        raise LoadError(f"{path} holds a {type(value).__name__}, expected an object")
+    return value  # pyright: ignore[reportUnknownVariableType]
+
+
+def config_from_json(
+    kind: type[C], renames: Mapping[str, str], data: Mapping[str, Any], path: Path
+) -> C:
+    """A dataclass from the entries of ``data`` that it declares; the others do not matter to it.
+
+    ``renames`` are other names of fields; a field's own name counts before them.
+    Raises `LoadError` naming file and field.
+    """
+    hints = _hints(kind)
+    given: dict[str, Any] = {}
+    for field in dataclasses.fields(kind):  # pyright: ignore[reportArgumentType]
+        names = (field.name, *(other for other, own in renames.items() if own == field.name))
+        for name in [name for name in names if name in data][:1]:
+            value, hint = data[name], hints[field.name]
+            if not _fits(value, hint):
+                raise LoadError(f"{path}: {name} is {value!r}, expected {_words(hint)}")
+            given[field.name] = _frozen(value)
+    try:
+        return kind(**given)
+    except LoadError as error:
+        raise LoadError(f"{path}: {error.problem}", fix=error.fix) from None
+
+
+@cache
+def _hints(kind: type) -> dict[str, Any]:
+    return get_type_hints(kind)
+
+
+def _frozen(value: object) -> object:
+    return tuple(cast("list[object]", value)) if isinstance(value, list) else value
+
+
+def _fits(value: object, hint: Any) -> bool:
+    if get_origin(hint) in (Union, types.UnionType):
+        return any(_fits(value, part) for part in get_args(hint))
+    if get_origin(hint) is tuple:  # tuple[int, ...]
+        element = get_args(hint)[0]
+        return isinstance(value, list) and all(
+            _fits(each, element) for each in cast("list[object]", value)
+        )
+    if hint is float:
+        return isinstance(value, float) or (_fits(value, int) and _is_in_range(cast("int", value)))
+    if hint is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(value, hint)
+
+
+def _is_in_range(value: int) -> bool:
+    """Whether a float may have about this value."""
+    try:
+        float(value)
+    except OverflowError:
+        return False
+    return True
+
+
+def _words(hint: Any) -> str:
+    if get_origin(hint) in (Union, types.UnionType):
+        return " or ".join(map(_words, get_args(hint)))
+    if get_origin(hint) is tuple:
+        return f"list of {_words(get_args(hint)[0])}"
+    return "null" if hint is type(None) else hint.__name__

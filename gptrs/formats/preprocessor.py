@@ -1,0 +1,28 @@
+"""What makes images ready for the model of a directory."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from gptrs.errors import LoadError
+from gptrs.formats.json_files import read_json
+from gptrs.images.preprocess import Preprocessor
+from gptrs.images.preprocessor_config import imagenet, read_recipe
+
+
+def read_preprocessor(directory: Path, *, size: int, channels: int) -> Preprocessor:
+    """The preprocessor of a model directory, by its ``preprocessor_config.json``.
+
+    Without that file: what is usual for ImageNet, for images of ``size`` × ``size`` pixels.
+    Raises `LoadError` naming file, field, what was found and what was expected.
+    """
+    file = directory / "preprocessor_config.json"
+    if os.path.lexists(file):  # a link to nowhere is a file that is missing
+        return Preprocessor(read_recipe(read_json(file), file, channels), channels)
+    if channels != 3:
+        raise LoadError(
+            f"{file} does not exist, and nothing is usual for images of {channels} channels",
+            fix="add the file, or prepare the images yourself and pass an array of them",
+        )
+    return Preprocessor(imagenet(size), channels)

@@ -1,0 +1,95 @@
+"""Attention softmax(q·kᵀ·scale + mask)·v in f32, without a matrix of scores (arXiv:2205.14135).
+
+One kernel serves prefill and decode. Keys are walked in blocks counted from the row's first key. A
+core computes scores of a few queries and the keys of a block in registers, the softmax so far of
+each query (arXiv:1805.02867), and adds the block's values to the results, again in registers. If
+more than a few queries need the block, it first packs the keys [block, D] into columns [D, block]
+on its stack; a few take them from where they lie.
+
+Order rule: a score is one chain of multiply-adds over the head's elements; a sum of weights is one
+chain over blocks in each lane, in a block over its vectors, and in the end over lanes as a tree; an
+element of the result is one chain over the keys that the query sees, ascending, scaled at the
+beginning of a block where the maximum rises. Keys that a query does not see take no part, whatever
+they hold. So the bits of a query's result depend on its keys alone: not on other queries or rows,
+padding, capacity, the kernel's range or ``row_block``.
+"""
+
+# llvmlite has no types: its values are Any here.
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+from llvmlite import ir
+
+from gptrs.errors import ArgumentError
+from gptrs.kernels.attention.blocks import Head, Scratch, most_rows
+from gptrs.kernels.attention.flash_attention import Parts, walk
+from gptrs.kernels.attention.work_item import Piece
+from gptrs.kernels.compiler.ir_builder import Function, KernelText
+from gptrs.kernels.compiler.isa import Isa
+
+_POINTERS = ("q", "k", "v", "result", "start", "length")
+_STRIDES = tuple(
+    f"{operand}_{axis}" for operand in ("q", "k", "v", "r") for axis in ("batch", "head", "token")
+)
+_SIZES = ("groups", "shared", "queries", "keys", "row_block", "window")
+_ROW_STRIDES = ("start_stride", "length_stride")
+ATTENTION_WORDS = _POINTERS + _SIZES + _STRIDES + _ROW_STRIDES
+"""The argument words, in order.
+
+For q and result [B, H, S, D], k and v [B, G, T, D]: ``groups`` is G, ``shared`` H / G, ``queries``
+S, ``keys`` T. All strides count elements and may be anything; the elements of a head are
+contiguous. ``start`` and ``length`` point to kv_start and kv_len, one integer every ``stride`` (0:
+one for all rows). ``row_block`` is from 1 to `most_rows`. Words that the `Head` makes no use of may
+be anything. The result overlaps no operand.
+"""
+
+
+def attention_extent(batch: int, groups: int, shared: int, queries: int, row_block: int) -> int:
+    """The extent: row blocks of every group of every batch row. Its rows are H/G · S, in the order
+    of queries, the heads that share a group side by side."""
+    return batch * groups * -(-shared * queries // row_block)
+
+
+def row_block_for(
+    isa: Isa, size: int, batch: int, groups: int, shared: int, queries: int, threads: int
+) -> int:
+    """A row block that leaves every thread some pieces; it changes no bit of the result."""
+    rows, most, tile = max(1, shared * queries), most_rows(isa, size), isa.tile_rows
+    pieces = 8 * threads if threads > 1 else 1
+    wanted = -(-pieces // max(1, batch * groups))  # row blocks of each group
+    return min(most, -(-rows // (wanted * tile)) * tile)
+
+
+def attention_time(
+    batch: int, heads: int, groups: int, queries: int, keys: int, size: int
+) -> float:
+    """An estimate in ns, on one thread: to read keys and values, and to compute."""
+    return batch * keys * size * (groups / 3 + heads * queries / 25)
+
+
+def attention_kernel(isa: Isa, head: Head) -> KernelText:
+    """Attention for heads like ``head``. Words: `ATTENTION_WORDS`; extent: `attention_extent`.
+
+    Query i of S stands at position kv_len − S + i. It sees the keys from kv_start to kv_len, if
+    ``causal`` none after its position, with a ``window`` none that many or more before it. One that
+    sees no key, or only keys with a score of −∞, gives 0. Raises `ArgumentError` for a head size
+    that it is not made for.
+    """
+    if not 1 <= head.size <= 256:
+        raise ArgumentError(f"head size {head.size}, expected 1 to 256")
+    name = f"attention_{head.label}"
+    module = ir.Module(f"{name} {isa.name}")
+    parts = Parts(module, isa, head)
+    f = Function.kernel(module, isa, name)
+    address, first, last = f.arguments
+    sizes = ATTENTION_WORDS[len(_POINTERS) :]
+    piece = Piece(f, head, f.words(address, _POINTERS, sizes), Scratch(f, head))
+    with f.loop(first, last) as loop:
+        piece.locate(loop.index)
+        piece.begin()
+        walk(piece, parts)
+        piece.finish()
+    f.ret_void()
+    return KernelText(str(module), name)

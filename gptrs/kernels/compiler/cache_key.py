@@ -1,0 +1,161 @@
+"""What a kernel is compiled from, and the key under which its object code is kept."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Literal
+
+from gptrs.kernels.compiler import codegen
+from gptrs.kernels.compiler.codegen import KernelError
+from gptrs.kernels.compiler.compile_job import Job
+from gptrs.kernels.compiler.ir_builder import KernelText
+from gptrs.kernels.compiler.isa import Target
+from gptrs.kernels.compiler.shield import shielded
+from gptrs.kernels.compiler.symbols import ALLOWED
+
+Language = Literal["llvm", "python", "builder"]
+
+_KERNELS = Path(__file__).parents[1]
+_COMPILER = (
+    *("compiler/cache_key.py", "compiler/compile_job.py", "compiler/codegen.py"),
+    *("compiler/numba_lowering.py", "compiler/ir_builder.py", "vector_math.py"),
+    "rowwise/reduce.py",
+)
+_SIGNATURE = "void (i64, i64, i64)"
+
+
+@dataclass(frozen=True)
+class Code:
+    """What is compiled: a text, the names of the functions it offers, what they may call."""
+
+    language: Language
+    text: str
+    """LLVM IR, Python source, or which builder writes the IR and for what."""
+    names: tuple[str, ...]
+    calls: frozenset[str] = ALLOWED
+    kernel: bool = True
+    """Whether the functions are kernels; others may have any signature."""
+    build_text: Callable[[], KernelText] | None = None
+    """The builder."""
+
+    @property
+    def source(self) -> str:
+        """The text that is compiled."""
+        return self.text if self.build_text is None else self.build_text().text
+
+    def job(self, target: Target) -> Job:
+        """What a compiler is given, its text written by now."""
+        text, exports = self.text, {name: symbol(name) for name in self.names}
+        if self.build_text is not None:
+            text, entry = self.build_text()
+            if self.kernel:
+                exports = {entry: symbol(self.names[0])}
+        language = "python" if self.language == "python" else "llvm"
+        signature = _SIGNATURE if self.kernel else ""
+        return Job(language, text, exports, signature, self.calls, target)
+
+    def build(self, target: Target) -> bytes:
+        """The object code for ``target``. Raises `KernelError`."""
+        try:
+            return shielded(self.job(target).object_code)
+        except KernelError as error:
+            error.context.append(f"kernel {', '.join(self.names)} for {target.isa.name}")
+            raise
+
+    def assembly(self, target: Target) -> str:
+        """The assembly text for ``target``, compiled anew: for looking."""
+        job = self.job(target)
+        return shielded(lambda: codegen.emit_assembly(job.module(), target))
+
+
+def symbol(name: str) -> str:
+    """What a kernel is called in its object code: never like a function that it calls."""
+    return f"gptrs_{name}"
+
+
+def cache_key(code: Code, target: Target) -> str:
+    """A digest of all that the object code of ``code`` depends on; does not import Numba."""
+    digest = _digest_of(target, code.calls).copy()
+    if code.language == "python":
+        _add(digest, numba_version(), *map(str, sys.version_info[:2]))
+    if code.language == "builder":
+        _add(digest, *map(_text, _sources()))
+    _add(digest, code.language, str(code.kernel), *code.names, code.text)
+    return digest.hexdigest()
+
+
+def compiler_version() -> str:
+    """A digest of all that compiles kernels: the sources of this package, LLVM, Numba."""
+    digest = hashlib.blake2b(digest_size=20)
+    _add(digest, codegen.version(), numba_version(), *map(_text, _sources()))
+    return digest.hexdigest()
+
+
+@cache
+def _sources() -> tuple[Path, ...]:
+    """The sources of this package, on which what builders write depends."""
+    return tuple(sorted(path for path in _KERNELS.rglob("*.py") if path.name != "__init__.py"))
+
+
+def has_sources() -> bool:
+    """Whether the sources of this package are there: only then can builders be told apart."""
+    return all(map(_text, _sources()))
+
+
+@cache
+def _digest_of(target: Target, calls: frozenset[str]) -> hashlib.blake2b:
+    """The part of the key that nearly all kernels for ``target`` share."""
+    digest = hashlib.blake2b(digest_size=20)
+    _add(digest, target.triple, target.cpu, target.features, codegen.version())
+    _add(digest, str(codegen.OPTIMISATION), *sorted(calls))
+    # How kernels are compiled is code too: no version number to forget.
+    for file in _COMPILER:
+        _add(digest, _text(_KERNELS / file))
+    return digest
+
+
+def _add(digest: hashlib.blake2b, *texts: str) -> None:
+    for text in texts:
+        data = text.encode("utf-8", "surrogatepass")
+        digest.update(len(data).to_bytes(8, "little"))  # so that no two lists read the same
+        digest.update(data)
+
+
+def numba_version() -> str:
+    """The version of Numba that is loaded, or that an import would load."""
+    version: object = getattr(sys.modules.get("numba"), "__version__", None)
+    if isinstance(version, str):
+        return version
+    return _version_on(tuple(sys.path))
+
+
+@cache
+def _version_on(_path: tuple[str, ...]) -> str:
+    spec = find_spec("numba")
+    if spec is None or spec.origin is None:
+        return "none"
+    # Not from the metadata of installed packages: another copy may come first on the path.
+    text = _text(Path(spec.origin).with_name("_version.py"))
+    if found := re.search(r'"version": *"([^"]+)"', text):
+        return found[1]
+    from importlib.metadata import PackageNotFoundError, version  # 50 ms, seldom needed
+
+    try:
+        return version("numba")
+    except PackageNotFoundError:
+        return "unknown"
+
+
+@cache
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return ""  # installed without sources

@@ -1,0 +1,150 @@
+"""From LLVM IR to code that runs in this process: optimise, emit, check, load."""
+
+# llvmlite has no types: its objects are Any between the functions of this file.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportMissingTypeStubs=false
+# pyright: reportPrivateUsage=false
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from itertools import count
+from typing import Any
+
+import llvmlite
+import llvmlite.binding as llvm
+
+from gptrs.errors import PtirError
+from gptrs.kernels.compiler.isa import Target
+from gptrs.kernels.compiler.symbols import undefined_symbols
+from gptrs.locks import hold_at_forks, new_lock
+
+OPTIMISATION = 3
+_link_lock = new_lock()
+_numbers = count()
+
+# Who compiles has them in this order, and is inside LLVM with the second one only.
+hold_at_forks("numba.core.compiler_lock", "global_compiler_lock._lock")
+hold_at_forks("llvmlite.binding.ffi", "lib._lock._lock")
+
+
+class KernelError(PtirError, RuntimeError):
+    """A kernel cannot be compiled, or does what a kernel must not do."""
+
+
+@cache
+def _initialized() -> None:
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    llvm.initialize_native_asmparser()  # for inline assembly
+
+
+def version() -> str:
+    """The versions of llvmlite and of its LLVM."""
+    return f"llvmlite {llvmlite.__version__} LLVM {'.'.join(map(str, llvm.llvm_version_info))}"
+
+
+def parse(text: str) -> Any:
+    """The module that LLVM IR describes. Raises `KernelError` when it describes none."""
+    _initialized()
+    try:
+        return llvm.parse_assembly(text)
+    except RuntimeError as error:
+        raise KernelError(f"the LLVM IR cannot be read: {error}") from None
+
+
+def machine(target: Target) -> Any:
+    """LLVM's code generator for ``target``."""
+    _initialized()
+    return llvm.Target.from_triple(target.triple).create_target_machine(
+        cpu=target.cpu, features=target.features, opt=OPTIMISATION, jit=True
+    )
+
+
+def check_function(module: Any, name: str, signature: str) -> None:
+    """Raise `KernelError` unless ``module`` defines ``name`` with this signature ("" is any)."""
+    found = next((f for f in module.functions if f.name == name and not f.is_declaration), None)
+    if found is None:
+        raise KernelError(f"the LLVM IR defines no function @{name}")
+    if signature and str(found.global_value_type) != signature:
+        raise KernelError(f"@{name} is {found.global_value_type}, expected {signature}")
+
+
+def optimised(module: Any, exports: Mapping[str, str], target: Target) -> Any:
+    """``module`` optimised for ``target``; functions not in ``exports`` (name → symbol) are hidden.
+
+    Raises `KernelError` when LLVM finds the module malformed.
+    """
+    generator = machine(target)
+    # Text built with llvmlite names no triple, and Numba's names no CPU.
+    module.triple = target.triple
+    module.data_layout = str(generator.target_data)
+    for function in module.functions:
+        if function.is_declaration:
+            continue
+        public = exports.get(function.name)
+        function.linkage = "internal" if public is None else "external"
+        if public is not None:
+            function.name = public
+    try:
+        module.verify()
+    except RuntimeError as error:
+        raise KernelError(f"LLVM finds the kernel malformed: {error}") from None
+    options = llvm.create_pipeline_tuning_options(speed_level=OPTIMISATION)
+    options.loop_vectorization = True
+    options.slp_vectorization = True
+    builder = llvm.create_pass_builder(generator, options)
+    builder.getModulePassManager().run(module, builder)
+    return module
+
+
+def emit_object(module: Any, target: Target, calls: frozenset[str]) -> bytes:
+    """The object code of an optimised module.
+
+    Raises `KernelError` when it needs symbols from outside that are not among ``calls``.
+    """
+    data: bytes = machine(target).emit_object(module)
+    if foreign := sorted(undefined_symbols(data) - calls):
+        raise KernelError(
+            f"it needs {_some(foreign)}, which no kernel may call",
+            fix="use arithmetic, math functions and pointers alone: nothing that raises, allocates "
+            "or is a Python object, and no half precision where the CPU has none",
+        )
+    return data
+
+
+def _some(names: list[str]) -> str:
+    shown = ", ".join(names[:4])
+    return shown if len(names) <= 4 else f"{shown} and {len(names) - 4} more"
+
+
+def emit_assembly(module: Any, target: Target) -> str:
+    """The assembly text of an optimised module."""
+    return machine(target).emit_assembly(module)
+
+
+@cache
+def _linker() -> Any:
+    _initialized()
+    # Errors come back as exceptions instead of on stderr. MCJIT would leave unknown symbols null.
+    linker = llvm.create_lljit_compiler(suppress_errors=True)
+    linker._owned = False  # never taken down: threads may run kernels while the interpreter leaves
+    return linker
+
+
+def load(data: bytes, symbols: Sequence[str]) -> dict[str, int]:
+    """The addresses of ``symbols`` in object code, which stays loaded until the process ends.
+
+    Raises `KernelError` when it cannot be linked.
+    """
+    with _link_lock:
+        builder = llvm.JITLibraryBuilder().add_object_img(data).add_current_process()
+        for symbol in symbols:
+            builder.export_symbol(symbol)
+        try:
+            library = builder.link(_linker(), f"gptrs-{next(_numbers)}")
+        except RuntimeError as error:
+            raise KernelError(f"the object code cannot be linked: {error}") from None
+        library.detach()
+        return {symbol: library[symbol] for symbol in symbols}

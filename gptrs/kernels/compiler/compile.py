@@ -1,0 +1,101 @@
+"""Kernels: native functions compiled once, kept on disk, loaded without a compiler.
+
+A kernel is `void(intp arguments, intp first, intp last)`: the address of a block of 64-bit words
+(pointers and sizes), and a half-open range of its parallel extent. It is written as LLVM IR or as
+Python source that Numba compiles (see source.py for what it may say). Only a miss of the cache
+needs Numba, and only for source.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from gptrs.kernels.compiler.cache_key import Code, has_sources
+from gptrs.kernels.compiler.ir_builder import KernelText
+from gptrs.kernels.compiler.isa import Isa
+from gptrs.kernels.compiler.loaded_object import Library, library
+from gptrs.kernels.compiler.symbols import ALLOWED
+
+_FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One native function ``void(intp arguments, intp first, intp last)``."""
+
+    name: str
+    library: Library
+
+    @property
+    def address(self) -> int:
+        """Where its machine code is. Raises `KernelError`."""
+        return self.library.addresses[self.name]
+
+    @property
+    def source(self) -> str:
+        """The text that it was compiled from."""
+        return self.library.code.source
+
+    def assembly(self) -> str:
+        """Its assembly text, compiled anew: for looking."""
+        return self.library.code.assembly(self.library.target)
+
+    def __call__(self, arguments: int, first: int, last: int) -> None:
+        """Run it in this thread: for tests, as a call costs a microsecond."""
+        _FUNCTION(self.address)(arguments, first, last)
+
+
+def compile_ir(text: object, name: str) -> Kernel:
+    """The kernel ``@name`` of an LLVM module, given as text or as an llvmlite ``ir.Module``.
+
+    Raises `KernelError` when LLVM rejects it or it calls more than mathematical functions.
+    """
+    return Kernel(name, library(Code("llvm", str(text), (name,))))
+
+
+def compile_built(
+    builder: Callable[..., KernelText], level: Isa, *arguments: Any, **options: Any
+) -> Kernel:
+    """The kernel that ``builder(level, *arguments, **options)`` writes, a function of this package.
+
+    Writing the text of a large kernel takes longer than loading its code: the cache knows it by the
+    builder, what it is given, and the sources of this package. Raises `KernelError`.
+    """
+    given = [*arguments, *(name for name, value in options.items() if value is True)]
+    given += [value for value in options.values() if not isinstance(value, bool)]
+    words = [str(getattr(value, "label", value)) for value in given]
+    name = re.sub(r"\W", "_", "_".join([builder.__name__.removesuffix("_kernel"), *words]))
+    if not has_sources():
+        return compile_ir(*builder(level, *arguments, **options))
+    which = f"{builder.__module__}.{builder.__qualname__} {level} {arguments} {options}"
+    code = Code("builder", which, (name,), build_text=lambda: builder(level, *arguments, **options))
+    return Kernel(name, library(code))
+
+
+def compile_source(source: str, name: str) -> Kernel:
+    """The kernel that the Python function ``name(arguments, first, last)`` in ``source`` describes.
+
+    Raises `KernelError` when Numba rejects it or it calls more than mathematical functions.
+    """
+    return Kernel(name, library(Code("python", source, (name,))))
+
+
+def compile_functions(
+    build: Callable[[], str], names: Iterable[str], calls: Iterable[str] = ()
+) -> Mapping[str, int]:
+    """The addresses of functions of any signature in the LLVM module that ``build`` writes, a
+    function of this package.
+
+    ``calls`` are functions of this process that they may call besides the mathematical ones.
+    Raises `KernelError`.
+    """
+    wanted, allowed = tuple(names), ALLOWED | frozenset(calls)
+    if not has_sources():
+        return library(Code("llvm", build(), wanted, allowed, kernel=False)).addresses
+    which = f"{build.__module__}.{build.__qualname__}"
+    code = Code("builder", which, wanted, allowed, False, lambda: KernelText(build(), which))
+    return library(code).addresses

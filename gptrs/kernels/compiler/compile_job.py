@@ -1,0 +1,67 @@
+"""What a compiler is given: text alone, so that another process can be the compiler."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from gptrs.kernels.compiler import codegen
+from gptrs.kernels.compiler.isa import ISAS, Target
+from gptrs.locks import late_import_that_logs
+
+
+@dataclass(frozen=True)
+class Job:
+    """A text in LLVM IR or in the Python of source.py, and what is wanted of it."""
+
+    language: Literal["llvm", "python"]
+    text: str
+    exports: Mapping[str, str]
+    """The functions that are wanted, and what their symbols are to be."""
+    signature: str
+    """Theirs; "" is any."""
+    calls: frozenset[str]
+    """Symbols of this process that they may need."""
+    target: Target
+
+    def module(self) -> Any:
+        """The LLVM module, optimised. Raises `KernelError`."""
+        if self.language == "python":
+            with late_import_that_logs():
+                from gptrs.kernels.compiler import (
+                    numba_lowering,  # needs Numba: half a second to import
+                )
+
+            ((name, symbol),) = self.exports.items()
+            module, entry = numba_lowering.lower(self.text, name)
+            return codegen.optimised(module, {entry: symbol}, self.target)
+        module = codegen.parse(self.text)
+        for name in self.exports:
+            codegen.check_function(module, name, self.signature)
+        return codegen.optimised(module, self.exports, self.target)
+
+    def object_code(self) -> bytes:
+        """What a linker takes. Raises `KernelError`."""
+        return codegen.emit_object(self.module(), self.target, self.calls)
+
+    def to_json(self) -> str:
+        """All of it, as `from_json` reads it."""
+        at = self.target
+        return json.dumps(
+            {
+                **{name: getattr(self, name) for name in ("language", "text", "exports")},
+                "signature": self.signature,
+                "calls": sorted(self.calls),
+                "target": [at.isa.name, at.triple, at.cpu, at.features],
+            }
+        )
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Job:
+        """The job that `to_json` wrote."""
+        fields = json.loads(text)
+        isa, *words = fields.pop("target")
+        calls = frozenset(fields.pop("calls"))
+        return cls(**fields, calls=calls, target=Target(ISAS[isa], *words))

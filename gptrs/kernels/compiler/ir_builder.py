@@ -1,0 +1,303 @@
+"""Writing a kernel as LLVM IR: functions, loops with carried values, vectors of f32.
+
+`Function` is llvmlite's builder in a new function, with the words that kernels are written in. It
+knows the vector level that it writes for, and emits no fast-math flag: every operation rounds by
+itself, in the order written, so that equal formulas give equal bits wherever they are emitted.
+"""
+
+# llvmlite has no types: its values are Any here and in the files that build kernels.
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUntypedBaseClass=false
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from llvmlite import ir
+
+from gptrs.kernels.compiler.isa import Isa
+
+I1, I8, I16 = ir.IntType(1), ir.IntType(8), ir.IntType(16)
+I32, I64 = ir.IntType(32), ir.IntType(64)
+F16, F32, F64 = ir.HalfType(), ir.FloatType(), ir.DoubleType()
+POINTER, VOID = ir.PointerType(), ir.VoidType()
+
+
+class KernelText(NamedTuple):
+    """LLVM IR and the name of the kernel in it: ``compile_ir(*kernel_text)``."""
+
+    text: str
+    name: str
+
+
+def i64(value: int) -> Any:
+    """A constant word."""
+    return ir.Constant(I64, value)
+
+
+def i32(value: int) -> Any:
+    """A constant of 32 bits."""
+    return ir.Constant(I32, value)
+
+
+def like(x: Any, value: float) -> Any:
+    """The constant of the type of ``x``; the elements of a vector are all ``value``."""
+    kind = x.type
+    return ir.Constant(kind, [value] * kind.count if isinstance(kind, ir.VectorType) else value)
+
+
+@dataclass
+class Loop:
+    """A loop being written: its index, and the values that one turn hands to the next.
+
+    Set ``values`` in the body to what the next turn gets; after the loop they are the last ones.
+    """
+
+    index: Any
+    values: list[Any]
+
+
+class Builder(ir.IRBuilder):
+    """A builder with words for loops and for arithmetic, on vectors and on scalars alike."""
+
+    def at(self, pointer: Any, index: Any, element: Any = F32) -> Any:
+        """The address of element ``index``."""
+        return self.gep(pointer, [index], source_etype=element)
+
+    @contextmanager
+    def loop(self, first: Any, last: Any, step: Any = None, carried: Any = ()) -> Generator[Loop]:
+        """``for index in range(first, last, step)``, what is ``carried`` in registers."""
+        before = self.block
+        head, body, end = (self.append_basic_block(name) for name in ("head", "body", "end"))
+        self.branch(head)
+        self.position_at_end(head)
+        index, *values = phis = [self.phi(value.type) for value in (first, *carried)]
+        for phi, value in zip(phis, (first, *carried), strict=True):
+            phi.add_incoming(value, before)
+        self.cbranch(self.icmp_signed("<", index, last), body, end)
+        self.position_at_end(body)
+        loop = Loop(index, list(values))
+        yield loop
+        following = self.add(index, i64(1) if step is None else step)
+        for phi, value in zip(phis, (following, *loop.values), strict=True):
+            phi.add_incoming(value, self.block)
+        self.branch(head)
+        self.position_at_end(end)
+        loop.values = list(values)
+
+    def multiply_add(self, a: Any, b: Any, c: Any) -> Any:
+        """a·b + c, rounded once where the CPU has such an instruction, else twice."""
+        return self._call_on("fmuladd", a, b, c)
+
+    def magnitude(self, x: Any) -> Any:
+        """|x|."""
+        return self._call_on("fabs", x)
+
+    def maximum(self, x: Any, y: Any) -> Any:
+        """The greater; NaN wins, and +0 over −0."""
+        return self._call_on("maximum", x, y)
+
+    def minimum(self, x: Any, y: Any) -> Any:
+        """The lesser; NaN wins, and −0 over +0."""
+        return self._call_on("minimum", x, y)
+
+    def _call_on(self, name: str, *operands: Any) -> Any:
+        """LLVM's function of that name for operands of one type, which the result has too."""
+        kind = operands[0].type
+        function = self.intrinsic(f"{name}.{_suffix(kind)}", kind, *(x.type for x in operands))
+        return self.call(function, operands)
+
+    def intrinsic(self, name: str, result: Any, *parameters: Any) -> Any:
+        """LLVM's function ``llvm.<name>``."""
+        name = f"llvm.{name}"
+        found = self.module.globals.get(name)
+        return found or ir.Function(self.module, ir.FunctionType(result, parameters), name)
+
+
+class Function(Builder):
+    """A builder that writes a new function, for the vector level ``isa``.
+
+    Indices and strides count elements; nothing is assumed of an address beyond an element's
+    alignment.
+    """
+
+    def __init__(self, module: Any, isa: Isa, name: str, *parameters: Any) -> None:
+        self.made: Any = ir.Function(module, ir.FunctionType(VOID, parameters), name)
+        super().__init__(self.made.append_basic_block("entry"))
+        self.arguments: tuple[Any, ...] = self.made.args
+        self.isa = isa
+        self.vector: Any = ir.VectorType(F32, isa.lanes)
+
+    @classmethod
+    def kernel(cls, module: Any, isa: Isa, name: str) -> Function:
+        """A kernel: ``arguments`` are the address of its words, and its range, ``first, last``."""
+        return cls(module, isa, name, I64, I64, I64)
+
+    @classmethod
+    def part(cls, module: Any, isa: Isa, name: str, *parameters: Any) -> Function:
+        """A function that kernels call; never inlined, so that its loops get all registers."""
+        made = cls(module, isa, name, *parameters)
+        made.made.attributes.add("noinline")
+        return made
+
+    def words(self, address: Any, pointers: Sequence[str], sizes: Sequence[str]) -> dict[str, Any]:
+        """The words at ``address`` by name: first pointers, then sizes."""
+        block = self.inttoptr(address, POINTER)
+        found: dict[str, Any] = {}
+        for i, name in enumerate((*pointers, *sizes)):
+            kind = POINTER if i < len(pointers) else I64
+            found[name] = self.load(self.at(block, i64(i), I64), align=8, typ=kind)
+        return found
+
+    def room(self, count: int, kind: Any = F32) -> Any:
+        """``count`` elements on the stack, at the beginning of a cache line."""
+        made: Any = self.alloca(kind, i64(count))
+        made.type = POINTER
+        made.align = 64
+        return made
+
+    def word(self, pointer: Any) -> Any:
+        """The word at ``pointer``."""
+        return self.load(pointer, align=8, typ=I64)
+
+    def read(self, pointer: Any, kind: Any = None, mask: Any = None) -> Any:
+        """The vector (of f32, unless ``kind`` says else) or scalar at ``pointer``.
+
+        With a ``mask``, a vector that is zero elsewhere; no other element is read.
+        """
+        kind = self.vector if kind is None else kind
+        if mask is None:
+            return self.load(pointer, align=_element_bytes(kind), typ=kind)
+        name = f"masked.load.{_suffix(kind)}.p0"
+        load = self.intrinsic(name, kind, POINTER, I32, mask.type, kind)
+        return self.call(load, [pointer, i32(_element_bytes(kind)), mask, ir.Constant(kind, None)])
+
+    def write(self, value: Any, pointer: Any, mask: Any = None) -> None:
+        """Store a vector or scalar; with a ``mask``, a vector's elements there and no others."""
+        kind = value.type
+        if mask is None:
+            self.store(value, pointer, align=_element_bytes(kind))
+            return
+        name = f"masked.store.{_suffix(kind)}.p0"
+        store = self.intrinsic(name, VOID, kind, POINTER, I32, mask.type)
+        self.call(store, [value, pointer, i32(_element_bytes(kind)), mask])
+
+    def mask(self, count: Any) -> Any:
+        """Which lanes come before ``count``, an i64 of any value."""
+        lanes = self.isa.lanes
+        wanted = self.splat(self.trunc(self.within(count, 0, lanes), I32))
+        kind = ir.VectorType(I32, lanes)
+        return self.icmp_signed("<", ir.Constant(kind, list(range(lanes))), wanted)
+
+    def prefetch(self, pointer: Any, cache: int = 1) -> None:
+        """Ask for the line at ``pointer``, which may be anybody's or nobody's.
+
+        It comes into caches from L``cache`` on: 1 for what is needed within some hundred cycles, 2
+        for what is needed later. L1 has room for few lines that are on their way.
+        """
+        function = self.intrinsic("prefetch.p0", VOID, POINTER, I32, I32, I32)
+        self.call(function, [pointer, i32(0), i32(4 - cache), i32(1)])
+
+    def splat(self, value: Any, lanes: int = 0) -> Any:
+        """A vector with ``value`` in each lane."""
+        lanes = lanes or self.isa.lanes
+        kind = ir.VectorType(value.type, lanes)
+        first = self.insert_element(ir.Constant(kind, ir.Undefined), value, i32(0))
+        places = ir.Constant(ir.VectorType(I32, lanes), [0] * lanes)
+        return self.shuffle_vector(first, ir.Constant(kind, ir.Undefined), places)
+
+    def multiply_add(self, a: Any, b: Any, c: Any) -> Any:
+        """a·b + c, rounded once where the level has such an instruction, else twice."""
+        return self._call_on("fma", a, b, c) if self.isa.fma else self.fadd(self.fmul(a, b), c)
+
+    def least(self, a: Any, b: Any) -> Any:
+        """The lesser of two signed words."""
+        return self.select(self.icmp_signed("<", a, b), a, b)
+
+    def positive(self, value: Any) -> Any:
+        """A signed word, or 0 if it is negative."""
+        return self.select(self.icmp_signed(">", value, i64(0)), value, i64(0))
+
+    def within(self, value: Any, low: int, high: int) -> Any:
+        """A signed word, clamped to ``low`` and ``high``."""
+        value = self.least(value, i64(high))
+        return self.select(self.icmp_signed(">", value, i64(low)), value, i64(low))
+
+    def ceiling(self, a: Any, b: Any) -> Any:
+        """⌈a / b⌉ of words, a ≥ 0 and b > 0."""
+        return self.udiv(self.add(a, self.sub(b, i64(1))), b)
+
+    def transposed(self, rows: Sequence[Any]) -> list[Any]:
+        """The transpose of as many vectors as they have lanes, both a power of two.
+
+        Blocks on the two sides of the diagonal change places, for blocks of 1, 2, 4, ...
+        """
+        result, lanes, size = list(rows), len(rows), 1
+        kind = ir.VectorType(I32, lanes)
+        while size < lanes:
+            upper = [lanes + i - size if i & size else i for i in range(lanes)]
+            lower = [lanes + i if i & size else i + size for i in range(lanes)]
+            for i in (i for i in range(lanes) if not i & size):
+                pair = result[i], result[i + size]
+                result[i] = self.shuffle_vector(*pair, ir.Constant(kind, upper))
+                result[i + size] = self.shuffle_vector(*pair, ir.Constant(kind, lower))
+            size *= 2
+        return result
+
+    def pieces(self, rows: Any, columns: Any) -> Iterator[tuple[Any, Any, Any]]:
+        """A walk over ``rows`` x ``columns`` in vectors: ``for row, column, mask in pieces(...)``.
+
+        The body is written twice: for whole vectors, with None for a mask, and for the rest of a
+        row.
+        """
+        lanes = i64(self.isa.lanes)
+        full = self.sub(columns, self.urem(columns, lanes))
+        with self.loop(i64(0), rows) as row:
+            with self.loop(i64(0), full, lanes) as column:
+                yield row.index, column.index, None
+            with self.if_then(self.icmp_signed("<", full, columns)):
+                yield row.index, full, self.mask(self.sub(columns, full))
+
+    def all_finite(self, pointer: Any, count: Any) -> Any:
+        """Whether none of ``count`` elements at ``pointer`` is infinite or NaN."""
+        lanes = i64(self.isa.lanes)
+        infinite = ir.Constant(self.vector, [math.inf] * self.isa.lanes)
+        none = ir.Constant(ir.VectorType(I1, self.isa.lanes), None)
+        whole = self.sub(count, self.urem(count, lanes))
+        with self.loop(i64(0), whole, lanes, carried=[none]) as loop:
+            size = self.magnitude(self.read(self.at(pointer, loop.index)))
+            loop.values[0] = self.or_(loop.values[0], self.fcmp_unordered("==", size, infinite))
+        rest = self.read(self.at(pointer, whole), mask=self.mask(self.sub(count, whole)))
+        odd = self.or_(loop.values[0], self.fcmp_unordered("==", self.magnitude(rest), infinite))
+        kind = ir.IntType(self.isa.lanes)
+        return self.icmp_signed("==", self.bitcast(odd, kind), ir.Constant(kind, 0))
+
+    def choose(self, value: Any, cases: Sequence[tuple[int, Any, Sequence[Any]]]) -> None:
+        """Call the function of the case (number, function, arguments) that ``value`` equals."""
+        end = self.append_basic_block("chosen")
+        switch = self.switch(value, end)
+        for number, function, arguments in cases:
+            block = self.append_basic_block(f"case{number}")
+            switch.add_case(i64(number), block)
+            self.position_at_end(block)
+            self.call(function, arguments)
+            self.branch(end)
+        self.position_at_end(end)
+
+
+def _element_bytes(kind: Any) -> int:
+    return _BYTES[str(kind.element if isinstance(kind, ir.VectorType) else kind)]
+
+
+_BYTES = {"float": 4, "double": 8, "half": 2, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "ptr": 8}
+
+
+def _suffix(kind: Any) -> str:
+    """How LLVM writes a type in the name of an intrinsic."""
+    if isinstance(kind, ir.VectorType):
+        return f"v{kind.count}{_suffix(kind.element)}"
+    return {"double": "f64", "float": "f32", "half": "f16"}.get(str(kind), str(kind))

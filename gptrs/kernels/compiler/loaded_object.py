@@ -1,0 +1,172 @@
+"""Libraries: object code from disk or from a compiler, loaded once and for good."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import closing, contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+from gptrs import events, settings
+from gptrs.errors import ArgumentError
+from gptrs.kernels.compiler import codegen, isa
+from gptrs.kernels.compiler.cache_key import Code, cache_key, symbol
+from gptrs.kernels.compiler.codegen import KernelError
+from gptrs.kernels.compiler.object_cache import open_cache
+from gptrs.kernels.compiler.shield import shielded
+from gptrs.kernels.driver.threads import thread_count
+from gptrs.locks import new_lock, no_fork
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_WORTH_A_PROCESS = 4
+"""Modules of LLVM: a tenth of a second each, and a process needs three until it can begin."""
+
+
+@dataclass(frozen=True)
+class KernelReady:
+    """Event: functions were loaded from disk (``cached``) or compiled in ``seconds``.
+
+    ``kernel``: they are kernels, and no part of a driver.
+    """
+
+    names: tuple[str, ...]
+    cached: bool
+    seconds: float
+    kernel: bool
+
+
+class Library:
+    """Code, which is loaded or compiled when its addresses are first asked for, if not before.
+
+    It stays loaded: machine code is never unloaded, as nobody knows who still holds an address.
+    """
+
+    cached: bool = False
+    """Whether it came from disk."""
+    seconds: float = 0.0
+    """How long it took to load or to compile."""
+
+    def __init__(self, code: Code, target: isa.Target, key: str) -> None:
+        self.code, self.target, self.key = code, target, key
+        self._addresses: Mapping[str, int] | None = None
+
+    @property
+    def ready(self) -> bool:
+        """Whether it is loaded."""
+        return self._addresses is not None
+
+    @property
+    def addresses(self) -> Mapping[str, int]:
+        """Where its functions are, by name. Raises `KernelError`."""
+        if self._addresses is None:
+            _obtain([self])
+        assert self._addresses is not None
+        return self._addresses
+
+    def read(self) -> bool:
+        """Load it from disk; False if it is not there."""
+        start, store = time.perf_counter(), open_cache()
+        data = None if store is None else store.load(self.key)
+        if data is None:
+            return False
+        try:
+            self._load(data)
+        except KernelError:
+            return False  # compiled again, and replaced
+        self.cached, self.seconds = True, time.perf_counter() - start
+        return True
+
+    def take(self, data: bytes, seconds: float) -> None:
+        """Load what a compiler made in ``seconds``, and keep it on disk."""
+        start, store = time.perf_counter(), open_cache()
+        shielded(lambda: self._load(data))
+        if store is not None:
+            # Numba may be imported by now: kept for those who will find the version that was used.
+            store.store(cache_key(self.code, self.target), data)
+        self.seconds = seconds + time.perf_counter() - start
+        self.tell()
+
+    def _load(self, data: bytes) -> None:
+        names = self.code.names
+        loaded = codegen.load(data, [symbol(name) for name in names])
+        self._addresses = {name: loaded[symbol(name)] for name in names}
+
+    def tell(self) -> None:
+        """Say that it is ready."""
+        events.emit(KernelReady(self.code.names, self.cached, self.seconds, self.code.kernel))
+
+
+# Everything ever asked for, by key: a plan that asks again gets the same code, so memory does not
+# grow with requests.
+_libraries: dict[str, Library] = {}
+_lock = new_lock()
+_batch: ContextVar[list[Library] | None] = ContextVar("gptrs_batch", default=None)
+
+
+def library(code: Code) -> Library:
+    """The library of ``code``: loaded or compiled now, or where a block of `together` ends.
+
+    Raises `KernelError`, and `ArgumentError` for a name that is none.
+    """
+    for name in code.names:
+        if not _NAME.fullmatch(name):
+            raise ArgumentError(f"{name!r} cannot name a kernel", fix="use letters, digits and _")
+    target = isa.target(isa.current())
+    key = cache_key(code, target)
+    if (found := _libraries.get(key)) is None:
+        found = _libraries.setdefault(key, Library(code, target, key))
+    if not found.ready:
+        if (batch := _batch.get()) is None:
+            _obtain([found])
+        else:
+            batch.append(found)
+    return found
+
+
+@contextmanager
+def together() -> Generator[None]:
+    """Kernels that are asked for in the block are compiled when it ends, on all cores.
+
+    Raises `KernelError` then.
+    """
+    if _batch.get() is not None:  # the block around this one compiles them
+        yield
+        return
+    batch: list[Library] = []
+    token = _batch.set(batch)
+    try:
+        yield
+    finally:
+        _batch.reset(token)
+    _obtain(batch)
+
+
+def _obtain(libraries: Iterable[Library]) -> None:
+    """Load libraries from disk, or compile them."""
+    with _lock:
+        wanted = [x for x in dict.fromkeys(libraries) if not x.ready]
+        if not wanted:
+            return
+        for found in shielded(lambda: [x for x in wanted if x.read()]):
+            found.tell()
+        missing = [x for x in wanted if not x.ready]
+        if not missing:
+            return
+        with no_fork:
+            from gptrs.kernels.compiler import (
+                compile_processes,  # not needed where nothing is compiled
+            )
+
+        of = {x.code: x for x in missing}
+        made = compile_processes.object_codes([*of], missing[0].target, _processes([*of]))
+        with closing(made):
+            for code, data, seconds in made:
+                of[code].take(data, seconds)
+
+
+def _processes(codes: Sequence[Code]) -> int:
+    """How many other processes are worth starting to compile ``codes``."""
+    worth = sum(code.language != "python" for code in codes) // _WORTH_A_PROCESS
+    return min(settings.compile_processes(), thread_count() - 1, worth)

@@ -1,0 +1,53 @@
+"""Depthwise convolution: each channel of x [N, H, W, C] with its kernel of weight [KH, KW, C].
+
+Order rule: every output is one chain of multiply-adds from zero, over the taps in the padding and
+then those inside the image, both in row-major order; then bias, then activation. The padding's
+zeros are multiplied: they change no sum of finite weights, and a weight that is infinite or NaN
+makes NaN of it.
+"""
+
+# llvmlite has no types: its values are Any here.
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from gptrs.kernels.compiler.ir_builder import Function, KernelText
+from gptrs.kernels.compiler.isa import Isa
+from gptrs.kernels.conv.window_loops import window_kernel
+from gptrs.kernels.conv.window_tiles import Body, Given, Place, Window
+from gptrs.kernels.vector_math import ACTIVATIONS
+
+
+@dataclass(frozen=True)
+class Depthwise(Body):
+    """What the code of a depthwise convolution depends on besides its window."""
+
+    bias: bool = True
+    activation: str | None = None
+    """One of `gptrs.kernels.vector_math.ACTIVATIONS`, applied after the bias."""
+
+    name = "depthwise"
+    reads_weights = True
+
+    @property
+    def label(self) -> str:
+        parts = [self.name, *(["bias"] if self.bias else [])]
+        return "_".join([*parts, *([self.activation] if self.activation else [])])
+
+    def combine(self, f: Function, total: Any, x: Any, weight: Any) -> Any:
+        return f.multiply_add(x, weight, total)
+
+    def finish(self, f: Function, given: Given, total: Any, place: Place) -> Any:
+        if self.bias:
+            bias = f.read(f.at(given.bias, place.channel), mask=place.mask)
+            total = f.fadd(total, bias)
+        return ACTIVATIONS[self.activation](f, total) if self.activation else total
+
+
+def depthwise_kernel(isa: Isa, window: Window, follows: Depthwise) -> KernelText:
+    """act(Σ x·weight + bias). Words: `gptrs.kernels.conv.window_loops.WINDOW_WORDS`."""
+    return window_kernel(isa, window, follows)

@@ -1,0 +1,270 @@
+"""The convolution of images [N, H, W, C] with taps [KH, KW, C, O], f32, channels last.
+
+A strip of neighbouring pixels times a panel of outputs is a tile of a product (`strips`): the taps
+of one row of the kernel lie side by side for each pixel, KW·C elements. Images with padding are
+copied, some rows at a time, into memory with zeros around them, which stays in a cache. All sizes
+are words: the code depends on the epilogue alone.
+"""
+
+# llvmlite has no types: its values are Any here.
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from llvmlite import ir
+
+from gptrs.kernels.compiler.ir_builder import I8, I64, POINTER, Function, KernelText, i64
+from gptrs.kernels.compiler.isa import KB, Isa
+from gptrs.kernels.conv.edges import Edges
+from gptrs.kernels.conv.indirect_gemm import (
+    Epilogue,
+    Strips,
+    behind,
+    copy_function,
+    each_strip,
+    fill_function,
+    places_apart,
+)
+from gptrs.kernels.conv.window_tiles import Window
+from gptrs.kernels.gemm.packing import panel_count
+
+_POINTERS = ("x", "panels", "result", "bias", "residual", "room")
+_SIZES = (
+    *("height", "width", "out_height", "out_width", "channels", "columns", "top", "left"),
+    *("taps_down", "taps_across", "stride_down", "stride_across", "far_down", "far_across"),
+    *("padded", "bands", "parts", "room_step"),
+)
+CONV_WORDS = _POINTERS + _SIZES
+"""The argument words of `conv_kernel`, in order.
+
+``taps`` count, and lie ``far`` apart; ``columns`` are the outputs of a pixel. ``bias`` and
+``residual`` (which lies as the result does) may be 0. An item of the extent is a band of rows of an
+image, times a part of the panels; with ``padded`` it copies what it reads to ``room``, where item i
+has ``room_step`` elements from i·room_step on.
+"""
+
+
+def reach(window: Window, rows: int, columns: int) -> tuple[int, int]:
+    """How many rows and columns of the padded image so many outputs read."""
+    sizes = zip((rows, columns), window.strides, window.size, window.dilation, strict=True)
+    down, across = ((n - 1) * stride + (k - 1) * far + 1 for n, stride, k, far in sizes)
+    return down, across
+
+
+class Bands(NamedTuple):
+    """How the work is cut; the fields are words."""
+
+    bands: int
+    """Of rows of outputs in an image, as high as each other or one row higher."""
+    parts: int
+    """Of the panels."""
+    room_step: int
+    """Elements of a band with zeros around it."""
+
+
+_BAND_BYTES = 192 * KB  # stays in L2 beside a panel
+_MOST_ITEMS = 8  # of the bands of an image and the parts of panels, for each thread
+# Time in units of a strip's multiply-adds with a row of a panel: what reading that row takes beside
+# them, what an element of the room takes, and how much of its last item a thread may wait for.
+_ROW_TIME, _ROOM_TIME, _WAITING = 0.5, 0.15, 0.3
+
+
+def bands_of(
+    isa: Isa,
+    window: Window,
+    sizes: tuple[int, int, int, int],
+    *,
+    images: int = 1,
+    threads: int = 1,
+) -> Bands:
+    """Cut images with ``sizes`` (rows and columns of outputs, channels, outputs of a pixel) so that
+    all threads end soon."""
+    height, width, channels, columns = sizes
+    panels, depth = panel_count(isa, columns), window.size[0] * window.size[1] * channels
+
+    def room(rows: int) -> int:
+        down, across = reach(window, rows, width)
+        return down * across * channels
+
+    fitting = max(1, 1 + (_BAND_BYTES // 4 - room(1)) // max(1, room(2) - room(1)))
+    least = -(-height // min(height, fitting))
+    if threads == 1:
+        return Bands(least, 1, room(-(-height // least)))
+
+    def time(cut: tuple[int, int]) -> float:
+        """Until the last thread has ended."""
+        bands, parts = cut
+        rows = -(-height // bands)
+        strips = -(-rows * width // isa.tile_rows)
+        item = -(-panels // parts) * depth * (strips + _ROW_TIME) + _ROOM_TIME * room(rows)
+        return item * (-(-images * bands * parts // threads) + _WAITING)
+
+    most = _MOST_ITEMS * threads
+    cuts = ((b, p) for b in range(least, height + 1) for p in range(1, max(1, panels) + 1))
+    bands, parts = min((cut for cut in cuts if cut[0] * cut[1] <= max(most, least)), key=time)
+    return Bands(bands, parts, room(-(-height // bands)))
+
+
+def conv_extent(images: int, bands: Bands) -> int:
+    """The extent of `conv_kernel`."""
+    return images * bands.bands * bands.parts
+
+
+def conv_kernel(isa: Isa, epilogue: Epilogue) -> KernelText:
+    """The convolution. Words: `CONV_WORDS`; extent: `conv_extent`."""
+    name = f"conv_{epilogue.label}"
+    module = ir.Module(f"{name} {isa.name}")
+    strips, pad = Strips(module, isa, epilogue), _pad(module, isa)
+    f = Function.kernel(module, isa, name)
+    address, first, last = f.arguments
+    w = f.words(address, _POINTERS, _SIZES)
+    panels = f.ceiling(w["columns"], i64(isa.tile_columns))
+    per_part = f.ceiling(panels, w["parts"])
+    span = f.mul(f.sub(w["out_width"], i64(1)), w["stride_across"])
+    span = f.add(span, f.mul(f.sub(w["taps_across"], i64(1)), w["far_across"]))
+    span = f.add(span, i64(1))
+    padded = f.icmp_signed("!=", w["padded"], i64(0))
+    line = f.mul(f.select(padded, span, w["width"]), w["channels"])
+    source = _Source(f, w, line)
+    # Of all items of this call, one at a time is in the first one's room.
+    room = f.at(w["room"], f.mul(first, w["room_step"]))
+    with f.loop(first, last) as item:
+        part, rest = f.srem(item.index, w["parts"]), f.sdiv(item.index, w["parts"])
+        image, band = f.sdiv(rest, w["bands"]), f.srem(rest, w["bands"])
+        top = f.sdiv(f.mul(band, w["out_height"]), w["bands"])
+        bottom = f.sdiv(f.mul(f.add(band, i64(1)), w["out_height"]), w["bands"])
+        pixels = f.mul(w["height"], w["width"])
+        whole = f.at(w["x"], f.mul(f.mul(image, pixels), w["channels"]))
+        from_row = f.mul(top, w["stride_down"])
+        with f.if_then(padded):
+            tall = f.mul(f.sub(f.sub(bottom, top), i64(1)), w["stride_down"])
+            tall = f.add(tall, f.mul(f.sub(w["taps_down"], i64(1)), w["far_down"]))
+            above, tall = f.sub(from_row, w["top"]), f.add(tall, i64(1))
+            sizes = [w["left"], span, w["height"], w["width"], w["channels"]]
+            f.call(pad, [whole, room, above, tall, *sizes])
+        source.begin = f.select(padded, room, f.at(whole, f.mul(from_row, line)))
+        start = f.mul(part, per_part)
+        end = f.least(f.add(start, per_part), panels)
+        above = f.mul(image, w["out_height"])
+        _band(f, strips, w, source, (start, end), (above, top, bottom))
+    f.ret_void()
+    return KernelText(str(module), name)
+
+
+class _Source:
+    """Where pixels are read: rows ``line`` elements apart, each pixel in runs of side by side taps.
+
+    Taps that lie apart are a run each.
+    """
+
+    def __init__(self, f: Function, w: dict[str, Any], line: Any) -> None:
+        self.step = f.mul(w["stride_across"], w["channels"])
+        self.row = f.mul(w["stride_down"], line)
+        self.across = w["out_width"]
+        self._apart = f.icmp_signed("!=", self.row, f.mul(self.across, self.step))
+        self.places = places_apart(f, self.step)  # of a strip, as long as rows are not apart
+        self.begin: Any = None  # the first pixel, item by item
+        together = f.icmp_signed("==", w["far_across"], i64(1))
+        across = f.select(together, i64(1), w["taps_across"])
+        length = f.mul(w["taps_across"], w["channels"])
+        self.length = f.select(together, length, w["channels"])
+        self.runs = f.mul(w["taps_down"], across)
+        self.offsets = f.alloca(I64, self.runs)
+        with f.loop(i64(0), self.runs) as run:
+            row, column = f.sdiv(run.index, across), f.srem(run.index, across)
+            down = f.mul(f.mul(row, w["far_down"]), line)
+            offset = f.add(down, f.mul(f.mul(column, w["far_across"]), w["channels"]))
+            f.write(offset, f.at(self.offsets, run.index, I64))
+
+    def strip(self, f: Function, pixel: Any) -> Any:
+        """What the `places` of a strip count from that begins with output ``pixel`` of the band."""
+        with f.if_then(self._apart):
+            self._write_places(f, pixel)
+        return f.at(self.begin, f.select(self._apart, i64(0), f.mul(pixel, self.step)))
+
+    def _write_places(self, f: Function, pixel: Any) -> None:
+        """The places of a strip in which a row may end."""
+        row, column = f.udiv(pixel, self.across), f.urem(pixel, self.across)
+        place = f.add(f.mul(row, self.row), f.mul(column, self.step))
+        around = f.sub(self.row, f.mul(f.sub(self.across, i64(1)), self.step))
+        for number in range(f.isa.tile_rows):
+            f.write(place, f.at(self.places, i64(number), I64))
+            column = f.add(column, i64(1))
+            ends = f.icmp_signed("==", column, self.across)
+            column = f.select(ends, i64(0), column)
+            place = f.add(place, f.select(ends, around, self.step))
+
+
+def _band(
+    f: Function,
+    strips: Strips,
+    w: dict[str, Any],
+    source: _Source,
+    panels: tuple[Any, Any],
+    rows: tuple[Any, Any, Any],
+) -> None:
+    """The results of some rows of an image, of some panels. Meanwhile strips ask for the next one.
+
+    ``rows``: how many there are before the image, and the first and the end of those in it. Zeros
+    above and below the image are left out. This changes no sum of finite taps, but for the sign of
+    a zero, and where other taps would be left out none are.
+    """
+    (above, top, bottom), isa, depth = rows, f.isa, f.mul(source.runs, source.length)
+    width, edges = i64(isa.tile_columns), Edges(f, w)
+    across = f.sdiv(source.runs, w["taps_down"])
+    tap_row = f.mul(f.mul(across, source.length), width)
+    padded = f.icmp_signed("!=", w["padded"], i64(0))
+    with f.loop(*panels) as panel:
+        column = f.mul(panel.index, width)
+        here = f.at(w["panels"], f.mul(column, depth))
+        following = f.at(here, f.mul(depth, width))
+        bias = behind(f, w["bias"], column)
+        finite = edges.finite(top, bottom, here, tap_row)
+        with edges.each_group(top, bottom, f.and_(padded, finite)) as group:
+            begin, end = group.taps
+            first, count = f.sub(group.first, top), f.sub(group.end, group.first)
+            taps = f.at(here, f.mul(begin, tap_row))
+            offsets = f.at(source.offsets, f.mul(begin, across), I64)
+            runs = f.mul(f.sub(end, begin), across)
+            with each_strip(f, f.mul(count, w["out_width"])) as strip:
+                pixel = f.add(f.mul(first, w["out_width"]), strip.first)
+                rows_at = source.strip(f, pixel)
+                ahead = f.at(following, f.mul(strip.share, depth), I8)
+                place = f.add(f.mul(f.add(above, top), w["out_width"]), pixel)
+                place = f.add(f.mul(place, w["columns"]), column)
+                words = [rows_at, source.places, offsets, runs, source.length, taps]
+                words += [ahead, f.select(group.asks, strip.bytes, i64(0))]
+                words += [f.at(w["result"], place), w["columns"], bias]
+                words += [behind(f, w["residual"], place), w["columns"]]
+                strips.emit(f, words, strip.height, f.sub(w["columns"], column))
+
+
+def _pad(module: Any, isa: Isa) -> Any:
+    """pad(image, room, above, rows, left, columns, height, width, channels): ``rows`` by
+    ``columns`` pixels that begin at row ``above`` and column −``left`` of an image; zeros outside.
+    """
+    copy, fill = copy_function(module, isa), fill_function(module, isa)
+    f = Function.part(module, isa, "pad", POINTER, POINTER, *(I64,) * 7)
+    image, room, above, rows, left, columns, height, width, channels = f.arguments
+    begin = f.least(left, columns)
+    inside = f.least(width, f.sub(columns, begin))
+    line = f.mul(columns, channels)
+    with f.loop(i64(0), rows) as row:
+        out = f.at(room, f.mul(row.index, line))
+        y = f.add(above, row.index)
+        there = f.and_(f.icmp_signed(">=", y, i64(0)), f.icmp_signed("<", y, height))
+        with f.if_else(there, likely=True) as (within, beyond):
+            with within:
+                source = f.at(image, f.mul(f.mul(y, width), channels))
+                edge, count = f.mul(begin, channels), f.mul(inside, channels)
+                f.call(fill, [out, edge])
+                f.call(copy, [source, count, f.at(out, edge), count, i64(1), count])
+                after = f.add(edge, count)
+                f.call(fill, [f.at(out, after), f.sub(line, after)])
+            with beyond:
+                f.call(fill, [out, line])
+    f.ret_void()
+    return f.made

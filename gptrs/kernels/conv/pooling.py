@@ -1,0 +1,107 @@
+"""Pooling: the greatest element, or the mean, of each window and channel of x [N, H, W, C].
+
+Order rule: a window's elements that are inside the image in row-major order, in one chain.
+"""
+
+# llvmlite has no types: its values are Any here.
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from llvmlite import ir
+
+from gptrs.kernels.compiler.ir_builder import F32, POINTER, Function, KernelText, i64, like
+from gptrs.kernels.compiler.isa import Isa
+from gptrs.kernels.conv.window_loops import CHANNELS, channel_pieces, channels_of, window_kernel
+from gptrs.kernels.conv.window_tiles import Body, Given, Place, Window, edge_part
+
+GLOBAL_POOL_WORDS = ("x", "result", "height", "width", "channels")
+"""The argument words of `global_avg_pool_kernel`, in order. x [N, height, width, channels] and the
+result [N, channels] are contiguous and do not overlap."""
+
+
+@dataclass(frozen=True)
+class _Greatest(Body):
+    name = "max_pool"
+    start = -math.inf
+
+    def combine(self, f: Function, total: Any, x: Any, weight: Any) -> Any:
+        return f.maximum(total, x)
+
+    def finish(self, f: Function, given: Given, total: Any, place: Place) -> Any:
+        return total
+
+
+@dataclass(frozen=True)
+class _Mean(Body):
+    divisor: int | None
+    """How many elements a window has; None for those inside the image."""
+
+    name = "avg_pool"
+
+    @property
+    def label(self) -> str:
+        return self.name if self.divisor is not None else f"{self.name}_inside"
+
+    def combine(self, f: Function, total: Any, x: Any, weight: Any) -> Any:
+        return f.fadd(total, x)
+
+    def finish(self, f: Function, given: Given, total: Any, place: Place) -> Any:
+        if self.divisor is not None:
+            return f.fdiv(total, like(total, float(self.divisor)))
+        count = f.sitofp(f.mul(given.rows, given.taps), F32)
+        return f.fdiv(total, f.splat(count))
+
+
+def max_pool_kernel(isa: Isa, window: Window) -> KernelText:
+    """The greatest element of each window, −∞ where it is nothing but padding; NaN wins.
+
+    Words: `gptrs.kernels.conv.window_loops.WINDOW_WORDS`, weight and bias unused.
+    """
+    return window_kernel(isa, window, _Greatest())
+
+
+def avg_pool_kernel(isa: Isa, window: Window, *, count_padding: bool = True) -> KernelText:
+    """The sum of each window over its number of elements, or over that of those inside the image.
+
+    NaN for a window of nothing but padding that does not count. Words:
+    `gptrs.kernels.conv.window_loops.WINDOW_WORDS`, weight and bias unused.
+    """
+    height, width = window.size
+    return window_kernel(isa, window, _Mean(height * width if count_padding else None))
+
+
+def global_avg_pool_kernel(isa: Isa) -> KernelText:
+    """The sum of each channel of an image over its number of pixels; NaN if it has none.
+
+    Words: `GLOBAL_POOL_WORDS`; extent: `global_pool_extent`.
+    """
+    name = "global_avg_pool"
+    module = ir.Module(f"{name} {isa.name}")
+    edge = edge_part(module, isa, Window((1, 1)), _Mean(None))
+    f = Function.kernel(module, isa, name)
+    address, first, last = f.arguments
+    words = f.words(address, GLOBAL_POOL_WORDS[:2], GLOBAL_POOL_WORDS[2:])
+    height, width, channels = (words[size] for size in GLOBAL_POOL_WORDS[2:])
+    line = f.mul(width, channels)
+    parts = channel_pieces(f, channels)
+    none = ir.Constant(POINTER, None)
+    with f.loop(first, last) as piece:
+        image = f.udiv(piece.index, parts)
+        channel, count = channels_of(f, f.urem(piece.index, parts), channels)
+        x = f.at(words["x"], f.add(f.mul(image, f.mul(height, line)), channel))
+        result = f.at(words["result"], f.add(f.mul(image, channels), channel))
+        sizes = (i64(0), i64(0), height, i64(0), width, line, channels, count)
+        f.call(edge, Given(x, result, none, none, *sizes))
+    f.ret_void()
+    return KernelText(str(module), name)
+
+
+def global_pool_extent(images: int, channels: int) -> int:
+    """How many pieces of work there are: some channels of an image each."""
+    return images * max(1, channels // CHANNELS)

@@ -1,0 +1,48 @@
+"""The products between Winograd's transforms (`gptrs.kernels.conv.winograd`)."""
+
+# llvmlite has no types: its values are Any here.
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+from llvmlite import ir
+
+from gptrs.kernels.compiler.ir_builder import POINTER, Function, KernelText, i64
+from gptrs.kernels.compiler.isa import Isa
+from gptrs.kernels.conv.indirect_gemm import Epilogue, Places, Rows, Strips, places_apart
+
+PRODUCT_WORDS = (
+    *("v", "u", "sums"),
+    *("tiles", "channels", "panels", "v_step", "sums_step"),
+)
+"""The argument words of `winograd_product_kernel`: three pointers, then sizes.
+
+The steps are those from plane to plane.
+"""
+
+
+def winograd_product_kernel(isa: Isa) -> KernelText:
+    """V [planes, tiles, C] times panels U [planes, panels, C, w]: sums [planes, tiles, panels·w].
+
+    Words: `PRODUCT_WORDS`; extent: planes times panels, all panels of a plane in turn.
+    """
+    name = "winograd_product"
+    module = ir.Module(f"{name} {isa.name}")
+    strips = Strips(module, isa, Epilogue())
+    f = Function.kernel(module, isa, name)
+    address, first, last = f.arguments
+    w = f.words(address, PRODUCT_WORDS[:3], PRODUCT_WORDS[3:])
+    width, null = i64(isa.tile_columns), ir.Constant(POINTER, None)
+    size = f.mul(w["channels"], width)
+    row = f.mul(w["panels"], width)
+    places = places_apart(f, w["channels"])
+    with f.loop(first, last) as item:
+        plane, panel = f.sdiv(item.index, w["panels"]), f.srem(item.index, w["panels"])
+        v = f.at(w["v"], f.mul(plane, w["v_step"]))
+        a = Rows(v, w["tiles"], w["channels"], places)
+        sums = f.at(w["sums"], f.add(f.mul(plane, w["sums_step"]), f.mul(panel, width)))
+        here = f.at(w["u"], f.mul(item.index, size))
+        strips.emit_panel(f, a, here, Places(sums, row), null, null, width)
+    f.ret_void()
+    return KernelText(str(module), name)

@@ -1,0 +1,93 @@
+"""The chunks of a step: how a thread of the worker pool claims one after another and runs them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gptrs.kernels.driver.control_block import (
+    I1,
+    I64,
+    KERNEL,
+    MAX_CHUNKS,
+    VOID,
+    WORDS,
+    PoolCode,
+    Word,
+    i64,
+)
+
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+
+
+def left(code: PoolCode, ticket: Any) -> tuple[Any, Any]:
+    """The begin and the end of the chunks that are left."""
+    begin = code.and_(ticket, i64(MAX_CHUNKS))
+    return begin, code.and_(code.lshr(ticket, i64(16)), i64(MAX_CHUNKS))
+
+
+class Chunks:
+    """The functions of ``module`` that run chunks."""
+
+    def __init__(self, module: Any) -> None:
+        self._module = module
+        self._piece = self._emit_piece()
+        self.alone = self._emit_alone()
+        self.claim = self._emit_claim()
+        self.drain = self._emit_drain()
+
+    def _emit_piece(self) -> Any:
+        """piece(kernel, arguments, length, longer, chunk): run one chunk."""
+        code = PoolCode(self._module, "piece", VOID, *[I64] * 5)
+        kernel, arguments, length, longer, chunk = code.arguments
+        has_more = code.icmp_unsigned("<", chunk, longer)
+        first = code.add(code.mul(chunk, length), code.select(has_more, chunk, longer))
+        last = code.add(code.add(first, length), code.zext(has_more, I64))
+        code.call(code.inttoptr(kernel, KERNEL), [arguments, first, last])
+        code.ret_void()
+        return code.made
+
+    def _emit_alone(self) -> Any:
+        """alone(kernel, arguments, length, longer, chunks): all of them in this thread."""
+        code = PoolCode(self._module, "alone", VOID, *[I64] * 5)
+        *job, chunks = code.arguments
+        chunk = code.local(i64(0))
+        code.enter("next")
+        code.call(self._piece, [*job, code.load(chunk)])
+        code.go_if(code.icmp_unsigned("<", code.bump(chunk), chunks), "next")
+        code.ret_void()
+        return code.made
+
+    def _emit_claim(self) -> Any:
+        """claim(block, last) -> the first chunk that is left, or the last one, which is now this
+        thread's; or -1."""
+        code = PoolCode(self._module, "claim", I64, WORDS, I1)
+        block, last = code.arguments
+        code.enter("look")
+        ticket = code.get(block, Word.TICKET, "monotonic")
+        begin, end = left(code, ticket)
+        code.go_if(code.icmp_unsigned(">=", begin, end), "none")
+        address, one = code.word(block, Word.TICKET), i64(1)
+        fewer = code.add(ticket, code.select(last, i64(-1 << 16), one))
+        exchange = code.cmpxchg(address, ticket, fewer, "acquire", "monotonic")
+        code.cbranch(code.extract_value(exchange, 1), code.place("mine"), code.place("look"))
+        code.enter("mine")
+        code.ret(code.select(last, code.sub(end, one), begin))
+        code.enter("none")
+        code.ret(i64(-1))
+        return code.made
+
+    def _emit_drain(self) -> Any:
+        """drain(block, chunk, last) -> how many: run a claimed chunk and all that can be."""
+        code = PoolCode(self._module, "drain", I64, WORDS, I64, I1)
+        block, claimed, last = code.arguments
+        words = (Word.KERNEL, Word.ARGUMENTS, Word.LENGTH, Word.LONGER)
+        job = [code.get(block, word) for word in words]
+        chunk, count = code.local(claimed), code.local(i64(0))
+        code.enter("next")
+        code.call(self._piece, [*job, code.load(chunk)])
+        code.bump(count)
+        code.store(code.call(self.claim, [block, last]), chunk)
+        code.go_if(code.icmp_signed(">=", code.load(chunk), i64(0)), "next")
+        code.ret(code.load(count))
+        return code.made

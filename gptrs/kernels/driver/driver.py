@@ -1,0 +1,53 @@
+"""The interface of drivers: executors of step tables, without a return to Python between steps.
+
+Implementations: `gptrs.kernels.driver.pool_driver` (native worker threads) and
+`gptrs.kernels.driver.prange` (Numba's parallel loops); `gptrs.kernels.driver.current` chooses.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from gptrs.errors import ArgumentError
+from gptrs.kernels.driver.step_table import Failure, Status, StepTable
+from gptrs.locks import tell_children
+
+
+class Driver(ABC):
+    """Runs step tables. One driver may be called by many Python threads at once."""
+
+    name: str
+
+    def __init__(self) -> None:
+        tell_children(self)
+
+    def run(
+        self,
+        table: StepTable,
+        status: Status,
+        *,
+        threads: int,
+        first: int = 0,
+        last: int | None = None,
+    ) -> Failure | None:
+        """Run the steps ``first`` to ``last`` (all) on at most ``threads`` threads.
+
+        The GIL is released meanwhile. A failed step ends the run; its failure is returned.
+        Raises `ArgumentError` for steps outside the table.
+        """
+        if last is None:
+            last = table.count
+        if not 0 <= first <= last <= table.count:
+            raise ArgumentError(f"steps {first} to {last} of a table with {table.count}")
+        if self._walk(table, first, last, status, threads) < 0:
+            return None
+        return status.failure()
+
+    @abstractmethod
+    def _walk(
+        self, table: StepTable, first: int, last: int, status: Status, threads: int
+    ) -> int: ...
+
+    @abstractmethod
+    def after_fork(self) -> None:
+        """Called in a forked child, whose only thread is the one that forked."""

@@ -1,0 +1,119 @@
+"""The pool driver: native worker threads that execute step tables (Linux on 64-bit x86 and Arm).
+
+Starts and stops the threads; their code is LLVM IR, of `gptrs.kernels.driver.worker_pool`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import signal
+import time
+from functools import cache
+from typing import Any, NamedTuple, final
+
+from gptrs.kernels.compiler.compile import compile_functions
+from gptrs.kernels.driver.control_block import BLOCK_WORDS, Word
+from gptrs.kernels.driver.driver import Driver
+from gptrs.kernels.driver.step_table import Status, StepTable
+from gptrs.kernels.driver.threads import MAX_THREADS
+from gptrs.kernels.driver.worker_pool import build_pool_ir
+from gptrs.locks import new_lock
+
+
+class _Native(NamedTuple):
+    """The pool's functions: `run` and `stop` to call, `work` to start a thread with."""
+
+    run: Any
+    stop: Any
+    work: int
+
+
+@cache
+def _native() -> _Native:
+    word, nothing = ctypes.c_ssize_t, None
+    calls = ("syscall", "sched_yield")
+    address = compile_functions(build_pool_ir, ("run", "stop", "work"), calls)
+    return _Native(
+        # CFUNCTYPE releases the GIL during the call.
+        ctypes.CFUNCTYPE(word, word, word)(address["run"]),
+        ctypes.CFUNCTYPE(nothing, word)(address["stop"]),
+        address["work"],
+    )
+
+
+def _new_block() -> int:
+    """Zeroed words that are never freed, as a late worker may look at them at any time."""
+    prototype = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t)
+    block = prototype(("PyMem_RawCalloc", ctypes.pythonapi))(BLOCK_WORDS + 16, 8)
+    if not block:
+        raise MemoryError
+    return block + -block % 128
+
+
+@final
+class PoolDriver(Driver):
+    """Worker threads of our own, made by the first run that has use for them.
+
+    They are native threads: a Python thread would have to take the GIL to start, show up in
+    ``threading.enumerate()`` and be traced. They are detached, block the signals that Python
+    handles, and hold no Python object, so that the interpreter ends as if they were not there.
+    """
+
+    name = "pool"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._native = _native()
+        self._lock = new_lock()
+        self._fresh()
+
+    def after_fork(self) -> None:
+        self._fresh()
+
+    def _fresh(self) -> None:
+        self._block = _new_block()
+        self._threads = 1  # that the workers suffice for, the caller among them
+        self._workers = 0
+
+    def _walk(self, table: StepTable, first: int, last: int, status: Status, threads: int) -> int:
+        if threads > self._threads:
+            self._grow(threads)
+        order = table.order(first, last, status.address, threads)  # kept here: a run may replace it
+        return self._native.run(self._block, order[1])
+
+    def _grow(self, threads: int) -> None:
+        """Start the workers that are missing. If the system refuses, others do their work."""
+        with self._lock:
+            self._threads = max(threads, self._threads)
+            # A new thread inherits the mask. A fault in a kernel must still leave its trace.
+            faults = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGTRAP}
+            before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals() - faults)
+            try:
+                for _ in range(self._workers, min(threads, MAX_THREADS) - 1):
+                    self._workers += _start_thread(self._native.work, self._block)
+            finally:
+                signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+    def close(self) -> None:
+        """Let the workers end, and wait for that; a later run starts new ones.
+
+        For a program that must have one thread only, say before it forks.
+        """
+        with self._lock:
+            workers, block = self._workers, self._block
+            words = (ctypes.c_int64 * BLOCK_WORDS).from_address(block)
+            self._fresh()
+            while words[Word.LEFT] < workers:
+                self._native.stop(block)
+                time.sleep(0.0005)
+
+
+def _start_thread(function: int, argument: int) -> bool:
+    """Start a detached native thread; false if the system has none to give."""
+    process, thread = ctypes.CDLL(None), ctypes.c_size_t()
+    entry, given = ctypes.c_void_p(function), ctypes.c_void_p(argument)
+    if process.pthread_create(ctypes.byref(thread), None, entry, given) != 0:
+        return False
+    process.pthread_setname_np(thread, b"gptrs-worker")
+    process.pthread_detach(thread)
+    return True

@@ -1,0 +1,188 @@
+"""A tile of the matrix product: a part of C in registers, while a block of the depth goes by."""
+
+# llvmlite has no types: its values are Any here.
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Literal, NamedTuple
+
+from llvmlite import ir
+
+from gptrs.kernels.compiler.ir_builder import F32, I1, I8, I64, POINTER, Function, i64
+from gptrs.kernels.compiler.isa import Isa
+from gptrs.kernels.conv.indirect_gemm import copy_function
+from gptrs.kernels.gemm.product import Product
+from gptrs.kernels.gemm.weight_elements import (
+    LINE_BYTES,
+    WeightType,
+    read_ahead,
+    read_weights,
+    row_bytes,
+)
+from gptrs.kernels.weight_compression.decoder import CodedWalk, Decoder, can_be_early, decoding_rows
+from gptrs.kernels.weight_compression.format import Container
+
+Panel = Literal["stored", "decoded", "kept"]
+"""How a tile takes a panel: as it is stored (as f32 if its product's are coded, and somebody has
+unpacked it), decoding it, or decoding it and keeping what it found for other tiles."""
+
+_TILE = (POINTER, POINTER, POINTER, I64, POINTER, I64, I64, I1)
+_CODED = (POINTER, POINTER, I64)
+_ARGUMENTS: dict[Panel, tuple[Any, ...]] = {
+    "stored": _TILE,
+    "decoded": (*_TILE, *_CODED),
+    "kept": (*_TILE, *_CODED, POINTER),
+}
+
+
+def _tile(module: Any, isa: Isa, product: Product, panels: Panel, rows: int) -> Any:
+    """tile(a, panel, ahead, step, c, ldc, depth, fresh): C[rows, w] = (0 if fresh else C) + A·B.
+
+    Meanwhile it asks for memory from ``ahead`` on, ``step`` bytes for each row of the panel. If it
+    decodes, the container follows, the panel's exceptions from here on, and the place of the
+    block's begin in the panel; then where to keep f32.
+    """
+    f = Function.part(module, isa, f"{panels}_tile{rows}", *_ARGUMENTS[panels])
+    a, panel, ahead, step, c, ldc, depth, fresh, *coded = f.arguments
+    lanes, vectors, line = isa.lanes, isa.tile_vectors, row_bytes(isa, product.weights)
+    places = [
+        f.at(f.at(c, f.mul(ldc, i64(row))), i64(vector * lanes))
+        for row in range(rows)
+        for vector in range(vectors)
+    ]
+    weights = (
+        _Coded(f, product, len(places), panel, depth, *coded)
+        if coded
+        else _Stored(f, product, panel)
+    )
+    for place in places[:: max(1, LINE_BYTES // (4 * lanes))]:
+        f.prefetch(place)
+    zero = ir.Constant(f.vector, [0.0] * lanes)
+    entry, resume, start = f.block, f.append_basic_block("resume"), f.append_basic_block("start")
+    f.cbranch(fresh, start, resume)
+    f.position_at_end(resume)
+    held = [f.read(place) for place in places]
+    f.branch(start)
+    f.position_at_end(start)
+    sums = [f.phi(f.vector) for _ in places]
+    for total, value in zip(sums, held, strict=True):
+        total.add_incoming(zero, entry)
+        total.add_incoming(value, resume)
+    carried = [*sums, ahead, *weights.carried]
+    with f.loop(i64(0), depth, i64(weights.rows), carried=carried) as loop:
+        *sums, ahead = loop.values[: len(sums) + 1]
+        weights.carried = loop.values[len(sums) + 1 :]
+        for k, right in weights.read(loop.index):
+            read_ahead(f, line, ahead)
+            at = f.mul(f.add(loop.index, i64(k)), i64(isa.tile_rows))
+            for row in range(rows):
+                left = f.splat(f.read(f.at(a, f.add(at, i64(row))), F32))
+                for vector in range(vectors):
+                    i = row * vectors + vector
+                    sums[i] = f.multiply_add(left, right[vector], sums[i])
+                weights.proceed()
+            ahead = f.at(ahead, step, I8)
+        loop.values = [*sums, ahead, *weights.carried]
+    for total, place in zip(loop.values, places, strict=False):
+        f.write(total, place)
+    f.ret_void()
+    return f.made
+
+
+class _Stored:
+    """Rows of a panel as vectors of f32, one at a time."""
+
+    rows = 1
+
+    def __init__(self, f: Function, product: Product, panel: Any) -> None:
+        self._f, self._panel = f, panel
+        self._weights: WeightType = "f32" if product.coded else product.weights
+        self.carried: list[Any] = []
+
+    def read(self, row: Any) -> Iterator[tuple[int, list[Any]]]:
+        """The vectors of each of the rows from ``row`` on, and its number."""
+        f = self._f
+        at = f.mul(row, i64(f.isa.tile_columns))
+        places = [f.add(at, i64(i * f.isa.lanes)) for i in range(f.isa.tile_vectors)]
+        yield 0, [read_weights(f, self._weights, self._panel, place) for place in places]
+
+    def proceed(self) -> None:
+        """Go on with what stands between multiply-adds."""
+
+
+class _Coded(CodedWalk):
+    """`_Stored` of a panel that is coded, the rows of a block at a time."""
+
+    def __init__(
+        self,
+        f: Function,
+        product: Product,
+        sums: int,
+        panel: Any,
+        depth: Any,
+        start: Any,
+        entry: Any,
+        first: Any,
+        keep: Any = None,
+    ) -> None:
+        decoder = Decoder(f, product.weights, Container(f, product.weights, start))
+        early = can_be_early(f.isa, sums)
+        super().__init__(decoder, panel, depth, entry, first, early=early)
+        self._keep = keep
+
+    def read(self, row: Any) -> Iterator[tuple[int, list[Any]]]:
+        """As that of `_Stored`."""
+        f = self._f
+        for k, vectors in super().read(row):
+            if self._keep is not None:
+                kept = f.at(self._keep, f.mul(f.add(row, i64(k)), i64(f.isa.tile_columns)))
+                for i, vector in enumerate(vectors):
+                    f.write(vector, f.at(kept, i64(i * f.isa.lanes)))
+            yield k, vectors
+
+
+class TileFunctions(NamedTuple):
+    """Both take the arguments of a tile function, then how many rows it has."""
+
+    whole: Any
+    edge: Any
+    """Of a tile that C does not cover; how many columns it has comes last."""
+
+
+class Tiles:
+    """The functions of a module for tiles of any size; `_tile` says what they take."""
+
+    def __init__(self, module: Any, isa: Isa, product: Product) -> None:
+        self._module, self._isa, self._product = module, isa, product
+        self._copy = copy_function(module, isa)
+
+    def functions(self, panels: Panel) -> TileFunctions:
+        whole = self._whole(panels)
+        return TileFunctions(whole, self._edge(panels, whole))
+
+    def _whole(self, panels: Panel) -> Any:
+        """whole(as tile, rows): the tile function for so many rows."""
+        module, isa = self._module, self._isa
+        most = isa.tile_rows if panels == "stored" else decoding_rows(isa)
+        tiles = [_tile(module, isa, self._product, panels, rows + 1) for rows in range(most)]
+        f = Function.part(module, isa, f"{panels}_whole", *_ARGUMENTS[panels], I64)
+        *arguments, rows = f.arguments
+        f.choose(rows, [(i + 1, tile, arguments) for i, tile in enumerate(tiles)])
+        f.ret_void()
+        return f.made
+
+    def _edge(self, panels: Panel, whole: Any) -> Any:
+        """edge(as tile, rows, columns): a tile that C does not cover, computed beside it."""
+        isa = self._isa
+        f = Function.part(self._module, isa, f"{panels}_edge", *_ARGUMENTS[panels], I64, I64)
+        a, panel, ahead, step, c, ldc, depth, fresh, *coded, rows, columns = f.arguments
+        width, beside = i64(isa.tile_columns), f.room(isa.tile_rows * isa.tile_columns)
+        with f.if_then(f.not_(fresh)):
+            f.call(self._copy, [c, ldc, beside, width, rows, columns])
+        f.call(whole, [a, panel, ahead, step, beside, width, depth, fresh, *coded, rows])
+        f.call(self._copy, [beside, width, c, ldc, rows, columns])
+        f.ret_void()
+        return f.made

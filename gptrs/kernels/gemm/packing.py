@@ -1,0 +1,109 @@
+"""Packing of GEMM operands: panels of weights, tiles of rows."""
+
+# llvmlite has no types: its values are Any here and stay in this file.
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+
+from gptrs.kernels.compiler.ir_builder import Function, KernelText, i64
+from gptrs.kernels.compiler.isa import Isa
+from gptrs.kernels.gemm.weight_elements import WeightType, element_type
+
+
+def panel_count(isa: Isa, columns: int) -> int:
+    """How many panels hold ``columns`` columns of B: the extent of packing and of `row_kernel`."""
+    return -(-columns // isa.tile_columns)
+
+
+def pack_rows_kernel(isa: Isa, tile: int, weights: WeightType = "f32") -> KernelText:
+    """Packs [rows, depth] with a leading dimension into tiles [⌈rows/height⌉, depth, tile].
+
+    With ``tile = isa.tile_rows`` it packs A, with ``tile = isa.tile_columns`` a weight [N, K].
+    Words: pointers source and destination, sizes rows, depth, ld, height; extent: tiles. Each tile
+    begins ``height`` rows after the one before, at most as many as it has: what follows in it does
+    not matter. Elements are copied as they are; rows that are missing in the last tile are zero.
+    """
+    name = f"pack_rows{tile}_{weights}"
+    module = ir.Module(f"{name} {isa.name}")
+    element, lanes = element_type(weights), isa.lanes
+    f = Function.kernel(module, isa, name)
+    address, first, last = f.arguments
+    w = f.words(address, ("source", "destination"), ("rows", "depth", "ld", "height"))
+    final = f.sub(w["rows"], i64(1))
+    # A store of a vector across the tile's end is mended by the next one; the last has none.
+    usable = w["depth"] if tile % lanes == 0 else f.sub(w["depth"], i64(1))
+    full = f.sub(usable, f.srem(usable, i64(lanes)))
+    vector = ir.VectorType(element, lanes)
+    with f.loop(first, last) as index:
+        top = f.mul(index.index, w["height"])
+        numbers = [f.add(top, i64(row)) for row in range(tile)]
+        rows = [f.at(w["source"], f.mul(f.least(n, final), w["ld"]), element) for n in numbers]
+        missing = [f.icmp_signed(">", n, final) for n in numbers]
+        place = f.mul(f.mul(index.index, i64(tile)), w["depth"])
+        out = f.at(w["destination"], place, element)
+
+        def read(row: int, k: Any, kind: Any) -> Any:
+            zero = ir.Constant(kind, None if kind is vector else 0)
+            return f.select(missing[row], zero, f.read(f.at(rows[row], k, element), kind))
+
+        with f.loop(i64(0), full, i64(lanes)) as k:
+            # Last rows first: what they leave too much is overwritten by the first ones.
+            for group in reversed(range(0, tile, lanes)):
+                block = [read(i, k.index, vector) for i in range(group, min(group + lanes, tile))]
+                block += [ir.Constant(vector, ir.Undefined)] * (lanes - len(block))
+                for i, column in enumerate(f.transposed(block)):
+                    at = f.add(f.mul(f.add(k.index, i64(i)), i64(tile)), i64(group))
+                    f.write(column, f.at(out, at, element))
+        with f.loop(full, w["depth"]) as k:
+            for i in range(tile):
+                at = f.add(f.mul(k.index, i64(tile)), i64(i))
+                f.write(read(i, k.index, element), f.at(out, at, element))
+    f.ret_void()
+    return KernelText(str(module), name)
+
+
+_PANELS_AT_ONCE = 8
+
+
+def pack_columns_kernel(isa: Isa, weights: WeightType = "f32") -> KernelText:
+    """Packs rows of a weight [K, N] with a leading dimension into panels.
+
+    Words: pointers source and destination (the first of the rows in the first panel), sizes depth
+    (how many rows), columns, ld, height (of a panel: K); extent: panels. Elements are copied as
+    they are; columns that are missing in the last panel are zero.
+    """
+    name = f"pack_columns_{weights}"
+    module = ir.Module(f"{name} {isa.name}")
+    element, lanes, width = element_type(weights), isa.lanes, isa.tile_columns
+    f = Function.kernel(module, isa, name)
+    address, first, last = f.arguments
+    w = f.words(address, ("source", "destination"), ("depth", "columns", "ld", "height"))
+    kind = ir.VectorType(element, lanes)
+
+    def row_of_panel(k: Any, panel: Any, read: Callable[[Any, Any], Any]) -> None:
+        out = f.mul(f.add(f.mul(panel, w["height"]), k), i64(width))
+        for i in range(0, width, lanes):
+            column = f.add(f.mul(panel, i64(width)), i64(i))
+            source = f.at(w["source"], f.add(f.mul(k, w["ld"]), column), element)
+            f.write(read(source, column), f.at(w["destination"], f.add(out, i64(i)), element))
+
+    def masked(source: Any, column: Any) -> Any:
+        return f.read(source, kind, f.mask(f.sub(w["columns"], column)))
+
+    whole = f.least(f.sdiv(w["columns"], i64(width)), last)
+    # Several panels side by side, so that a row of the source is read in longer pieces.
+    with f.loop(first, whole, i64(_PANELS_AT_ONCE)) as group:
+        end = f.least(f.add(group.index, i64(_PANELS_AT_ONCE)), whole)
+        with f.loop(i64(0), w["depth"]) as k, f.loop(group.index, end) as panel:
+            row_of_panel(k.index, panel.index, lambda source, column: f.read(source, kind))
+    start = f.select(f.icmp_signed(">", first, whole), first, whole)
+    with f.loop(start, last) as panel, f.loop(i64(0), w["depth"]) as k:
+        row_of_panel(k.index, panel.index, masked)
+    f.ret_void()
+    return KernelText(str(module), name)

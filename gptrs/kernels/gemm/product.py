@@ -1,0 +1,193 @@
+"""The matrix product C[M, N] = act(A[M, K]·B[K, N] + bias[N]) + residual[M, N] in f32.
+
+B is packed once into *panels* [⌈N/w⌉, K, w], where w is the width of a tile: what a tile of C needs
+of it lies in one piece, in the order of use. Two kernels read the same panels:
+
+- `gptrs.kernels.gemm.blocked`, for many rows: tiles of C are kept in registers over a block of the
+  depth; A is packed into tiles [⌈M/h⌉, K, h] by a kernel of `pack_rows_kernel`;
+- `gptrs.kernels.gemm.packed_gemv`, for up to `row_kernel_limit` rows: takes A as it is and walks
+  several panels at once, as some cores read memory faster in several streams than in one.
+
+Order rule: the depth has blocks, a first one of `FIRST_BLOCK` and others of `BLOCK`. An element of
+C is, in each block, one chain of multiply-adds, depth ascending, from zero; blocks are added up in
+f64. A tile starts from what C holds of its block, so that bits depend neither on the kernel, nor on
+how blocks are cut to suit caches, nor on how the extent is split over threads; and elements of 0 at
+the end of the depth change nothing. Bias, activation and residual follow, each rounded by itself.
+Products with one column have an order of their own (`gptrs.kernels.gemm.dot`).
+
+Operands that are not packed once, as weights are, and are few vectors on one side, are read where
+they lie, by `gptrs.kernels.gemm.gemv` and `gptrs.kernels.gemm.gemv_transposed`, in the same order.
+
+This file has what both kernels share: what their code depends on, their words, and what follows
+the product.
+"""
+
+# llvmlite has no types: its values are Any here.
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from llvmlite import ir
+
+from gptrs.kernels.compiler.ir_builder import F64, I64, POINTER, Function, i64
+from gptrs.kernels.compiler.isa import Isa
+from gptrs.kernels.gemm.weight_elements import WeightType
+from gptrs.kernels.vector_math import ACTIVATIONS
+
+_POINTERS = ("a", "panels", "c", "bias", "residual", "totals")
+_SIZES = (
+    *("rows", "depth", "columns", "lda", "ldc", "ldr"),
+    *("depth_block", "height", "row_blocks"),
+)
+MATMUL_WORDS = _POINTERS + _SIZES
+"""The argument words of both product kernels, in order.
+
+Leading dimensions (lda of A, ldc of C, ldr of the residual) and sizes count elements. Where
+``bias`` or ``residual`` is 0, nothing is added. For the tile kernel ``a`` points to packed tiles
+and lda is not read; it alone reads ``totals``, f64 [rows, columns] where the depth has several
+blocks, else 0, and the sizes of its blocks. C overlaps no operand.
+"""
+
+
+@dataclass(frozen=True)
+class Product:
+    """What the code of a product depends on besides the vector level."""
+
+    weights: WeightType = "f32"
+    coded: bool = False
+    """Whether the panels are in a container of `gptrs.kernels.weight_compression.format`."""
+    activation: str | None = None
+    """One of `gptrs.kernels.vector_math.ACTIVATIONS`, applied after the bias."""
+
+    @property
+    def label(self) -> str:
+        """A part of the names of its kernels."""
+        parts = [self.weights, "coded" if self.coded else None, self.activation]
+        return "_".join(part for part in parts if part)
+
+
+FIRST_BLOCK, BLOCK = 4096, 512
+"""The depth of the first block of a product, and of all others."""
+
+
+@dataclass
+class DepthBlock:
+    """A block of the depth in a loop over all of them, and what goes from one to the next."""
+
+    begin: Any
+    end: Any
+    carried: list[Any]
+
+
+@contextmanager
+def depth_blocks(f: Function, depth: Any, carried: Sequence[Any] = ()) -> Generator[DepthBlock]:
+    """A loop over the blocks of the depth. Without depth there is one block, which is empty."""
+    beyond = f.positive(f.sub(depth, i64(FIRST_BLOCK)))
+    count = f.add(f.ceiling(beyond, i64(BLOCK)), i64(1))
+    with f.loop(i64(0), count, carried=carried) as loop:
+        end = f.add(f.mul(loop.index, i64(BLOCK)), i64(FIRST_BLOCK))
+        opens = f.icmp_signed("==", loop.index, i64(0))
+        begin = f.select(opens, i64(0), f.sub(end, i64(BLOCK)))
+        block = DepthBlock(begin, f.least(end, depth), loop.values)
+        yield block
+        loop.values = block.carried
+
+
+class Totals:
+    """Vectors of sums over blocks of the depth, added up in f64 on the stack.
+
+    To be made where a function begins.
+    """
+
+    def __init__(self, f: Function, most: int) -> None:
+        self._f, self.most = f, most
+        self._wide: Any = ir.VectorType(F64, f.isa.lanes)
+        self._held = f.room(most * f.isa.lanes, F64)
+
+    def _place(self, number: int) -> Any:
+        return self._f.at(self._held, i64(number * self._f.isa.lanes), F64)
+
+    def clear(self, count: int) -> None:
+        """Let so many of them be zero."""
+        for number in range(count):
+            self._f.write(ir.Constant(self._wide, None), self._place(number))
+
+    def add(self, sums: Sequence[Any]) -> None:
+        """Add the sums over a block."""
+        f = self._f
+        for number, value in enumerate(sums):
+            place = self._place(number)
+            f.write(f.fadd(f.read(place, self._wide), f.fpext(value, self._wide)), place)
+
+    def sums(self, count: int) -> list[Any]:
+        """So many of them in f32."""
+        f = self._f
+        return [f.fptrunc(f.read(self._place(i), self._wide), f.vector) for i in range(count)]
+
+
+def matmul_words(f: Function, address: Any) -> dict[str, Any]:
+    """The words at ``address`` by name."""
+    return f.words(address, _POINTERS, _SIZES)
+
+
+class Finish:
+    """What follows a product, written into the module of its kernel.
+
+    Bias, activation and residual are a pass each over a part of C that is still in L1: a pass costs
+    little there, and one kernel serves products with and without them.
+    """
+
+    def __init__(self, module: Any, isa: Isa, product: Product) -> None:
+        self._add = _add(module, isa)
+        self._activate = _activate(module, isa, product.activation) if product.activation else None
+
+    def emit(
+        self, f: Function, words: dict[str, Any], place: tuple[Any, Any], size: tuple[Any, Any]
+    ) -> None:
+        """Finish the part of C at ``place`` (row, column) of ``size`` (rows, columns)."""
+        row, column = place
+        bias, residual, ldr = words["bias"], words["residual"], words["ldr"]
+        part = [f.at(words["c"], f.add(f.mul(row, words["ldc"]), column)), words["ldc"], *size]
+        with f.if_then(is_given(f, bias)):
+            f.call(self._add, [*part, f.at(bias, column), i64(0)])
+        if self._activate is not None:
+            f.call(self._activate, part)
+        with f.if_then(is_given(f, residual)):
+            f.call(self._add, [*part, f.at(residual, f.add(f.mul(row, ldr), column)), ldr])
+
+
+def is_given(f: Function, pointer: Any) -> Any:
+    """Whether a pointer is not null."""
+    return f.icmp_unsigned("!=", pointer, ir.Constant(POINTER, None))
+
+
+_PART = (POINTER, I64, I64, I64)
+
+
+def _add(module: Any, isa: Isa) -> Any:
+    """add(c, ldc, rows, columns, other, ldo): C + other; with ldo = 0, one row to all of C."""
+    f = Function.part(module, isa, "add", *_PART, POINTER, I64)
+    c, ldc, rows, columns, other, ldo = f.arguments
+    for row, column, mask in f.pieces(rows, columns):
+        place = f.at(c, f.add(f.mul(row, ldc), column))
+        value = f.read(f.at(other, f.add(f.mul(row, ldo), column)), mask=mask)
+        f.write(f.fadd(f.read(place, mask=mask), value), place, mask)
+    f.ret_void()
+    return f.made
+
+
+def _activate(module: Any, isa: Isa, activation: str) -> Any:
+    """activate(c, ldc, rows, columns): the activation of C, in place."""
+    f = Function.part(module, isa, "activate", *_PART)
+    c, ldc, rows, columns = f.arguments
+    for row, column, mask in f.pieces(rows, columns):
+        place = f.at(c, f.add(f.mul(row, ldc), column))
+        f.write(ACTIVATIONS[activation](f, f.read(place, mask=mask)), place, mask)
+    f.ret_void()
+    return f.made

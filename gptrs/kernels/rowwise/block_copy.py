@@ -1,0 +1,211 @@
+"""Strided block copy and fill: a memcpy or memset of each row of an n-dimensional block.
+
+    for outer in axes[0], axes[1], ...      # any number of axes: their indices by division
+        for row in rows                     # by adding strides
+            for k in count                  # a run of vectors where elements are contiguous
+
+Source and destination have strides of their own, so that a block is taken from a view and put into
+a part of a larger array: what concat, pad and tile do. Elements are moved as bits, 1 to 16 bytes.
+"""
+
+# llvmlite has no types: its values are Any here.
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from typing import Any, Literal, TypeAlias, get_args
+
+from llvmlite import ir
+
+from gptrs.kernels.compiler.ir_builder import I8, I64, POINTER, Function, KernelText, i64
+from gptrs.kernels.compiler.isa import Isa
+
+ElementBytes: TypeAlias = Literal[1, 2, 4, 8, 16]
+ELEMENT_BYTES: tuple[ElementBytes, ...] = get_args(ElementBytes)
+
+COPY_WORDS = (
+    *("source", "destination", "count", "source_step", "destination_step"),
+    *("rows", "source_row", "destination_row", "axes"),
+)
+"""The argument words of `copy_kernel`, in order; then ``axes`` triples (extent, stride in the
+source, stride in the destination) of the axes around ``rows``, the outermost first.
+
+A row has ``count`` elements at distances of ``source_step`` and ``destination_step``; ``rows`` of
+them, at least 1, follow each other at ``source_row`` and ``destination_row``. All distances count
+elements. Source and destination do not overlap.
+"""
+
+FILL_WORDS = ("destination", "low", "high", "count", "rows", "destination_row", "axes")
+"""The argument words of `fill_kernel`, in order; then ``axes`` pairs (extent, stride).
+
+``low`` and ``high`` are the bits of 16 bytes of equal elements; those of a row are contiguous. The
+rest is as in `COPY_WORDS`.
+"""
+
+
+def copy_kernel(isa: Isa, size: ElementBytes) -> KernelText:
+    """destination[i] = source[i] for each index i of a block, of elements of ``size`` bytes.
+
+    Words: `COPY_WORDS`; extent: the product of the axes and ``rows``.
+    """
+    module = ir.Module(f"copy{size} {isa.name}")
+    f = Function.kernel(module, isa, f"copy{size}")
+    address, first, last = f.arguments
+    w = f.words(address, COPY_WORDS[:2], COPY_WORDS[2:])
+    one = i64(1)
+    steps = [f.icmp_signed("==", w[f"{name}_step"], one) for name in ("source", "destination")]
+    contiguous = f.and_(steps[0], steps[1])
+    axes = f.add(address, i64(8 * len(COPY_WORDS)))
+    with _rows(f, w, axes, ("source", "destination"), first, last) as (source, destination):
+        source = _element(f, w["source"], source, size)
+        destination = _element(f, w["destination"], destination, size)
+        with f.if_else(contiguous, likely=True) as (run, scattered):
+            with run:
+                copy_run(f, size, source, destination, w["count"])
+            with scattered, f.loop(i64(0), w["count"]) as k:
+                at = f.mul(k.index, w["source_step"]), f.mul(k.index, w["destination_step"])
+                _move(f, size, 1, source, destination, *at)
+    f.ret_void()
+    return KernelText(str(module), f"copy{size}")
+
+
+def fill_kernel(isa: Isa, size: ElementBytes) -> KernelText:
+    """destination[i] = the element in the words, for each index i of a block.
+
+    Words: `FILL_WORDS`; extent: the product of the axes and ``rows``.
+    """
+    module = ir.Module(f"fill{size} {isa.name}")
+    f = Function.kernel(module, isa, f"fill{size}")
+    address, first, last = f.arguments
+    w = f.words(address, FILL_WORDS[:1], FILL_WORDS[1:])
+    lanes = isa.vector_bits // 64
+    pattern: Any = ir.Constant(ir.VectorType(I64, lanes), ir.Undefined)
+    for lane in range(lanes):
+        pattern = f.insert_element(pattern, w["high" if lane % 2 else "low"], i64(lane))
+    axes = f.add(address, i64(8 * len(FILL_WORDS)))
+    with _rows(f, w, axes, ("destination",), first, last) as (destination,):
+        destination = _element(f, w["destination"], destination, size)
+
+        def put(lanes: int, at: Any) -> None:
+            _store(f, size, _part(f, pattern, size * lanes), _element(f, destination, at, size))
+
+        _run(f, size, w["count"], put)
+    f.ret_void()
+    return KernelText(str(module), f"fill{size}")
+
+
+def copy_run(f: Function, size: ElementBytes, source: Any, destination: Any, count: Any) -> None:
+    """Copy ``count`` contiguous elements of ``size`` bytes."""
+
+    def put(lanes: int, at: Any) -> None:
+        _move(f, size, lanes, source, destination, at, at)
+
+    _run(f, size, count, put)
+
+
+def _run(f: Function, size: ElementBytes, count: Any, put: Any) -> None:
+    """``put(lanes, at)`` until all of ``count`` elements are put: in vectors, of which the last one
+    ends where the row does, or, of fewer elements, in two halves that may overlap."""
+    lanes = f.isa.vector_bits // (8 * size)
+
+    def halves(lanes: int) -> None:
+        with f.if_else(f.icmp_signed(">=", count, i64(lanes))) as (fits, shorter):
+            with fits:
+                put(lanes, i64(0))
+                put(lanes, f.sub(count, i64(lanes)))
+            with shorter:
+                if lanes > 1:
+                    halves(lanes // 2)
+
+    with f.if_else(f.icmp_signed(">=", count, i64(lanes))) as (vectors, rest):
+        with vectors:
+            end = f.sub(count, i64(lanes))
+            with f.loop(i64(0), end, i64(lanes)) as k:
+                put(lanes, k.index)
+            put(lanes, end)
+        with rest:
+            if lanes > 1:
+                halves(lanes // 2)
+
+
+@contextmanager
+def _rows(
+    f: Function, w: dict[str, Any], axes: Any, names: Sequence[str], first: Any, last: Any
+) -> Generator[Sequence[Any]]:
+    """A loop over the rows from ``first`` to ``last``: where each begins in the arrays of these
+    names. ``axes`` is the address of the axes around them."""
+    block = f.inttoptr(axes, POINTER)
+    rows = w["rows"]
+    with f.loop(f.udiv(first, rows), f.ceiling(last, rows)) as outer:
+        before = f.mul(outer.index, rows)
+        begin = f.positive(f.sub(first, before))
+        end = f.least(f.sub(last, before), rows)
+        carried = [outer.index, *(i64(0) for _ in names)]
+        with f.loop(i64(0), w["axes"], carried=carried) as back:  # from the innermost to the first
+            axis = f.sub(f.sub(w["axes"], i64(1)), back.index)
+            at = f.mul(axis, i64(1 + len(names)))
+            extent, *strides = (
+                f.word(f.at(block, f.add(at, i64(word)), I64)) for word in range(1 + len(names))
+            )
+            rest, *places = back.values
+            index = f.urem(rest, extent)
+            moved = (
+                f.add(place, f.mul(index, stride))
+                for place, stride in zip(places, strides, strict=True)
+            )
+            back.values = [f.udiv(rest, extent), *moved]
+        _, *places = back.values
+        starts = [
+            f.add(place, f.mul(begin, w[f"{name}_row"]))
+            for place, name in zip(places, names, strict=True)
+        ]
+        with f.loop(begin, end, carried=starts) as row:
+            yield row.values
+            row.values = [
+                f.add(place, w[f"{name}_row"])
+                for place, name in zip(row.values, names, strict=True)
+            ]
+
+
+def _element(f: Function, pointer: Any, index: Any, size: ElementBytes) -> Any:
+    """The address of an element."""
+    return f.at(pointer, f.mul(index, i64(size)), I8)
+
+
+def _type(size: int) -> Any:
+    """An integer, or a vector of them, of ``size`` bytes."""
+    return ir.IntType(8 * size) if size <= 8 else ir.VectorType(I64, size // 8)
+
+
+def _move(
+    f: Function,
+    size: ElementBytes,
+    lanes: int,
+    source: Any,
+    destination: Any,
+    source_at: Any,
+    destination_at: Any,
+) -> None:
+    """Copy so many contiguous elements, from and to these places."""
+    place = _element(f, source, source_at, size)
+    value = f.load(place, align=min(size, 8), typ=_type(size * lanes))
+    _store(f, size, value, _element(f, destination, destination_at, size))
+
+
+def _store(f: Function, size: ElementBytes, value: Any, place: Any) -> None:
+    f.store(value, place, align=min(size, 8))
+
+
+def _part(f: Function, pattern: Any, size: int) -> Any:
+    """The first ``size`` bytes of a vector of words."""
+    words = max(size // 8, 1)
+    if words == 1:
+        first = f.extract_element(pattern, i64(0))
+        return first if size == 8 else f.trunc(first, _type(size))
+    if words == pattern.type.count:
+        return pattern
+    places = ir.Constant(ir.VectorType(ir.IntType(32), words), list(range(words)))
+    return f.shuffle_vector(pattern, pattern, places)

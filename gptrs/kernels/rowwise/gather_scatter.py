@@ -1,0 +1,191 @@
+"""Rows moved: taken from a table by index, or from the panels of a product's weight; and a block
+put into a larger array at a place that is known at run time.
+"""
+
+# llvmlite has no types: its values are Any here.
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from llvmlite import ir
+
+from gptrs.kernels.compiler.ir_builder import I8, I32, I64, POINTER, Function, KernelText, i64
+from gptrs.kernels.compiler.isa import Isa
+from gptrs.kernels.driver.step_table import emit_failure
+from gptrs.kernels.gemm.weight_elements import WeightType, element_type, read_weights
+from gptrs.kernels.rowwise.block_copy import copy_run
+from gptrs.kernels.weight_compression.format import unpack_part
+
+_TAKE_POINTERS = ("table", "indices", "result")
+_TAKE_SIZES = ("status", "code", "rows", "width", "ld", "result_row", "index_bytes")
+TAKE_WORDS = _TAKE_POINTERS + _TAKE_SIZES
+"""The argument words of `take_kernel` and `take_panels_kernel`, in order.
+
+``table`` is [rows, width] with distance ``ld`` of rows, or the panels [⌈rows/w⌉, width, w] of a
+weight [rows, width] (``ld`` is not read); ``indices`` are signed integers of ``index_bytes``, 4 or
+8, without gaps; rows of the result have the distance ``result_row``. ``status`` is the address of a
+`gptrs.kernels.driver.step_table.Status`: for an index that is not from 0 to rows − 1, ``code`` and
+the place of the index are stored, nothing is read and the row stays as it is. All distances count
+elements. The result overlaps no operand.
+"""
+
+UPDATE_AXES = 5
+UPDATE_WORDS = (
+    *("source", "destination"),
+    *(f"start{axis}" for axis in range(UPDATE_AXES)),
+    *(f"start_bytes{axis}" for axis in range(UPDATE_AXES)),
+    *(f"size{axis}" for axis in range(UPDATE_AXES)),
+    *(f"extent{axis}" for axis in range(UPDATE_AXES)),
+    *(f"source_stride{axis}" for axis in range(UPDATE_AXES - 1)),
+    *(f"destination_stride{axis}" for axis in range(UPDATE_AXES - 1)),
+)
+"""The argument words of `update_kernel`, in order.
+
+``start`` is an integer if ``start_bytes`` of its axis is 0, else the address of a signed integer of
+so many bytes, 4 or 8. ``size`` is the shape of the source, ``extent`` that of the destination, at
+least as large along each axis. Strides count elements; the last axis has none, its elements are
+contiguous. Source and destination do not overlap.
+"""
+
+
+_UNPACKED = 64  # rows of a coded panel at a time
+
+
+def _integer(f: Function, place: Any, size: Any) -> Any:
+    """The signed integer of ``size`` bytes, 4 or 8, at ``place``."""
+    with f.if_else(f.icmp_signed("==", size, i64(4))) as (narrow, wide):
+        with narrow:
+            extended, after_narrow = f.sext(f.read(place, I32), I64), f.block
+        with wide:
+            whole, after_wide = f.read(place, I64), f.block
+    result = f.phi(I64)
+    result.add_incoming(extended, after_narrow)
+    result.add_incoming(whole, after_wide)
+    return result
+
+
+def _copy(f: Function, weights: WeightType, source: Any, target: Any, count: Any) -> None:
+    """Copy ``count`` numbers, widened to f32."""
+    lanes = i64(f.isa.lanes)
+    full = f.sub(count, f.urem(count, lanes))
+    with f.loop(i64(0), full, lanes) as k:
+        f.write(read_weights(f, weights, source, k.index), f.at(target, k.index))
+    with f.loop(full, count) as k:
+        f.write(read_weights(f, weights, source, k.index, 1), f.at(target, k.index))
+
+
+def _copy_column(
+    f: Function, weights: WeightType, panels: Any, row: Any, target: Any, width: Any
+) -> None:
+    """A row of the weight, which is a column of a panel: one element of every ``tile_columns``."""
+    columns = i64(f.isa.tile_columns)
+    inside = f.urem(row, columns)
+    source = f.add(f.mul(f.sub(row, inside), width), inside)
+    with f.loop(i64(0), width) as k:
+        place = f.add(source, f.mul(k.index, columns))
+        f.write(read_weights(f, weights, panels, place, 1), f.at(target, k.index))
+
+
+def _take_kernel(isa: Isa, name: str, weights: WeightType, panels: bool, coded: bool) -> KernelText:
+    module = ir.Module(f"{name} {isa.name}")
+    unpack = unpack_part(module, isa, weights) if coded else None
+    f = Function.kernel(module, isa, name)
+    address, first, last = f.arguments
+    w = f.words(address, _TAKE_POINTERS, _TAKE_SIZES)
+    beside = f.room(_UNPACKED * isa.tile_columns) if coded else None
+
+    def copy_coded_column(row: Any, target: Any) -> None:
+        """`_copy_column` of panels in a container, unpacked some rows at a time."""
+        panel, inside = (g(row, i64(isa.tile_columns)) for g in (f.udiv, f.urem))
+        with f.loop(i64(0), w["width"], i64(_UNPACKED)) as k:
+            count = f.least(f.sub(w["width"], k.index), i64(_UNPACKED))
+            f.call(unpack, [w["table"], w["width"], panel, k.index, count, beside])
+            _copy_column(f, "f32", beside, inside, f.at(target, k.index), count)
+
+    with f.loop(first, last) as loop:
+        place = f.at(w["indices"], f.mul(loop.index, w["index_bytes"]), I8)
+        row = _integer(f, place, w["index_bytes"])
+        target = f.at(w["result"], f.mul(loop.index, w["result_row"]))
+        # One unsigned comparison: a negative index is a huge one.
+        with f.if_else(f.icmp_unsigned("<", row, w["rows"]), likely=True) as (inside, outside):
+            with inside:
+                if coded:
+                    copy_coded_column(row, target)
+                elif panels:
+                    _copy_column(f, weights, w["table"], row, target, w["width"])
+                else:
+                    source = f.at(w["table"], f.mul(row, w["ld"]), element_type(weights))
+                    _copy(f, weights, source, target, w["width"])
+            with outside:
+                emit_failure(f, w["status"], w["code"], loop.index)
+    f.ret_void()
+    return KernelText(str(module), name)
+
+
+def take_kernel(isa: Isa, weights: WeightType = "f32") -> KernelText:
+    """result[i] = table[indices[i]], from a table of ``weights`` to f32.
+
+    Words: `TAKE_WORDS`; extent: the number of indices.
+    """
+    return _take_kernel(isa, f"take_{weights}", weights, panels=False, coded=False)
+
+
+def take_panels_kernel(isa: Isa, weights: WeightType = "f32", coded: bool = False) -> KernelText:
+    """`take_kernel` of a weight that is packed for the product (`gptrs.kernels.gemm.product`).
+
+    If it is ``coded``, the table is a container of `gptrs.kernels.weight_compression.format`.
+    """
+    name = f"take_panels_{weights}{'_coded' * coded}"
+    return _take_kernel(isa, name, weights, panels=True, coded=coded)
+
+
+def update_extent(size: Sequence[int]) -> int:
+    """The extent of `update_kernel`: the source's rows."""
+    return math.prod(size[:-1])
+
+
+def update_kernel(isa: Isa, size: Literal[1, 2, 4, 8] = 4) -> KernelText:
+    """destination[start:start + size] = source, of elements of ``size`` bytes.
+
+    Both have `UPDATE_AXES` axes; the start is moved so that the source lies in the destination.
+    Words: `UPDATE_WORDS`; extent: `update_extent`.
+    """
+    name = f"update{size}"
+    module = ir.Module(f"{name} {isa.name}")
+    f = Function.kernel(module, isa, name)
+    address, first, last = f.arguments
+    w = f.words(address, UPDATE_WORDS[:2], UPDATE_WORDS[2:])
+    starts = [_start(f, w, axis) for axis in range(UPDATE_AXES)]
+    with f.loop(first, last) as row:
+        places, rest = [], row.index
+        for axis in reversed(range(UPDATE_AXES - 1)):
+            places.insert(0, f.urem(rest, w[f"size{axis}"]))
+            rest = f.udiv(rest, w[f"size{axis}"])
+        source, target = i64(0), starts[-1]
+        for axis, place in enumerate(places):
+            source = f.add(source, f.mul(place, w[f"source_stride{axis}"]))
+            place = f.add(place, starts[axis])
+            target = f.add(target, f.mul(place, w[f"destination_stride{axis}"]))
+        element = ir.IntType(8 * size)
+        source = f.at(w["source"], source, element)
+        target = f.at(w["destination"], target, element)
+        copy_run(f, size, source, target, w[f"size{UPDATE_AXES - 1}"])
+    f.ret_void()
+    return KernelText(str(module), name)
+
+
+def _start(f: Function, w: dict[str, Any], axis: int) -> Any:
+    """Where the source begins along ``axis``, moved into the destination."""
+    given, size, before = w[f"start{axis}"], w[f"start_bytes{axis}"], f.block
+    with f.if_then(f.icmp_signed("!=", size, i64(0))):
+        held, after = _integer(f, f.inttoptr(given, POINTER), size), f.block
+    start = f.phi(I64)
+    start.add_incoming(given, before)
+    start.add_incoming(held, after)
+    start = f.least(start, f.sub(w[f"extent{axis}"], w[f"size{axis}"]))
+    return f.select(f.icmp_signed(">", start, i64(0)), start, i64(0))

@@ -1,0 +1,259 @@
+"""Weights in fewer bits than they have, none of which is lost.
+
+The first byte of a weight, its sign and most of its exponent, is nearly always one of a few, as
+the weights of a matrix span few powers of two. So a *coded* weight has four bits for it, an index
+into a table of sixteen bytes, and its other bytes as they are: 28 bits for an f32, 12 for a bf16.
+The *exceptions*, some in ten thousand, are listed with their places. A product of few rows takes as
+long as its weights take to come from memory; decoding them costs a few instructions a vector.
+(f16 has fraction bits in its first byte, where no value is rare.)
+
+A *container* holds a weight's panels (`gptrs.kernels.gemm.packing`), coded or, where there would be
+too many exceptions, as they are. In bytes:
+
+    0       a word: 1 if coded, else 0
+    8       a word: where the panels begin
+    16      the table
+    64      coded: a word for each panel, where its list begins
+    ...     the panels, [⌈N/w⌉, K / block_rows] blocks if coded
+    ...     coded: lists of exceptions by panel, in the order of places: the place in the panel
+            (row · w + column) as an integer of 32 bits, and the value as f32; the place `END` ends
+            a list
+
+A block is `block_rows` rows of a panel, V weights for vector registers of V bytes: V / 2 bytes of
+codes (those of the first half in the low bits), V of second bytes, and for f32 2V of last halves.
+They lie so that registers which are interleaved 16 bytes by 16 bytes, as instructions do it, give
+columns in order.
+"""
+
+# llvmlite has no types: its values are Any here.
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+from typing import Any, NamedTuple
+
+from llvmlite import ir
+
+from gptrs.kernels.compiler.ir_builder import F32, I8, I16, I32, I64, POINTER, Function, i64, like
+from gptrs.kernels.compiler.isa import Isa
+from gptrs.kernels.gemm.packing import panel_count
+from gptrs.kernels.gemm.weight_elements import WeightType, read_weights, weight_bytes
+
+CODED: tuple[WeightType, ...] = ("f32", "bf16")
+"""The types of weights that can be coded."""
+DEPTH_STEP = 2
+"""Depths are multiples of it: all levels have blocks of so many rows, or of one."""
+TABLE, END = 16, 2**32 - 1
+HEADER_BYTES, ENTRY_BYTES = 64, 8
+_LANE = 16  # bytes that registers are interleaved in
+
+
+def register_bytes(isa: Isa) -> int:
+    """V: bytes of a vector register."""
+    return isa.vector_bits // 8
+
+
+def block_rows(isa: Isa) -> int:
+    """Rows of a panel in a block."""
+    return register_bytes(isa) // isa.tile_columns
+
+
+def block_bytes(isa: Isa, weights: WeightType) -> int:
+    """The size of a block."""
+    return register_bytes(isa) * (2 * weight_bytes(weights) - 1) // 2
+
+
+class Layout(NamedTuple):
+    """Where the parts of a coded container begin, in bytes."""
+
+    panels: int
+    lists: int
+
+    @classmethod
+    def of(cls, isa: Isa, weights: WeightType, depth: int, columns: int) -> Layout:
+        """For a weight whose depth is a multiple of `DEPTH_STEP`."""
+        count = panel_count(isa, columns)
+        panels = HEADER_BYTES + -(-8 * count // HEADER_BYTES) * HEADER_BYTES
+        blocks = count * (depth // block_rows(isa))
+        return cls(panels, panels + blocks * block_bytes(isa, weights))
+
+
+def interleaved(count: int, unit: int, high: bool) -> list[int]:
+    """The elements of two vectors of ``count`` that come of interleaving their low or high halves,
+    16 bytes by 16 bytes, in units of so many bytes; those of the second count on."""
+    per_lane = _LANE // unit
+    first = per_lane // 2 if high else 0
+    return [
+        element
+        for lane in range(0, count, per_lane)
+        for i in range(lane + first, lane + first + per_lane // 2)
+        for element in (i, count + i)
+    ]
+
+
+def slots(isa: Isa, weights: WeightType) -> tuple[list[int], list[int]]:
+    """Which weight of a block each place is for: of its bytes, and of its last halves.
+
+    Read off `decoded`, for weights that are numbered row by row.
+    """
+    size, lanes = register_bytes(isa), isa.lanes
+    of_bytes, of_halves = [0] * size, [0] * size
+    for k, word in product((0, 1), range(size // 2)):
+        if weights == "f32":  # words of eight, the higher four in the next vector
+            vector, lane = 2 * k + word % 8 // 4, word // 8 * 4 + word % 4
+        else:  # even words, and odd ones
+            vector, lane = 2 * k + word % 2, word // 2
+        byte = interleaved(size, 1, bool(k))[2 * word]
+        of_bytes[byte] = of_halves[k * size // 2 + word] = vector * lanes + lane
+    return of_bytes, of_halves
+
+
+def picked(f: Function, vectors: tuple[Any, Any], places: Sequence[int]) -> Any:
+    """The elements at ``places`` of two vectors that follow one another."""
+    return f.shuffle_vector(*vectors, ir.Constant(ir.VectorType(I32, len(places)), list(places)))
+
+
+def decoded(f: Function, weights: WeightType, table: Any, block: Any) -> list[Any]:
+    """The weights of a block as vectors of f32, row by row."""
+    result: list[Any] = []
+    for _ in decoding(f, weights, table, block, result):
+        pass
+    return result
+
+
+def decoding(
+    f: Function, weights: WeightType, table: Any, block: Any, result: list[Any]
+) -> Iterator[None]:
+    """`decoded` to ``result``, an instruction or two at a time, to be written between others."""
+    size = register_bytes(f.isa)
+    bytes_, words, wide = (ir.VectorType(k, 8 * size // k.width) for k in (I8, I16, I32))
+    half = f.read(block, ir.VectorType(I8, size // 2))
+    twice = f.bitcast(picked(f, (half, half), range(size)), wide)
+    count = wide.count // 2
+    codes = f.bitcast(f.lshr(twice, ir.Constant(wide, [0] * count + [4] * count)), bytes_)
+    codes = f.and_(codes, like(codes, TABLE - 1))
+    yield
+    look_up = f.intrinsic(f.isa.lookup, bytes_, bytes_, bytes_)
+    heads = f.call(look_up, [table, codes])
+    seconds = f.read(f.at(block, i64(size // 2), I8), bytes_)
+    for k in (0, 1):
+        yield
+        upper = picked(f, (seconds, heads), interleaved(size, 1, bool(k)))
+        if weights == "bf16":
+            pair = f.bitcast(upper, wide)
+            found = f.shl(pair, like(pair, 16)), f.and_(pair, like(pair, 0xFFFF0000))
+        else:
+            lower = f.read(f.at(block, i64(size * (3 + 2 * k) // 2), I8), words)
+            pair = lower, f.bitcast(upper, words)
+            found = (picked(f, pair, interleaved(size // 2, 2, high)) for high in (False, True))
+        for vector in found:
+            yield
+            result.append(f.bitcast(vector, f.vector))
+
+
+class Container:
+    """A container, as kernels read it."""
+
+    def __init__(self, f: Function, weights: WeightType, start: Any) -> None:
+        self._f, self._start = f, start
+        self._weights: WeightType = weights
+        self.coded = f.icmp_signed("!=", f.word(start), i64(0))
+        self.panels = f.at(start, f.word(f.at(start, i64(1), I64)), I8)
+        self.row_bytes = i64(block_bytes(f.isa, weights) // block_rows(f.isa))
+        """Of a panel that is coded."""
+
+    def table(self) -> Any:
+        """The table, once in each 16 bytes of a register."""
+        kind = ir.VectorType(I8, TABLE)
+        once = self._f.read(self._f.at(self._start, i64(TABLE), I8), kind)
+        places = [i % TABLE for i in range(register_bytes(self._f.isa))]
+        return picked(self._f, (once, ir.Constant(kind, ir.Undefined)), places)
+
+    def block(self, panel: Any, depth: Any, row: Any) -> Any:
+        """The block of a panel that begins with ``row``."""
+        f = self._f
+        return self.after(self.panels, f.add(f.mul(panel, depth), row))
+
+    def after(self, block: Any, rows: Any) -> Any:
+        """The block so many rows after another one."""
+        f = self._f
+        number = f.udiv(rows, i64(block_rows(f.isa)))
+        return f.at(block, f.mul(number, i64(block_bytes(f.isa, self._weights))), I8)
+
+    def exceptions(self, panel: Any) -> Any:
+        """The list of a panel."""
+        f = self._f
+        word = f.at(f.at(self._start, i64(HEADER_BYTES), I8), panel, I64)
+        return f.at(self._start, f.word(word), I8)
+
+
+def place_of(f: Function, entry: Any) -> Any:
+    """The place of the exception at ``entry``, as a word; `END` is behind all places."""
+    return f.zext(f.read(entry, I32), I64)
+
+
+def mend(f: Function, entry: Any, target: Any, first: Any, last: Any) -> tuple[Any, Any]:
+    """Write the exceptions from ``entry`` on whose places are before ``last`` to ``target``, where
+    the weight at place ``first`` begins. Gives the entry that follows, and its place."""
+    before, place = f.block, place_of(f, entry)
+    head, body, end = (f.append_basic_block(name) for name in ("list", "exception", "listed"))
+    f.branch(head)
+    f.position_at_end(head)
+    here, at = f.phi(POINTER), f.phi(I64)
+    here.add_incoming(entry, before)
+    at.add_incoming(place, before)
+    f.cbranch(f.icmp_unsigned("<", at, last), body, end)
+    f.position_at_end(body)
+    f.write(f.read(f.at(here, i64(1)), F32), f.at(target, f.sub(at, first)))
+    following = f.at(here, i64(ENTRY_BYTES), I8)
+    here.add_incoming(following, body)
+    at.add_incoming(place_of(f, following), body)
+    f.branch(head)
+    f.position_at_end(end)
+    return here, at
+
+
+def skipped(f: Function, entry: Any, first: Any) -> Any:
+    """The first exception from ``entry`` on whose place is not before ``first``."""
+    before = f.block
+    head, body, end = (f.append_basic_block(name) for name in ("skip", "skipping", "skipped"))
+    f.branch(head)
+    f.position_at_end(head)
+    here = f.phi(POINTER)
+    here.add_incoming(entry, before)
+    f.cbranch(f.icmp_unsigned("<", place_of(f, here), first), body, end)
+    f.position_at_end(body)
+    here.add_incoming(f.at(here, i64(ENTRY_BYTES), I8), body)
+    f.branch(head)
+    f.position_at_end(end)
+    return here
+
+
+def unpack_part(module: Any, isa: Isa, weights: WeightType) -> Any:
+    """unpack(container, depth, panel, row, rows, target): rows of a panel as f32.
+
+    ``row`` and ``rows`` are multiples of `DEPTH_STEP`; ``depth`` is the weight's.
+    """
+    f = Function.part(module, isa, "unpack", POINTER, I64, I64, I64, I64, POINTER)
+    start, depth, panel, row, rows, target = f.arguments
+    container, width = Container(f, weights, start), i64(isa.tile_columns)
+    if isa.lookup:
+        with f.if_then(container.coded):
+            table, end = container.table(), f.add(row, rows)
+            with f.loop(row, end, i64(block_rows(isa))) as k:
+                out = f.at(target, f.mul(f.sub(k.index, row), width))
+                block = container.block(panel, depth, k.index)
+                for i, vector in enumerate(decoded(f, weights, table, block)):
+                    f.write(vector, f.at(out, i64(i * isa.lanes)))
+            first, last = f.mul(row, width), f.mul(end, width)
+            mend(f, skipped(f, container.exceptions(panel), first), target, first, last)
+            f.ret_void()
+    begin = f.mul(f.add(f.mul(panel, depth), row), width)
+    with f.loop(i64(0), f.mul(rows, width), i64(isa.lanes)) as i:
+        vector = read_weights(f, weights, container.panels, f.add(begin, i.index))
+        f.write(vector, f.at(target, i.index))
+    f.ret_void()
+    return f.made

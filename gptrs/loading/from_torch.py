@@ -1,0 +1,188 @@
+"""``gptrs.from_torch``: a model of torch, as it is in memory, ready to use."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+
+from gptrs.errors import ArgumentError, LoadError, PtirError
+from gptrs.formats.in_memory import held_tensor
+from gptrs.formats.model_files import ModelFiles, read_config, without_runtime
+from gptrs.formats.stored_tensor import StoredTensor
+from gptrs.formats.tensor_files import ModelTensors
+from gptrs.formats.torchvision import torchvision_kind
+from gptrs.ir.tensor import as_array
+from gptrs.ir.types import Array
+from gptrs.loading.load import ready_model
+from gptrs.models import known_models
+
+Place: TypeAlias = str | os.PathLike[str]
+_Memory: TypeAlias = tuple[int, tuple[int, ...], tuple[int, ...], str]
+
+
+def from_torch(module: object, *, config: object = None, directory: Place | None = None) -> Any:
+    """The model that a ``torch.nn.Module`` is, without a file: a `LanguageModel` or an
+    `ImageClassifier`, as `gptrs.load` gives them.
+
+    ``module`` is one of transformers (``GPT2LMHeadModel``, ``GPT2Model``,
+    ``ResNetForImageClassification``, ``MobileNetV2ForImageClassification``), whose ``config``
+    counts, or a ResNet or MobileNetV2 whose tensors are named as torchvision's, which say their
+    configuration themselves. A state dict (names and tensors, of torch or NumPy) will do too, with
+    ``config``: the entries of a ``config.json``, its path, or a configuration of transformers. The
+    tokenizer, ``generation_config.json`` and ``preprocessor_config.json`` are looked for in
+    ``directory``.
+
+    Tensors are copied: what happens to the module afterwards changes nothing here. Those that share
+    memory, a head tied to the embedding, are one parameter. Whether the module is in training mode
+    does not matter: the model infers. Raises `ArgumentError` for what is no such model and for
+    tensors that are not on the CPU, sparse or quantized, `LoadError` where the configuration or the
+    tensors do not fit.
+    """
+    return ready_model(torch_files(module, config, directory))
+
+
+def torch_files(module: object, config: object, directory: Place | None) -> ModelFiles:
+    """``module``, or a state dict, as a model whose files are open. Raises as `from_torch`."""
+    own, place = None, Path("<state dict>")
+    if isinstance(module, Mapping):
+        state = cast("Mapping[object, object]", module)
+    else:
+        plain = _plain_module(module)
+        place = Path(f"<{type(plain).__name__}>")
+        state, own = plain.state_dict(), _own_config(plain)
+    if own is not None and config is not None:
+        raise ArgumentError(
+            f"{place} has a configuration, and config= gives another", fix="leave out config="
+        )
+    file, entries, runtime = _settings(own if config is None else config, place)
+    tensors = ModelTensors(
+        place,
+        _copies(state, place),
+        "its configuration",
+        "check that the configuration belongs to these tensors",
+    )
+    folder = place if directory is None else Path(directory)
+    if directory is not None and not folder.is_dir():
+        raise LoadError(f"{folder} is no directory", fix="give the one that has the tokenizer")
+    field = "model_type" if entries else ""
+    kind = entries.get("model_type")
+    files = ModelFiles(place, folder, file, kind, field, entries, runtime, tensors)
+    if not field:
+        _check_torchvision(files)
+    return files
+
+
+def _plain_module(module: object) -> Any:
+    """``module``, out of what ``torch.compile`` made of it. Raises `ArgumentError`."""
+    torch: Any = sys.modules.get("torch")
+    if torch is None or not isinstance(module, torch.nn.Module):
+        raise ArgumentError(
+            f"found a {type(module).__name__}, expected a torch.nn.Module or a state dict",
+            fix="give files to gptrs.load" if isinstance(module, str | os.PathLike) else "",
+        )
+    return getattr(module, "_orig_mod", module)
+
+
+def _own_config(module: Any) -> dict[str, Any] | None:
+    """What transformers would write to ``config.json``; None: it is no model of transformers."""
+    config = getattr(module, "config", None)
+    if getattr(config, "model_type", None) is None or not hasattr(config, "to_json_string"):
+        return None
+    entries = _entries(config)
+    entries["architectures"] = [type(module).__name__]
+    if (dtype := getattr(module, "dtype", None)) is not None:
+        entries["dtype"] = str(dtype).removeprefix("torch.")  # that of the tensors, as they are
+    generation = getattr(module, "generation_config", None)
+    if (ends := getattr(generation, "eos_token_id", None)) is not None:
+        entries["eos_token_id"] = ends
+    return entries
+
+
+def _entries(config: Any) -> dict[str, Any]:
+    """A configuration of transformers as JSON."""
+    return json.loads(config.to_json_string(use_diff=False))
+
+
+def _settings(config: object, place: Path) -> tuple[Path, dict[str, Any], dict[str, Any]]:
+    """What has the configuration, its entries, and how to run the model."""
+    if config is None:
+        return place, {}, {}
+    if isinstance(config, str | os.PathLike):
+        file = Path(cast("Place", config))
+        return file, *read_config(file)
+    given: Any = config
+    if not isinstance(config, Mapping):
+        if not hasattr(config, "to_json_string"):
+            raise ArgumentError(
+                f"config is a {type(config).__name__}, expected the entries of a config.json",
+                fix="give a dict, the path of a config.json, or a configuration of transformers",
+            )
+        given = _entries(config)
+    return place, *without_runtime(given, place)
+
+
+def _check_torchvision(files: ModelFiles) -> None:
+    try:
+        torchvision_kind(files.tensors)
+    except LoadError:
+        raise ArgumentError(
+            f"{files.place} has no configuration, and its tensors are not named as in"
+            " torchvision's resnet or mobilenet_v2",
+            fix=f"give config=, whose model_type is one of {', '.join(known_models())}",
+        ) from None
+
+
+def _copies(state: Mapping[Any, object], place: Path) -> list[StoredTensor]:
+    """Copies of all tensors; those that are the same memory are the same copy."""
+    made: dict[_Memory, Array] = {}
+    tensors: list[StoredTensor] = []
+    for key, value in state.items():
+        if not isinstance(key, str):
+            raise ArgumentError(f"{place}: a tensor is called {key!r}, expected a string")
+        array = _array(place, key, value)
+        memory = (array.ctypes.data, array.shape, array.strides, array.dtype.name)
+        if memory not in made:
+            made[memory] = np.array(array, order="C")
+        tensors.append(held_tensor(place, key, made[memory]))
+    return tensors
+
+
+def _array(place: Path, key: str, value: Any) -> Array:
+    """``value`` as an array, mostly without a copy. Raises `ArgumentError` naming the tensor."""
+    wrong, fix = _why_not(value)
+    array = None
+    if not wrong:
+        try:
+            array = as_array(value)
+        except PtirError as error:
+            wrong, fix = error.problem, error.fix
+        except (RuntimeError, TypeError, ValueError) as error:  # of subclasses of torch's tensors
+            wrong, fix = f"a {type(value).__name__} that is no array: {error}", ""
+    if array is None:
+        raise ArgumentError(
+            f"{place}: {key!r} is {wrong or f'a {type(value).__name__}, expected a tensor'}",
+            fix=fix or "give the state dict of a model of plain tensors: module.state_dict()",
+        )
+    return array
+
+
+def _why_not(value: Any) -> tuple[str, str]:
+    """What keeps a tensor of torch from being an array, and what to do; empty: nothing."""
+    torch: Any = sys.modules.get("torch")
+    if torch is None or not isinstance(value, torch.Tensor):
+        return "", ""
+    if value.device.type == "meta":
+        return "on the meta device, without elements", "load the weights into the module first"
+    if value.device.type != "cpu":
+        return f"on {value.device}, expected the CPU", "move it there: module.cpu()"
+    if value.is_quantized:
+        return f"quantized ({value.dtype}), expected floats", "give the module before quantization"
+    if value.layout is not torch.strided:
+        return f"sparse ({value.layout}), expected a dense tensor", "make it dense: to_dense()"
+    return "", ""

@@ -1,0 +1,70 @@
+"""Models by their names: those that ship with gptrs, and those of huggingface.co, fetched into the
+cache that its own library keeps."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from gptrs.errors import ArgumentError, LoadError
+from gptrs.formats.model_files import imported
+from gptrs.formats.safetensors_file import SUFFIX
+from gptrs.models import BUNDLED
+
+_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)
+_MOST_ID = 96  # letters of a name there
+_WANTED = ["*.json", f"*{SUFFIX}", "merges.txt", "chat_template.jinja"]
+_SUBFOLDERS = ["*/*"]  # other formats of the same model
+_SECONDS = 3.0  # to wait for the first answer
+
+
+def place_of(model: str | os.PathLike[str]) -> Path:
+    """The directory or the file that ``model`` stands for; a name of huggingface.co is fetched.
+
+    Raises `ArgumentError` for what is no path, and as `fetch_model` does.
+    """
+    name = os.fspath(model) if isinstance(model, str | os.PathLike) else model
+    if not isinstance(name, str):
+        raise ArgumentError(
+            f"the model is a {type(model).__name__}, expected a path or a name",
+            fix=f"give the path of a Hugging Face directory, or one of: {', '.join(BUNDLED)}",
+        )
+    if (bundled := BUNDLED.get(name)) is not None:
+        return bundled
+    return fetch_model(name) if is_hub_id(name) else Path(model)
+
+
+def is_hub_id(path: str) -> bool:
+    """Whether ``path`` may be a name there, as ``openai-community/gpt2``, and is no place here."""
+    if len(path) > _MOST_ID or not _ID.fullmatch(path) or path.endswith((SUFFIX, ".gchk", ".gten")):
+        return False
+    return not Path(path).exists()
+
+
+def fetch_model(name: str) -> Path:
+    """The directory with the files of the model ``name``; those in the cache are not fetched again.
+
+    Raises `LoadError` at once where ``huggingface_hub`` is not installed, there is no network, or
+    there is no such model.
+    """
+    try:
+        download = imported("huggingface_hub:snapshot_download")  # optional, and slow to import
+    except ImportError:
+        raise LoadError(
+            f"there is no model directory {name!r}, and fetching it from huggingface.co needs"
+            " huggingface_hub, which is not installed",
+            fix="pip install huggingface_hub, or give the path of a directory",
+        ) from None
+    try:
+        found = download(
+            name, allow_patterns=_WANTED, ignore_patterns=_SUBFOLDERS, etag_timeout=_SECONDS
+        )
+    except Exception as error:  # the library's own, and those of what it fetches with
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        raise LoadError(
+            f"there is no model directory {name!r}, and it cannot be fetched from huggingface.co:"
+            f" {lines[0]}",
+            fix="check the name and the network, or give the path of a directory",
+        ) from None
+    return Path(found)

@@ -1,0 +1,256 @@
+"""A loaded language model: text in, text out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar, cast, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gptrs.errors import ArgumentError, LoadError
+from gptrs.formats.json_files import read_json
+from gptrs.formats.model_files import ModelFiles
+from gptrs.ir.tensor import Tensor, as_array
+from gptrs.jit.overrides import Policies
+from gptrs.loading.loaded_model import LoadedModel
+from gptrs.loading.overridden import Overridden
+from gptrs.loading.weights import Weights
+from gptrs.text.completion import Completion, complete, stream_text
+from gptrs.text.generation import generate_logprobs, generate_tokens
+from gptrs.text.logprobs import TokenLogprobs
+from gptrs.text.options import GenerationOptions
+from gptrs.text.streaming import TextStream
+from gptrs.text.tokenizer import Tokenizer
+
+T = TypeVar("T")
+
+
+class LanguageModel(LoadedModel):
+    """A loaded model that continues text.
+
+    ``module`` is the model itself (call it with tokens and a cache), ``config`` its configuration.
+    Text and `forward` follow the checkpoint's ``runtime.functional_overrides``.
+    """
+
+    def __init__(
+        self,
+        files: ModelFiles,
+        kind: str,
+        module: Any,
+        weights: Weights,
+        overrides: Policies = (),
+    ) -> None:
+        super().__init__(files, kind, module, weights)
+        self._model = Overridden(module, overrides) if overrides else module
+        self._eos = _end_of_text(files)
+        self._bos = _first_token(files)
+        self._tokenizer: Tokenizer | None = None
+
+    @property
+    def has_tokenizer(self) -> bool:
+        """Whether the directory has a tokenizer; without one, a model takes and gives ids."""
+        return (self.directory / "tokenizer.json").exists()
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer, read when it is first needed. Raises `LoadError` if it cannot be used."""
+        if self._tokenizer is None:
+            if not self.directory.is_dir():
+                raise LoadError(
+                    f"{self.place} has no tokenizer",
+                    fix="say where one is: gptrs.from_torch(module, directory=...)",
+                )
+            made = Tokenizer.from_directory(self.directory)
+            config_file = self.files.config_file.name
+            if made.vocab_size > self.module.vocab_size:
+                raise LoadError(
+                    f"{self.directory / 'tokenizer.json'} has {made.vocab_size} tokens, expected at"
+                    f" most {self.module.vocab_size}, the vocab_size of {config_file}",
+                    fix="check that tokenizer.json belongs to this model",
+                )
+            self._tokenizer = made
+        return self._tokenizer
+
+    def forward(self, tokens: object) -> Tensor:
+        """Logits [..., tokens, vocabulary] for integer ``tokens`` [tokens] or [batch, tokens].
+
+        Raises `ArgumentError` for what is none of these, or does not fit the model.
+        """
+        ids = _as_ids(tokens)
+        for wrong in ids[(ids < 0) | (ids >= self.module.vocab_size)].flat[:1]:
+            raise ArgumentError(
+                f"tokens hold {wrong}, expected ids from 0 to {self.module.vocab_size - 1}",
+                fix="encode the text with the tokenizer of this model",
+            )
+        if ids.shape[-1] > self.module.context_length:
+            raise ArgumentError(
+                f"{ids.shape[-1]} tokens do not fit the context of {self.module.context_length}",
+                fix="pass fewer tokens",
+            )
+        logits, _ = self._model(np.atleast_2d(ids))
+        return logits[0] if ids.ndim == 1 else logits
+
+    @overload
+    def generate(self, prompt: str, **options: Any) -> str: ...
+    @overload
+    def generate(self, prompt: list[str] | tuple[str, ...], **options: Any) -> list[str]: ...
+
+    def generate(
+        self, prompt: str | list[str] | tuple[str, ...], **options: Any
+    ) -> str | list[str]:
+        """The text that follows ``prompt``; of a list of prompts, the text that follows each.
+
+        Options are those of `GenerationOptions`: ``max_tokens`` (to the end of the text or of the
+        context), ``temperature`` (0, greedy), ``top_k``, ``top_p``, ``min_p``,
+        ``repetition_penalty``, ``presence_penalty``, ``frequency_penalty``, ``logit_bias``,
+        ``context_shift``, ``seed``, ``stop``, ``ignore_eos``. ``logprobs`` is one of `complete`.
+        """
+        _refuse_logprobs(options, "generate gives text", "complete")
+        done = self.complete(prompt, **options)
+        return [each.text for each in done] if isinstance(done, list) else done.text
+
+    @overload
+    def complete(self, prompt: str, **options: Any) -> Completion: ...
+    @overload
+    def complete(self, prompt: list[str] | tuple[str, ...], **options: Any) -> list[Completion]: ...
+
+    def complete(
+        self, prompt: str | list[str] | tuple[str, ...], **options: Any
+    ) -> Completion | list[Completion]:
+        """The text that follows ``prompt`` with its tokens, why it ended and, with ``logprobs=n``,
+        how likely each token was; of a list of prompts, one for each. Options as for `generate`."""
+        several = isinstance(prompt, list | tuple)
+        settled = _options(options)
+        ids = [self._encode(text) for text in (prompt if several else [prompt])]
+        done = complete(self._model, self.tokenizer, ids, settled, self._eos)
+        return done if several else done[0]
+
+    def stream(self, prompt: str, **options: Any) -> Iterator[str]:
+        """The text that follows ``prompt``, piece by piece. Options as for `generate`."""
+        _refuse_logprobs(options, "stream gives text", "stream_logprobs")
+        settled = _options(options)
+        ids = self._encode(prompt)
+        return stream_text(self._model, self.tokenizer, ids, settled, self._eos)
+
+    def stream_tokens(self, ids: Sequence[int], **options: Any) -> Iterator[int]:
+        """The tokens that follow ``ids``, one by one. Options as for `generate`; ``stop`` strings
+        end the stream after the token that completes one."""
+        _refuse_logprobs(options, "stream_tokens gives ids", "stream_logprobs")
+        settled = _options(options)
+        steps = generate_tokens(self._model, [ids], settled, eos=self._eos)
+        tokens = (cast("int", token) for (token,) in steps)
+        return _until_stop(tokens, self._text(settled), lambda token: token)
+
+    def stream_logprobs(
+        self, ids: Sequence[int], *, logprobs: int = 0, **options: Any
+    ) -> Iterator[TokenLogprobs]:
+        """What `stream_tokens` gives, with how likely each token and the ``logprobs`` likeliest
+        ones were."""
+        settled = _options({**options, "logprobs": logprobs})
+        steps = generate_logprobs(self._model, [ids], settled, eos=self._eos)
+        tokens = (cast("TokenLogprobs", token) for (token,) in steps)
+        return _until_stop(tokens, self._text(settled), lambda token: token.token)
+
+    def _text(self, options: GenerationOptions) -> TextStream | None:
+        return TextStream(self.tokenizer, options.stop) if options.stop else None
+
+    def _encode(self, prompt: str) -> list[int]:
+        if not isinstance(prompt, str):
+            raise ArgumentError(
+                f"a prompt is a {type(prompt).__name__}, expected a string",
+                fix="pass text, or token ids to stream_tokens",
+            )
+        ids = self.tokenizer.encode(prompt)
+        if ids:
+            return ids
+        if self._bos is None or not 0 <= self._bos < self.module.vocab_size:
+            raise ArgumentError(
+                "the prompt is empty, and the model has no token to begin with"
+                f" (bos_token_id is {self._bos})",
+                fix="pass a prompt of at least one character",
+            )
+        return [self._bos]
+
+    @property
+    def causal_lm(self) -> LanguageModel:
+        """This handle: it continues text."""
+        return self
+
+    @property
+    def image_classifier(self) -> None:
+        """None: it takes no images."""
+        return None
+
+
+def _options(options: dict[str, Any]) -> GenerationOptions:
+    known = GenerationOptions.__dataclass_fields__
+    if unknown := sorted(set(options) - set(known)):
+        raise ArgumentError(f"unknown option {unknown[0]!r}", fix=f"use: {', '.join(known)}")
+    return GenerationOptions(**options)
+
+
+def _refuse_logprobs(options: dict[str, Any], gives: str, other: str) -> None:
+    if options.get("logprobs") is not None:
+        raise ArgumentError(
+            f"option logprobs is {options['logprobs']!r}, and {gives} alone",
+            fix=f"call {other}",
+        )
+
+
+def _until_stop(
+    tokens: Iterator[T], text: TextStream | None, id_of: Callable[[T], int]
+) -> Iterator[T]:
+    for token in tokens:
+        yield token
+        if text is not None:
+            text.push(id_of(token))
+            if text.stopped:
+                return
+
+
+def _as_ids(tokens: object) -> NDArray[Any]:
+    try:
+        array = as_array(tokens)
+        ids: NDArray[Any] = np.asarray(tokens) if array is None else array
+    except ValueError:  # lists of different lengths
+        raise ArgumentError(
+            "tokens are rows of different lengths, expected integers [tokens] or [batch, tokens]",
+            fix="call forward for each row, or generate with a list of prompts",
+        ) from None
+    if ids.ndim not in (1, 2) or ids.dtype.kind not in "iu" or ids.size == 0:
+        raise ArgumentError(
+            f"tokens have shape {ids.shape} and dtype {ids.dtype}, expected integers [tokens]"
+            " or [batch, tokens], at least one token",
+            fix="pass token ids: model.tokenizer.encode(text)",
+        )
+    return ids
+
+
+def _first_token(files: ModelFiles) -> int | None:
+    given = files.config.get("bos_token_id")
+    if given is not None and type(given) is not int:
+        raise LoadError(
+            f"{files.config_file}: bos_token_id is {given!r}, expected an integer or null",
+            fix="give the id of the token that begins a text, or null",
+        )
+    return given
+
+
+def _end_of_text(files: ModelFiles) -> tuple[int, ...]:
+    """The tokens that end a text: generation_config.json counts before the configuration."""
+    file = files.directory / "generation_config.json"
+    given = (read_json(file) if os.path.lexists(file) else {}).get("eos_token_id")
+    if given is None:
+        file, given = files.config_file, files.config.get("eos_token_id")
+    if given is None:
+        return ()
+    ids = cast("list[object]", given if isinstance(given, list) else [given])
+    ends = tuple(i for i in ids if type(i) is int)
+    if len(ends) < len(ids):
+        raise LoadError(
+            f"{file}: eos_token_id is {given!r}, expected an integer or several",
+            fix="give the ids of the tokens that end a text, or null",
+        )
+    return ends

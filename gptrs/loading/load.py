@@ -1,0 +1,116 @@
+"""``gptrs.load``: a model by its directory or its file, ready to use."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+from gptrs import settings
+from gptrs.byte_sizes import as_size
+from gptrs.errors import SettingWarning
+from gptrs.formats.json_files import config_from_json
+from gptrs.formats.labels import read_labels
+from gptrs.formats.model_files import ModelFiles, imported, model_class, open_model
+from gptrs.formats.overrides import read_overrides
+from gptrs.jit.trace import warn
+from gptrs.loading.hub import place_of
+from gptrs.loading.weights import Weights
+
+if TYPE_CHECKING:
+    from gptrs.loading.image_classifier import ImageClassifier
+    from gptrs.loading.language_model import LanguageModel
+
+_HANDLES = {  # by task; each is imported when it is needed
+    "causal_lm": "gptrs.loading.language_model:LanguageModel",
+    "image_classifier": "gptrs.loading.image_classifier:ImageClassifier",
+}
+
+
+@overload
+def load(
+    path: Literal["stories"] = "stories",
+    *,
+    memory_limit: int | str | None = None,
+    context: int | None = None,
+    batch: int = 1,
+) -> LanguageModel: ...
+@overload
+def load(
+    path: str | os.PathLike[str],
+    *,
+    memory_limit: int | str | None = None,
+    context: int | None = None,
+    batch: int = 1,
+) -> Any: ...
+
+
+def load(
+    path: str | os.PathLike[str] = "stories",
+    *,
+    memory_limit: int | str | None = None,
+    context: int | None = None,
+    batch: int = 1,
+) -> LanguageModel | ImageClassifier:
+    """Open a Hugging Face model directory, a checkpoint (``GPTRSCHK``), a file of torchvision's
+    weights (``.safetensors``), a model that ships with gptrs (``"stories"``), or one of
+    huggingface.co by its name (``"openai-community/gpt2"``), which is fetched with
+    ``huggingface_hub``, if that is installed.
+
+    The result is a `LanguageModel` or an `ImageClassifier`. What a checkpoint does not hold (the
+    tokenizer, ``generation_config.json``, ``preprocessor_config.json``) is looked for beside it.
+    Torchvision's weights tell their own configuration; beside them, the entries of a
+    ``config.json`` count first. Weights are read when they are first needed. Raises `LoadError`
+    naming the file and what is wrong with it.
+
+    With a ``memory_limit`` (bytes, or ``"2GB"``) a model is refused if `gptrs.estimate_memory` says
+    more of it at this ``context`` (None: all that it can hold) and ``batch``: the `ArgumentError`
+    says what would fit.
+    """
+    for text in settings.misspelt():
+        warn(text, SettingWarning)
+    model = ready_model(open_model(place_of(path)))
+    if memory_limit is not None:
+        from gptrs.memory.fitting import refuse_above  # mostly nobody asks
+
+        refuse_above(as_size(memory_limit, "memory_limit"), model.memory(), context, batch)
+    return model
+
+
+def ready_model(files: ModelFiles) -> LanguageModel | ImageClassifier:
+    """As `model_of`, with its weights held as its configuration says. Raises `LoadError`."""
+    model = model_of(files)
+    if files.runtime.get("weight_streaming") is not None:
+        from gptrs.loading.weight_streaming import stream_weights  # seldom asked for
+
+        stream_weights(model)
+    return model
+
+
+def model_of(files: ModelFiles) -> LanguageModel | ImageClassifier:
+    """The model that ``files`` hold, ready to use. Raises `LoadError`."""
+    file, data = files.config_file, files.config
+    overrides = read_overrides(files.runtime, file)
+    if (quantisation := data.get("quantization_config")) is not None:
+        from gptrs.formats.unsupported import quantised  # for errors alone
+
+        raise quantised(quantisation, file)
+    kind = files.kind
+    if not files.kind_field:
+        from gptrs.formats.torchvision import torchvision_kind  # text should not wait for it
+
+        kind = torchvision_kind(files.tensors)
+    model = model_class(kind, file, files.kind_field)
+    fields, renames = data, model.renames
+    if model.task == "image_classifier":
+        from gptrs.formats.torchvision import torchvision_naming  # text should not wait for it
+
+        if (naming := torchvision_naming(str(kind), files.tensors)) is not None:
+            fields, renames = naming.fields(files.tensors.shapes()) | data, naming.renames
+        if (labels := read_labels(data, file)) is not None:
+            fields = {**fields, "num_labels": len(labels)}
+    config = config_from_json(model.config_type, model.config_renames, fields, file)
+    weights = Weights(files.tensors, renames, model.ignored, model.copies(config))
+    built = model.build(config, weights.parameter)
+    weights.finish()
+    handle = imported(_HANDLES[model.task])
+    return handle(files, str(kind), built, weights, overrides)

@@ -1,0 +1,21 @@
+"""How many threads a block of code uses."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+
+from gptrs.kernels.driver import threads
+
+
+def limit_threads(count: int) -> AbstractContextManager[object]:
+    """At most ``count`` threads inside the block, in kernels and in NumPy's matrix products; 0
+    leaves the choice to them."""
+    if count == 0:
+        return nullcontext()
+    # Looks through all loaded libraries.
+    from threadpoolctl import threadpool_limits  # pyright: ignore[reportMissingTypeStubs]
+
+    stack = ExitStack()
+    stack.enter_context(threads.limit_threads(count))
+    stack.enter_context(threadpool_limits(limits=count))
+    return stack

@@ -1,0 +1,46 @@
+"""A model by its configuration alone: layers and parameters, no elements."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from gptrs.errors import LoadError
+from gptrs.formats.json_files import config_from_json
+from gptrs.formats.labels import read_labels
+from gptrs.formats.model_files import model_class
+from gptrs.ir.tensor import Parameter
+from gptrs.ir.types import Array, DType, Type, f32
+from gptrs.nn.module import Module, ParameterOf
+
+
+class _NoElements:
+    """The source of parameters that only tell their names and types."""
+
+    def load(self, name: str) -> Array:
+        raise LoadError(f"parameter {name} has no elements: the model has a configuration alone")
+
+
+def without_elements(dtype: DType = f32) -> ParameterOf:
+    """What models are built with: parameters of this dtype, which have no elements."""
+    source, made = _NoElements(), dict[str, Parameter]()
+
+    def parameter(name: str, shape: tuple[int, ...]) -> Parameter:
+        if name not in made:
+            made[name] = Parameter.from_source(name, Type(shape, dtype), source)
+        return made[name]
+
+    return parameter
+
+
+def skeleton(config: Mapping[str, Any], file: Path) -> Module:
+    """The model with the entries of a ``config.json``, whose parameters have no elements.
+
+    Raises `LoadError` naming ``file``.
+    """
+    model, fields = model_class(config.get("model_type"), file), config
+    if model.task == "image_classifier" and (labels := read_labels(config, file)) is not None:
+        fields = {**config, "num_labels": len(labels)}
+    settings = config_from_json(model.config_type, model.config_renames, fields, file)
+    return model.build(settings, without_elements())

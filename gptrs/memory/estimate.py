@@ -1,0 +1,223 @@
+"""How much memory a model takes, known before its weights are read.
+
+A model is built of parameters that know their types alone, its program is traced and planned at the
+sizes asked for, and the plan says what it holds: which weights as they are stored, which packed or
+derived, and how much memory intermediate values take.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gptrs import tree
+from gptrs.backends.base import PlanReport
+from gptrs.byte_sizes import size_text
+from gptrs.errors import ArgumentError
+from gptrs.formats.overrides import read_overrides
+from gptrs.ir.tensor import Tensor
+from gptrs.ir.types import Array, DType, bf16, f16, f32
+from gptrs.jit.overrides import Policies, checkpoint_overrides
+from gptrs.kernels.driver.threads import limit_threads, thread_count
+from gptrs.large_pages import LARGE
+from gptrs.memory.abstract_model import skeleton, without_elements
+from gptrs.nn.cache_memory import LEAST, MOST
+
+RUNTIME_BYTES = 112_000_000
+"""Python, NumPy, LLVM and this package with a model of no size, whose kernels are on disk already
+(measured: 96 to 106 MB with Python 3.11 on Linux, and some for CPUs whose kernels are larger;
+compiling takes about 80 MB more)."""
+
+_DTYPES = {"float32": f32, "float16": f16, "bfloat16": bf16}
+
+
+@dataclass(frozen=True)
+class MemoryEstimate:
+    """The most memory that a process with one model takes, in bytes.
+
+    For a language model while a text of ``context`` tokens in each of ``batch`` rows is read at
+    once, for an image classifier while ``batch`` images are classified.
+    """
+
+    weights: int
+    """As their files have them, where kernels read them so."""
+    packed: int
+    """Packed for kernels, or derived of others; their originals are released."""
+    kv_cache: int
+    activations: int
+    """Intermediate values, results, and images."""
+    loading: int
+    """What weights are made of, on all threads, until they are packed or derived; and what is left
+    unused of large pages."""
+    runtime: int
+    """What a process takes without a model."""
+    context: int | None
+    batch: int
+    threads: int
+
+    @property
+    def total(self) -> int:
+        return sum(self.parts().values())
+
+    def parts(self) -> dict[str, int]:
+        """The bytes by what they are for."""
+        return {
+            "weights": self.weights,
+            "packed forms": self.packed,
+            "KV cache": self.kv_cache,
+            "activations": self.activations,
+            "loading": self.loading,
+            "runtime": self.runtime,
+        }
+
+    def __str__(self) -> str:
+        rows = [*self.parts().items(), ("total", self.total)]
+        return "\n".join(f"{name:12}  {size_text(size):>9}" for name, size in rows)
+
+
+class ModelMemory:
+    """What one model takes at different sizes: it is traced once."""
+
+    def __init__(self, module: Any, policies: Policies = ()) -> None:
+        self.module = module
+        self._policies = policies
+        self._call = _class_of(module).__call__
+        self._stored = sum(parameter.bytes for parameter in module.parameters().values())
+
+    @classmethod
+    def of_config(
+        cls,
+        config: Mapping[str, Any],
+        runtime: Mapping[str, Any],
+        file: Path,
+        dtype: DType | None = None,
+    ) -> ModelMemory:
+        """Of a model by its configuration alone. Raises `LoadError` naming ``file``."""
+        said: object = config.get("dtype", config.get("torch_dtype"))
+        said = _DTYPES.get(said, f32) if isinstance(said, str) else f32
+        module = _retyped(skeleton(config, file), dtype or said)
+        return cls(module, read_overrides(runtime, file))
+
+    def converted(self, dtype: DType) -> ModelMemory:
+        """With weights of another dtype."""
+        return ModelMemory(_retyped(self.module, dtype), self._policies)
+
+    @property
+    def longest(self) -> int | None:
+        """The tokens that a row can hold, of a language model."""
+        return self.module.context_length if self.module.task == "causal_lm" else None
+
+    def at(
+        self, *, context: int | None = None, batch: int = 1, threads: int | None = None
+    ) -> MemoryEstimate:
+        """What it takes at these sizes. Raises `ArgumentError`."""
+        count = thread_count() if threads is None else threads
+        for name, value in (("batch", batch), ("threads", count)):
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise ArgumentError(f"{name} is {value!r}, expected an integer from 1 up")
+        context = self._checked(context)
+        with checkpoint_overrides(self._policies):
+            if context is None:
+                report, kv_cache, activations = self._images(batch, count)
+            else:
+                report, kv_cache, activations = self._text(context, batch, count)
+        held = [(form.form == "as stored", form.bytes) for form in report.parameters]
+        return MemoryEstimate(
+            weights=sum(size for stored, size in held if stored) if held else self._stored,
+            packed=sum(size for stored, size in held if not stored),
+            kv_cache=kv_cache,
+            activations=activations,
+            loading=report.loading_bytes + _unused(kv_cache),
+            runtime=RUNTIME_BYTES,
+            context=context,
+            batch=batch,
+            threads=count,
+        )
+
+    def _checked(self, context: int | None) -> int | None:
+        longest = self.longest
+        if longest is None:
+            if context is not None:
+                raise ArgumentError(
+                    f"context is {context!r}, and the model takes images", fix="leave it out"
+                )
+            return None
+        if context is None:
+            return longest
+        if isinstance(context, bool) or not isinstance(context, int) or context < 1:
+            raise ArgumentError(f"context is {context!r}, expected an integer from 1 up")
+        if context > longest:
+            raise ArgumentError(
+                f"context is {context}, and the model holds {longest} tokens",
+                fix=f"give at most {longest}",
+            )
+        return context
+
+    def _text(self, context: int, batch: int, threads: int) -> tuple[PlanReport, int, int]:
+        """The plan that reads ``context`` tokens at once, the bytes of the cache, and of what else
+        it needs."""
+        cache, size = _cache(self.module, batch, context)
+        tokens = _typed((batch, context), np.dtype(np.int64))
+        with limit_threads(threads):
+            plan = self._call.explain(self.module, tokens, cache, logits="last").report
+        return plan, size, plan.arena_bytes + plan.result_bytes
+
+    def _images(self, batch: int, threads: int) -> tuple[PlanReport, int, int]:
+        """As `_text`. Images run one by one, the first on all threads, others on one each."""
+        size = self.module.image_size
+        image = _typed((1, size, size, self.module.config.num_channels), np.dtype(np.float32))
+        plans: list[PlanReport] = []
+        for count in (threads, 1):
+            with limit_threads(count):
+                plans.append(self._call.explain(self.module, image).report)
+        first, other = (plan.arena_bytes for plan in plans)
+        at_once = min(batch, threads)
+        arenas = max(first, other) + (at_once - 1) * other
+        return plans[0], 0, arenas + batch * (image.nbytes + 2 * plans[0].result_bytes)
+
+
+def _class_of(module: Any) -> Any:
+    return module.__class__
+
+
+def _retyped(module: Any, dtype: DType) -> Any:
+    """A model as ``module`` with parameters of another dtype, which have no elements."""
+    return _class_of(module).build(module.config, without_elements(dtype))
+
+
+def _typed(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """An array of this type in the memory of one element."""
+    return np.broadcast_to(np.zeros((), dtype), shape)
+
+
+def _unused(kv_cache: int) -> int:
+    """What is left of the last large page of keys, and of values."""
+    return 2 * LARGE if LEAST <= kv_cache // 2 <= MOST else 0
+
+
+def _cache(module: Any, batch: int, capacity: int) -> tuple[Any, int]:
+    """A cache of a type that may be too large to be made, and its bytes.
+
+    Its extents are those of caches of one and two rows and columns, continued.
+    """
+    made: list[list[Any]] = []
+    for rows, columns in ((1, 1), (2, 1), (1, 2)):
+        cache = module.init_cache(np.zeros(rows, np.int32), columns)
+        leaves, structure = tree.flatten(cache, is_leaf=lambda x: isinstance(x, Tensor))
+        made.append(leaves)
+    size, typed = 0, list[Any]()
+    for one, wide, long in zip(*made, strict=True):
+        if isinstance(one, Tensor):
+            shape = tuple(
+                n + (w - n) * (batch - 1) + (c - n) * (capacity - 1)
+                for n, w, c in zip(one.shape, wide.shape, long.shape, strict=True)
+            )
+            array = _typed(shape, one.dtype.numpy)
+            size += array.nbytes
+            one = Tensor.of_array(array)
+        typed.append(one)
+    return tree.unflatten(structure, typed), size

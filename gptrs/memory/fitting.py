@@ -1,0 +1,98 @@
+"""What fits a limit on memory: the longest context, the largest batch, or weights in 16 bits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from gptrs.byte_sizes import size_text
+from gptrs.errors import ArgumentError
+from gptrs.ir.types import bf16
+from gptrs.memory.estimate import MemoryEstimate, ModelMemory
+
+_MOST_ROWS = 2**16
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What fits ``limit`` bytes."""
+
+    limit: int
+    asked: MemoryEstimate
+    context: int | None
+    """The longest at the batch asked for; 0: none, None: the model takes images."""
+    batch: int
+    """The largest at the context asked for; 0: none."""
+
+    @property
+    def fits(self) -> bool:
+        """Whether what was asked for does."""
+        return self.asked.total <= self.limit
+
+
+def fit(
+    model: ModelMemory,
+    limit: int,
+    *,
+    context: int | None = None,
+    batch: int = 1,
+    threads: int | None = None,
+) -> Fit:
+    """What of ``model`` fits ``limit`` bytes. Raises `ArgumentError`."""
+    asked = model.at(context=context, batch=batch, threads=threads)
+
+    def takes(context: int | None, batch: int) -> bool:
+        return model.at(context=context, batch=batch, threads=threads).total <= limit
+
+    longest = model.longest
+    return Fit(
+        limit,
+        asked,
+        None if longest is None else _largest(lambda tokens: takes(tokens, batch), longest),
+        _largest(lambda rows: takes(asked.context, rows), _MOST_ROWS),
+    )
+
+
+def _largest(fits: Callable[[int], bool], most: int) -> int:
+    """The largest number up to ``most`` that fits; all smaller ones do. 0: none."""
+    good, bad = 0, 1
+    while bad <= most and fits(bad):
+        good, bad = bad, min(2 * bad, most) if bad < most else most + 1
+    while bad - good > 1:
+        middle = (good + bad) // 2
+        if fits(middle):
+            good = middle
+        else:
+            bad = middle
+    return good
+
+
+def refuse_above(limit: int, model: ModelMemory, context: int | None, batch: int) -> None:
+    """Raise `ArgumentError`, with what would fit, for a model that takes more than ``limit``
+    bytes."""
+    found = fit(model, limit, context=context, batch=batch)
+    if found.fits:
+        return
+    asked = found.asked
+    parts = ", ".join(f"{name} {size_text(size)}" for name, size in asked.parts().items() if size)
+    what = f"{batch} images at once" if asked.context is None else f"a context of {asked.context}"
+    rows = f" in {batch} rows" if batch > 1 and asked.context is not None else ""
+    raise ArgumentError(
+        f"the model takes {size_text(asked.total)} with {what}{rows} ({parts}), memory_limit is"
+        f" {size_text(limit)}",
+        fix=_advice(found, model, context, batch),
+    )
+
+
+def _advice(found: Fit, model: ModelMemory, context: int | None, batch: int) -> str:
+    """What would fit instead."""
+    advice: list[str] = []
+    if found.context:
+        advice.append(f"load it with context={found.context}")
+    if 0 < found.batch < batch:
+        advice.append(f"with batch={found.batch}")
+    halved = model.converted(bf16).at(context=context, batch=batch)
+    if found.limit >= halved.total < found.asked.total:
+        size = size_text(halved.total)
+        advice.append(f"convert the weights (gptrs convert --dtype bf16), which takes {size}")
+    return ", or ".join(advice) or "raise memory_limit, or choose a smaller model"

@@ -1,0 +1,67 @@
+"""Composites: those that an override speaks of are replaced by the implementation it picks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from gptrs.ir.program import Instruction, Program, Value
+from gptrs.passes.base import Context
+from gptrs.passes.legalize import definition_of, opened
+
+_Names = frozenset[str]
+
+
+def choose_implementations(program: Program, context: Context) -> Program:
+    """Replace composites by what ``context.choose`` gives, to any depth; the rest stays whole where
+    the target claims it, and is opened otherwise, for the composites in it.
+
+    Inside the implementation of a composite the same composite is not chosen again.
+    """
+    if context.choose is None:
+        return program
+    return _chosen(program, context, frozenset())
+
+
+def _chosen(program: Program, context: Context, inside: _Names) -> Program:
+    renamed: dict[Value, Value] = {}
+    body: list[Instruction] = []
+    for instruction in program.body:
+        results = _place(instruction.reading(renamed), context, inside, body)
+        renamed.update(zip(instruction.results, results, strict=True))
+    return program.with_body(body, [renamed.get(r, r) for r in program.results])
+
+
+def _place(
+    instruction: Instruction, context: Context, inside: _Names, body: list[Instruction]
+) -> Sequence[Value]:
+    """Append what ``instruction`` becomes to ``body``. Returns the values of its results."""
+    name = instruction.op.name
+    definition: Program | None = None
+    if name not in inside and context.choose is not None:
+        definition = context.choose(instruction)
+    if definition is not None:
+        inside |= {name}
+    elif not context.claims(instruction) or (context.in_region and name in inside):
+        definition = definition_of(instruction)
+    if definition is not None:
+        where = instruction.where
+        return opened(definition, instruction, where, lambda i: _place(i, context, inside, body))
+    body.append(_with_regions(instruction, context, inside))
+    return instruction.results
+
+
+def _with_regions(instruction: Instruction, context: Context, inside: _Names) -> Instruction:
+    """``instruction`` with the programs that an implementation runs in loops and branches.
+
+    This pass comes to them again and does not know then what they are inside of: the composites
+    that are not to be chosen there are opened already.
+    """
+    if not inside or not instruction.op.control:
+        return instruction
+    inner = replace(context, in_region=True)
+    attrs = {
+        name: _chosen(value, inner, inside) if isinstance(value, Program) else value
+        for name, value in instruction.attrs.items()
+    }
+    return replace(instruction, attrs=attrs)

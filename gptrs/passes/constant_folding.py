@@ -1,0 +1,145 @@
+"""Compute now what depends on constants alone."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any, cast
+
+import numpy as np
+
+from gptrs.errors import PtirError
+from gptrs.ir.dims import Dim
+from gptrs.ir.dispatch import OPS
+from gptrs.ir.op import Elementwise
+from gptrs.ir.program import Instruction, Operand, Program, Value
+from gptrs.ir.sizes import apply, is_symbolic
+from gptrs.ir.types import Array, Type
+from gptrs.ir.use_def import UseDef
+from gptrs.passes.base import Context
+
+_MOST_BYTES = 4096  # a page: more is computed only where that makes it less
+_NEVER = frozenset(["constant", "custom_call", "rng_normal", "rng_uniform"])
+_SPOKEN = frozenset(["broadcast_to", "full", "iota"])
+"""What says more than it holds stays as it is, for backends to see, until something reads it."""
+
+
+def fold_constants(program: Program, context: Context) -> Program:
+    """Replace what constants and numbers determine by its value, by the NumPy meaning of its ops.
+
+    The result is at most as large as the operands, or a page. An op that raises stays, so that the
+    error is one of the run. An elementwise op reads a constant of one element as a number.
+    """
+    folder = _Folder(program)
+    body: list[Instruction] = []
+    for instruction in program.body:
+        made = folder.fold(instruction)
+        if made is not None and not context.fuel.spend(f"fold {instruction.op.name}"):
+            made = None
+        body += made or [instruction]
+        for each in made or [instruction]:
+            folder.facts.add(each)
+    return program.with_body(body, program.results)
+
+
+class _Folder:
+    """The values that are known so far."""
+
+    def __init__(self, program: Program) -> None:
+        self.facts = UseDef(program)
+
+    def fold(self, instruction: Instruction) -> list[Instruction] | None:
+        """What stands for an instruction when something in it is known."""
+        op = instruction.op
+        if op.name in _NEVER or op.name in _SPOKEN or op.control:
+            return None
+        makers = [self.facts.maker(value) for value in instruction.values()]
+        if not any(maker is not None and self._may_be_known(maker) for maker in makers):
+            return None
+        results = self._evaluated(instruction)
+        if results is not None:
+            return [
+                Instruction(OPS["constant"], (), {"value": array}, (result,), instruction.where)
+                for result, array in zip(instruction.results, results, strict=True)
+            ]
+        return self._with_numbers(instruction)
+
+    def _may_be_known(self, maker: Instruction) -> bool:
+        return maker.op.name == "constant" or maker.op.name in _SPOKEN
+
+    def _evaluated(self, instruction: Instruction) -> tuple[Array, ...] | None:
+        """The results, if all operands are known and the results are small enough."""
+        if is_symbolic(tuple(instruction.attrs.values())) or is_symbolic(instruction.operands):
+            return None
+        room = max(_MOST_BYTES, sum(map(self._held, set(instruction.values()))))
+        if sum(_bytes(result.type) for result in instruction.results) > room:
+            return None
+        operands = [self._known(operand, room) for operand in instruction.operands]
+        if any(map(_is_unknown, operands)):
+            return None
+        try:
+            return tuple(map(_owned, apply(instruction, operands, instruction.attrs)))
+        except (PtirError, ArithmeticError, ValueError):
+            return None
+
+    def _held(self, value: Value) -> float:
+        """The bytes that stand in the program for ``value``."""
+        maker = self.facts.maker(self.facts.unbroadcast(value))
+        return _bytes(maker.result.type) if maker and maker.op.name == "constant" else 0
+
+    def _known(self, operand: Operand, room: float) -> Any:
+        """An operand as its op takes it, with values that are not known left in."""
+        if isinstance(operand, tuple):
+            return tuple(self._known(part, room) for part in operand)
+        maker = self.facts.maker(operand)
+        if maker is None or not isinstance(operand, Value):
+            return operand
+        if maker.op.name == "constant":
+            return maker.attrs["value"]
+        if maker.op.name not in _SPOKEN or _bytes(operand.type) > room:
+            return operand
+        inner = [self._known(part, room) for part in maker.operands]
+        if any(map(_is_unknown, inner)) or is_symbolic(tuple(maker.attrs.values())):
+            return operand
+        return apply(maker, inner, maker.attrs)[0]
+
+    def _with_numbers(self, instruction: Instruction) -> list[Instruction] | None:
+        """An elementwise instruction with numbers for constants of one element."""
+        op = instruction.op
+        if not isinstance(op, Elementwise) or len(instruction.operands) == 1:
+            return None
+        if op.name == "pow":
+            return None  # NumPy rounds a power in another way when the exponent is a number
+        first = int(cast("Elementwise[..., Any]", op).predicate)
+        operands = list(instruction.operands)
+        for i in range(first, len(operands)):
+            number = self.facts.number(operands[i])
+            if op.takes_number(i) and isinstance(number, bool | int | float):
+                operands[i] = number
+        changed = operands != list(instruction.operands)
+        if not changed or not any(isinstance(o, Value) for o in operands[first:]):
+            return None
+        return [replace(instruction, operands=tuple(operands))]
+
+
+def _bytes(type: Type) -> float:
+    """The size of an array; more than any where an extent is symbolic."""
+    count = 1
+    for extent in type.shape:
+        if isinstance(extent, Dim):
+            return math.inf
+        count *= extent
+    return count * type.dtype.numpy.itemsize
+
+
+def _is_unknown(operand: Any) -> bool:
+    if isinstance(operand, tuple):
+        return any(map(_is_unknown, cast("tuple[Any, ...]", operand)))
+    return isinstance(operand, Value)
+
+
+def _owned(array: Array) -> Array:
+    """``array`` as memory of its own that nobody writes into."""
+    own = np.array(array, order="C", copy=True)
+    own.flags.writeable = False
+    return own

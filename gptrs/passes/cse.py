@@ -1,0 +1,28 @@
+"""Compute what is the same only once."""
+
+from __future__ import annotations
+
+from gptrs.ir.program import Instruction, Operand, Program, Value, attrs_key, key_of
+from gptrs.passes.base import Context
+
+
+def eliminate_common_subexpressions(program: Program, context: Context) -> Program:
+    """Replace an instruction by an earlier one with the same op, operands and attributes."""
+    seen: dict[object, Instruction] = {}
+    renamed: dict[Value, Value] = {}
+    body: list[Instruction] = []
+    for instruction in program.body:
+        current = instruction.reading(renamed)
+        key = (current.op.name, _key(current.operands), attrs_key(current.attrs))
+        first = seen.setdefault(key, current)
+        if first is current or not context.fuel.spend(f"merge {current.op.name}"):
+            body.append(current)
+        else:
+            renamed.update(zip(current.results, first.results, strict=True))
+    return program.with_body(body, [renamed.get(r, r) for r in program.results])
+
+
+def _key(operand: Operand) -> object:
+    if isinstance(operand, Value):
+        return operand
+    return tuple(map(_key, operand)) if isinstance(operand, tuple) else key_of(operand)

@@ -1,0 +1,17 @@
+"""Leave out what nobody reads."""
+
+from __future__ import annotations
+
+from gptrs.ir.program import Instruction, Program
+from gptrs.passes.base import Context
+
+
+def eliminate_dead_code(program: Program, context: Context) -> Program:
+    """Keep the instructions that the results depend on. Ops are pure, so nothing else is lost."""
+    live = set(program.results)
+    body: list[Instruction] = []
+    for instruction in reversed(program.body):
+        if not live.isdisjoint(instruction.results):
+            live.update(instruction.values())
+            body.append(instruction)
+    return program.with_body(body[::-1], program.results)

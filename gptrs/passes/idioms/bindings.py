@@ -1,0 +1,58 @@
+"""What the parts of a spelling stand for in a program."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from gptrs.ir.dims import Shape
+from gptrs.ir.program import Instruction, Param, Value, key_of
+from gptrs.passes.idioms.patterns import Hole, close
+
+Move = tuple[str, Shape]
+"""``transpose`` with its permutation or ``reshape`` with its shape."""
+
+
+@dataclass(frozen=True)
+class Moved:
+    """A value of the program with its elements moved: what a parameter stands for."""
+
+    value: Value
+    moves: tuple[Move, ...] = ()
+
+    def is_same(self, other: Moved) -> bool:
+        return self.value is other.value and key_of(self.moves) == key_of(other.moves)
+
+
+@dataclass(frozen=True)
+class Match:
+    """What the parts of a pattern stand for, as far as they are known."""
+
+    params: dict[Param, Moved] = field(default_factory=dict[Param, Moved])
+    nodes: dict[Value, Value] = field(default_factory=dict[Value, Value])
+    holes: dict[str, float] = field(default_factory=dict[str, float])
+
+    def with_param(self, param: Param, moved: Moved) -> Match | None:
+        known = self.params.get(param)
+        if known is not None:
+            return self if known.is_same(moved) else None
+        return Match({**self.params, param: moved}, self.nodes, self.holes)
+
+    def with_node(self, node: Value, value: Value) -> Match:
+        return Match(self.params, {**self.nodes, node: value}, self.holes)
+
+    def with_hole(self, hole: Hole, found: float) -> Match | None:
+        value = hole.value(found)
+        if value is None:
+            return None
+        known = self.holes.get(hole.name)
+        if known is not None:
+            return self if close(known, value) else None
+        return Match(self.params, self.nodes, {**self.holes, hole.name: value})
+
+
+def undone(wanted: Instruction, operand: Param) -> Move:
+    """What makes ``operand`` again of the result of ``wanted``."""
+    if wanted.op.name == "reshape":
+        return "reshape", operand.type.shape
+    perm: tuple[int, ...] = wanted.attrs["perm"]
+    return "transpose", tuple(perm.index(i) for i in range(len(perm)))

@@ -1,0 +1,61 @@
+"""Where in a program a spelling may be, and with which types and attributes."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from gptrs.ir.program import Attrs, Instruction, Operand, Value, values_in
+from gptrs.ir.types import Type
+from gptrs.passes.idioms.bindings import Moved
+from gptrs.passes.idioms.products import Makers
+
+_NEAR = 64  # instructions looked at before an op counts as far away
+
+Bound: TypeAlias = Sequence[Moved | None]
+"""What the operands of a spelling stand for, None for absent ones."""
+Finish: TypeAlias = Callable[[Bound, Attrs], "tuple[Bound, Attrs] | None"]
+"""The operands and attributes of the composite, from those of the spelling; None if it has none."""
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A spelling that may end at a root. Holes among ``attrs`` are read off the program."""
+
+    function: Callable[..., Any]
+    operands: tuple[Type | None, ...]
+    attrs: Attrs
+    exact: bool = False
+    """Whether it rounds as the definition does, bit for bit."""
+    finish: Finish | None = None
+
+
+@dataclass(frozen=True)
+class Site:
+    """An instruction that may be the last one of a spelling."""
+
+    root: Instruction
+    makers: Makers
+
+    @property
+    def type(self) -> Type:
+        return self.root.results[0].type
+
+    def nearest(self, name: str, start: Operand = None) -> Instruction | None:
+        """The instruction of this op that is nearest before the root, or that makes ``start`` or
+        is nearest before that."""
+        first = self.root.results[0] if start is None else start
+        left = deque[Value](values_in((first,)))
+        seen: set[Value] = set()
+        while left and len(seen) < _NEAR:
+            value = left.popleft()
+            maker = self.makers.get(value)
+            if value in seen or maker is None:
+                continue
+            if maker.op.name == name:
+                return maker
+            seen.add(value)
+            left.extend(maker.values())
+        return None

@@ -1,0 +1,238 @@
+"""What a mask says: which keys each query of an attention sees.
+
+A mask that depends on nothing is computed and its elements looked at. One with symbolic extents or
+with limits per row is read as inequalities between the positions of queries and keys.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from gptrs.errors import PtirError
+from gptrs.ir.dims import DimLike, same, surely_greater
+from gptrs.ir.operands import map_operand
+from gptrs.ir.program import Operand, Value
+from gptrs.ir.types import Array
+from gptrs.passes.idioms.affine_conditions import Inequality, inequalities
+from gptrs.passes.idioms.products import Makers, number_of
+
+_LEAST_FILL = -1e9  # what is added to or put in place of hidden scores is as low as this
+_MOST_ELEMENTS = 1 << 24
+_MOST_INSTRUCTIONS = 64
+_QUERY, _KEY = -2, -1
+
+
+@dataclass(frozen=True)
+class Visible:
+    """The keys that queries see, in the terms of `attention`."""
+
+    causal: bool = False
+    window: int | None = None
+    start: Value | None = None
+    length: Value | None = None
+    everyone_sees: bool = True
+    """Whether it is certain that each query sees a key."""
+    fill: float = -math.inf
+    """The greatest number that the mask adds to hidden scores."""
+
+
+def read_mask(
+    mask: Value, makers: Makers, *, queries: DimLike, keys: DimLike, hides: bool, rows: int | None
+) -> Visible | None:
+    """What ``mask`` [..., queries, keys] says; None if that is more than `attention` knows.
+
+    It is i1: true where a key is seen, or with ``hides`` where it is not; or it is added to the
+    scores: 0, and -1e9 or less for keys that are not seen. ``rows`` is the axis of the batch,
+    counted from the end: 0 for a batch of one, None if there is none.
+    """
+    table = _computed(_unbroadcast(mask, makers), makers)
+    if table is not None:
+        return _read_table(table, hides)
+    added = _added(mask, makers)
+    if added is not None:
+        condition, positive, fill = added
+    elif mask.type.dtype.is_bool:
+        condition, positive, fill = mask, not hides, -math.inf
+    else:
+        return None
+    found = inequalities(condition, makers, positive=positive)
+    visible = None if found is None else _read(found, queries, keys, rows)
+    return visible and replace(visible, fill=fill)
+
+
+def is_fill(value: float) -> bool:
+    """Whether scores of this value count as hidden."""
+    return value <= _LEAST_FILL
+
+
+def _unbroadcast(value: Value, makers: Makers) -> Value:
+    while (maker := makers.get(value)) is not None and maker.op.name == "broadcast_to":
+        (value,) = maker.values()
+    return value
+
+
+def _added(mask: Value, makers: Makers) -> tuple[Value, bool, float] | None:
+    """The condition behind a mask that is added to scores, whether it says what is seen, and what
+    is added where nothing is."""
+    maker = makers.get(_unbroadcast(mask, makers))
+    if maker is not None and maker.op.name == "select":
+        condition, *arms = maker.operands
+        first, second = (number_of(arm, makers) for arm in arms)
+        if isinstance(condition, Value) and first is not None and second is not None:
+            if first == 0 and is_fill(second):
+                return condition, True, second
+            if second == 0 and is_fill(first):
+                return condition, False, first
+    return None
+
+
+def _computed(value: Value, makers: Makers) -> Array | None:
+    """The elements of ``value`` where they depend on no parameter and no symbol."""
+    arrays: dict[Value, Array] = {}
+    count = 0
+
+    def compute(value: Value) -> Array | None:
+        nonlocal count
+        if value in arrays:
+            return arrays[value]
+        maker = makers.get(value)
+        count += 1
+        sizes = [result.type.size for result in maker.results] if maker else []
+        small = all(isinstance(n, int) and n <= _MOST_ELEMENTS for n in sizes)
+        if maker is None or not small or count > _MOST_INSTRUCTIONS or maker.op.control:
+            return None
+        if any(compute(operand) is None for operand in maker.values()):
+            return None
+
+        def known(operand: Operand) -> object:
+            return arrays[operand] if isinstance(operand, Value) else operand
+
+        types = tuple(result.type for result in maker.results)
+        operands = [map_operand(known, operand) for operand in maker.operands]
+        try:
+            results = maker.op.evaluate(operands, maker.attrs, types)
+        except PtirError:
+            return None
+        arrays.update(zip(maker.results, results, strict=True))
+        return arrays[value]
+
+    return compute(value)
+
+
+def _read_table(table: Array, hides: bool) -> Visible | None:
+    """What a mask of known elements says."""
+    if table.ndim < 2 or table.size == 0:
+        return None
+    if table.dtype.kind == "b":
+        seen = table != hides
+    else:
+        seen = table == 0
+        if not np.all(seen | (table <= _LEAST_FILL)):
+            return None
+    fill = -math.inf
+    if table.dtype.kind != "b" and not seen.all():
+        fill = float(table[~seen].max())
+    plane = seen.reshape(-1, *seen.shape[-2:])
+    if not np.all(plane == plane[:1]):
+        return None
+    seen = plane[0]
+    queries, keys = map(int, seen.shape)
+    if queries == 1 or keys == 1:
+        return None if not seen.all() else Visible()  # too little to tell a rule from
+    distance = np.subtract(np.arange(keys), np.arange(queries).reshape(-1, 1) + keys - queries)
+    causal = not seen[distance > 0].any()
+    allowed: Array = distance <= 0 if causal else np.ones_like(seen)
+    window = None
+    if not np.array_equal(seen, allowed) and seen.any():
+        window = max(1, 1 - int(distance[seen].min()))
+        allowed &= distance > -window
+    if not np.array_equal(seen, allowed):
+        return None
+    everyone = bool(seen.any(axis=1).all())
+    return Visible(causal, window, everyone_sees=everyone, fill=fill)
+
+
+@dataclass
+class _Reading:
+    """`Visible` while its inequalities come in."""
+
+    causal: bool = False
+    window: int | None = None
+    start: Value | None = None
+    length: Value | None = None
+    ends: tuple[Value | None, ...] = ()
+    """The length that positions are counted back from, None for the number of keys."""
+
+
+def _read(
+    found: Sequence[Inequality],
+    queries: DimLike,
+    keys: DimLike,
+    rows: int | None,
+) -> Visible | None:
+    reading = _Reading()
+    for inequality in found:
+        if not _take(inequality, reading, queries, keys, rows):
+            return None
+    lengths = {end for end in reading.ends if end is not None}
+    if reading.length is None and len(lengths) == 1:
+        (reading.length,) = lengths  # what is after the last query is after the last key seen
+        if not reading.causal:
+            return None
+    if any(end is not reading.length for end in reading.ends):
+        return None
+    limited = reading.start is not None or reading.length is not None
+    enough = same(queries, keys) or surely_greater(keys, queries)
+    certain = not limited and (enough or not reading.causal)
+    return Visible(reading.causal, reading.window, reading.start, reading.length, certain)
+
+
+def _take(
+    inequality: Inequality,
+    reading: _Reading,
+    queries: DimLike,
+    keys: DimLike,
+    rows: int | None,
+) -> bool:
+    """Add one inequality; False if attention has no word for it."""
+    constant = inequality.constant
+    weights = dict(inequality.weights)
+    query, key = weights.pop(_QUERY, 0), weights.pop(_KEY, 0)
+    row: Value | None = None
+    sign = 0
+    if weights:
+        ((atom, sign),) = weights.items() if len(weights) == 1 else ((None, 0),)
+        if not isinstance(atom, tuple) or atom[1] != rows:
+            return False
+        row = atom[0]
+    match query, key, sign:
+        case 1, -1, 0 | 1:  # key ≤ query + end − queries
+            if not same(constant, -queries if row else keys - queries):
+                return False
+            reading.causal = True
+            reading.ends = (*reading.ends, row)
+        case -1, 1, 0 | -1:  # key > query + end − queries − window
+            window = constant + 1 - queries + (0 if row else keys)
+            if not isinstance(window, int) or window < 1 or reading.window not in (None, window):
+                return False
+            reading.window = window
+            reading.ends = (*reading.ends, row)
+        case 0, 1, -1:  # key ≥ start
+            if not same(constant, 0) or reading.start not in (None, row):
+                return False
+            reading.start = row
+        case 0, -1, 1:  # key < length
+            if not same(constant, -1) or reading.length not in (None, row):
+                return False
+            reading.length = row
+        case 0, -1, 0:  # key < a number
+            return same(constant, keys - 1)
+        case 0, 1 | 0, 0:
+            return isinstance(constant, int) and constant >= 0
+        case _:
+            return False
+    return True

@@ -1,0 +1,73 @@
+"""Composites: left to a backend that has a kernel for them, otherwise replaced by definition."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from gptrs.errors import Location
+from gptrs.ir.composites import Composite
+from gptrs.ir.program import Instruction, Operation, Program, Value, map_values
+from gptrs.passes.base import Context
+
+
+def legalize(program: Program, context: Context) -> Program:
+    """Replace every composite that the target does not claim by its definition, to any depth."""
+
+    def claimed(instruction: Instruction) -> bool:
+        return context.claims(instruction) and context.fuel.spend(f"claim {instruction.op.name}")
+
+    return inlined(program, claimed)
+
+
+def inlined(program: Program, closed: Callable[[Instruction], bool]) -> Program:
+    """``program`` with its composites replaced by their definitions, but for ``closed`` ones."""
+    renamed: dict[Value, Value] = {}
+    body: list[Instruction] = []
+    for instruction in program.body:
+        results = inline(instruction.reading(renamed), instruction.where, closed, body)
+        renamed.update(zip(instruction.results, results, strict=True))
+    return program.with_body(body, [renamed.get(r, r) for r in program.results])
+
+
+def definition_of(instruction: Instruction) -> Program | None:
+    """What a composite, or a part with a kernel, stands for; None for other instructions."""
+    op: Operation = instruction.op
+    if isinstance(op, Composite):
+        return op.definition(instruction.operands, instruction.attrs)
+    return instruction.attrs.get("definition")
+
+
+def inline(
+    instruction: Instruction,
+    where: Location | None,
+    claimed: Callable[[Instruction], bool],
+    body: list[Instruction],
+) -> Sequence[Value]:
+    """Append what computes ``instruction`` to ``body``, composites opened unless they are
+    ``claimed``. Returns the values that stand for its results."""
+    definition = definition_of(instruction)
+    if definition is None or claimed(instruction):
+        body.append(instruction)
+        return instruction.results
+    return opened(definition, instruction, where, lambda i: inline(i, where, claimed, body))
+
+
+def opened(
+    definition: Program,
+    instruction: Instruction,
+    where: Location | None,
+    place: Callable[[Instruction], Sequence[Value]],
+) -> Sequence[Value]:
+    """The values that stand for the results of ``instruction`` once ``place``, which gives them,
+    has had each instruction of its definition, on its operands."""
+    values: dict[Value, Value] = dict(zip(definition.params, instruction.values(), strict=True))
+    for inner in definition.body:
+        copied = Instruction(
+            inner.op,
+            map_values(inner.operands, lambda v: values[v]),
+            inner.attrs,
+            tuple(Value(r.type, r.origin) for r in inner.results),
+            where,
+        )
+        values.update(zip(inner.results, place(copied), strict=True))
+    return [values[r] for r in definition.results]
