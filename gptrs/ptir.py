@@ -46,24 +46,104 @@ from gptrs.jit.function import JitFunction, jit
 from gptrs.jit.modes import backend, eager
 from gptrs.jit.overrides import overrides
 
-if TYPE_CHECKING:
-    from gptrs.ir.ops.composite import *
-    from gptrs.ir.ops.contract import *
-    from gptrs.ir.ops.control import *
-    from gptrs.ir.ops.custom import *
-    from gptrs.ir.ops.dynamic import *
-    from gptrs.ir.ops.elementwise import *
-    from gptrs.ir.ops.index import *
-    from gptrs.ir.ops.language import *
-    from gptrs.ir.ops.literal import *
-    from gptrs.ir.ops.quantize import *
-    from gptrs.ir.ops.random import *
-    from gptrs.ir.ops.reduce import *
-    from gptrs.ir.ops.segment import *
-    from gptrs.ir.ops.shape import *
-    from gptrs.ir.ops.sort import *
-    from gptrs.ir.ops.vision import *
-    from gptrs.ir.ops.window import *
+if TYPE_CHECKING:  # at run time `__getattr__` finds them
+    from gptrs.ir.ops.composite import (
+        attention,
+        embedding,
+        gelu,
+        gelu_quick,
+        gelu_tanh,
+        layer_norm,
+        linear,
+        log_softmax,
+        matmul,
+        mean,
+        relu,
+        sigmoid,
+        silu,
+        softmax,
+        var,
+    )
+    from gptrs.ir.ops.contract import dot_general
+    from gptrs.ir.ops.control import cond, scan, while_loop
+    from gptrs.ir.ops.custom import custom_call
+    from gptrs.ir.ops.dynamic import dynamic_slice, dynamic_update_slice
+    from gptrs.ir.ops.elementwise import abs_ as abs
+    from gptrs.ir.ops.elementwise import (
+        add,
+        bit_and,
+        bit_not,
+        bit_or,
+        bit_xor,
+        cast,
+        ceil,
+        clamp,
+        cos,
+        div,
+        equal,
+        erf,
+        exp,
+        floor,
+        floor_divide,
+        greater,
+        greater_equal,
+        is_finite,
+        less,
+        less_equal,
+        log,
+        logical_and,
+        logical_not,
+        logical_or,
+        maximum,
+        minimum,
+        mul,
+        neg,
+        not_equal,
+        reciprocal,
+        remainder,
+        rsqrt,
+        select,
+        shift_left,
+        shift_right,
+        sign,
+        sin,
+        sqrt,
+        stop_gradient,
+        sub,
+        tanh,
+    )
+    from gptrs.ir.ops.elementwise import pow_ as pow
+    from gptrs.ir.ops.elementwise import round_ as round
+    from gptrs.ir.ops.index import gather, scatter_add, scatter_reduce, take
+    from gptrs.ir.ops.language import cross_entropy, rms_norm, rotary
+    from gptrs.ir.ops.literal import constant, full, iota
+    from gptrs.ir.ops.quantize import dequantize, quantize, requantize
+    from gptrs.ir.ops.random import rng_normal, rng_uniform
+    from gptrs.ir.ops.reduce import (
+        argmax,
+        argmin,
+        cumsum,
+        reduce_all,
+        reduce_any,
+        reduce_max,
+        reduce_min,
+        reduce_prod,
+        reduce_sum,
+    )
+    from gptrs.ir.ops.segment import segment_reduce
+    from gptrs.ir.ops.shape import broadcast_to, concat, pad, reshape, tile, transpose
+    from gptrs.ir.ops.shape import slice_ as slice
+    from gptrs.ir.ops.sort import sort, top_k
+    from gptrs.ir.ops.vision import (
+        avg_pool2d,
+        batch_norm,
+        conv2d,
+        depthwise_conv2d,
+        global_avg_pool2d,
+        max_pool2d,
+        relu6,
+    )
+    from gptrs.ir.ops.window import extract_patches, reduce_window
 
 __all__ = [
     "DType",
@@ -72,37 +152,146 @@ __all__ = [
     "Program",
     "Tensor",
     "Type",
+    "abs",
+    "add",
+    "argmax",
+    "argmin",
     "array",
     "assume_unchanged",
+    "attention",
+    "avg_pool2d",
     "backend",
+    "batch_norm",
     "bf16",
+    "bit_and",
+    "bit_not",
+    "bit_or",
+    "bit_xor",
+    "broadcast_to",
+    "cast",
+    "ceil",
     "cf32",
     "cf64",
+    "clamp",
+    "concat",
+    "cond",
+    "constant",
+    "conv2d",
+    "cos",
+    "cross_entropy",
+    "cumsum",
+    "custom_call",
+    "depthwise_conv2d",
+    "dequantize",
     "dim",
+    "div",
+    "dot_general",
+    "dynamic_slice",
+    "dynamic_update_slice",
     "eager",
+    "embedding",
+    "equal",
+    "erf",
+    "exp",
+    "extract_patches",
     "f16",
     "f32",
     "f64",
+    "floor",
+    "floor_divide",
     "fp8_e4m3",
     "fp8_e5m2",
+    "full",
+    "gather",
+    "gelu",
+    "gelu_quick",
+    "gelu_tanh",
+    "global_avg_pool2d",
+    "greater",
+    "greater_equal",
     "i1",
     "implementation",
+    "iota",
+    "is_finite",
     "jit",
+    "layer_norm",
+    "less",
+    "less_equal",
+    "linear",
+    "log",
+    "log_softmax",
+    "logical_and",
+    "logical_not",
+    "logical_or",
+    "matmul",
+    "max_pool2d",
+    "maximum",
+    "mean",
+    "minimum",
+    "mul",
+    "neg",
+    "not_equal",
     "overrides",
+    "pad",
     "parse",
+    "pow",
+    "quantize",
+    "reciprocal",
+    "reduce_all",
+    "reduce_any",
+    "reduce_max",
+    "reduce_min",
+    "reduce_prod",
+    "reduce_sum",
+    "reduce_window",
     "register_backend",
+    "relu",
+    "relu6",
+    "remainder",
+    "requantize",
+    "reshape",
+    "rms_norm",
+    "rng_normal",
+    "rng_uniform",
+    "rotary",
+    "round",
+    "rsqrt",
+    "scan",
+    "scatter_add",
+    "scatter_reduce",
+    "segment_reduce",
+    "select",
+    "shift_left",
+    "shift_right",
     "si4",
     "si8",
     "si16",
     "si32",
     "si64",
+    "sigmoid",
+    "sign",
+    "silu",
+    "sin",
+    "slice",
+    "softmax",
+    "sort",
+    "sqrt",
     "stack",
+    "stop_gradient",
+    "sub",
+    "take",
+    "tanh",
     "tensor",
+    "tile",
+    "top_k",
+    "transpose",
     "ui4",
     "ui8",
     "ui16",
     "ui32",
     "ui64",
+    "var",
+    "while_loop",
 ]
 
 

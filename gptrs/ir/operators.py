@@ -12,12 +12,12 @@ from gptrs.ir.indexing import index
 from gptrs.ir.traced import cast_text, code_of
 from gptrs.ir.types import normal_axis
 
-T = TypeVar("T")
+Result = TypeVar("Result")
 Axes = int | tuple[int, ...] | None
 
 
-class Operators(Generic[T]):
-    """Arithmetic, comparison, indexing and shape methods in terms of `OPS`, which return `T`."""
+class Operators(Generic[Result]):
+    """Arithmetic, comparison, indexing and shape methods: calls to `OPS` that give a `Result`."""
 
     __slots__ = ()
     __array_ufunc__ = None  # array + tensor asks the tensor
@@ -32,130 +32,130 @@ class Operators(Generic[T]):
         @property
         def ndim(self) -> int: ...
 
-    def __add__(self, other: Any) -> T:
+    def __add__(self, other: Any) -> Result:
         return OPS["add"](self, other)
 
-    def __radd__(self, other: Any) -> T:
+    def __radd__(self, other: Any) -> Result:
         return OPS["add"](other, self)
 
-    def __sub__(self, other: Any) -> T:
+    def __sub__(self, other: Any) -> Result:
         return OPS["sub"](self, other)
 
-    def __rsub__(self, other: Any) -> T:
+    def __rsub__(self, other: Any) -> Result:
         return OPS["sub"](other, self)
 
-    def __mul__(self, other: Any) -> T:
+    def __mul__(self, other: Any) -> Result:
         return OPS["mul"](self, other)
 
-    def __rmul__(self, other: Any) -> T:
+    def __rmul__(self, other: Any) -> Result:
         return OPS["mul"](other, self)
 
-    def __truediv__(self, other: Any) -> T:
+    def __truediv__(self, other: Any) -> Result:
         return _true_divide(self, other, self)
 
-    def __rtruediv__(self, other: Any) -> T:
+    def __rtruediv__(self, other: Any) -> Result:
         return _true_divide(other, self, self)
 
-    def __floordiv__(self, other: Any) -> T:
+    def __floordiv__(self, other: Any) -> Result:
         return _floor_divide(self, other, self)
 
-    def __rfloordiv__(self, other: Any) -> T:
+    def __rfloordiv__(self, other: Any) -> Result:
         return _floor_divide(other, self, self)
 
-    def __mod__(self, other: Any) -> T:
+    def __mod__(self, other: Any) -> Result:
         return OPS["remainder"](self, other)
 
-    def __rmod__(self, other: Any) -> T:
+    def __rmod__(self, other: Any) -> Result:
         return OPS["remainder"](other, self)
 
-    def __pow__(self, other: Any) -> T:
+    def __pow__(self, other: Any) -> Result:
         return OPS["pow"](self, other)
 
-    def __rpow__(self, other: Any) -> T:
+    def __rpow__(self, other: Any) -> Result:
         return OPS["pow"](other, self)
 
-    def __matmul__(self, other: Any) -> T:
+    def __matmul__(self, other: Any) -> Result:
         return OPS["matmul"](self, other)
 
-    def __rmatmul__(self, other: Any) -> T:
+    def __rmatmul__(self, other: Any) -> Result:
         return OPS["matmul"](other, self)
 
-    def __neg__(self) -> T:
+    def __neg__(self) -> Result:
         return OPS["neg"](self)
 
     def __pos__(self) -> Any:
         return self
 
-    def __abs__(self) -> T:
+    def __abs__(self) -> Result:
         return OPS["abs"](self)
 
-    def __and__(self, other: Any) -> T:
+    def __and__(self, other: Any) -> Result:
         return _logical("and", self, other, self)
 
-    def __rand__(self, other: Any) -> T:
+    def __rand__(self, other: Any) -> Result:
         return _logical("and", other, self, self)
 
-    def __or__(self, other: Any) -> T:
+    def __or__(self, other: Any) -> Result:
         return _logical("or", self, other, self)
 
-    def __ror__(self, other: Any) -> T:
+    def __ror__(self, other: Any) -> Result:
         return _logical("or", other, self, self)
 
-    def __xor__(self, other: Any) -> T:
+    def __xor__(self, other: Any) -> Result:
         if self.dtype.is_bool:
             return OPS["not_equal"](self, other)
         return OPS["bit_xor"](self, other)
 
     __rxor__ = __xor__
 
-    def __invert__(self) -> T:
+    def __invert__(self) -> Result:
         return OPS["logical_not" if self.dtype.is_bool else "bit_not"](self)
 
-    def __lshift__(self, other: Any) -> T:
+    def __lshift__(self, other: Any) -> Result:
         return OPS["shift_left"](self, other)
 
-    def __rshift__(self, other: Any) -> T:
+    def __rshift__(self, other: Any) -> Result:
         return OPS["shift_right"](self, other)
 
-    def __lt__(self, other: Any) -> T:
+    def __lt__(self, other: Any) -> Result:
         return OPS["less"](self, other)
 
-    def __le__(self, other: Any) -> T:
+    def __le__(self, other: Any) -> Result:
         return OPS["less_equal"](self, other)
 
-    def __gt__(self, other: Any) -> T:
+    def __gt__(self, other: Any) -> Result:
         return OPS["greater"](self, other)
 
-    def __ge__(self, other: Any) -> T:
+    def __ge__(self, other: Any) -> Result:
         return OPS["greater_equal"](self, other)
 
-    def __eq__(self, other: object) -> T:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def __eq__(self, other: object) -> Result:  # pyright: ignore[reportIncompatibleMethodOverride]
         return OPS["equal"](self, other)
 
-    def __ne__(self, other: object) -> T:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def __ne__(self, other: object) -> Result:  # pyright: ignore[reportIncompatibleMethodOverride]
         return OPS["not_equal"](self, other)
 
     __hash__ = object.__hash__
 
-    def __getitem__(self, key: Any) -> T:
+    def __getitem__(self, key: Any) -> Result:
         return index(self, key)
 
     @property
-    def T(self) -> Any:  # noqa: N802 - NumPy's and torch's name
+    def T(self) -> Result:  # noqa: N802 - NumPy's and torch's name
         """The last two axes exchanged."""
         if self.ndim < 2:
             raise ShapeError(f".T needs at least 2 axes, this has {self.ndim}")
         return self.transpose(-2, -1)
 
-    def reshape(self, *shape: DimLike | Sequence[DimLike]) -> T:
+    def reshape(self, *shape: DimLike | Sequence[DimLike]) -> Result:
         """The same elements in another shape; one dimension may be -1."""
         return OPS["reshape"](self, shape=_spread(shape))
 
-    def permute(self, *axes: int | Sequence[int]) -> T:
+    def permute(self, *axes: int | Sequence[int]) -> Result:
         """All axes in another order: axis ``i`` of the result is axis ``axes[i]``."""
         return OPS["transpose"](self, perm=_spread(axes))
 
-    def transpose(self, *axes: int | Sequence[int]) -> T:
+    def transpose(self, *axes: int | Sequence[int]) -> Result:
         """Two axes exchanged, as in torch; or all axes in another order, as in NumPy."""
         order = _spread(axes) or tuple(reversed(range(self.ndim)))
         if len(order) == 2 and self.ndim != 2:
@@ -166,7 +166,7 @@ class Operators(Generic[T]):
             order = (1, 0)  # exchanging the two axes of a matrix, whichever is named first
         return OPS["transpose"](self, perm=tuple(order))
 
-    def squeeze(self, axis: Axes = None) -> T:
+    def squeeze(self, axis: Axes = None) -> Result:
         """Without the axes of extent 1: all of them, or the ones named."""
         if axis is None:
             drop = {i for i, n in enumerate(self.shape) if not isinstance(n, Dim) and n == 1}
@@ -178,12 +178,12 @@ class Operators(Generic[T]):
                 raise ShapeError(f"squeeze: axis {i} has extent {self.shape[i]}, expected 1")
         return self.reshape([n for i, n in enumerate(self.shape) if i not in drop])
 
-    def unsqueeze(self, axis: int) -> T:
+    def unsqueeze(self, axis: int) -> Result:
         """With an axis of extent 1 put in at ``axis``."""
         at = normal_axis(axis, self.ndim + 1)
         return self.reshape([*self.shape[:at], 1, *self.shape[at:]])
 
-    def split(self, size: int | Sequence[int], axis: int = 0) -> list[T]:
+    def split(self, size: int | Sequence[int], axis: int = 0) -> list[Result]:
         """Pieces along ``axis``: of ``size`` each (the last may be smaller), or of given sizes."""
         at = normal_axis(axis, self.ndim)
         extent = self.shape[at]
@@ -195,7 +195,7 @@ class Operators(Generic[T]):
             sizes = size
         if isinstance(extent, Dim) or sum(sizes) != extent or min(sizes, default=0) < 0:
             raise ShapeError(f"split: sizes {list(sizes)} do not add up to extent {extent}")
-        pieces: list[T] = []
+        pieces: list[Result] = []
         first = 0
         for part in sizes:
             keys = [slice(None)] * at + [slice(first, first + part)]
@@ -203,23 +203,23 @@ class Operators(Generic[T]):
             first += part
         return pieces
 
-    def astype(self, dtype: object) -> T:
+    def astype(self, dtype: object) -> Result:
         """The elements converted to ``dtype``, as `cast` does it."""
         return OPS["cast"](self, dtype=dtype)
 
-    def sum(self, axis: Axes = None, keepdims: bool = False) -> T:
+    def sum(self, axis: Axes = None, keepdims: bool = False) -> Result:
         """Sum over ``axis`` (all axes when None)."""
         return OPS["reduce_sum"](self, axes=axis, keepdims=keepdims)
 
-    def mean(self, axis: Axes = None, keepdims: bool = False) -> T:
+    def mean(self, axis: Axes = None, keepdims: bool = False) -> Result:
         """Mean over ``axis`` (all axes when None)."""
         return OPS["mean"](self, axes=axis, keepdims=keepdims)
 
-    def max(self, axis: Axes = None, keepdims: bool = False) -> T:
+    def max(self, axis: Axes = None, keepdims: bool = False) -> Result:
         """Greatest element along ``axis`` (all axes when None)."""
         return OPS["reduce_max"](self, axes=axis, keepdims=keepdims)
 
-    def min(self, axis: Axes = None, keepdims: bool = False) -> T:
+    def min(self, axis: Axes = None, keepdims: bool = False) -> Result:
         """Least element along ``axis`` (all axes when None)."""
         return OPS["reduce_min"](self, axes=axis, keepdims=keepdims)
 

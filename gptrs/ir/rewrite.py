@@ -28,9 +28,26 @@ from gptrs.ir.interpreters import Recorder
 from gptrs.ir.pattern import Found, Hole, Kind, Node, Quote, heads
 from gptrs.ir.program import Instruction, Operation, Program, Value
 from gptrs.ir.tensor import Tensor
+from gptrs.ir.types import Array, DType
 from gptrs.ir.use_def import UseDef
 
-Sample: TypeAlias = Mapping[str, object]
+_Value: TypeAlias = complex | str | tuple[Any, ...] | DType | Array | None
+Sample: TypeAlias = Mapping[str, _Value | Callable[[Any], Any] | Callable[[Any, Any], Any]]
+# One alternative for each number of holes: type checkers then take the holes of a lambda as Any.
+Pattern: TypeAlias = (
+    Callable[[Any], Any]
+    | Callable[[Any, Any], Any]
+    | Callable[[Any, Any, Any], Any]
+    | Callable[[Any, Any, Any, Any], Any]
+    | Callable[[Any, Any, Any, Any, Any], Any]
+    | Callable[[Any, Any, Any, Any, Any, Any], Any]
+    | Callable[[Any, Any, Any, Any, Any, Any, Any], Any]
+    | Callable[[Any, Any, Any, Any, Any, Any, Any, Any], Any]
+    | Callable[[Any, Any, Any, Any, Any, Any, Any, Any, Any], Any]
+    | Callable[[Any, Any, Any, Any, Any, Any, Any, Any, Any, Any], Any]
+    | Callable[[Any, Any, Any, Any, Any, Any, Any, Any, Any, Any, Any], Any]
+    | Callable[[Any, Any, Any, Any, Any, Any, Any, Any, Any, Any, Any, Any], Any]
+)
 _SWEEPS = 16  # a set of rules that has not settled by then goes round in circles
 _KINDS: dict[object, Kind] = {
     "Tensor": "value",
@@ -90,7 +107,7 @@ class Rule(Traits):
 
 
 def rewrite(
-    pattern: Callable[..., Any], *, samples: Sequence[Sample], **traits: Any
+    pattern: Pattern, *, samples: Sequence[Sample], **traits: Any
 ) -> Callable[[Callable[..., Any]], Rule]:
     """Declare a rule; see the head of this file, and `Traits`."""
     return lambda build: _rule(build.__name__, pattern, build, build, samples, Traits(**traits))
@@ -98,7 +115,7 @@ def rewrite(
 
 def rewrite_each(
     ops: Sequence[Any],
-    pattern: Callable[[Any], Callable[..., Any]],
+    pattern: Callable[[Any], Pattern],
     *,
     samples: Sequence[Sample],
     **traits: Any,

@@ -8,7 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from types import FunctionType, MethodType
-from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
+from typing import Any, Generic, ParamSpec, Self, TypeVar, cast, overload
 
 import numpy as np
 
@@ -83,7 +83,12 @@ class JitFunction(Generic[P, R]):
                     fix=f"its arguments are: {', '.join(parameters)}",
                 )
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+    @overload
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
+    @overload  # arrays, numbers and nested lists in place of Tensors
+    def __call__(self, *args: Any, **kwargs: Any) -> R: ...
+
+    def __call__(self, *args: Any, **kwargs: Any) -> R:
         if current() is not None:  # traced, or run eagerly, as a part of another function
             return cast("R", self._function(*args, **kwargs))
         try:
@@ -96,21 +101,26 @@ class JitFunction(Generic[P, R]):
             raise _for_user(error)  # noqa: B904 - the same error
         return cast("R", result)
 
+    @overload
+    def __get__(self, instance: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, instance: object, owner: type | None = None) -> Callable[..., R]: ...
+
     def __get__(self, instance: object, owner: type | None = None) -> Any:
         return self if instance is None else MethodType(self, instance)
 
     def __repr__(self) -> str:
         return f"<ptir.jit {self.name}{self._signature}>"
 
-    def program(self, *args: P.args, **kwargs: P.kwargs) -> Program:
+    def program(self, *args: Any, **kwargs: Any) -> Program:
         """The program that a call with these arguments runs, as it was traced."""
         return self._slot_for(args, kwargs).entry.traced.program
 
-    def lowered(self, *args: P.args, **kwargs: P.kwargs) -> Program:
+    def lowered(self, *args: Any, **kwargs: Any) -> Program:
         """The program after all passes, as the backend gets it."""
         return self._slot_for(args, kwargs).entry.lowered
 
-    def explain(self, *args: P.args, **kwargs: P.kwargs) -> Explanation:
+    def explain(self, *args: Any, **kwargs: Any) -> Explanation:
         """How a call with these arguments runs: what kernels, fused loops and the reference do,
         what is copied, and how much memory intermediate values take. Print it."""
         try:
@@ -120,7 +130,7 @@ class JitFunction(Generic[P, R]):
         except Exception as error:
             raise _for_user(error)  # noqa: B904 - the same error
 
-    def passes(self, *args: P.args, **kwargs: P.kwargs) -> Passes:
+    def passes(self, *args: Any, **kwargs: Any) -> Passes:
         """What each pass does to the program of a call with these arguments. Print it for diffs."""
         try:
             arguments, backend = self._collect(args, kwargs), self._backend()

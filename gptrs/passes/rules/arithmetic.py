@@ -1,8 +1,5 @@
 """Identities of neg, abs, add, sub, mul, div and of roundings: no bit changes."""
 
-# The holes of a pattern have no types.
-# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false
-
 from __future__ import annotations
 
 from typing import Any

@@ -1,8 +1,5 @@
 """batch_norm, folded into the weights of the convolution before it."""
 
-# The holes of a pattern have no types.
-# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false
-
 from __future__ import annotations
 
 from typing import Any

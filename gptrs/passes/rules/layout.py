@@ -1,8 +1,5 @@
 """reshape, transpose, broadcast_to: one of each, the broadcast last."""
 
-# The holes of a pattern have no types.
-# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false
-
 from __future__ import annotations
 
 from gptrs.ir.dims import Shape, dim, same_shape

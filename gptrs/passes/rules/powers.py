@@ -1,8 +1,5 @@
 """Reciprocals, powers and roots in cheaper forms."""
 
-# The holes of a pattern have no types.
-# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false
-
 from __future__ import annotations
 
 from typing import Any

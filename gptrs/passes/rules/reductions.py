@@ -1,8 +1,5 @@
 """Reductions: fewer, over fewer elements."""
 
-# The holes of a pattern have no types.
-# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false
-
 from __future__ import annotations
 
 from typing import Any

@@ -1,9 +1,5 @@
 """select, clamp, maximum and minimum."""
 
-# The holes of a pattern have no types.
-# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownMemberType=false
-
 from __future__ import annotations
 
 import math

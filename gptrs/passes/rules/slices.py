@@ -1,8 +1,5 @@
 """slice: one of them, as early as possible."""
 
-# The holes of a pattern have no types.
-# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false
-
 from __future__ import annotations
 
 from gptrs.ir.dims import DimLike, Shape, dim, same, same_shape, surely_greater

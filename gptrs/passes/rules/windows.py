@@ -1,8 +1,5 @@
 """Windows of one element."""
 
-# The holes of a pattern have no types.
-# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false
-
 from __future__ import annotations
 
 from gptrs.ir.ops.window import Counts, Padding, extract_patches
