@@ -25,7 +25,6 @@ from numpy.typing import NDArray
 from benchmarks.matmul import CHUNKS_PER_THREAD, FROM_MEMORY, peak, words
 from benchmarks.report import kernel_machine, write_json
 from benchmarks.spinning import restart_with
-from gptrs.bench.processes import OMP_SPIN
 from gptrs.kernels.attention.blocks import Head
 from gptrs.kernels.attention.kernel import (
     attention_extent,
@@ -37,6 +36,7 @@ from gptrs.kernels.compiler import isa
 from gptrs.kernels.compiler.compile import compile_ir
 from gptrs.kernels.driver.current import current_driver
 from gptrs.kernels.driver.step_table import Status, Step, StepTable
+from gptrs_bench.processes import OMP_SPIN
 
 Array = NDArray[Any]
 Call = Callable[[], object]

@@ -25,9 +25,9 @@ import torch
 from benchmarks.report import write_json
 from benchmarks.spinning import restart_with
 from gptrs import ptir
-from gptrs.bench.processes import OMP_SPIN
 from gptrs.kernels.compiler import isa
 from gptrs.kernels.driver.threads import limit_threads
+from gptrs_bench.processes import OMP_SPIN
 
 Call = Callable[[], Any]
 Shape = tuple[int, ...]

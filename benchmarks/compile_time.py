@@ -22,7 +22,7 @@ import numpy as np
 
 from benchmarks.report import write_json
 from gptrs import ptir
-from gptrs.bench.machine import machine
+from gptrs_bench.machine import machine
 
 Function = Callable[[Any], Any]
 

@@ -50,10 +50,10 @@ from benchmarks.gpt2_directory import write_directory
 from benchmarks.gpt2_first import measure_first_token
 from benchmarks.installed import installed
 from benchmarks.report import table, write_json
-from gptrs.bench.machine import machine
-from gptrs.bench.peers import GPT2, packages
-from gptrs.bench.processes import OMP_SPIN, on_cores, run_python, thread_settings
-from gptrs.bench.turns import Measured
+from gptrs_bench.machine import machine
+from gptrs_bench.peers import GPT2, packages
+from gptrs_bench.processes import OMP_SPIN, on_cores, run_python, thread_settings
+from gptrs_bench.turns import Measured
 
 MODES = (
     *("decode", "prefill", "sweep", "batch", "weights", "bandwidth"),
@@ -62,7 +62,7 @@ MODES = (
 MEMORY = """
 import sys
 import gptrs
-from gptrs.bench.memory import peak_memory
+from gptrs_bench.memory import peak_memory
 model = gptrs.load(sys.argv[1])
 assert len(list(model.stream_tokens(range(100, 116), max_tokens=8))) == 8
 print(peak_memory())

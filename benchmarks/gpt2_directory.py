@@ -8,10 +8,10 @@ from math import prod
 from pathlib import Path
 from typing import Literal
 
-from gptrs.bench.gpt2 import Sizes
 from gptrs.ir.types import as_dtype
 from gptrs.loading.convert import convert
 from gptrs.loading.random_model import write_random_model
+from gptrs_bench.gpt2 import Sizes
 
 SIZES = Sizes()
 CONFIG = {"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"]}

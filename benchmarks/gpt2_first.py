@@ -6,9 +6,9 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.gpt2_directory import SIZES
-from gptrs.bench.processes import cold_and_warm, cores, seconds_to_output
-from gptrs.bench.side import ONCE, PROMPT, TEXT
-from gptrs.bench.turns import Measured
+from gptrs_bench.processes import cold_and_warm, cores, seconds_to_output
+from gptrs_bench.side import ONCE, PROMPT, TEXT
+from gptrs_bench.turns import Measured
 
 BUNDLED = ("-m", "gptrs", "generate", "Once upon a time", "--max-tokens", "1")
 
@@ -18,7 +18,7 @@ def measure_first_token(directory: Path, rounds: int, names: list[str]) -> list[
 
     def child(side: str) -> tuple[str, ...]:
         given = side, TEXT, str(directory), str(cores())
-        return ("-m", "gptrs.bench.side", *given, ONCE, str(PROMPT), str(SIZES.vocabulary))
+        return ("-m", "gptrs_bench.side", *given, ONCE, str(PROMPT), str(SIZES.vocabulary))
 
     found: dict[str, dict[str, list[float]]] = {}
 

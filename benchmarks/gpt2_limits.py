@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from benchmarks.gpt2_directory import prefill_flops, step_bytes
 from benchmarks.matmul import peak_kernel
 from gptrs import settings
-from gptrs.bench.ours import OurText
-from gptrs.bench.turns import Clock, Measurement, in_turn
 from gptrs.kernels.compiler import isa
 from gptrs.kernels.compiler.compile import Kernel, compile_ir
 from gptrs.kernels.compiler.ir_builder import Function, KernelText, i64
 from gptrs.kernels.driver.current import current_driver
 from gptrs.kernels.driver.step_table import Status, Step, StepTable
+from gptrs_bench.ours import OurText
+from gptrs_bench.turns import Clock, Measurement, in_turn
 
 # llvmlite has no types.
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false

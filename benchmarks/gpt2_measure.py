@@ -19,11 +19,11 @@ import numpy as np
 
 from benchmarks.gpt2_directory import SIZES, write_directory
 from gptrs import settings
-from gptrs.bench.gpt2 import EXACT, Side
-from gptrs.bench.ours import OurText
-from gptrs.bench.peers import GPT2, PeerError
-from gptrs.bench.text_side import Apart, decode_rate, prefill_ms
-from gptrs.bench.turns import Measurement, clock_of, in_turn
+from gptrs_bench.gpt2 import EXACT, Side
+from gptrs_bench.ours import OurText
+from gptrs_bench.peers import GPT2, PeerError
+from gptrs_bench.text_side import Apart, decode_rate, prefill_ms
+from gptrs_bench.turns import Measurement, clock_of, in_turn
 
 PROMPT, NEW, LONG = 16, 64, 512  # tokens
 SWEEP = (1, 7, 16, 33, 64, 128, 512, 1000)
@@ -126,7 +126,7 @@ def measure_batch(bench: Bench) -> list[Measurement]:
 def check_narrow(side: Side, directory: Path, full: Side) -> None:
     """A side with narrow weights gives the tokens and logits of torch with these, widened to f32,
     and logits not far from those of the f32 weights."""
-    from gptrs.bench.peers.torch_gpt2 import TorchLoop  # not for those who ask for other modes
+    from gptrs_bench.peers.torch_gpt2 import TorchLoop  # not for those who ask for other modes
 
     alike: dict[str, Side] = {"torch": TorchLoop(directory), directory.name: side}
     check_logits(alike)

@@ -15,10 +15,10 @@ import torch
 import gptrs
 from benchmarks.gpt2_directory import SIZES
 from gptrs import events, ptir
-from gptrs.bench.ours import OurText
-from gptrs.bench.turns import Clock, Measurement, in_turn
 from gptrs.debug.lowering import ProgramLowered, ProgramTraced
 from gptrs.kernels.compiler.loaded_object import KernelReady
+from gptrs_bench.ours import OurText
+from gptrs_bench.turns import Clock, Measurement, in_turn
 
 CALLS, IDLE_CALLS, IDLE = 2000, 20, 0.02
 KNOWN, NEW_LENGTHS = (1, 16, 64, 512), (5, 9, 17, 23, 45, 70, 100, 150, 200)  # tokens

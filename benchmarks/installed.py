@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gptrs.bench.peers import Peers
+from gptrs_bench.peers import Peers
 
 
 def installed(peers: Peers[Any], asked: str, say: Callable[[str], object]) -> list[str]:

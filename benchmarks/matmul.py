@@ -27,7 +27,6 @@ from benchmarks.report import kernel_machine, write_json
 from benchmarks.spinning import restart_with
 from gptrs.backends.faer.calls.product import product_panels
 from gptrs.backends.faer.packed_weights import pack
-from gptrs.bench.processes import OMP_SPIN
 from gptrs.kernels.compiler import isa
 from gptrs.kernels.compiler.compile import compile_ir
 from gptrs.kernels.compiler.ir_builder import F32, Function, KernelText, i64
@@ -37,6 +36,7 @@ from gptrs.kernels.gemm import packing
 from gptrs.kernels.gemm.blocked import blocking, tile_extent, tile_kernel
 from gptrs.kernels.gemm.packed_gemv import row_kernel, row_kernel_limit
 from gptrs.kernels.gemm.product import Product
+from gptrs_bench.processes import OMP_SPIN
 
 Array = NDArray[Any]
 

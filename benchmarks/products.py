@@ -26,8 +26,8 @@ from threadpoolctl import threadpool_limits
 from benchmarks.report import write_json
 from benchmarks.spinning import restart_with
 from gptrs import ptir
-from gptrs.bench.machine import machine
-from gptrs.bench.processes import OMP_SPIN
+from gptrs_bench.machine import machine
+from gptrs_bench.processes import OMP_SPIN
 
 Array = NDArray[Any]
 Product = Callable[[Any, Any], Any]

@@ -9,8 +9,8 @@ from typing import Any
 
 from rich.table import Table
 
-from gptrs.bench.results import better
-from gptrs.bench.turns import Measured
+from gptrs_bench.results import better
+from gptrs_bench.turns import Measured
 
 
 def table(results: list[Measured]) -> Table:

@@ -39,13 +39,13 @@ from rich.table import Table
 from benchmarks.gpt2_directory import write_directory
 from benchmarks.installed import installed
 from benchmarks.report import write_json
-from gptrs.bench.gpt2 import EXACT, read_sizes
-from gptrs.bench.machine import machine
-from gptrs.bench.peers import GPT2, packages
-from gptrs.bench.processes import OMP_SPIN, cores, on_cores, thread_settings
-from gptrs.bench.results import better
-from gptrs.bench.turns import Measured, Measurement, in_turn
-from gptrs.bench.worker import Worker
+from gptrs_bench.gpt2 import EXACT, read_sizes
+from gptrs_bench.machine import machine
+from gptrs_bench.peers import GPT2, packages
+from gptrs_bench.processes import OMP_SPIN, cores, on_cores, thread_settings
+from gptrs_bench.results import better
+from gptrs_bench.turns import Measured, Measurement, in_turn
+from gptrs_bench.worker import Worker
 
 MODES = ("scaling", "together")
 PROMPT, NEW, LONG = 16, 64, 64  # tokens

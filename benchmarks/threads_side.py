@@ -19,9 +19,9 @@ from statistics import median
 from threading import Barrier
 from typing import Any, Protocol
 
-from gptrs.bench.gpt2 import Side
-from gptrs.bench.text_side import decode_rate, prefill_ms
-from gptrs.bench.worker import serve
+from gptrs_bench.gpt2 import Side
+from gptrs_bench.text_side import decode_rate, prefill_ms
+from gptrs_bench.worker import serve
 
 CALLS = 5  # of a prompt: one that is not counted, and those of a turn's median
 PATIENCE = 60.0  # seconds in which the Python threads that go together must have had their prompts
@@ -39,7 +39,7 @@ class Ours:
     """Models of ours, loaded when first asked for."""
 
     def __init__(self, directory: Path) -> None:
-        from gptrs.bench.ours import OurText as Model  # which imports gptrs
+        from gptrs_bench.ours import OurText as Model  # which imports gptrs
 
         self._load, self._models = partial(Model, directory), list[Any]()
 
@@ -56,7 +56,7 @@ class Torch:
     def __init__(self, directory: Path) -> None:
         self._torch: Any = import_module("torch")
         self._load: Any = partial(
-            import_module("gptrs.bench.peers.torch_gpt2").TorchLoop, directory
+            import_module("gptrs_bench.peers.torch_gpt2").TorchLoop, directory
         )
         self._models: dict[tuple[int, int], Any] = {}
 

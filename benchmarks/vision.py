@@ -39,10 +39,11 @@ from rich.console import Console
 from benchmarks.installed import installed
 from benchmarks.report import table, write_json
 from benchmarks.vision_directory import CONFIGS, SIZES, write_directory
-from gptrs.bench.images import EXACT
-from gptrs.bench.machine import machine
-from gptrs.bench.peers import IMAGES, packages
-from gptrs.bench.processes import (
+from gptrs.errors import BenchError
+from gptrs_bench.images import EXACT
+from gptrs_bench.machine import machine
+from gptrs_bench.peers import IMAGES, packages
+from gptrs_bench.processes import (
     OMP_SPIN,
     cold_and_warm,
     cores,
@@ -51,13 +52,12 @@ from gptrs.bench.processes import (
     seconds_to_output,
     thread_settings,
 )
-from gptrs.bench.side import ONCE, PICTURES
-from gptrs.bench.turns import Measured, Measurement, in_turn
-from gptrs.bench.worker import Worker
-from gptrs.errors import BenchError
+from gptrs_bench.side import ONCE, PICTURES
+from gptrs_bench.turns import Measured, Measurement, in_turn
+from gptrs_bench.worker import Worker
 
 MODES = ("latency", "first-image", "memory")
-SIDE = "gptrs.bench.side"
+SIDE = "gptrs_bench.side"
 WINOGRAD = "GPTRS_WINOGRAD"
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import gptrs
-from gptrs.bench.export import write_for_peers
 from gptrs.loading.random_model import write_random_model
+from gptrs_bench.export import write_for_peers
 
 SIZES = 224, 3  # height and width of the images, and their channels
 CONFIGS: dict[str, dict[str, Any]] = {

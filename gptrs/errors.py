@@ -118,6 +118,14 @@ class LoadError(PtirError, ValueError):
         super().__init__(problem, fix=fix)
 
 
+class MissingPackageError(LoadError, ArgumentError, ImportError):
+    """A package that only an extra of this one brings is not installed.
+
+    It is a `LoadError` for whoever loads a model or a file that needs the package, and an
+    `ArgumentError` for whoever asks for what it does.
+    """
+
+
 def _shortened(text: str) -> str:
     return text if len(text) <= 2 * _END else f"{text[:_END]} ... {text[-_END:]}"
 
@@ -154,7 +162,7 @@ def _is_internal(frame: FrameType) -> bool:
     """Whether ``frame`` runs code of this package's machinery (models are user code: their lines
     say more than the op that they called)."""
     module = str(frame.f_globals.get("__name__", ""))
-    if not module.startswith("gptrs."):
+    if not module.startswith(("gptrs.", "gptrs_bench.")):
         return module == "gptrs"
     return not module.startswith(("gptrs.models.", "gptrs.nn."))
 

@@ -13,21 +13,22 @@ import numpy as np
 import pytest
 
 import gptrs
-from gptrs.bench.agreement import DifferenceError, allowed, check_logits, check_tokens
-from gptrs.bench.export import write_for_peers
-from gptrs.bench.gpt2 import read_sizes
-from gptrs.bench.images import read_network
-from gptrs.bench.measure import measure
-from gptrs.bench.peers import GPT2, IMAGES
-from gptrs.bench.plan import Case, Run
-from gptrs.bench.processes import first_output
-from gptrs.bench.results import Excluded, Result, as_csv, as_json
-from gptrs.bench.suite import read_suite
-from gptrs.bench.worker import Worker
+import gptrs_bench
 from gptrs.errors import ArgumentError, BenchError, LoadError
 from gptrs.formats.tensor_writer import NewTensor
 from gptrs.loading.convert import convert
 from gptrs.loading.random_model import write_random_model
+from gptrs_bench.agreement import DifferenceError, allowed, check_logits, check_tokens
+from gptrs_bench.export import write_for_peers
+from gptrs_bench.gpt2 import read_sizes
+from gptrs_bench.images import read_network
+from gptrs_bench.measure import measure
+from gptrs_bench.peers import GPT2, IMAGES
+from gptrs_bench.plan import Case, Run
+from gptrs_bench.processes import first_output
+from gptrs_bench.results import Excluded, Result, as_csv, as_json
+from gptrs_bench.suite import read_suite
+from gptrs_bench.worker import Worker
 from tests.models import tiny_gpt2
 
 RESNET: dict[str, Any] = {
@@ -164,7 +165,7 @@ def test_tokens_may_differ_where_two_are_as_likely() -> None:
 def test_a_side_that_gives_something_else_is_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gptrs.bench.export._widened", _doubled)
+    monkeypatch.setattr("gptrs_bench.export._widened", _doubled)
     directory = tiny_gpt2(tmp_path / "gpt2")
     modes = "prefill", "decode"
     given: dict[str, Any] = {"bench_tokens": (4,), "modes": modes, "rounds": 1}
@@ -347,7 +348,7 @@ def test_yaml_needs_a_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(LoadError, match="is not YAML"):
         read_suite(file, {})
     monkeypatch.setitem(sys.modules, "yaml", None)
-    with pytest.raises(LoadError, match=r"(?s)PyYAML is not installed.*gptrs\[bench\]"):
+    with pytest.raises(LoadError, match=r"(?s)PyYAML, which is not installed.*gptrs\[bench\]"):
         read_suite(file, {})
     with pytest.raises(LoadError, match="cannot be read"):
         read_suite(tmp_path / "missing.json", {})
@@ -362,14 +363,14 @@ def test_processes_that_fail_say_why(tmp_path: Path, monkeypatch: pytest.MonkeyP
     worker.close()
     with pytest.raises(BenchError, match="its process ended with 1: no such thing"):
         first_output(("-m", "wrong"))
-    side = Worker("gptrs.bench.side", "ours", "text", str(tmp_path), "1", quiet=True)
+    side = Worker("gptrs_bench.side", "ours", "text", str(tmp_path), "1", quiet=True)
     with pytest.raises(BenchError, match=r"LoadError: .*config.json does not exist"):
         side.ask("names")
     side.close()
 
 
 def test_every_peer_has_a_module() -> None:
-    folder = Path(gptrs.__file__).parent / "bench" / "peers"
+    folder = Path(str(gptrs_bench.__file__)).parent / "peers"
     for peers in (GPT2, IMAGES):
         for name in peers.required:
             text = (folder / f"{name}_{peers.task}.py").read_text()

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import csv
 import json
+import sys
 from collections.abc import Generator
 from pathlib import Path
 
 import pytest
 
-from gptrs.bench.peers import GPT2
-from gptrs.bench.plan import Run
-from gptrs.bench.results import Excluded, Result
+import gptrs_bench
+from gptrs_bench.peers import GPT2
+from gptrs_bench.plan import Run
+from gptrs_bench.results import Excluded, Result
 from tests.cli import Cli, in_process
 from tests.models import tiny_gpt2
 
@@ -33,7 +35,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[Run]:
         yield Excluded(run.label, "jax", "not installed: jax")
         yield Result(run.label, "prefill", 64, 2, "ms", FIGURES, {"slow": 1e-6})
 
-    monkeypatch.setattr("gptrs.bench.measure.measure", measure)
+    monkeypatch.setattr("gptrs_bench.measure.measure", measure)
     return asked
 
 
@@ -132,7 +134,7 @@ def test_wrong_results_are_an_error(bench: Cli, monkeypatch: pytest.MonkeyPatch)
     def measure(run: Run) -> Generator[Result | Excluded]:
         yield Excluded(run.label, "torch", "its logits are 1 from ours", 2, is_wrong=True)
 
-    monkeypatch.setattr("gptrs.bench.measure.measure", measure)
+    monkeypatch.setattr("gptrs_bench.measure.measure", measure)
     done = bench("model")
     assert done.code == 1
     assert done.err == "model, 2 threads: torch is left out: its logits are 1 from ours\n"
@@ -163,3 +165,28 @@ def test_models_that_cannot_be_loaded(bench: Cli, tmp_path: Path) -> None:
     done = bench(str(tmp_path / "nothing"))
     assert done.code == 1
     assert "there is no model directory" in done.err
+
+
+def test_the_checkout_comes_first(
+    bench: Cli, runs: list[Run], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Processes that measure find `gptrs_bench` on the path of this one."""
+    source = str(Path(str(gptrs_bench.__file__)).parents[1])
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *(p for p in sys.path if p != source)])
+    assert bench("model").code == 0
+    assert sys.path[:2] == [source, str(tmp_path)]
+    assert bench("model").code == 0
+    assert sys.path.count(source) == 1
+
+
+def test_without_the_engine(bench: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gptrs.cli.bench._CHECKOUT", tmp_path)
+    for name in [name for name in sys.modules if name.partition(".")[0] == "gptrs_bench"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "gptrs_bench", None)
+    done = bench("model")
+    assert (done.code, done.out) == (1, "")
+    assert done.err.splitlines() == [
+        "error: gptrs bench needs gptrs_bench, which is not installed",
+        "  fix: pip install 'gptrs[bench]'",
+    ]

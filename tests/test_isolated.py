@@ -10,11 +10,11 @@ import numba  # as it is looked for on the path where it is not imported
 import pytest
 
 import gptrs
-from gptrs.bench.processes import first_output, run_python
-from gptrs.bench.worker import Worker
 from gptrs.isolated import start_python
 from gptrs.kernels.compiler import compile_processes
 from gptrs.kernels.compiler.cache_key import compiler_version
+from gptrs_bench.processes import first_output, run_python
+from gptrs_bench.worker import Worker
 
 ROOT = str(Path(gptrs.__file__).parents[1])
 PLANTED = [
@@ -56,7 +56,7 @@ def test_the_check_finds_what_plain_python_runs(planted: Path) -> None:
 
 
 def test_workers_and_starts_run_nothing_of_the_current_directory(planted: Path) -> None:
-    worker = Worker("gptrs.bench.side", "ours", "text", "nowhere", "1", quiet=True)
+    worker = Worker("gptrs_bench.side", "ours", "text", "nowhere", "1", quiet=True)
     with pytest.raises(gptrs.PtirError, match="nowhere"):
         worker.ask("names")
     worker.close()

@@ -206,9 +206,9 @@ class TestInstalled:
             assert "transformers has no model 'bigram' to compare with" in done.err
 
     def test_the_bench_has_nobody_beside_it(self, tmp_path: Path) -> None:
-        from gptrs.bench.measure import measure
-        from gptrs.bench.plan import Run
-        from gptrs.bench.results import Excluded
+        from gptrs_bench.measure import measure
+        from gptrs_bench.plan import Run
+        from gptrs_bench.results import Excluded
 
         place = str(directory(tmp_path / "model"))
         found = next(iter(measure(Run(model=place, bench_tokens=(4,), against=("torch",)))))

@@ -19,7 +19,8 @@ def test_wheel_generates_text(tmp_path: Path) -> None:
         archive.extractall(tmp_path / "site")
         names = archive.namelist()
     assert "gptrs/py.typed" in names
-    assert not [n for n in names if n.startswith(("tests/", "training/"))]
+    assert "gptrs_bench/command.py" in names, "the code of `gptrs bench`"
+    assert not [n for n in names if n.startswith(("benchmarks/", "tests/", "training/"))]
 
     def python(*arguments: str) -> str:
         """Standard output of a Python that finds the unpacked wheel and not the checkout."""

@@ -1,25 +1,18 @@
-"""``gptrs bench``: how fast a model is, beside other libraries."""
+"""``gptrs bench``: how fast a model is, beside other libraries. `gptrs_bench` measures."""
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Generator
-from contextlib import closing
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand
 
-from gptrs.cli import interrupt
-from gptrs.cli.comparison import print_result, showing_progress
-from gptrs.errors import ArgumentError
+from gptrs.extras import needed_for
 
-if TYPE_CHECKING:
-    from gptrs.bench.plan import Run
-    from gptrs.bench.results import Excluded, Result
-
+_CHECKOUT = Path(__file__).parents[2] / "benchmarks" / "src"
 _NUMBERS = ("--threads", "--bench-tokens", "--batch")
 _ENDINGS = (".json", ".csv")
 
@@ -115,6 +108,7 @@ def bench(
         raise typer.BadParameter("give --json or --csv, not both")
     if out is not None and (out.suffix not in _ENDINGS or not out.parent.is_dir()):
         raise typer.BadParameter(f"--out is {out}, expected a .json or .csv file in a folder")
+    _prefer_checkout()
     fields = {
         "threads": _numbers("--threads", threads),
         "bench_tokens": _numbers("--bench-tokens", bench_tokens),
@@ -124,14 +118,11 @@ def bench(
         "rounds": rounds,
         "backend": backend,
     }
-    runs = _runs(model, random, suite, fields)
-    report = _Report(runs, as_json=as_json, as_csv=as_csv, out=out)
-    report.begin()
-    with showing_progress(), closing(_measured(runs)) as found:
-        for part in found:
-            interrupt.check()
-            report.add(part)
-    report.end()
+    with needed_for("gptrs bench"):
+        # The engine, which loads after the options are known to be good.
+        from gptrs_bench.command import measure_runs, read_runs
+    runs = read_runs(model, random, suite, fields)
+    measure_runs(runs, as_json=as_json, as_csv=as_csv, out=out)
 
 
 def _numbers(option: str, given: list[str] | None) -> tuple[int, ...]:
@@ -142,71 +133,8 @@ def _numbers(option: str, given: list[str] | None) -> tuple[int, ...]:
     return tuple(map(int, parts))
 
 
-def _runs(model: str, random: Path | None, suite: Path | None, fields: dict[str, Any]) -> list[Run]:
-    from gptrs.bench.plan import Run  # the engine loads after the options are known to be good
-    from gptrs.bench.suite import read_suite
-
-    if suite is not None:
-        if model or random is not None:
-            raise typer.BadParameter("give a model, --random or --suite, one of them")
-        return read_suite(suite, fields)
-    try:
-        return [Run(model=model, random=random, **fields)]
-    except ArgumentError as error:
-        fix = f"; {error.fix}" if error.fix else ""
-        raise typer.BadParameter(f"{error.problem}{fix}") from None
-
-
-def _measured(runs: list[Run]) -> Generator[Result | Excluded]:
-    from gptrs.bench.measure import measure
-
-    for run in runs:
-        yield from measure(run)
-
-
-class _Report:
-    """Results as they come: printed at once as tables, or at the end; written to a file each time,
-    so that nothing measured is lost."""
-
-    def __init__(self, runs: list[Run], *, as_json: bool, as_csv: bool, out: Path | None) -> None:
-        self.runs, self.as_json, self.as_csv, self.out = runs, as_json, as_csv, out
-        self.about: dict[str, Any] = {}
-        self.results: list[Result] = []
-        self.excluded: list[Excluded] = []
-
-    def begin(self) -> None:
-        """Say what machine this is."""
-        from gptrs.bench.machine import machine
-        from gptrs.bench.peers import packages
-
-        self.about = machine(packages({name for run in self.runs for name in run.against}))
-        if not (self.as_json or self.as_csv):
-            versions = (f"{name} {version}" for name, version in self.about["versions"].items())
-            typer.echo(f"{self.about['cpu']}, {self.about['cores']} cores; {', '.join(versions)}")
-
-    def add(self, part: Result | Excluded) -> None:
-        from gptrs.bench.results import Result
-
-        if isinstance(part, Result):
-            self.results.append(part)
-            if not (self.as_json or self.as_csv):
-                print_result(part)
-        else:
-            self.excluded.append(part)
-            typer.echo(str(part), err=True)
-        if self.out is not None:
-            self.out.write_text(self._text(self.out.suffix == ".json"), encoding="utf-8")
-
-    def end(self) -> None:
-        """Print what was not printed; exit with 1 where a side gave something else than ours."""
-        if self.as_json or self.as_csv:
-            typer.echo(self._text(self.as_json), nl=False)
-        if any(each.is_wrong for each in self.excluded):
-            raise typer.Exit(1)
-
-    def _text(self, is_json: bool) -> str:
-        from gptrs.bench.results import as_csv, as_json
-
-        if is_json:
-            return json.dumps(as_json(self.about, self.results, self.excluded)) + "\n"
-        return as_csv(self.results)
+def _prefer_checkout() -> None:
+    """Import `gptrs_bench` from the checkout that this package lies in, if it does: not installed,
+    or beside another checkout that is."""
+    if (_CHECKOUT / "gptrs_bench").is_dir() and sys.path[0] != str(_CHECKOUT):
+        sys.path.insert(0, str(_CHECKOUT))

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from transformers import activations
 
 from gptrs import ptir
-from gptrs.bench.peers import torch_activations
 from gptrs.nn.activations import ACTIVATIONS
+from gptrs_bench.peers import torch_activations
 
 Doubles = NDArray[np.float64]
 THEIRS: Any = activations.ACT2FN

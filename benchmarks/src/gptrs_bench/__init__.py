@@ -1,0 +1,1 @@
+"""Measure a model beside other libraries, each side in a process of its own: ``gptrs bench``."""
