@@ -50,7 +50,7 @@ $(VENV)/.runtime: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "gptrs needs Python 3.11 or newer; choose one: make PYTHON=python3.12")'
 	@echo "installing into $(VENV) ..."
 	@test "$(SPEAKS)" = yes || $(PYTHON) -m venv --clear $(VENV)
-	@$(PIP) install --editable .
+	@$(PIP) install --editable '.[all]'
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.runtime

@@ -12,9 +12,17 @@ from contextlib import contextmanager
 from gptrs.errors import MissingPackageError
 
 EXTRAS = {
-    "bench": {"gptrs_bench": "gptrs_bench", "yaml": "PyYAML"},
+    "models": {"blake3": "blake3"},
+    "text": {"tokenizers": "tokenizers"},
+    "images": {"PIL": "Pillow"},
+    "cli": {"typer": "typer", "rich": "rich", "threadpoolctl": "threadpoolctl"},
+    "bench": {"gptrs_bench": "gptrs_bench", "yaml": "PyYAML", "safetensors": "safetensors"},
+    "hub": {"huggingface_hub": "huggingface_hub"},
+    "torch": {"torch": "torch", "transformers": "transformers"},
 }
 """Extra → what it brings: modules, and the packages they are installed with."""
+
+_ALL = ("models", "text", "images", "cli")  # what the extra ``all`` brings
 
 
 @contextmanager
@@ -30,8 +38,11 @@ def needed_for(what: str, *, instead: str = "") -> Generator[None]:
         module = (error.name or "").partition(".")[0]
         for extra, modules in EXTRAS.items():
             if module in modules:
+                fixes = [f"pip install 'gptrs[{extra}]'"]
+                if extra in _ALL:
+                    fixes.append("'gptrs[all]' for models, text, images and the command line")
                 raise MissingPackageError(
                     f"{what} needs {modules[module]}, which is not installed",
-                    fix=f"pip install 'gptrs[{extra}]'" + (f", or {instead}" if instead else ""),
+                    fix=", or ".join([*fixes, *([instead] if instead else [])]),
                 ) from None
         raise

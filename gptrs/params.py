@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+from gptrs.extras import needed_for
+
 if TYPE_CHECKING:
     import numpy as np
 
@@ -27,7 +29,8 @@ def param_key(namespace: int, base_id: int) -> int:
 
 
 def _id(data: bytes) -> int:
-    from blake3 import blake3  # mostly nobody asks for an id, and a start should not wait for it
+    with needed_for("the id of a parameter"):
+        from blake3 import blake3  # ids are seldom asked for, and a start should not wait for it
 
     return int.from_bytes(blake3(data).digest(16), "little")
 

@@ -163,7 +163,7 @@ def test_a_model_that_transformers_cannot_build(tmp_path: Path) -> None:
 
 def test_torch_is_optional(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "transformers", None)
-    with pytest.raises(ArgumentError, match="transformers is not installed") as caught:
+    with pytest.raises(ArgumentError, match="needs transformers, which is not installed") as caught:
         validate(gptrs.load(directory))
     assert caught.value.fix == "pip install 'gptrs[torch]'"
 

@@ -1,26 +1,53 @@
-"""What `python -m build` puts into a wheel is enough to generate text."""
+"""What `python -m build` puts into a wheel is enough to generate text; a source distribution has
+all that is kept under version control."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
+
+import gptrs
 
 ROOT = Path(__file__).parent.parent
 
 
+def build(kind: str, folder: Path) -> None:
+    command = [sys.executable, "-m", "build", kind, "--no-isolation", "--outdir", str(folder)]
+    subprocess.run([*command, str(ROOT)], check=True, capture_output=True)
+
+
+def test_the_source_distribution(tmp_path: Path) -> None:
+    build("--sdist", tmp_path)
+    (file,) = tmp_path.glob("*.tar.gz")
+    with tarfile.open(file) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    for folder in ("benchmarks", "docs", "gptrs", "notebooks", "tests", "training", ".ci"):
+        kept = {
+            str(path.relative_to(ROOT))
+            for path in (ROOT / folder).rglob("*")
+            if path.is_file() and not set(path.parts) & {"__pycache__", ".ipynb_checkpoints"}
+        }
+        assert kept, folder
+        assert kept <= names
+    files = ["README.md", "LICENSE", "Makefile", "pyproject.toml", ".github/workflows/ci.yml"]
+    assert {*files, "benchmarks/log/README.md"} <= names
+    assert not [name for name in names if name.startswith((".venv", ".git/"))]
+
+
 def test_wheel_generates_text(tmp_path: Path) -> None:
-    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path)]
-    subprocess.run([*build, str(ROOT)], check=True, capture_output=True)
+    build("--wheel", tmp_path)
     (wheel,) = tmp_path.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(tmp_path / "site")
         names = archive.namelist()
     assert "gptrs/py.typed" in names
     assert "gptrs_bench/command.py" in names, "the code of `gptrs bench`"
-    assert not [n for n in names if n.startswith(("benchmarks/", "tests/", "training/"))]
+    tops = {name.partition("/")[0] for name in names}
+    assert tops == {"gptrs", "gptrs_bench", f"gptrs-{gptrs.__version__}.dist-info"}
 
     def python(*arguments: str) -> str:
         """Standard output of a Python that finds the unpacked wheel and not the checkout."""

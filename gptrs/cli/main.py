@@ -15,15 +15,28 @@ def main() -> None:
         # Ends quietly when the reader of its output goes away: `gptrs generate | head`.
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     try:
-        from gptrs.cli.app import run  # takes long enough to be interrupted
-
-        code = run()
+        code = _run()
     except KeyboardInterrupt:
         code = 130
     if code == 130:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         _end_line()
     sys.exit(code)
+
+
+def _run() -> int:
+    """What takes long enough to be interrupted, imports too. Returns the exit code."""
+    from gptrs.errors import MissingPackageError
+    from gptrs.extras import needed_for
+
+    try:
+        with needed_for("the gptrs command"):
+            from gptrs.cli.app import run
+
+            return run()
+    except MissingPackageError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
 
 
 def _end_line() -> None:

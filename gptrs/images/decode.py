@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from gptrs import settings
 from gptrs.errors import ArgumentError, LoadError
+from gptrs.extras import needed_for
 from gptrs.ir.types import as_dtype
 
 if TYPE_CHECKING:  # importing it takes longer than the rest of this package
@@ -38,7 +39,8 @@ def decode(source: ImageSource, channels: int, name: str) -> Pixels:
     """
     if isinstance(source, np.ndarray):
         return _from_array(source, channels, name)
-    from PIL import Image  # slow to import
+    with needed_for(f"decoding {name if not isinstance(source, str | os.PathLike) else source}"):
+        from PIL import Image  # slow to import
 
     if isinstance(source, Image.Image):
         return _from_image(source, channels, name, ArgumentError)

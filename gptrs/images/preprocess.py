@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from gptrs import settings
 from gptrs.errors import ArgumentError
+from gptrs.extras import needed_for
 from gptrs.images.decode import MODES, Pixels, decode
 from gptrs.images.preprocessor_config import PreprocessorConfig
 
@@ -76,7 +77,8 @@ class Preprocessor:
 
 
 def _resized(pixels: Pixels, size: tuple[int, int], resample: int, name: str) -> Pixels:
-    from PIL import Image  # slow to import
+    with needed_for(f"resizing {name}"):
+        from PIL import Image  # slow to import
 
     height, width = size
     if height * width > (most := settings.max_pixels()):

@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 
 from gptrs.errors import ArgumentError, LoadError
+from gptrs.extras import needed_for
 from gptrs.formats.model_files import imported
 from gptrs.formats.safetensors_file import SUFFIX
 from gptrs.models import BUNDLED
@@ -48,14 +49,11 @@ def fetch_model(name: str) -> Path:
     Raises `LoadError` at once where ``huggingface_hub`` is not installed, there is no network, or
     there is no such model.
     """
-    try:
-        download = imported("huggingface_hub:snapshot_download")  # optional, and slow to import
-    except ImportError:
-        raise LoadError(
-            f"there is no model directory {name!r}, and fetching it from huggingface.co needs"
-            " huggingface_hub, which is not installed",
-            fix="pip install huggingface_hub, or give the path of a directory",
-        ) from None
+    absent = f"there is no model directory {name!r}, and "
+    with needed_for(
+        f"{absent}fetching it from huggingface.co", instead="give the path of a directory"
+    ):
+        download = imported("huggingface_hub:snapshot_download")  # slow to import
     try:
         found = download(
             name, allow_patterns=_WANTED, ignore_patterns=_SUBFOLDERS, etag_timeout=_SECONDS
@@ -63,8 +61,7 @@ def fetch_model(name: str) -> Path:
     except Exception as error:  # the library's own, and those of what it fetches with
         lines = str(error).strip().splitlines() or [type(error).__name__]
         raise LoadError(
-            f"there is no model directory {name!r}, and it cannot be fetched from huggingface.co:"
-            f" {lines[0]}",
+            f"{absent}it cannot be fetched from huggingface.co: {lines[0]}",
             fix="check the name and the network, or give the path of a directory",
         ) from None
     return Path(found)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 
+from gptrs.extras import needed_for
 from gptrs.kernels.driver import threads
 
 
@@ -12,8 +13,9 @@ def limit_threads(count: int) -> AbstractContextManager[object]:
     leaves the choice to them."""
     if count == 0:
         return nullcontext()
-    # Looks through all loaded libraries.
-    from threadpoolctl import threadpool_limits  # pyright: ignore[reportMissingTypeStubs]
+    with needed_for("limiting the threads of NumPy"):
+        # Looks through all loaded libraries.
+        from threadpoolctl import threadpool_limits  # pyright: ignore[reportMissingTypeStubs]
 
     stack = ExitStack()
     stack.enter_context(threads.limit_threads(count))

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from gptrs import tree
 from gptrs.errors import ArgumentError, LoadError
+from gptrs.extras import needed_for
 from gptrs.formats.safetensors_file import SUFFIX
 from gptrs.formats.stored_tensor import StoredTensor
 from gptrs.ir.tensor import Parameter
@@ -192,14 +193,9 @@ class _Reader:
 
 
 def _libraries() -> tuple[Any, Any]:
-    """torch and transformers. Raises `ArgumentError` where one is not installed."""
-    try:
+    """torch and transformers. Raises `MissingPackageError`."""
+    with needed_for("a model of torch to compare with"):
         torch, transformers = import_module("torch"), import_module("transformers")
-    except ImportError as error:
-        raise ArgumentError(
-            f"{error.name or error} is not installed: there is no model of torch to compare with",
-            fix="pip install 'gptrs[torch]'",
-        ) from None
     transformers.logging.set_verbosity_error()
     return torch, transformers
 

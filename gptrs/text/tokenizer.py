@@ -9,6 +9,7 @@ from string import hexdigits
 from typing import TYPE_CHECKING
 
 from gptrs.errors import ArgumentError, LoadError
+from gptrs.extras import needed_for
 from gptrs.text.growth import check_growth
 
 if TYPE_CHECKING:  # importing it costs more than the rest of this package
@@ -118,7 +119,8 @@ class Tokenizer:
 
 
 def _load(file: Path) -> tokenizers.Tokenizer:
-    import tokenizers
+    with needed_for(f"reading {file}"):
+        import tokenizers
 
     if file.exists() and not file.is_file():  # a pipe would be waited for
         raise LoadError(f"{file}: found no file, {_EXPECTED}", fix=_CONVERT)

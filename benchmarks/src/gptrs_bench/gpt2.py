@@ -14,6 +14,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from gptrs.extras import needed_for
+
 Prompts = list[list[int]]  # all of one length
 
 EXACT = 1e-3
@@ -121,7 +123,8 @@ def read_sizes(directory: Path) -> Sizes:
 
 def read_weights(directory: Path) -> dict[str, NDArray[np.float32]]:
     """The tensors of an f32 directory of one file by their names in `Sizes.shapes`."""
-    safetensors: Any = import_module("safetensors.numpy")
+    with needed_for("reading the weights of a comparison"):
+        safetensors: Any = import_module("safetensors.numpy")
     stored: dict[str, Any] = safetensors.load_file(directory / "model.safetensors")
     return {name.removeprefix("transformer."): array for name, array in stored.items()}
 

@@ -15,6 +15,8 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from gptrs.extras import needed_for
+
 Array: TypeAlias = NDArray[np.float32]
 
 EXACT = 1e-4
@@ -118,7 +120,8 @@ def random_images(count: int, size: int, channels: int) -> Array:
 
 def read_weights(directory: Path) -> dict[str, Array]:
     """The tensors by their names in the checkpoint."""
-    safetensors: Any = import_module("safetensors.numpy")
+    with needed_for("reading the weights of a comparison"):
+        safetensors: Any = import_module("safetensors.numpy")
     return safetensors.load_file(directory / "model.safetensors")
 
 
