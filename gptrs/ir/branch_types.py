@@ -1,8 +1,11 @@
-"""What the functions of control flow return, made to fit: numbers take the dtypes they meet.
+"""Type unification of control flow: result types of branches and of loop bodies.
 
-The types of a loop's state do not change, so those of the numbers in it are found first: a weak
-part of the state takes the dtype that the body returns in its place, and the body is asked again,
-until nothing changes.
+Called by `gptrs.ir.control` between tracing the regions and closing them. The two branches of a
+cond have to return the same types, and a loop body the types of its state. A weak tensor (made of a
+Python number) takes the dtype of the tensor in the same place of the other tree.
+
+The types of a loop's state are a fixed point: a weak part of the state takes the dtype that the
+body returns in its place, and the body is traced again, until no dtype changes.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ _STATE = Sides("before a step", "after it", "the state of a loop keeps its shape
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a function returned, and the recorder that it was traced with, if it was."""
+    """The result tree of a function, and the recorder of its trace (None if it ran eagerly)."""
 
     parts: OperandTree
     recorder: RegionRecorder | None = None
@@ -33,13 +36,13 @@ class Outcome:
         return cast_to(tensor, dtype, weak, self.recorder)
 
     def region(self) -> tuple[RegionRecorder, list[Tensor]]:
-        """What `close` takes."""
+        """The recorder and the result tensors, as `close` takes them."""
         assert self.recorder is not None
         return self.recorder, self.parts.tensors + (self.ys.tensors if self.ys else [])
 
 
 def agreed(first: Outcome, second: Outcome) -> tuple[Outcome, Outcome]:
-    """What two branches return, with weak results in the dtype of the other branch's."""
+    """The results of two branches, with weak results in the dtype of the other branch's result."""
     check_form(first.parts, second.parts, _BRANCHES)
     ones: list[Tensor] = []
     others: list[Tensor] = []
@@ -56,7 +59,8 @@ def agreed(first: Outcome, second: Outcome) -> tuple[Outcome, Outcome]:
 def settled(
     state: OperandTree, step: Callable[[OperandTree], Outcome]
 ) -> tuple[OperandTree, Outcome]:
-    """The state before a step and after it, once its weak parts have the dtypes that they get."""
+    """The fixed point of a loop: its state before a step, and the result of the step with its
+    types."""
     while True:
         outcome = step(state)
         check_form(state, outcome.parts, _STATE)
@@ -80,13 +84,13 @@ def settled(
 
 
 def _gives_way(weak: Tensor, other: Tensor) -> bool:
-    """Whether ``weak`` takes the dtype of ``other``, as a number does."""
+    """Whether ``weak`` takes the dtype of ``other``: it is weak, and of a lower or equal kind."""
     mine, others = KIND_RANK[weak.dtype.kind], KIND_RANK[other.dtype.kind]
     return weak.weak and (mine < others or (mine == others and not other.weak))
 
 
 def cast_to(tensor: Tensor, dtype: DType, weak: bool, scope: Interpreter | None) -> Tensor:
-    """``tensor`` in a dtype, weak or not; ``scope`` writes the cast of a traced one."""
+    """``tensor`` in a dtype, weak or not; ``scope`` records the cast of a traced tensor."""
     if tensor.dtype is not dtype:
         with interpreter(scope if tensor.is_traced else None):
             tensor = OPS["cast"](tensor, dtype=dtype)

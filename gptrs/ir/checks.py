@@ -1,4 +1,8 @@
-"""Checks that type rules share."""
+"""Checks of operands shared by the type rules of ops: kind, common dtype, common shape.
+
+Called by the modules of `gptrs.ir.ops`. Nothing is promoted silently: operands of different dtypes
+are a `DTypeError` with the cast that the user may write (`gptrs.ir.hints`).
+"""
 
 from __future__ import annotations
 
@@ -52,8 +56,8 @@ def one_shape(*operands: Any) -> Shape:
 
 
 def _check_literal(value: object, x: Tensor) -> None:
-    """A scalar beside ``x`` must be exact in kind: 2 fits f32, 2.5 does not fit si32, 300 does not
-    fit ui8."""
+    """Raise unless a scalar beside ``x`` fits its dtype: 2 fits f32, 2.5 does not fit si32, 300
+    does not fit ui8."""
     dtype = x.dtype
     if isinstance(value, bool):
         if not dtype.is_bool:
@@ -92,7 +96,8 @@ def _holding(value: int) -> DType | None:
 
 
 def sum_dtype(x: Tensor, accum_dtype: DType | None, out_dtype: DType | None) -> DType:
-    """The dtype of a sum over ``x``: its own unless told otherwise, and of the same kind."""
+    """The dtype of a sum over ``x``: ``out_dtype``, ``accum_dtype`` or its own, all of the same
+    kind."""
     require(x, "int", "uint", "float", "complex")
     for name, dtype in (("accum_dtype", accum_dtype), ("out_dtype", out_dtype)):
         if dtype is not None and (dtype.is_integer, dtype.kind in ("float", "complex")) != (

@@ -1,8 +1,9 @@
-"""Functions as regions: what they read of the functions around them becomes parameters.
+"""Closure conversion: the free variables of a region become parameters of it.
 
-A region is a closed program. `RegionRecorder` writes the program of a function that may read traced
-values of the enclosing functions and parameters of models; `close` gives all regions of one
-instruction the same list of these, which the instruction has as operands.
+A region (a branch, a loop body) is a closed program. `RegionRecorder` traces a function that may
+read traced values of the enclosing functions and parameters of models. `close` gives all regions of
+one instruction the same list of captured values, which are operands of the instruction. Called by
+`gptrs.ir.control`.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ from gptrs.ir.tensor import Parameter, Tensor
 
 
 class RegionRecorder(Recorder):
-    """Writes the program of a function called while ``enclosing`` writes its own.
+    """Traces a function that is called while ``enclosing`` traces its own.
 
     Each value of an enclosing function, and each parameter of a model, becomes one parameter of the
     region, however often it is read; other arrays become constants in the region. Without an
-    enclosing recorder, when only the types of the results are asked for, every array from outside
-    becomes a parameter.
+    enclosing recorder, when only the result types are needed, every array from outside becomes a
+    parameter.
     """
 
     def __init__(self, name: str, enclosing: Recorder | None) -> None:
@@ -34,7 +35,7 @@ class RegionRecorder(Recorder):
 
     @property
     def given(self) -> tuple[Param, ...]:
-        """The parameters that stand for nothing captured."""
+        """The parameters that were declared; captured values excluded."""
         captured = set(self._inside.values())
         return tuple([param for param in self.params if param not in captured])
 
@@ -61,7 +62,7 @@ class RegionRecorder(Recorder):
 
 
 def _key(tensor: Tensor) -> int:
-    """Two handles of one traced value are one."""
+    """The identity of a captured tensor: two handles of one traced value have one key."""
     return id(tensor if tensor.value is None else tensor.value)
 
 
@@ -81,10 +82,10 @@ def _name(tensor: Tensor) -> str:
 def close(
     regions: Sequence[tuple[RegionRecorder, Sequence[Tensor]]],
 ) -> tuple[list[Program], list[Tensor]]:
-    """The programs of ``regions``, each with what it returns, and what they read from outside.
-
-    The parameters of each program are those it was given, then one for each value read by any of
+    """The programs of ``regions``, each given with its results, and the tensors captured by any of
     them.
+
+    The parameters of each program are its declared ones, then one for each captured tensor.
     """
     results = [[recorder.lift(result) for result in returned] for recorder, returned in regions]
     captured = {key: t for recorder, _ in regions for key, t in recorder.captured.items()}

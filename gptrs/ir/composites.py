@@ -1,6 +1,9 @@
-"""Ops that other ops define: one decorated function, its body the definition.
+"""Composite ops: an op declared by a Python function over other ops, its definition.
 
-Type and meaning follow from it.
+The type rule, the failure rule and the NumPy meaning follow from the definition, which is recorded
+once for each operand types and attributes. In a program a composite is one instruction, until
+`gptrs.passes.legalize` replaces one that the backend does not claim by its definition. Primitives
+are declared in `gptrs.ir.op`.
 """
 
 from __future__ import annotations
@@ -26,9 +29,9 @@ R = TypeVar("R")
 class Composite(Op[P, R]):
     """An op that is defined by other ops. In a program it is one instruction.
 
-    The definition is its ``portable`` implementation. `implementations` are the others, by name;
-    `examples` say which number an integer operand holds while they are timed (0 unless said),
-    given the types of the operands.
+    The definition is its ``portable`` implementation. `implementations` are the alternatives, by
+    name; `examples` give the value that an integer operand has while implementations are timed (0
+    unless given), as a function of the operand types.
     """
 
     def __init__(self, fn: Callable[..., Any]) -> None:
@@ -39,7 +42,7 @@ class Composite(Op[P, R]):
         self.revisions = Counter[str]()  # functions registered so far, by name
 
     def definition(self, operands: Sequence[Any], attrs: Attrs) -> Program:
-        """The program of the body for operands of these types, remembered."""
+        """The program of the body for these operand types and attributes, memoised."""
 
         def make() -> Any:
             return self._recorded(self.body, operands, attrs)
@@ -49,9 +52,10 @@ class Composite(Op[P, R]):
     def implemented(
         self, implementation: Implementation, operands: Sequence[Any], attrs: Attrs
     ) -> Program:
-        """The program of another implementation, remembered; the definition checks the types first.
+        """The program of an alternative implementation, memoised; the definition checks the types
+        first.
 
-        Raises `VerifyError` when its results have other types than those of the definition.
+        Raises `VerifyError` when the result types differ from those of the definition.
         """
         expected = self.infer(operands, attrs)
 
@@ -79,7 +83,7 @@ class Composite(Op[P, R]):
             )
 
     def named(self, operands: Sequence[Any], attrs: Attrs) -> dict[str, Any]:
-        """Operands, those with a type as their types, and attributes, by name."""
+        """Operands (as types, where they have one) and attributes, by name."""
         types = (
             map_operand(lambda o: o.type if isinstance(o, Tensor | Value) else o, operand)
             for operand in operands
@@ -118,8 +122,8 @@ class Composite(Op[P, R]):
         return recorder.finish(self.results_in(returned))
 
     def results_in(self, returned: object) -> tuple[Tensor, ...]:
-        """What a definition or implementation returned, as a tuple. Raises `VerifyError` for what
-        is no Tensor."""
+        """The returned tensors of a definition or implementation, as a tuple. Raises `VerifyError`
+        for a result that is no Tensor."""
         for result in several(returned):
             if not isinstance(result, Tensor):
                 raise VerifyError(f"{self.name} returned {describe(result)}, expected a Tensor")

@@ -1,6 +1,9 @@
-"""Branches and loops over Python functions: made into regions while tracing, otherwise called.
+"""Tracing of cond, while_loop and scan: Python functions become regions of one instruction.
 
-`gptrs.ir.ops.control` has the ops, and says what each function does.
+Under a `Recorder` each function is traced once into a region (`gptrs.ir.closure_conversion`), the
+result types are unified (`gptrs.ir.branch_types`), and one instruction is emitted. In eager mode
+the functions run as Python. The ops, with the documentation for users, are in
+`gptrs.ir.ops.control`.
 """
 
 from __future__ import annotations
@@ -186,7 +189,7 @@ def _scan_eagerly(
 
 
 def _stacked(like: OperandTree, outputs: Sequence[OperandTree]) -> OperandTree:
-    """Each output of all steps as one array, of the types that ``like`` has."""
+    """The outputs of all steps stacked, with the types of ``like``."""
     made: list[Tensor] = []
     for place, tensor in enumerate(like.tensors):
         shape = [size_at(n, {}) for n in tensor.shape]
@@ -219,7 +222,7 @@ def _length(rows: OperandTree, length: DimLike | None) -> DimLike:
 
 
 def _typed(parts: OperandTree, change: Callable[[Type], Type] = lambda type: type) -> OperandTree:
-    """Tensors that know their types only."""
+    """Abstract tensors: the same tree with types and no elements."""
     return parts.with_tensors(
         [Tensor.of_value(Value(change(t.type)), weak=t.weak) for t in parts.tensors]
     )
@@ -233,7 +236,8 @@ def _trace(
     *,
     donated: bool = False,
 ) -> tuple[RegionRecorder, Any]:
-    """Run ``function`` on stand-ins for its arguments, of which it may own the first."""
+    """Trace ``function`` on stand-ins for its arguments; ``donated``: the first tree is donated to
+    it."""
     recorder = RegionRecorder(name, enclosing)
     given: list[Any] = []
     for number, parts in enumerate(arguments):
@@ -249,13 +253,13 @@ def _trace(
 
 
 def _emit(outer: Recorder, name: str, operands: tuple[Any, ...], attrs: Attrs) -> Sequence[Tensor]:
-    """Write the instruction."""
+    """Append the instruction to the program of ``outer``."""
     results = outer.apply(OPS[name], operands, attrs)
     return cast("Sequence[Tensor]", results if isinstance(results, tuple) else (results,))
 
 
 def _like(parts: OperandTree, results: Sequence[Tensor]) -> OperandTree:
-    """The tree ``parts`` of the results of an instruction, weak where ``parts`` is."""
+    """The results of an instruction in the tree ``parts``, weak where ``parts`` is."""
     pairs = zip(parts.tensors, results, strict=True)
     return parts.with_tensors([cast_to(r, r.dtype, t.weak, None) for t, r in pairs])
 

@@ -1,8 +1,9 @@
-"""Dimensions: an integer, or a polynomial with integer coefficients in named symbols.
+"""Symbolic dimensions: an integer, or a polynomial with integer coefficients in named symbols.
 
 A symbol stands for an extent of at least 1 that is known when the program is called. Two dims are
-equal when their normal forms are; a question with no certain answer (``S == 4``, ``S < T``) is a
-`DimError` that names the symbols, because the program would be right for some sizes only.
+equal when their normal forms are equal. A comparison without a certain answer (``S == 4``,
+``S < T``) is a `DimError` that names the symbols: the program would be right for some sizes only.
+Floor division is exact or opaque (`Quotient`).
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _MOST_TERMS = 256  # a text from anywhere may hold powers that would not end
 
 @dataclass(frozen=True, slots=True)
 class Quotient:
-    """``numerator // denominator`` where no more is known: an unknown of its own."""
+    """``numerator // denominator`` that does not simplify: an atom of the polynomial."""
 
     numerator: tuple[Term, ...]
     denominator: tuple[Term, ...]
@@ -164,7 +165,7 @@ def dim(name: str) -> Dim:
 
 
 def same(a: DimLike, b: DimLike) -> bool:
-    """Whether two dims have one normal form (never an error, unlike ``==``)."""
+    """Whether two dims have the same normal form (never an error, unlike ``==``)."""
     if isinstance(a, Dim):
         return isinstance(b, Dim) and a.terms == b.terms
     return not isinstance(b, Dim) and a == b
@@ -244,9 +245,11 @@ def _terms(value: DimLike) -> tuple[Term, ...]:
 
 
 def _order(term: Term) -> tuple[int, list[tuple[str, int]]]:
-    """Highest total power first, then by the powers of the first symbol, of the second, ...
+    """Monomial order: highest total power first, then the powers of the first symbol, of the
+    second, ...
 
-    The order stays when two terms are multiplied by a third, so that long division ends.
+    The order is preserved when two terms are multiplied by a third, so that long division
+    terminates.
     """
     monomial = term[0]
     return -sum(p for _, p in monomial), [(str(atom), -power) for atom, power in monomial]
@@ -294,7 +297,8 @@ def _divide_term(term: Term, by: Term) -> Term | None:
 
 
 def _floor_divide(numerator: DimLike, denominator: DimLike) -> DimLike:
-    """Long division by the leading term: what divides exactly leaves the quotient's floor."""
+    """Long division by the leading term. Terms that do not divide become an opaque `Quotient`; an
+    integer rest over an integer is floored."""
     by = _terms(denominator)
     if not by:
         raise DimError(f"{numerator} // {denominator}: division by zero")
@@ -318,7 +322,7 @@ def _floor_divide(numerator: DimLike, denominator: DimLike) -> DimLike:
 
 
 def _bounds(value: DimLike) -> tuple[float, float]:
-    """A least and a greatest value over all sizes; infinite where none is known."""
+    """A lower and an upper bound over all sizes; infinite where none is known."""
     least: float = 0
     most: float = 0
     for monomial, coefficient in _terms(value):
@@ -343,7 +347,7 @@ def _monomial_bounds(monomial: Monomial) -> tuple[float, float]:
 
 
 def _quotient_bounds(quotient: Quotient) -> tuple[float, float]:
-    """By at least 1 divided, a number comes closer to 0."""
+    """Bounds of a quotient. Division by a number of at least 1 moves a number towards 0."""
     if _bounds(Dim(quotient.denominator))[0] < 1:
         return -math.inf, math.inf
     least, most = _bounds(Dim(quotient.numerator))

@@ -1,8 +1,8 @@
-"""The table of ops, and what a call to an op means right now.
+"""Op dispatch: the table of ops, and the stack of interpreters.
 
-An interpreter gives calls their meaning: `Eager` computes, `Recorder` writes a program, `Quote`
-builds the pattern of a rewrite rule. The current one belongs to the context, so threads and tasks
-trace without seeing each other.
+`OPS` maps names to ops; importing `gptrs.ir.ops` fills it. An interpreter gives a call to an op its
+meaning: `Eager` computes, `Recorder` writes a program, `Quote` builds the pattern of a rewrite
+rule. The current interpreter is a context variable, so threads and tasks trace independently.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ OPS: dict[str, Any] = {}
 
 
 class Interpreter(Protocol):
-    """The meaning of a call to an op."""
+    """The meaning of a call to an op in the current context."""
 
     def apply(self, op: Operation, operands: tuple[Any, ...], attrs: Attrs) -> Any:
         """The result of ``op``: a Tensor, or a tuple of them."""
@@ -35,7 +35,8 @@ def current() -> Interpreter | None:
 
 
 def is_recording(recorder: object) -> bool:
-    """Whether ``recorder`` writes the program of this context, or of a function around it."""
+    """Whether ``recorder`` traces the function of this context, or one of its enclosing
+    functions."""
     found: object = current()
     while found is not None and found is not recorder:
         found = getattr(found, "enclosing", None)  # only the recorders of regions have one
@@ -44,7 +45,7 @@ def is_recording(recorder: object) -> bool:
 
 @contextmanager
 def interpreter(new: Interpreter | None) -> Generator[None, None, None]:
-    """Calls to ops inside the block mean what ``new`` says."""
+    """Make ``new`` the interpreter of calls to ops inside the block."""
     token = _current.set(new)
     try:
         yield

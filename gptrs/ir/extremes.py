@@ -1,8 +1,9 @@
-"""The greater and the lesser of numbers in NumPy: NaN wins, and −0 is less than +0.
+"""Maximum and minimum of IEEE 754-2019 in NumPy: NaN propagates, and −0 is less than +0.
 
-IEEE 754-2019 calls these functions maximum and minimum. NumPy's own give either of two zeros, as
-the dtype, the CPU, the length and the place decide. Where zeros of two signs may meet, the bits of
-the floats are compared instead: as integers in the order of the numbers, NaN at the end that wins.
+Used by the NumPy meanings of maximum, minimum, clamp, reductions, windows, scatter and segments.
+NumPy's own functions return either of two zeros, depending on the dtype, the CPU, the length and
+the position. Where zeros of both signs may meet, the bits of the floats are compared instead, as
+integers in the order of the numbers, with NaN at the winning end.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from gptrs.ir.types import Array
 
 @dataclass(frozen=True)
 class Extreme:
-    """One of the two functions, called as NumPy's."""
+    """Maximum or minimum, with the calls of the NumPy function."""
 
     ufunc: np.ufunc
 
     def __call__(self, x: Any, y: Any) -> Any:
-        """Of each two elements; one of ``x`` and ``y`` may be a number."""
+        """Element by element; one of ``x`` and ``y`` may be a number."""
         if not _may_differ(x, y):
             return self.ufunc(x, y)
         dtype = np.result_type(x, y)
@@ -30,7 +31,8 @@ class Extreme:
         return _in_order(self.ufunc(*keys)).view(dtype)
 
     def reduce(self, x: Array, axes: tuple[int, ...], *, keepdims: bool) -> Array:
-        """Over ``axes``; the infinity that loses where there is nothing, an error for integers."""
+        """Reduce over ``axes``. Without elements: the neutral infinity for floats, an error for
+        integers."""
         if x.dtype.kind != "f":
             return self.ufunc.reduce(x, axes, keepdims=keepdims)
         neutral = x.dtype.type(-np.inf if self.ufunc is np.maximum else np.inf)
@@ -42,7 +44,8 @@ class Extreme:
         return _in_order(keys).view(x.dtype)
 
     def at(self, x: Array, places: Any, y: Array) -> None:
-        """``x[place]`` becomes the greater, or lesser, of itself and the element of ``y``."""
+        """``x[place]`` becomes the extreme of itself and the element of ``y``, for each of
+        ``places``."""
         if x.dtype.kind != "f":
             self.ufunc.at(x, places, y)
             return
@@ -57,12 +60,13 @@ class Extreme:
 
 
 def _may_differ(x: Any, y: Any) -> bool:
-    """Whether zeros meet somewhere, of floats."""
+    """Whether two zeros meet at some element, of floats."""
     return np.result_type(x, y).kind == "f" and bool(np.any((x == 0) & (y == 0)))
 
 
 def _in_order(x: Array) -> Array:
-    """The bits of floats as integers in their order, and such integers as bits again."""
+    """The bits of floats as integers in the order of the floats; the same function inverts
+    itself."""
     integers = np.dtype(f"i{x.dtype.itemsize}")
     bits: Array = x.view(integers)
     return bits ^ ((bits >> (8 * integers.itemsize - 1)) & np.iinfo(integers).max)

@@ -1,7 +1,8 @@
-"""Which operand should have another dtype, in the words of whoever called the op.
+"""Fixes of dtype errors, in the names of the caller's operands.
 
-A type rule knows a Tensor, the op that called it the name of an operand, and the op around that one
-what its own caller calls it: each says it anew on the way out.
+A type rule raises with the Tensor of wrong dtype (`wrong_dtype`). On the way out each op replaces
+that operand by its own name for it (`name_operand`), and the outermost op writes the fix in the
+names that its caller has (`tell_operand`). Called by `gptrs.ir.checks` and `gptrs.ir.op`.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ from gptrs.ir.types import DType, Type
 
 
 def wrong_dtype(problem: str, operand: Tensor, wanted: DType | str) -> DTypeError:
-    """The error of a rule in which ``operand`` should have the dtype ``wanted``."""
+    """The error of a type rule in which ``operand`` should have the dtype ``wanted``."""
     error = DTypeError(problem, fix=cast_text("x", wanted))
     error.operand, error.wanted = operand, str(wanted)
     return error
 
 
 def name_operand(error: DTypeError, names: Sequence[str], operands: Sequence[Any]) -> None:
-    """Replace the Tensor that a rule was given by the name that its op has for it."""
+    """Replace the Tensor in the error by the operand name of the op."""
     for label, operand in _labelled(names, operands):
         if operand is error.operand:
             error.operand = label
@@ -34,7 +35,8 @@ def name_operand(error: DTypeError, names: Sequence[str], operands: Sequence[Any
 
 
 def tell_operand(error: DTypeError, names: Sequence[str], operands: Sequence[Any]) -> None:
-    """Say in `fix` what the caller of an op casts; ``operands`` are as the caller gave them."""
+    """Write into `fix` the cast that the caller needs; ``operands`` are as the caller passed
+    them."""
     if not error.wanted:
         return
     given = dict(_labelled(names, operands))
@@ -54,7 +56,7 @@ def tell_operand(error: DTypeError, names: Sequence[str], operands: Sequence[Any
 
 
 def _labelled(names: Iterable[str], operands: Iterable[Any]) -> Iterator[tuple[str, Any]]:
-    """Operands by their names, those of a tuple each by its place."""
+    """Operands with their names; the parts of a tuple with their index."""
     for name, operand in zip(names, operands, strict=False):
         if isinstance(operand, tuple | list):
             for place, part in enumerate(cast("Sequence[Any]", operand)):

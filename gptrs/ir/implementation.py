@@ -1,4 +1,8 @@
-"""One of several ways to compute a composite, other than its definition."""
+"""`Implementation`: an alternative way to compute a composite, with the condition for its use.
+
+Registered by `gptrs.ir.implementations.registry`, picked by overrides (`gptrs.jit.overrides`),
+substituted by the pass `gptrs.passes.choose_implementations`.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +19,10 @@ KERNEL = "kernel"
 
 @dataclass(frozen=True, eq=False)
 class Implementation:
-    """A function over ops that computes what a composite does, where ``when`` holds.
+    """A function over ops that computes a composite, for operands and attributes where ``when``
+    holds.
 
-    ``revision`` counts the functions that had this name before: programs made of another one are
-    not reused.
+    ``revision`` counts the earlier functions of this name: programs made from them are not reused.
     """
 
     name: str
@@ -30,7 +34,7 @@ class Implementation:
         return f"{self.name} (revision {self.revision})" if self.revision else self.name
 
     def fits(self, given: Mapping[str, Any]) -> bool:
-        """Whether ``when`` holds of operands (as types) and attributes, by name."""
+        """Whether ``when`` holds for operands (as types) and attributes, by name."""
         if self.when is None:
             return True
         names = names_asked(self.when, given)
@@ -38,7 +42,7 @@ class Implementation:
 
 
 def names_asked(function: Callable[..., Any], names: Iterable[str]) -> tuple[str, ...]:
-    """The parameters of ``function``; all of ``names`` where it takes any keywords."""
+    """The parameters of ``function`` by name; all of ``names`` where it takes any keyword."""
     parameters = inspect.signature(function).parameters.values()
     if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters):
         return tuple(names)

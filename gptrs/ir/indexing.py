@@ -1,4 +1,9 @@
-"""``x[...]``: integers, slices, None, Ellipsis and integer tensors, in terms of ops."""
+"""NumPy-style indexing ``x[...]`` in terms of ops: integers, slices, None, Ellipsis, integer
+tensors.
+
+Called by `Operators.__getitem__`. Static integers and slices become ``slice_`` and ``reshape``; an
+integer tensor becomes ``take``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Two meanings of a call to an op: compute it now (`Eager`), or write it down (`Recorder`)."""
+"""The two interpreters of op calls: `Eager` computes at once, `Recorder` traces into a program.
+
+Both run the same preparation and type rule, so that errors read the same. `gptrs.jit.trace` runs a
+user's function under a `Recorder`.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +60,7 @@ EAGER = Eager()
 
 
 def program_of(function: FunctionType) -> Program:
-    """The program of a function whose arguments are annotated as in a program's text."""
+    """Trace a function whose arguments are annotated as in the text of a program."""
     recorder = Recorder(function.__name__)
     inputs: list[Tensor] = []
     for name, text in function.__annotations__.items():
@@ -70,11 +74,11 @@ def program_of(function: FunctionType) -> Program:
 
 
 class Recorder:
-    """Writes the program of one traced function.
+    """Traces one function into a program.
 
-    ``on_parameter`` gives the name of the slot of a model's parameter, ``on_constant`` is told of
-    each array that becomes a constant. Instructions carry the user's current line, or ``where``
-    if that is given.
+    ``on_parameter`` returns the slot name for a model's parameter, ``on_constant`` is called with
+    each array that becomes a constant. Instructions carry the user's current line, or ``where`` if
+    that is given.
     """
 
     def __init__(
@@ -125,7 +129,7 @@ class Recorder:
         return _one_or_all(tuple(Tensor.of_value(r, self, weak=weak) for r in results))
 
     def lift(self, operand: Any) -> Operand:
-        """``operand`` as this program can read it; parameters become slots, arrays constants."""
+        """``operand`` as an operand of this program; parameters become slots, arrays constants."""
         if isinstance(operand, tuple):
             return tuple(self.lift(o) for o in cast("tuple[object, ...]", operand))
         if not isinstance(operand, Tensor):

@@ -1,9 +1,8 @@
-"""What may stand in the text of a program at all, looked at before Python's own parser sees it.
+"""Lexical check of a program's text, before Python's own parser reads it.
 
-Python's parser is recursive C code: a text from anywhere must not take it deeper than its stack
-goes, nor give it more than it reads in seconds. So the words and signs of a text are checked first,
-from left to right: only those that programs are printed with, and no more of them, nor deeper in
-each other, than the limits here allow.
+Python's parser is recursive C code: an untrusted text must not overflow its stack or keep it busy
+for seconds. The tokens are checked first, from left to right, against the tokens that programs are
+printed with, and against limits on their number and nesting. Called by `gptrs.ir.parsing`.
 """
 
 from __future__ import annotations
@@ -73,7 +72,7 @@ def check_words(text: str) -> None:
 
 
 def _problem(text: str, at: int, found: re.Match[str] | None) -> str:
-    """What is wrong with a word; empty when it may stand in a program."""
+    """The problem with a token; empty when a program may contain it."""
     if found is None:
         return f"{text[at]!r} does not belong in a program"
     name = found["name"]

@@ -1,4 +1,6 @@
-"""Tensors in NumPy's functions and operators, and as arrays of other libraries."""
+"""The array protocols of `Tensor`: ``__array__``, ``__array_function__``, ``__array_ufunc__``,
+DLPack.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,7 @@ _REFLECTED = {
 
 
 class NumPyOperand:
-    """What NumPy and DLPack ask of tensors, in terms of their elements."""
+    """The methods that NumPy and DLPack call on tensors, in terms of their elements."""
 
     __slots__ = ()
 

@@ -1,7 +1,9 @@
-"""How an op is declared: one decorated function, its signature the schema.
+"""Declaration of ops: one decorated function, whose signature is the schema of the op.
 
 Positional parameters are operands, keyword-only ones attributes. The body of a `primitive` is its
-type rule and ``@op.numpy`` gives its meaning. Ops that other ops define: `gptrs.ir.composites`.
+type rule, and ``@op.numpy`` gives its NumPy meaning: reference backend, eager mode and test oracle
+at once. A call binds and prepares the operands, then goes to the current interpreter
+(`gptrs.ir.dispatch`). Ops defined by other ops: `gptrs.ir.composites`.
 """
 
 from __future__ import annotations
@@ -49,7 +51,7 @@ _MEMO_LIMIT = 4096  # type rules are remembered; eager runs over many shapes mus
 
 
 class Op(Operation, Generic[P, R]):
-    """One word of the vocabulary."""
+    """An op: its schema, call syntax, and memoised type rule. Registers itself in `OPS`."""
 
     def __init__(self, fn: Callable[..., Any]) -> None:
         self.name = fn.__name__.rstrip("_")
@@ -159,8 +161,8 @@ class Primitive(Op[P, R]):
         return fn
 
     def failing(self, fn: Callable[..., Fails]) -> Callable[..., Fails]:
-        """Decorate what says when the NumPy meaning raises `ElementError`: ``fn`` sees what the
-        type rule sees. An op without it never does."""
+        """Decorate the failure rule: ``fn`` takes the arguments of the type rule and returns when
+        the NumPy meaning raises `ElementError`. An op without it never does."""
         self._fails = fn
         return fn
 
@@ -223,8 +225,8 @@ class Elementwise(Primitive[P, R]):
 
 
 def _classes(hint: Any) -> tuple[type, ...]:
-    """The classes that an annotated operand or attribute may be of: a union opened, tuples as
-    tuples, a float also given as an integer."""
+    """The Python classes of an annotated operand or attribute: unions expanded, tuples as
+    ``tuple``, a float also given as an integer."""
     origin = get_origin(hint)
     if origin is Literal:
         return tuple(type(cast("object", choice)) for choice in get_args(hint))
@@ -257,12 +259,13 @@ def _expected(classes: tuple[type, ...]) -> str:
 
 
 def primitive(fn: Callable[P, Type]) -> Primitive[P, Tensor]:
-    """Declare an op that moves elements without computing on them; the body is its type rule."""
+    """Declare an op that moves elements without arithmetic; the body is its type rule."""
     return Primitive(fn)
 
 
 def arithmetic(fn: Callable[P, Type]) -> Primitive[P, Tensor]:
-    """Declare an op that computes; narrow floats reach its meaning as f32 and are rounded once."""
+    """Declare an op with arithmetic; narrow floats reach its meaning as f32 and are rounded
+    once."""
     return Primitive(fn, arithmetic=True)
 
 
@@ -274,7 +277,7 @@ def elementwise(
 
 
 def _settle_weak(operands: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Tensors that came from Python scalars take the dtype of the others if it can hold them."""
+    """Weak tensors (made of Python scalars) take the dtype of the others if it can hold them."""
     tensors = tensors_in(operands)
     if not any(t.weak for t in tensors):
         return operands
@@ -295,7 +298,7 @@ _PLAIN = frozenset([int, float, bool, str, type(None)])
 
 
 def _attribute(name: str, value: Any) -> Any:
-    """An attribute in plain Python: no lists, no NumPy scalars, dtypes as `DType`."""
+    """An attribute in normal form: no lists, no NumPy scalars, dtypes as `DType`."""
     if type(value) in _PLAIN and not name.endswith("dtype"):  # most of them
         return value
     if isinstance(value, Tensor):

@@ -1,4 +1,9 @@
-"""The operands and results of control flow as users write them: trees of arrays, taken apart."""
+"""Pytrees of operands and results of control flow: flattening, rebuilding, comparison.
+
+Users pass and return trees of arrays (tuples, dicts, modules). `take_apart` flattens a tree into
+tensors and a structure; `OperandTree.value` rebuilds it. `check_form` and `check_types` raise with
+the path of the first difference. Used by `gptrs.ir.control` and `gptrs.jit.arguments`.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +24,8 @@ from gptrs.ir.types import Type, common_dtype
 
 @dataclass(frozen=True)
 class OperandTree:
-    """A tree of tensors. What is no array stays in its place and belongs to the tree's form."""
+    """A flattened tree of tensors. A leaf that is no array stays in place and is part of the
+    structure."""
 
     root: str
     structure: tree.Structure
@@ -31,21 +37,21 @@ class OperandTree:
 
     @property
     def places(self) -> list[str]:
-        """Where each tensor is, as one writes it in Python."""
+        """The path of each tensor, in Python syntax."""
         return [path for path, leaf in self.named() if isinstance(leaf, Tensor)]
 
     def named(self) -> Iterator[tuple[str, Any]]:
-        """The leaves and where they are."""
+        """The leaves with their paths."""
         return zip(tree.paths(self.structure, self.root), self.leaves, strict=True)
 
     def with_tensors(self, tensors: Sequence[Tensor]) -> OperandTree:
-        """The same tree of other tensors."""
+        """The same structure with other tensors."""
         rest = iter(tensors)
         leaves = [next(rest) if isinstance(leaf, Tensor) else leaf for leaf in self.leaves]
         return replace(self, leaves=tuple(leaves))
 
     def value(self) -> Any:
-        """The tree as users see it."""
+        """The tree rebuilt, as users see it."""
         return tree.unflatten(self.structure, self.leaves)
 
 
@@ -55,7 +61,7 @@ def is_module(value: object) -> bool:
 
 
 def take_apart(value: object, root: str, *, modules: bool = True) -> OperandTree:
-    """The tree ``value``, called ``root``. Numbers become weak tensors and arrays tensors.
+    """Flatten the tree ``value``, called ``root``. Numbers become weak tensors and arrays tensors.
 
     A module is a container whose numbers are settings; without ``modules`` it is no container.
     """
@@ -86,7 +92,8 @@ def _as_leaf(value: Any, path: str) -> object:
 
 
 def number(value: complex, path: str) -> Tensor:
-    """A tensor of rank 0 that takes the dtype of what it meets; a truth value is i1 and stays."""
+    """A weak tensor of rank 0: it takes the dtype of the other operand. A bool is i1 and stays
+    i1."""
     if isinstance(value, bool):
         return Tensor.of_array(np.asarray(value))
     try:
@@ -97,14 +104,14 @@ def number(value: complex, path: str) -> Tensor:
 
 
 def _spliced(structure: tree.Structure, inner: Iterator[tree.Structure]) -> tree.Structure:
-    """``structure`` with the next one of ``inner`` in the place of each leaf."""
+    """``structure`` with each leaf replaced by the next structure of ``inner``."""
     if structure.kind is None:
         return next(inner)
     return replace(structure, children=tuple([_spliced(c, inner) for c in structure.children]))
 
 
 class Sides(NamedTuple):
-    """Two trees that must be alike, as messages tell of them."""
+    """How messages call two trees that must be alike."""
 
     first: str
     second: str
@@ -113,7 +120,7 @@ class Sides(NamedTuple):
 
 
 def check_form(first: OperandTree, second: OperandTree, sides: Sides) -> None:
-    """Raise `ArgumentError` naming the first place where two trees differ in more than tensors."""
+    """Raise `ArgumentError` with the first path at which two structures differ."""
     if (found := _difference(first.structure, second.structure, first.root)) is not None:
         place, one, other = found
         raise ArgumentError(_told(place, one, other, sides), fix=sides.rule)
@@ -124,7 +131,7 @@ def check_form(first: OperandTree, second: OperandTree, sides: Sides) -> None:
 
 
 def check_types(first: OperandTree, second: OperandTree, sides: Sides) -> None:
-    """Raise `ShapeError` or `DTypeError` naming the first place where two types differ."""
+    """Raise `ShapeError` or `DTypeError` with the first path at which two types differ."""
     for path, a, b in zip(first.places, first.tensors, second.tensors, strict=True):
         text = _told(path, str(a.type), str(b.type), sides)
         if not same_shape(a.shape, b.shape):
@@ -148,7 +155,7 @@ def _shown(leaf: object) -> str:
 
 
 def _difference(a: tree.Structure, b: tree.Structure, path: str) -> tuple[str, str, str] | None:
-    """The outermost place where two structures differ, and what is there."""
+    """The outermost path at which two structures differ, and the two parts there."""
     if a.kind is not b.kind or a.labels != b.labels:
         return path, _form(a), _form(b)
     container = None if a.kind is None else tree.container_of(a.kind)

@@ -1,4 +1,9 @@
-"""Operands before they are part of an instruction: tensors, scalars, absent, or tuples of these."""
+"""Conversions of operands: tensors, scalars, absent operands, and tuples of these.
+
+Between a call and its instruction an operand has several forms: the user's object, a `Tensor`
+(`as_operand`), an abstract tensor for the type rule (`as_rule_operand`), a NumPy array for the
+meaning (`elements`, `widened`, `rounded`), and the text in messages (`describe`).
+"""
 
 from __future__ import annotations
 
@@ -18,7 +23,7 @@ _LEVELS = 6  # of operands in operands that messages show
 
 
 def as_operand(value: object, level: int = 1) -> Tensor | Scalar | tuple[Any, ...] | None:
-    """What an op takes for ``value``: a Tensor for any array, scalars and None as they are."""
+    """``value`` as an op takes it: a Tensor for any array, scalars and None unchanged."""
     if value is None or isinstance(value, Tensor | Dim):
         return value
     plain = cast("object", value.item()) if isinstance(value, np.generic) else value
@@ -62,7 +67,7 @@ def type_of(operand: Tensor | Value | Type) -> Type:
 
 
 def types_key(operand: Any) -> object:
-    """A hashable stand-in for what a type rule depends on: types and literals."""
+    """A hashable key of all that a type rule depends on: types and literals."""
     if isinstance(operand, Tensor | Value | Type):
         return type_of(operand)
     if isinstance(operand, tuple):
@@ -71,7 +76,7 @@ def types_key(operand: Any) -> object:
 
 
 def as_rule_operand(operand: Any) -> Any:
-    """What a type rule sees: a Tensor that knows its type only."""
+    """The operand of a type rule: a Tensor with a type and no elements."""
     if isinstance(operand, Tensor | Value | Type):
         return Tensor.of_value(Value(type_of(operand)))
     return operand
@@ -88,7 +93,7 @@ def elements(operand: Any) -> Any:
 
 
 def widened(operand: Any) -> Any:
-    """Narrow floats as f32, 4-bit integers as 8-bit ones; everything else as it is."""
+    """Narrow floats as f32, 4-bit integers as 8-bit ones; everything else unchanged."""
     if not isinstance(operand, np.ndarray):
         return operand
     array = cast("Array", operand)
@@ -113,7 +118,7 @@ def rounded(result: Any, type: Type) -> Array:
 
 
 def several(results: Any) -> tuple[Any, ...]:
-    """One result or several, as a tuple."""
+    """One result or several, always as a tuple."""
     return cast("tuple[Any, ...]", results if isinstance(results, tuple) else (results,))
 
 

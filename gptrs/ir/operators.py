@@ -1,4 +1,8 @@
-"""The operators and methods of tensors, and of the holes in rewrite patterns: calls to ops."""
+"""Operators and methods of tensors, and of the holes in rewrite patterns, as calls to ops.
+
+`Operators` is the base of `Tensor` and of the pattern nodes: it looks ops up in `OPS`, so the same
+expression computes, traces or builds a pattern, depending on the interpreter.
+"""
 
 from __future__ import annotations
 
@@ -225,7 +229,7 @@ class Operators(Generic[Result]):
 
 
 def _spread(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    """``f(1, 2)`` and ``f((1, 2))`` mean the same."""
+    """Positional or tuple arguments: ``f(1, 2)`` and ``f((1, 2))`` are the same."""
     if len(values) == 1 and isinstance(values[0], tuple | list):
         return tuple(values[0])  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
     return values

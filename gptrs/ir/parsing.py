@@ -1,6 +1,8 @@
-"""Printed programs, read back without running them.
+"""Parser of printed programs: text to `Program`, without running the text.
 
-A text goes through a whitelisted syntax tree, so one from anywhere can be opened safely.
+The text is checked by `gptrs.ir.lexing`, parsed by Python's `ast`, and rebuilt from a whitelist of
+node types under a `Recorder`, so that an untrusted text can be opened safely. The inverse of
+`gptrs.ir.printing`.
 """
 
 from __future__ import annotations
@@ -116,7 +118,7 @@ def _are_tensors(results: list[Any]) -> bool:
 
 
 def _read_annotation(argument: ast.arg) -> tuple[Type, list[str]]:
-    """The type of an argument, and the words after it."""
+    """The type of an argument, and the flags after it (parameter, donated)."""
     match argument.annotation:
         case ast.Constant(value=str(text)) if (
             text.strip() and len(text) <= _MOST_TYPE and _FLAGS.issuperset(text.split()[1:])
@@ -211,7 +213,7 @@ def _bounded(node: ast.expr, value: Any) -> Any:
 
 
 def _free(name: str, node: ast.stmt | ast.expr | ast.arg) -> str:
-    """``name``, if a text may give it a meaning."""
+    """``name``, if a text may define it."""
     if name in _USED:
         raise _wrong(node, f"the name {name} has another meaning")
     return name

@@ -1,8 +1,10 @@
-"""Patterns: calls to ops on holes, and how they match the instructions of a program.
+"""Patterns of rewrite rules, and their matcher over the instructions of a program.
 
-A pattern of elementwise ops also matches through a ``broadcast_to`` that it does not mention, and
-commutative ops match with their operands in either order. A number in a pattern also matches a
-value that consists of it. An attribute that a pattern leaves out must be the default.
+A pattern is a call to ops on holes, built under the interpreter `Quote`. A pattern of elementwise
+ops also matches through a ``broadcast_to`` that it does not mention, and commutative ops match with
+their operands in either order. A number in a pattern also matches a constant value of that number.
+An attribute that a pattern omits must have its default. `gptrs.ir.rewrite` selects the rules to try
+by the ops that make an instruction's operands (`heads`).
 """
 
 from __future__ import annotations
@@ -35,7 +37,8 @@ NUMBER = "number"
 
 @dataclass(frozen=True, eq=False)
 class Hole(Operators["Node"]):
-    """A part of a pattern that matches anything of its kind, the same thing wherever it occurs."""
+    """A variable of a pattern: it matches any operand or attribute of its kind, the same one
+    everywhere."""
 
     name: str
     kind: Kind = "any"
@@ -43,24 +46,24 @@ class Hole(Operators["Node"]):
 
 @dataclass(frozen=True, eq=False)
 class Node(Operators["Node"]):
-    """A part of a pattern that matches the result of an op."""
+    """A call to an op in a pattern: it matches the result of that op."""
 
     op: Operation
     operands: tuple[Any, ...]
     attrs: Attrs
 
     def match(self, root: Instruction, facts: UseDef) -> Found | None:
-        """What the parts stand for when ``root`` computes the pattern, else None."""
+        """The bindings of the holes when ``root`` computes the pattern, else None."""
         env: Found = {}
         return env if root.op is self.op and _match_node(self, root, facts, env) else None
 
     def needs(self) -> frozenset[object]:
-        """What must be among the `heads` of an instruction that matches."""
+        """A subset of `heads` that every matching instruction has."""
         return frozenset(_needs(self.operands))
 
 
 class Quote:
-    """The interpreter under which a call to an op is a pattern."""
+    """The interpreter under which a call to an op builds a pattern."""
 
     def apply(self, op: Operation, operands: tuple[Any, ...], attrs: Attrs) -> Any:
         defaults = cast("Op[..., Any]", op).attr_defaults
@@ -105,7 +108,7 @@ def _needs(parts: Iterable[Any]) -> Iterator[object]:
 
 
 def _match(pattern: Any, found: Any, facts: UseDef, env: Found) -> bool:
-    """Whether ``found`` is what ``pattern`` says; ``env`` takes in what its parts stand for."""
+    """Whether ``found`` matches ``pattern``; ``env`` collects the bindings."""
     if isinstance(pattern, Hole):
         return _match_hole(pattern, found, facts, env)
     if isinstance(pattern, Node):

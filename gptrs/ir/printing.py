@@ -1,5 +1,6 @@
-"""Programs as text: Python that runs, a function over ``gptrs.ptir`` with one instruction a line.
+"""Printer of programs: Python source that runs, one instruction a line, over ``gptrs.ptir``.
 
+The text re-traces to the same program. It is the format of dumps and of golden tests.
 `gptrs.ir.parsing` reads it back.
 """
 
@@ -43,7 +44,7 @@ def _free(name: str, taken: set[str]) -> str:
 
 
 def _symbols(program: Program) -> set[str]:
-    """Every symbol that the text will name."""
+    """Every symbol that occurs in the text."""
     found = program.symbols()
     for instruction in program.body:
         for region in instruction.regions():
@@ -52,7 +53,7 @@ def _symbols(program: Program) -> set[str]:
 
 
 def _ascii(name: str) -> str:
-    """``name`` in letters that Python keeps as they are when it reads them."""
+    """``name`` in characters that Python's identifier normalisation keeps."""
     return re.sub(r"\W+", "_", name, flags=re.ASCII)
 
 
@@ -156,7 +157,7 @@ def array(type: str, data: str | Sequence[float]) -> Array:
 
 
 def _from_numbers(numbers: Sequence[float], dtype: DType) -> Array:
-    """Numbers in ``dtype``. Raises `ValueError` for those that it has not."""
+    """Numbers in ``dtype``. Raises `ValueError` for numbers that the dtype does not have."""
     if dtype.is_integer:
         low, high = dtype.limits
         if not all(type(n) is int and low <= n <= high for n in numbers):

@@ -1,4 +1,8 @@
-"""What a program is: values, instructions, programs, and the check that one is well formed."""
+"""The IR's data structures: `Value`, `Param`, `Instruction`, `Program`; and the verifier.
+
+A program is a pure function in SSA form. Instructions are immutable: a pass returns a new program
+that shares the unchanged instructions.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +39,7 @@ class Value:
 
 
 class Param(Value):
-    """A value that comes from outside: an argument, or the slot of a model's parameter."""
+    """A parameter of a program: an argument, or the slot of a model's parameter."""
 
     __slots__ = ("donated", "name", "role")
 
@@ -56,7 +60,8 @@ class Param(Value):
 
 
 class DerivedParam(Param):
-    """A parameter that ``definition`` computes of other parameters of the program, ``sources``."""
+    """A parameter that ``definition`` computes from other parameters of the program,
+    ``sources``."""
 
     __slots__ = ("definition", "sources")
 
@@ -72,7 +77,7 @@ Operand: TypeAlias = Value | Scalar | tuple["Operand", ...] | None
 
 
 class Fails(IntEnum):
-    """When elements have no result, which is an `ElementError`."""
+    """When the evaluation of an op raises `ElementError`."""
 
     NEVER = 0
     AT_SIZES = 1
@@ -81,7 +86,8 @@ class Fails(IntEnum):
 
 
 class Operation(ABC):
-    """What programs know of an op: its name, its type rule, and whether it works by element."""
+    """The interface of an op to programs: name, type rule, normal form, NumPy meaning, failure
+    rule."""
 
     name: str
     elementwise: bool = False
@@ -94,16 +100,17 @@ class Operation(ABC):
 
     @abstractmethod
     def prepare(self, operands: Sequence[Any], attrs: Attrs) -> tuple[tuple[Any, ...], Attrs]:
-        """Operands and attributes in the one form that programs hold (broadcast, counted axes)."""
+        """Operands and attributes in the normal form of programs (broadcast, axes counted from the
+        front)."""
 
     @abstractmethod
     def evaluate(
         self, operands: Sequence[Any], attrs: Attrs, types: tuple[Type, ...]
     ) -> tuple[Array, ...]:
-        """The results, of these types, for NumPy operands: what the op means."""
+        """The NumPy meaning of the op: results of ``types`` for NumPy operands."""
 
     def fails(self, operands: Sequence[Any], attrs: Attrs) -> Fails:
-        """When elements of operands of these types have no result. A region fails if it runs."""
+        """When operands of these types may have no result. A region fails only if it runs."""
         regions = (a.fails for a in attrs.values() if isinstance(a, Program))
         return max(regions, default=Fails.NEVER)
 
@@ -134,11 +141,11 @@ class Instruction:
 
     @property
     def fails(self) -> Fails:
-        """When elements have no result, by the types alone."""
+        """When elements have no result, judged by the types alone."""
         return self.op.fails(self.operands, self.attrs)
 
     def reading(self, replace: Mapping[Value, Value]) -> Instruction:
-        """This instruction with operands replaced where ``replace`` says so."""
+        """This instruction with its operands substituted by ``replace``."""
         operands = map_values(self.operands, lambda v: replace.get(v, v))
         if operands == self.operands:
             return self
@@ -158,8 +165,8 @@ def printer(print_program: Callable[[Program], str]) -> Callable[[Program], str]
 class Program:
     """A pure function in SSA form: parameters, instructions in order, results.
 
-    A region (the branch of a conditional, the body of a loop) is a program too, and closed: it
-    reads nothing but its parameters.
+    A region (the branch of a conditional, the body of a loop) is a program too, and closed: its
+    operands are its own parameters and values.
     """
 
     name: str
@@ -169,14 +176,14 @@ class Program:
     _text: list[str] = field(default_factory=list[str], repr=False)
 
     def with_body(self, body: Sequence[Instruction], results: Sequence[Value]) -> Program:
-        """The same parameters with other instructions; this program if they are its own."""
+        """The same parameters with other instructions; this program itself if nothing differs."""
         if tuple(body) == self.body and tuple(results) == self.results:
             return self
         return Program(self.name, self.params, tuple(body), tuple(results))
 
     @property
     def fails(self) -> Fails:
-        """When any of its instructions fails."""
+        """The failure rule of the whole program: the maximum over its instructions."""
         return max((i.fails for i in self.body), default=Fails.NEVER)
 
     def symbols(self) -> set[str]:
@@ -210,7 +217,7 @@ def map_values(
 
 
 def key_of(thing: object) -> object:
-    """A hashable stand-in by which literals, attributes and types are compared.
+    """A hashable key by which literals, attributes and types are compared.
 
     Unlike ``==`` it tells 1 from 1.0 and True, 0.0 from -0.0, and finds NaN equal to itself.
     """
@@ -235,9 +242,9 @@ def attrs_key(attrs: Mapping[str, object]) -> tuple[object, ...]:
 
 
 def verify(program: Program, known: set[Instruction] | None = None) -> None:
-    """Check that every value is defined once before it is read and has the type its op gives it.
+    """Check that every value is defined once, before its use, and has the type that its op infers.
 
-    The types of the instructions in ``known`` are taken for right; the others join them. Raises
+    The types of the instructions in ``known`` are not checked again; the others join them. Raises
     `VerifyError` naming the instruction.
     """
     known = set() if known is None else known

@@ -1,16 +1,19 @@
-"""Rewrite rules: a pattern and a replacement, both written with the ops themselves.
+"""Rewrite rules: declaration by a pattern and a replacement, and the driver that applies them.
 
     @rewrite(lambda x, p, q: transpose(transpose(x, perm=p), perm=q), samples=[...])
     def merge_transposes(x: Tensor, p: Perm, q: Perm) -> Tensor:
         \"\"\"Two permutations are one.\"\"\"
         return transpose(x, perm=tuple(p[i] for i in q))
 
-The parameters of the pattern are holes: for operands, and for the attributes that it names. The
-replacement takes some of them and returns None where the rule does not apply after all. How it
-annotates a hole says what the hole matches: a ``Tensor`` a value, ``Tensor | None`` an operand
-that may be absent, ``float`` or ``int`` a number and ``bool`` a truth value (also as a value that
-consists of it), anything else whatever is there. A parameter ``facts`` that is no hole gets the
-`UseDef`.
+Pattern and replacement are written with the ops themselves. The parameters of the pattern are
+holes, for operands and for the attributes that it names. The replacement takes some of them and
+returns None where the rule does not apply after all. Its annotation of a hole restricts the match:
+a ``Tensor`` matches a value, ``Tensor | None`` an operand that may be absent, ``float`` or ``int``
+a number and ``bool`` a truth value (also as a constant value), anything else matches anything. A
+parameter ``facts`` that is no hole receives the `UseDef`.
+
+`apply_rules` sweeps over a program until no rule matches; `gptrs.passes.simplify` calls it with the
+rules of `gptrs.passes.rules`. `Fuel` limits the number of rewrites, to bisect a miscompile.
 """
 
 from __future__ import annotations
@@ -60,7 +63,7 @@ _KINDS: dict[object, Kind] = {
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Traits:
-    """What a rule says of itself. Its docstring gives the reason."""
+    """Properties of a rule. The rule's docstring gives the reason."""
 
     rounds: bool = False
     """It changes how results are rounded, so it stays away from precise programs."""
@@ -81,7 +84,7 @@ class Traits:
 class Rule(Traits):
     """A named rewrite.
 
-    ``samples`` give each hole a type as text or a value. Every rule is proven on them: in a type,
+    ``samples`` give each hole a type as text, or a value. Every rule is tested on them: in a type,
     F, I, W or T stands for any float, integer, f32 or f64, or any number, a lower-case name for an
     extent, ``*`` for a whole shape; dimensions in attributes refer to the same names.
     """
@@ -98,7 +101,7 @@ class Rule(Traits):
     """Whether ``build`` takes the facts."""
 
     def match(self, root: Instruction, facts: UseDef) -> Found | None:
-        """What the holes stand for when ``root`` computes the pattern, else None."""
+        """The bindings of the holes when ``root`` computes the pattern, else None."""
         found = self.pattern.match(root, facts)
         if found is None or not self.alone:
             return found
@@ -175,15 +178,16 @@ def _rule(
 
 
 def _parameters(function: Callable[..., Any]) -> Sequence[str]:
-    """The names of the parameters that a function, or a partial one, still takes. There are
-    hundreds of rules when the package is imported, and `inspect` takes its time."""
+    """The names of the parameters that a function, or a partial one, still takes. Hundreds of rules
+    are declared at import, and `inspect` is slow."""
     bound = len(function.args) if isinstance(function, partial) else 0
     code = (function.func if isinstance(function, partial) else function).__code__
     return code.co_varnames[bound : code.co_argcount + code.co_kwonlyargcount]
 
 
 class Fuel:
-    """How many rewrites may still be applied; the last one applied is the one to look at."""
+    """A budget of rewrites, and the log of those applied. Bisecting it finds the rule that
+    miscompiles."""
 
     def __init__(self, left: float = float("inf")) -> None:
         self.left = left
@@ -195,7 +199,7 @@ class Fuel:
         return self.left <= 0
 
     def spend(self, what: str) -> bool:
-        """Whether one more rewrite may be applied, which is called ``what``."""
+        """Whether one more rewrite, called ``what``, may be applied."""
         if self.empty:
             return False
         self.left -= 1
@@ -204,7 +208,7 @@ class Fuel:
 
 
 class _Rules:
-    """Rules by what an instruction must look like for them to match."""
+    """Rules indexed by the op of the root and the ops of its operands."""
 
     def __init__(self, rules: Sequence[Rule]) -> None:
         self._by_op: dict[Operation, list[tuple[frozenset[object], Rule]]] = {}
@@ -231,7 +235,7 @@ def _sorted_rules(rules: tuple[Rule, ...]) -> _Rules:
 
 
 def apply_rules(program: Program, rules: Sequence[Rule], fuel: Fuel | None = None) -> Program:
-    """Rewrite until no rule matches. What became unused is left for `eliminate_dead_code`."""
+    """Rewrite until no rule matches. Unused instructions are left to `eliminate_dead_code`."""
     fuel = fuel or Fuel()
     table = _sorted_rules(tuple(rules))
     for _ in range(_SWEEPS):
@@ -268,7 +272,7 @@ def _sweep(program: Program, rules: _Rules, fuel: Fuel) -> Program:
 
 
 def _try(rule: Rule, root: Instruction, facts: UseDef) -> tuple[list[Instruction], Value] | None:
-    """The instructions that replace ``root`` and the value that stands for its result."""
+    """The instructions that replace ``root``, and the value that replaces its result."""
     if (found := rule.match(root, facts)) is None:
         return None
     recorder = Recorder(rule.name, where=root.where)
@@ -286,7 +290,7 @@ def _try(rule: Rule, root: Instruction, facts: UseDef) -> tuple[list[Instruction
 
 
 def _as_operand(thing: Any, recorder: Recorder) -> Any:
-    """What was found, with values as tensors."""
+    """A binding as an operand of the replacement: values as tensors."""
     if isinstance(thing, Value):
         return Tensor.of_value(thing, recorder)
     if isinstance(thing, tuple):

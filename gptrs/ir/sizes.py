@@ -1,4 +1,8 @@
-"""Programs at given sizes: symbols filled in, whether they fail, and run on the NumPy meaning."""
+"""Programs at concrete sizes: substitution of symbols, failure at sizes, evaluation in NumPy.
+
+Used by the reference backend, by plans (whether a step may fail at the sizes of a call), by
+constant folding and by derived parameters.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,7 @@ Sizes = Mapping[str, int]
 
 
 def filled(thing: Any, sizes: Sizes) -> Any:
-    """An operand, attribute, type or program with the size of each symbol filled in."""
+    """An operand, attribute, type or program with each symbol replaced by its size."""
     if isinstance(thing, Dim):
         return size_at(thing, sizes)
     if isinstance(thing, Type):
@@ -28,7 +32,7 @@ def filled(thing: Any, sizes: Sizes) -> Any:
 
 
 def is_symbolic(thing: Any) -> bool:
-    """Whether `filled` may change it."""
+    """Whether `filled` may change it: it has a symbolic dimension."""
     if isinstance(thing, tuple):
         return any(map(is_symbolic, thing))  # pyright: ignore[reportUnknownArgumentType]
     if isinstance(thing, Program):
@@ -62,8 +66,8 @@ def _program(program: Program, sizes: Sizes) -> Program:
 
 
 def failing_at_sizes(program: Program) -> list[Instruction]:
-    """The instructions of ``program`` and of its regions whose sizes decide whether they fail, one
-    of those that are equal but for their values."""
+    """The instructions of ``program`` and of its regions whose failure depends on the sizes; of
+    instructions that are equal but for their values, one."""
     found: dict[object, Instruction] = {}
 
     def visit(program: Program) -> None:
@@ -80,7 +84,7 @@ def failing_at_sizes(program: Program) -> list[Instruction]:
 
 
 def fails_at(instruction: Instruction, sizes: Sizes) -> bool:
-    """Whether it fails at these sizes, if it runs."""
+    """Whether an instruction that runs fails at these sizes."""
     operands = map_operand(lambda o: o.type if isinstance(o, Value) else o, instruction.operands)
     attrs = {name: filled(value, sizes) for name, value in instruction.attrs.items()}
     return instruction.op.fails(filled(operands, sizes), attrs) is not Fails.NEVER
@@ -96,8 +100,8 @@ def evaluate(program: Program, arrays: Sequence[Array]) -> tuple[Array, ...]:
 
 
 def _operand(thing: Any, values: Mapping[Value, Array]) -> Any:
-    """An operand's arrays. (A function in `evaluate` that calls itself would be a cycle, which
-    keeps all arrays until the collector comes.)"""
+    """The arrays of an operand. (A recursive closure in `evaluate` would be a reference cycle,
+    which keeps all arrays alive until the garbage collector runs.)"""
     if isinstance(thing, Value):
         return values[thing]
     return tuple(_operand(part, values) for part in thing) if isinstance(thing, tuple) else thing  # pyright: ignore[reportUnknownVariableType]

@@ -1,4 +1,9 @@
-"""Tensors: what users hold and ops take, an array or the stand-in for a traced value."""
+"""`Tensor` and `Parameter`: the array handle of users, or the stand-in for a traced value.
+
+A Tensor holds a NumPy array or a `Value` of the program being traced. Its operators are in
+`gptrs.ir.operators`, its array protocols in `gptrs.ir.numpy_calls`. A `Parameter` is a model's
+weight, loaded from its source when first needed.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +26,7 @@ from gptrs.params import ParamSource, RowSource, base_param_id
 
 
 class Tensor(NumPyOperand, Operators["Tensor"]):
-    """An array that cannot be changed, or, inside a traced function, a value not yet known.
+    """An immutable array, or, inside a traced function, a value not yet computed.
 
     ``Tensor(data)`` takes NumPy arrays, torch CPU tensors and anything with ``__dlpack__`` or
     ``__array__`` without a copy, and nested lists of numbers.
@@ -55,14 +60,14 @@ class Tensor(NumPyOperand, Operators["Tensor"]):
 
     @classmethod
     def of_value(cls, value: Value, recorder: object = None, *, weak: bool = False) -> Tensor:
-        """The tensor that stands for ``value`` in the program that ``recorder`` writes."""
+        """The tensor that stands for ``value`` in the program that ``recorder`` traces."""
         made = cls.__new__(cls)
         made._set(value.type, value=value, recorder=recorder, weak=weak)
         return made
 
     @classmethod
     def of_array(cls, array: Array, type: Type | None = None, *, weak: bool = False) -> Tensor:
-        """The tensor that holds ``array``, which nobody changes afterwards."""
+        """The tensor that holds ``array``, which must not change afterwards."""
         made = cls.__new__(cls)  # once for each result of each call, so spelled out
         made._type = type or Type.of(array)
         made._array = array
@@ -215,7 +220,7 @@ class Parameter(Tensor):
 
     @classmethod
     def from_source(cls, name: str, type: Type, source: ParamSource) -> Parameter:
-        """The parameter called ``name``, whose elements ``source`` gives when they are needed."""
+        """The parameter called ``name``, whose elements ``source`` loads when they are needed."""
         made = cls.__new__(cls)
         made._set(type)
         made._name_it(name, source)
@@ -237,7 +242,8 @@ class Parameter(Tensor):
             return array
 
     def rows(self, first: int, last: int) -> Array:
-        """The elements [first:last] along the first axis; what is not loaded yet is not kept."""
+        """The elements [first:last] along the first axis; elements loaded for this call are not
+        kept."""
         if self._array is None and isinstance(self._source, RowSource):
             return self._source.load_rows(self.name, first, last)
         return self.numpy()[first:last]
@@ -258,7 +264,8 @@ class Parameter(Tensor):
         return self._source is not None
 
     def release(self) -> None:
-        """Forget the elements if a source can give them again: it does when they are needed."""
+        """Drop the elements if a source can load them again, which happens when they are next
+        needed."""
         if self._source is not None:
             self._array = None
 
@@ -266,7 +273,7 @@ class Parameter(Tensor):
         raise DonatedError(f"parameter {self.name} cannot be donated to {to}: calls share it")
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Parameter:
-        """Another parameter with the same elements, which nobody changes."""
+        """Another parameter that shares the elements, which are immutable."""
         made = Parameter.__new__(Parameter)
         made._set(self.type, array=self._array)
         made._name_it(self.name, self._source)

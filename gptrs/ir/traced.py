@@ -1,4 +1,7 @@
-"""Errors about traced values: what is said of one, and the user's line that met it."""
+"""Errors about traced values: their description, and the user's source line.
+
+Used by `Tensor`, the interpreters and `gptrs.ir.hints`.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ _ARGUMENT = "argument "
 
 
 class Typed(Protocol):
-    """What errors say of a tensor."""
+    """The attributes of a tensor that errors use."""
 
     value: Any
 
@@ -25,7 +28,7 @@ def located(error: PtirError) -> PtirError:
 
 
 def leak(tensor: Typed) -> TraceError:
-    """The error for a traced tensor met outside the trace that it belongs to."""
+    """The error for a traced tensor used outside of its trace."""
     return TraceError(
         f"a traced value ({described(tensor)}) was used outside the function that it was traced in",
         fix="return it from the function instead of keeping it in a global, a closure or an object",
@@ -33,7 +36,7 @@ def leak(tensor: Typed) -> TraceError:
 
 
 def described(tensor: Typed) -> str:
-    """Where ``tensor`` comes from, if that is known, and its type."""
+    """The origin of ``tensor``, if it is known, and its type."""
     origin = tensor.value.origin if tensor.value is not None else ""
     return f"{origin}, {tensor.type}" if origin else str(tensor.type)
 
@@ -46,7 +49,7 @@ def argument_name(operand: object) -> str:
 
 
 def code_of(operand: object, default: str) -> str:
-    """How the user's code may call ``operand``: by the name of an argument, a number as it is."""
+    """The expression for ``operand`` in the user's code: the name of an argument, or a number."""
     if isinstance(operand, int | float | complex):
         return repr(operand)
     return argument_name(operand) or default

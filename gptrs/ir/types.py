@@ -1,4 +1,4 @@
-"""Element types, tensor types and the broadcasting rule."""
+"""Element types (dtypes), tensor types, and the broadcasting rule."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ KIND_RANK: dict[Kind, int] = {"bool": 0, "int": 1, "uint": 1, "float": 2, "compl
 
 
 class DType:
-    """An element type: its PTIR name, NumPy's type for it, what kind it is and its bits."""
+    """An element type: its PTIR name, its NumPy dtype, its kind and its number of bits."""
 
     __slots__ = ("bits", "kind", "name", "numpy")
 
@@ -61,7 +61,7 @@ class DType:
 
     @property
     def compute(self) -> DType:
-        """The type that arithmetic on this one runs in: narrow floats are widened to f32."""
+        """The dtype of arithmetic on this one: narrow floats are widened to f32."""
         return f32 if self.is_float and self.bits < 32 else self
 
     @property
@@ -104,8 +104,8 @@ _BY_NAME: dict[str, DType] = {d.numpy.name: d for d in DTYPES.values()} | DTYPES
 
 
 def common_dtype(dtypes: Sequence[DType]) -> DType:
-    """The one to which the others are cast with the least loss: of the highest kind, which most
-    have, the widest."""
+    """The dtype to which all can be cast with the least loss: of those of the highest kind the most
+    frequent, then the widest."""
     rank = max(KIND_RANK[dtype.kind] for dtype in dtypes)
     kept = [dtype for dtype in dtypes if KIND_RANK[dtype.kind] == rank]
     return max(kept, key=lambda dtype: (kept.count(dtype), dtype.bits))
@@ -132,7 +132,7 @@ def as_dtype(value: object) -> DType:
 
 
 class Type:
-    """What is known of a value while tracing: its element type and its shape."""
+    """The type of a value: its element type and its shape, whose extents may be symbolic."""
 
     __slots__ = ("_hash", "dtype", "shape")
 

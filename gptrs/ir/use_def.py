@@ -1,4 +1,8 @@
-"""What a program says of its values: who makes each, what it consists of, who else reads it."""
+"""Use-def chains of a program: the instruction that defines a value, its uses, constant values.
+
+Built incrementally, in program order, by the rewrite driver (`gptrs.ir.rewrite`) and by constant
+folding. Rewrite rules receive it as ``facts``.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,8 @@ from gptrs.ir.tensor import Tensor
 
 
 class UseDef:
-    """The instructions of ``program`` that were passed so far, as rules and passes ask for them."""
+    """The definitions of the instructions of ``program`` that were added so far, and queries over
+    them."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -22,48 +27,48 @@ class UseDef:
         self._broadcast: Operation = OPS["broadcast_to"]
 
     def add(self, instruction: Instruction) -> None:
-        """Take in the next instruction."""
+        """Add the next instruction."""
         for result in instruction.results:
             self._maker[result] = instruction
         if self._stable.issuperset(instruction.values()):
             self._stable.update(instruction.results)
 
     def rename(self, old: Value, new: Value) -> None:
-        """Note that the readers of ``old`` read ``new``."""
+        """Count the uses of ``old`` as uses of ``new``."""
         if self._readers is not None:
             self._readers[new] = self._readers.get(new, 0) + self._readers.get(old, 0)
 
     def maker(self, thing: object) -> Instruction | None:
-        """The instruction that makes a value."""
+        """The instruction that defines a value."""
         if isinstance(thing, Tensor):
             thing = thing.value
         return self._maker.get(thing) if isinstance(thing, Value) else None
 
     def made_by(self, thing: object, op: object) -> Instruction | None:
-        """The instruction that makes a value, if it applies ``op``."""
+        """The instruction that defines a value, if it applies ``op``."""
         maker = self.maker(thing)
         return maker if maker is not None and maker.op is op else None
 
     def unbroadcast(self, thing: object) -> object:
-        """What a broadcast_to repeats; another thing as it is."""
+        """The operand of a broadcast_to; anything else unchanged."""
         maker = self.made_by(thing, self._broadcast)
         return thing if maker is None else maker.operands[0]
 
     def is_stable(self, *things: object) -> bool:
-        """Whether all of it is the same in call after call: it depends on parameters, constants
-        and numbers only."""
+        """Whether all are the same in every call: they depend on parameters, constants and numbers
+        only."""
         values = [thing.value if isinstance(thing, Tensor) else thing for thing in things]
         return self._stable.issuperset(value for value in values if isinstance(value, Value))
 
     def is_alone(self, value: Value) -> bool:
-        """Whether one instruction reads a value and the program does not return it."""
+        """Whether a value has one use and is no result of the program."""
         if self._readers is None:
             self._readers = _count_readers(self._program)
         return self._readers.get(value, 2) < 2
 
     def number(self, thing: object) -> bool | int | float | complex | None:
-        """The number that a value consists of: a constant of one element or a `full`, perhaps
-        broadcast."""
+        """The scalar that all elements of a value equal: a constant of one element or a `full`,
+        perhaps broadcast."""
         maker = self.maker(self.unbroadcast(thing))
         if maker is None or maker.operands:
             return None
@@ -78,7 +83,7 @@ class UseDef:
 
 
 def _count_readers(program: Program) -> dict[Value, int]:
-    """How many operands each value is of instructions that matter; a result counts twice."""
+    """The number of uses of each value by live instructions; a result counts twice."""
     readers: dict[Value, int] = dict.fromkeys(program.results, 2)
     for instruction in reversed(program.body):
         if any(result in readers for result in instruction.results):

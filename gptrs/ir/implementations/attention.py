@@ -1,4 +1,4 @@
-"""Attention over blocks of keys."""
+"""Blocked attention: online softmax over blocks of keys."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def blocked(
     window: int | None,
 ) -> Tensor:
     """Block by block of keys with a running maximum and sum: scores [queries, keys] are never
-    held as a whole. Source: Dao et al., arXiv:2205.14135."""
+    stored as a whole. Source: Dao et al., arXiv:2205.14135."""
     batch, heads, queries, depth = q.shape
     groups, keys = k.shape[1], k.shape[2]
     if scale is None:
@@ -74,7 +74,7 @@ def blocked(
 
 
 def _product(x: Tensor, y: Tensor, axis: int) -> Tensor:
-    """x [B, G, ..., n] and y [B, G, ., .] multiplied over ``axis`` of y."""
+    """The product of x [B, G, ..., n] and y [B, G, ., .], contracted over ``axis`` of y."""
     return dot_general(
         x, y, batch_lhs=(0, 1), batch_rhs=(0, 1), contract_lhs=(-1,), contract_rhs=(axis,)
     )
@@ -90,7 +90,8 @@ def _visible(
     causal: bool,
     window: int | None,
 ) -> Tensor | None:
-    """Which keys of a block each query sees, [B or 1, 1, 1, queries or 1, size]; None: all."""
+    """The mask of a block of keys, [B or 1, 1, 1, queries or 1, size]; None: all keys are
+    visible."""
     key = iota(shape=(1, 1, 1, 1, size), axis=-1) + start
     end = keys if kv_len is None else _per_row(kv_len, key)
     conditions: list[Tensor] = []

@@ -1,4 +1,4 @@
-"""A long axis in blocks."""
+"""Partition of a long axis into blocks, for the blocked implementations of composites."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _MOST = 16  # blocks: each is instructions of its own
 
 
 def is_long(extent: DimLike) -> bool:
-    """Whether an axis of this extent has several blocks; a symbolic one cannot be cut."""
+    """Whether an axis of this extent has several blocks; a symbolic axis is not partitioned."""
     return isinstance(extent, int) and extent > _LEAST
 
 

@@ -1,4 +1,4 @@
-"""Normalisation in one pass over its operand."""
+"""Layer norm in one pass over its operand: E[x²] − (E[x])²."""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""``ptir.implementation``: another way to compute a composite, under a name of its own."""
+"""``ptir.implementation``: registration of alternative implementations of composites by name.
+
+The decorator checks the name, the signature and the predicate of a function and adds it to
+`Composite.implementations`. `registered` counts registrations, so that caches of lowered programs
+can tell that they are stale.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +21,7 @@ _registrations: list[str] = []
 
 
 def registered() -> int:
-    """How many implementations were registered so far: what was made of less is stale."""
+    """The number of registrations so far: a result made at a lower count is stale."""
     return len(_registrations)
 
 
@@ -72,7 +77,7 @@ def composite_named(
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
-    """The names that ``name`` may stand for, the likeliest one first."""
+    """The known names that resemble ``name``, the likeliest first."""
     from difflib import get_close_matches  # for errors only: a start should not wait for it
 
     names = sorted(known)
@@ -82,7 +87,7 @@ def suggestion(name: str, known: Iterable[str]) -> str:
 
 
 def _is_again(old: Callable[..., Any], new: Callable[..., Any]) -> bool:
-    """Whether both are one function of a notebook or a prompt, defined twice."""
+    """Whether both are one function of a notebook or an interactive session, defined twice."""
     return (
         old.__module__ == new.__module__ == "__main__"
         and old.__qualname__ == new.__qualname__ != "<lambda>"
@@ -92,7 +97,8 @@ def _is_again(old: Callable[..., Any], new: Callable[..., Any]) -> bool:
 def _check_signature(
     composite: Composite[..., Any], function: Callable[..., Any], name: str
 ) -> None:
-    """Whether ``function`` takes the operands by place, under their names, and the attributes."""
+    """Raise unless ``function`` takes the operands by position, under their names, and the
+    attributes."""
     signature = inspect.signature(function)
     problem = ""
     try:

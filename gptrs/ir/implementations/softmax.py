@@ -1,4 +1,4 @@
-"""Softmax in fewer passes over its operand than its definition takes."""
+"""Softmax with fewer passes over its operand than the definition: two-pass and online softmax."""
 
 from __future__ import annotations
 

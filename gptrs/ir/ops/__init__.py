@@ -1,4 +1,29 @@
-"""The vocabulary. Importing this package fills `gptrs.ir.dispatch.OPS`."""
+"""The op set. Importing this package fills `gptrs.ir.dispatch.OPS`.
+
+| module | ops |
+|---|---|
+| `elementwise` | unary, binary, comparison, select, clamp, cast |
+| `reduce` | sum, product, max, min, any, all, argmax, argmin, cumsum |
+| `contract` | dot_general |
+| `shape` | reshape, transpose, broadcast_to, slice, concat, pad, tile |
+| `dynamic` | dynamic_slice, dynamic_update_slice |
+| `index` | take, gather, scatter_add, scatter_reduce |
+| `segment` | segment_reduce |
+| `sort` | sort, top_k |
+| `window` | reduce_window, extract_patches |
+| `literal` | constant, full, iota |
+| `random` | rng_uniform, rng_normal (Philox4x32-10) |
+| `control` | cond, while_loop, scan: ops with regions |
+| `custom` | custom_call: a subprogram that a backend has a kernel for |
+| `composite` | matmul, linear, softmax, norms, activations, attention |
+| `language` | rms_norm, rotary, cross_entropy |
+| `vision` | conv2d, depthwise_conv2d, batch_norm, pooling |
+| `quantize` | quantize, dequantize, requantize |
+| `widening` | the f32 arithmetic of composites over narrow floats |
+
+A module declares each op in one place: signature (schema), type rule, NumPy meaning; composites
+have a definition instead.
+"""
 
 from gptrs.ir.ops import (
     composite,

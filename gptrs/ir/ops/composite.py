@@ -1,5 +1,6 @@
-"""Ops that are defined by other ops. They stay whole in a program until a backend declines them.
+"""Composite ops common to models: matmul, linear, softmax, layer_norm, activations, attention.
 
+A composite is one instruction of a program until the backend declines it (`gptrs.passes.legalize`).
 Narrow floats are computed in f32 and rounded once, at the end.
 """
 
@@ -263,7 +264,8 @@ def _visible(
     causal: bool,
     window: int | None,
 ) -> Tensor | None:
-    """Which keys each query sees, [B or 1, 1, 1, queries or 1, keys]; None when all see all."""
+    """The mask [B or 1, 1, 1, queries or 1, keys] of visible keys; None when all keys are
+    visible."""
     key = iota(shape=(1, 1, 1, 1, keys), axis=-1)
     conditions: list[Tensor] = []
     end: Tensor | DimLike = keys

@@ -1,4 +1,4 @@
-"""The sum of products over shared axes."""
+"""Tensor contraction: ``dot_general``, the sum of products over shared axes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ def dot_general(
     """Σ lhs·rhs over the contracted axes, for each position of the batch axes.
 
     The result has the batch axes, the remaining axes of ``lhs``, then those of ``rhs``. Narrow
-    floats are accumulated in f32; the result has the operands' dtype unless told otherwise.
+    floats are accumulated in f32 (``accum_dtype``); the result has the operands' dtype unless
+    ``out_dtype`` is given.
     """
     one_dtype(lhs, rhs)
     dtype = sum_dtype(lhs, accum_dtype, out_dtype)
@@ -108,5 +109,6 @@ def _(
 
 
 def _stored(array: Array) -> Array:
-    """A copy of an array whose elements stand for several: NumPy sums these in another order."""
+    """A contiguous copy of an array with broadcast strides: NumPy sums such arrays in another
+    order."""
     return np.ascontiguousarray(array) if 0 in array.strides else array

@@ -1,8 +1,8 @@
-"""Branches and loops. Their parts are programs: regions, held as attributes.
+"""Control flow ops: cond, while_loop, scan. Their regions are programs, held as attributes.
 
-Each op has two forms, told apart by where the operands are. In a program, and in its text, they are
-a tuple and the regions are keywords: ``ptir.cond(p, (x, y), then=..., otherwise=...)``. Users give
-Python functions first: ``ptir.cond(p, f, g, x, y)``; `gptrs.ir.control` makes the regions of them.
+Each op has two call forms. In a program, and in its text, the operands are a tuple and the regions
+are keywords: ``ptir.cond(p, (x, y), then=..., otherwise=...)``. Users pass Python functions first:
+``ptir.cond(p, f, g, x, y)``; `gptrs.ir.control` traces them into regions.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Arrays = tuple[Array, ...]
 
 
 class Control(Primitive[P, Any]):
-    """An op with regions. ``functions`` is what a call means that gives Python functions."""
+    """An op with regions. ``functions`` implements the call form with Python functions."""
 
     control = True
 
@@ -92,7 +92,7 @@ def _described(value: object) -> str:
 def control(
     functions: Callable[P, Any],
 ) -> Callable[[Callable[..., tuple[Type, ...]]], Control[P]]:
-    """Declare an op with regions by its type rule; users call it as ``functions`` is called."""
+    """Declare an op with regions by its type rule; ``functions`` is the call form for users."""
     return lambda rule: Control(rule, functions)
 
 
@@ -214,7 +214,7 @@ def _(
 
 
 def _own(arrays: Arrays) -> Arrays:
-    """Copies: a region may return an operand or a constant, which nobody may write into."""
+    """Copies: a region may return an operand or a constant, which must not be written into."""
     return tuple([np.array(array, order="C") for array in arrays])
 
 

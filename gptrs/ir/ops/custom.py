@@ -1,4 +1,8 @@
-"""A part of a program that a backend has a kernel for."""
+"""``custom_call``: a subprogram that a backend runs by a kernel of its own.
+
+Inserted by the passes of a backend (`gptrs.backends.faer.custom_calls`). The subprogram stays as
+the definition, so that any backend can run the instruction.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,7 @@ from gptrs.ir.types import Array, Type
 
 @primitive
 def custom_call(operands: tuple[Tensor, ...], *, target: str, definition: Program) -> Type:
-    """What ``definition`` computes of ``operands``, by the kernel that a backend calls ``target``.
+    """The results of ``definition`` for ``operands``, by the backend's kernel called ``target``.
 
     A backend that does not know the target runs the definition.
     """

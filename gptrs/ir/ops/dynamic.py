@@ -1,7 +1,7 @@
-"""Ops whose position is known only at run time.
+"""Slices and updates with a start that is known at run time.
 
 ``start`` is a tuple with one entry per axis: an integer, a dimension or an integer tensor of rank
-0. (One entry per axis, rather than a tensor of them, so that a backend sees which axes are fixed.)
+0. One entry per axis, rather than one tensor, shows a backend which axes are fixed.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def _check_box(x: Tensor, start: Start, sizes: Shape) -> None:
 
 
 def _outgrows(x: Tensor, sizes: Shape) -> Fails:
-    """When a box is larger than ``x``."""
+    """The failure rule: when a box is larger than ``x``."""
     fits = all(surely_greater(n + 1, size) for n, size in zip(x.shape, sizes, strict=True))
     return Fails.NEVER if fits else Fails.AT_SIZES
 

@@ -1,4 +1,8 @@
-"""Ops that work element by element: unary, binary, compare, choose, convert."""
+"""Elementwise ops: unary, binary, comparison, select, clamp, cast.
+
+Operands are broadcast to one shape. Most ops are declared by one line of a table: name, docstring,
+NumPy meaning, kinds of dtype.
+"""
 
 from __future__ import annotations
 
@@ -186,7 +190,8 @@ shift_right = _binary(
 
 
 def _unless(accepts: Callable[[int | Dim], bool]) -> Callable[..., Fails]:
-    """Integers fail at elements, unless the second operand is a number that ``accepts`` likes."""
+    """The failure rule of integers: at elements, unless the second operand is a number that
+    ``accepts`` holds for."""
 
     def fails(x: Number, y: Number) -> Fails:
         if not any(isinstance(o, Tensor) and o.dtype.is_integer for o in (x, y)):
@@ -266,9 +271,9 @@ def _(x: Array, *, dtype: DType) -> Array:
 
 
 def _to_odd(x: Array) -> Array:
-    """f64 as f32, inexact values to the neighbour with an odd last bit.
+    """f64 as f32, rounded to odd: inexact values to the neighbour with an odd last bit.
 
-    Rounding that once more gives what rounding ``x`` once gives. Source: Boldo and Melquiond,
+    Rounding that once more gives the bits of rounding ``x`` once. Source: Boldo and Melquiond,
     "When double rounding is odd".
     """
     near = x.astype(np.float32)

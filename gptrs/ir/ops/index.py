@@ -1,4 +1,7 @@
-"""Ops that select or place elements by integer tensors. An index out of range is an error."""
+"""Gather and scatter by integer tensors: take, gather, scatter_add, scatter_reduce.
+
+An index out of range is an `ElementError`.
+"""
 
 from __future__ import annotations
 
@@ -142,7 +145,7 @@ def _check_range(index: Array, extent: int, axis: int) -> None:
 def _check_inside(
     index: tuple[int, ...], shape: tuple[int, ...], name: str, but: int | None = None
 ) -> None:
-    """Of symbolic extents it is only now known whether they fit."""
+    """Run-time check, for symbolic extents: whether ``index`` fits into ``shape``."""
     for axis, (n, extent) in enumerate(zip(index, shape, strict=True)):
         if n > extent and axis != but:
             raise ElementError(f"index has extent {n} along axis {axis}, {name} has {extent}")

@@ -1,4 +1,4 @@
-"""Composites of language models beside attention.
+"""Composite ops of language models besides attention: rms_norm, rotary, cross_entropy.
 
 Narrow floats are computed in f32 and rounded once, at the end.
 """
@@ -66,7 +66,7 @@ def rotary(x: Tensor, cos: Tensor, sin: Tensor, *, interleaved: bool = False) ->
 
 
 def _per_element(name: str, table: Tensor, x: Tensor, *, interleaved: bool) -> Tensor:
-    """A table of one entry per pair or per element with one per element."""
+    """A rotary table with one entry per pair or per element, expanded to one per element."""
     depth = x.shape[-1]
     extent = table.shape[normal_axis(-1, table.ndim)]
     if not same(extent, depth) and not same(extent * 2, depth):

@@ -1,4 +1,4 @@
-"""Ops without operands."""
+"""Ops without operands: constant, full, iota."""
 
 from __future__ import annotations
 

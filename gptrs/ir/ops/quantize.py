@@ -1,4 +1,4 @@
-"""Numbers stored in few bits: q stands for (q − zero_point) · scale.
+"""Affine quantization: q stands for (q − zero_point) · scale.
 
 ``scale`` (a float) and ``zero_point`` (in the dtype of q, absent for 0) have one of three shapes:
 [] for the whole tensor; [n], where n is the extent of ``axis``, for one entry per index; or with
@@ -92,7 +92,7 @@ def requantize(
 
 
 def _real(q: Tensor, scale: Tensor, zero_point: Tensor | None, groups: _Groups) -> Tensor:
-    """What ``q``, in groups and as a float, stands for."""
+    """The dequantized values of ``q``, in groups and as a float."""
     if zero_point is not None:
         q = q - groups.spread("zero_point", zero_point, q.dtype)
     return q * groups.spread("scale", scale, q.dtype)
@@ -101,7 +101,7 @@ def _real(q: Tensor, scale: Tensor, zero_point: Tensor | None, groups: _Groups) 
 def _stored(
     x: Tensor, scale: Tensor, zero_point: Tensor | None, groups: _Groups, dtype: DType
 ) -> Tensor:
-    """What stands for ``x``, in groups, in ``dtype``."""
+    """The quantized values of ``x``, in groups, in ``dtype``."""
     steps = x / groups.spread("scale", scale, x.dtype)
     if dtype.is_float:
         most = float(typed("Any", ml_dtypes.finfo(dtype.numpy)).max)
@@ -113,7 +113,8 @@ def _stored(
 
 
 class _Groups:
-    """A tensor as groups of elements that share a scale: the axis split into groups and places."""
+    """A tensor as groups of elements with one scale each: the axis split into groups and
+    positions."""
 
     def __init__(self, x: Tensor, axis: int | None, group_size: int | None) -> None:
         self._shape = x.shape
@@ -140,7 +141,7 @@ class _Groups:
         return (*self._shape[: self._axis], count, *self._shape[self._axis + 1 :])
 
     def checked(self, name: str, scale: Tensor) -> Tensor:
-        """A scale, if it has the dtype and the shape of one."""
+        """The scale, after a check of its dtype and shape."""
         require(scale, "float")
         self._check_shape(name, scale)
         return scale
@@ -164,7 +165,7 @@ class _Groups:
         return reshape(x, shape=shape)
 
     def joined(self, x: Tensor) -> Tensor:
-        """A split tensor in its own shape again."""
+        """A split tensor in its original shape."""
         return x if self._size is None else reshape(x, shape=self._shape)
 
     def spread(self, name: str, entries: Tensor, dtype: DType) -> Tensor:
@@ -181,7 +182,7 @@ class _Groups:
 
 
 def _check_stored(dtype: DType, zero_point: Tensor | None) -> None:
-    """Raise `DTypeError` unless q can have the dtype, and the zero point goes with it."""
+    """Raise `DTypeError` unless q can have the dtype, and the zero point is allowed with it."""
     fp8 = dtype.is_float and dtype.bits == 8
     if not fp8 and not (dtype.is_integer and dtype.bits <= 32):
         raise DTypeError(

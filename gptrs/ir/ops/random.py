@@ -1,4 +1,4 @@
-"""Random numbers as a function of a seed and a position: no state, the same values everywhere.
+"""Counter-based random numbers: each element is a function of a seed and its position, no state.
 
 Words come from Philox4x32-10, a bijection of 128-bit counters under a 64-bit key. Source: Salmon,
 Moraes, Dror and Shaw, "Parallel Random Numbers: As Easy as 1, 2, 3" (SC 2011). The key is the seed

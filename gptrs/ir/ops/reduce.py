@@ -1,4 +1,4 @@
-"""Ops that combine the elements along axes."""
+"""Reductions along axes: sum, product, max, min, any, all, argmax, argmin; and cumsum."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ for _op, _total in ((reduce_sum, np.sum), (reduce_prod, np.prod)):
 
 
 def _tuple(axes: Axes) -> tuple[int, ...]:
-    """Axes as a type rule sees them: made normal by `_canonical_axes`."""
+    """Axes in a type rule: `_canonical_axes` has normalised them."""
     assert isinstance(axes, tuple)
     return axes
 
@@ -118,7 +118,7 @@ def _require_elements(x: Tensor, axes: tuple[int, ...]) -> None:
 
 
 def _check_elements(x: Array, axes: tuple[int, ...]) -> None:
-    """Of symbolic extents it is only now known whether they are 0."""
+    """Run-time check, for symbolic extents: that none of them is 0."""
     for axis in axes:
         if not x.shape[axis]:
             raise ElementError(f"axis {axis} has extent 0: there is no greatest or least element")

@@ -1,4 +1,4 @@
-"""Ops that combine rows by the segment that each belongs to."""
+"""Segment reduction: rows combined by the segment that each belongs to."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ _COMBINE: dict[str, Any] = {
 
 
 def _empty(x: Array, reduce: SegmentReduce) -> float:
-    """What a segment without rows is before any row joins it."""
+    """The initial value of a segment, which is its result without rows."""
     if reduce in ("max", "min"):
         dtype = as_dtype(x.dtype)
         low, high = dtype.limits if dtype.is_integer else (-np.inf, np.inf)

@@ -1,4 +1,4 @@
-"""Ops that move elements without changing them."""
+"""Data movement ops: reshape, transpose, broadcast_to, slice, concat, pad, tile. No arithmetic."""
 
 from __future__ import annotations
 

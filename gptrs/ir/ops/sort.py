@@ -1,4 +1,4 @@
-"""Ops that put the elements along an axis in order. NaN counts as greater than every number."""
+"""Sorting along an axis: sort, top_k. NaN counts as greater than every number."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ P = ParamSpec("P")
 
 
 def _ordering(fn: Callable[P, tuple[Type, Type]]) -> Primitive[P, tuple[Tensor, Tensor]]:
-    """Declare an op that gives elements in order and their positions; the body is its type rule."""
+    """Declare an op that returns sorted elements and their positions; the body is its type rule."""
     return Primitive(fn, arithmetic=True)
 
 

@@ -1,4 +1,4 @@
-"""Composites of image models, over x [N, H, W, C]: channels last.
+"""Composite ops of image models over x [N, H, W, C] (channels last): convolutions, norms, pooling.
 
 Narrow floats are computed in f32 and rounded once, at the end.
 """
@@ -213,7 +213,7 @@ def _check_kernel(x: Tensor, weight: Tensor, bias: Tensor | None, groups: int) -
 
 
 def _fixed(extent: DimLike) -> int:
-    """An extent of a kernel, which says how much code there is."""
+    """The extent of a kernel, which has to be an integer: the amount of code depends on it."""
     if not isinstance(extent, int):
         raise ShapeError(f"the extent {extent} of weight is symbolic, expected a number")
     return extent

@@ -1,4 +1,4 @@
-"""Narrow floats in the definitions of composites: computed in f32, rounded once at the end."""
+"""Mixed precision of composites: narrow floats are computed in f32 and rounded once at the end."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from gptrs.ir.tensor import Tensor
 
 
 def widen(x: Tensor) -> Tensor:
-    """``x`` in the dtype that arithmetic on it runs in."""
+    """``x`` in the dtype of its arithmetic (`DType.compute`)."""
     return x if x.dtype.compute is x.dtype else cast(x, dtype=x.dtype.compute)
 
 

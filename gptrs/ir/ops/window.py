@@ -1,9 +1,9 @@
-"""Ops over windows that slide along the spatial axes of x [N, spatial..., C], channels last.
+"""Sliding windows over the spatial axes of x [N, spatial..., C]: reduce_window, extract_patches.
 
 ``window``, ``strides`` and ``dilation`` have one entry per spatial axis (strides and dilation are 1
 unless given), ``padding`` one pair (low, high), 0 unless given. With reach = dilation·(window − 1)
-+ 1 the result has ⌊(extent + low + high − reach) / stride⌋ + 1 windows along an axis, and element
-p of window o stands at o·stride + p·dilation − low.
++ 1 the result has ⌊(extent + low + high − reach) / stride⌋ + 1 windows along an axis, and element p
+of window o stands at o·stride + p·dilation − low.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ _COMBINE: dict[str, Any] = {
 
 
 def _neutral(reduce: Combine, dtype: DType) -> float:
-    """What changes nothing when it is combined with an element."""
+    """The neutral element of a reduction."""
     match reduce:
         case "add":
             return 0
