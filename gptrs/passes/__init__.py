@@ -1,0 +1,31 @@
+"""Passes: rewrites of a traced program, target-independent but for the claims of the backend.
+
+A pass is a function `(Program, Context) -> Program` that returns the program itself when nothing
+changes. `pipeline.lower` runs `PIPELINE` in this order:
+
+1. `simplify`, `constant_folding`, `cse`, `dce`, repeated (at most `settings.opt_pre_iters`)
+2. `raising`: composites written out in primitives become one instruction
+3. `slice_pushdown`: compute only the rows that are read
+4. `choose_implementations`: implementations picked by overrides
+5. `legalize`: composites that the backend does not claim are decomposed
+6. the passes of group 1 again (at most `settings.opt_post_iters`)
+7. the passes of the backend (`Target.passes`; faer: `backends.faer.custom_calls`), then group 1
+8. `hoist`: computations on parameters alone become derived parameters
+
+| module | contents |
+|---|---|
+| `base` | `Context`, `Target`, stages, and the runner: verifies, times, reports, repeats |
+| `pipeline` | `PIPELINE` and `lower` |
+| `simplify`, `rules/` | rewrite rules to a fixed point |
+| `constant_folding` | evaluation of instructions on constants |
+| `cse` | common subexpression elimination |
+| `dce` | dead code elimination |
+| `raising`, `raisable`, `idioms/` | idiom recognition: composites found in primitives |
+| `slice_pushdown` | slices moved towards the parameters |
+| `choose_implementations` | substitution of implementations |
+| `legalize` | claim or decompose composites; inlining of definitions |
+| `hoist` | hoisting of parameter-only computations out of the call |
+
+A pass also runs on branches and loop bodies (`Context.in_region`). It never times, prints, verifies
+or dumps: the runner does, and emits an event `PassRan` for `gptrs.debug`.
+"""

@@ -1,4 +1,9 @@
-"""What a pass is, and the runner that repeats, times, verifies and reports the passes."""
+"""The pass manager: context and stages of a pipeline, and the runner of passes.
+
+`run_passes` applies stages in order, to regions too; verifies each changed program (memoised by
+instruction); repeats the passes of a `Repeat` to a fixed point; runs the target's own passes at
+`BACKEND`; and emits `PassRan` for each pass when `gptrs.events` has a listener.
+"""
 
 from __future__ import annotations
 
@@ -15,21 +20,21 @@ from gptrs.ir.rewrite import Fuel
 
 
 class Target(Protocol):
-    """What passes may ask of the backend that the program is for."""
+    """The interface of a backend to passes: its own passes, and the composites that it claims."""
 
     @property
     def passes(self) -> Sequence[Stage]:
-        """Its own part of the pipeline, which stands where `BACKEND` does."""
+        """The backend's own part of the pipeline, run in the place of `BACKEND`."""
         ...
 
     def claims(self, instruction: Instruction) -> bool:
-        """Whether the backend has a kernel for this composite as it stands."""
+        """Whether the backend has a kernel for this composite instruction."""
         ...
 
 
 @dataclass(frozen=True)
 class Context:
-    """What a pass may know besides the program."""
+    """The input of a pass besides the program: target, fuel, precision, overrides."""
 
     target: Target
     fuel: Fuel = field(default_factory=Fuel)
@@ -41,7 +46,7 @@ class Context:
     """The implementation that an override picks for a composite; None leaves it whole."""
 
     def claims(self, instruction: Instruction) -> bool:
-        """Whether the target has a kernel for this composite as it stands."""
+        """Whether the target has a kernel for this composite instruction."""
         return self.target.claims(instruction)
 
 
@@ -51,7 +56,7 @@ Pass: TypeAlias = Callable[[Program, Context], Program]
 
 @dataclass(frozen=True)
 class Repeat:
-    """Passes that run one after the other until none changes the program, or ``limit`` times."""
+    """Passes that run in turn until none changes the program, at most ``limit()`` times."""
 
     passes: tuple[Pass, ...]
     limit: Callable[[], int]
@@ -59,7 +64,7 @@ class Repeat:
 
 @dataclass(frozen=True)
 class Hook:
-    """The place in a pipeline where the target's own passes run."""
+    """The place of the target's own passes in a pipeline."""
 
 
 BACKEND = Hook()
@@ -68,7 +73,7 @@ Stage: TypeAlias = Pass | Repeat | Hook
 
 @dataclass(frozen=True)
 class PassRan:
-    """Event: a pass made ``after`` of ``before`` in ``seconds``."""
+    """Event: a pass turned ``before`` into ``after`` in ``seconds``."""
 
     name: str
     before: Program
@@ -83,10 +88,10 @@ class PassRan:
 def run_passes(
     program: Program, stages: Sequence[Stage], context: Context, *, check: bool = True
 ) -> Program:
-    """Apply ``stages`` in order, to branches and loop bodies too. With ``check`` what passes change
-    is verified.
+    """Apply ``stages`` in order, to branches and loop bodies too. With ``check`` each changed
+    program is verified.
 
-    Raises `VerifyError` naming the pass that made a program that is not well formed.
+    Raises `VerifyError` naming the pass whose program is not well formed.
     """
     return _Runner(context, check).run(program, stages)
 
@@ -140,7 +145,7 @@ class _Runner:
 
 
 def _everywhere(each: Pass, program: Program, context: Context, inner: Context) -> Program:
-    """``program`` after a pass, its branches and loop bodies likewise."""
+    """``program`` after a pass, applied to its branches and loop bodies too."""
     after = each(program, context)
     if not any(instruction.op.control for instruction in after.body):
         return after

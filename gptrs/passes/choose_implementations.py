@@ -1,4 +1,9 @@
-"""Composites: those that an override speaks of are replaced by the implementation it picks."""
+"""Substitution of composites by the implementations that overrides pick.
+
+Runs before `legalize`. Without overrides (``context.choose`` is None) the program is unchanged. A
+composite that is neither picked nor claimed is decomposed here already, so that the composites in
+its definition can be picked.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +18,8 @@ _Names = frozenset[str]
 
 
 def choose_implementations(program: Program, context: Context) -> Program:
-    """Replace composites by what ``context.choose`` gives, to any depth; the rest stays whole where
-    the target claims it, and is opened otherwise, for the composites in it.
+    """Replace composites by the result of ``context.choose``, to any depth. Other composites stay
+    if the target claims them, and are decomposed otherwise.
 
     Inside the implementation of a composite the same composite is not chosen again.
     """
@@ -35,7 +40,7 @@ def _chosen(program: Program, context: Context, inside: _Names) -> Program:
 def _place(
     instruction: Instruction, context: Context, inside: _Names, body: list[Instruction]
 ) -> Sequence[Value]:
-    """Append what ``instruction`` becomes to ``body``. Returns the values of its results."""
+    """Append the replacement of ``instruction`` to ``body``. Returns the values of its results."""
     name = instruction.op.name
     definition: Program | None = None
     if name not in inside and context.choose is not None:
@@ -52,10 +57,10 @@ def _place(
 
 
 def _with_regions(instruction: Instruction, context: Context, inside: _Names) -> Instruction:
-    """``instruction`` with the programs that an implementation runs in loops and branches.
+    """``instruction`` with the pass applied to the regions that an implementation runs.
 
-    This pass comes to them again and does not know then what they are inside of: the composites
-    that are not to be chosen there are opened already.
+    The runner applies this pass to these regions again, without the set of enclosing
+    implementations: composites that must not be chosen there are decomposed now.
     """
     if not inside or not instruction.op.control:
         return instruction

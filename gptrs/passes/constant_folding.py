@@ -1,4 +1,10 @@
-"""Compute now what depends on constants alone."""
+"""Constant folding: evaluate instructions whose operands are constants.
+
+Evaluation uses the NumPy meaning of the ops, so that the bits are those of the reference backend.
+Part of the clean-up group of the pipeline. `broadcast_to`, `full` and `iota` stay in the program
+until an instruction reads them: they are smaller than their values, and backends handle them
+symbolically.
+"""
 
 from __future__ import annotations
 
@@ -25,10 +31,10 @@ _SPOKEN = frozenset(["broadcast_to", "full", "iota"])
 
 
 def fold_constants(program: Program, context: Context) -> Program:
-    """Replace what constants and numbers determine by its value, by the NumPy meaning of its ops.
+    """Replace instructions on constants and numbers by their value.
 
     The result is at most as large as the operands, or a page. An op that raises stays, so that the
-    error is one of the run. An elementwise op reads a constant of one element as a number.
+    error is raised by the run. An elementwise op reads a constant of one element as a number.
     """
     folder = _Folder(program)
     body: list[Instruction] = []
@@ -43,13 +49,13 @@ def fold_constants(program: Program, context: Context) -> Program:
 
 
 class _Folder:
-    """The values that are known so far."""
+    """The constants known so far, in program order."""
 
     def __init__(self, program: Program) -> None:
         self.facts = UseDef(program)
 
     def fold(self, instruction: Instruction) -> list[Instruction] | None:
-        """What stands for an instruction when something in it is known."""
+        """The replacement of an instruction with constant operands; None to keep it."""
         op = instruction.op
         if op.name in _NEVER or op.name in _SPOKEN or op.control:
             return None
@@ -83,12 +89,12 @@ class _Folder:
             return None
 
     def _held(self, value: Value) -> float:
-        """The bytes that stand in the program for ``value``."""
+        """The bytes of the constant behind ``value``, 0 if there is none."""
         maker = self.facts.maker(self.facts.unbroadcast(value))
         return _bytes(maker.result.type) if maker and maker.op.name == "constant" else 0
 
     def _known(self, operand: Operand, room: float) -> Any:
-        """An operand as its op takes it, with values that are not known left in."""
+        """An operand with constants as arrays; values that are not constant stay values."""
         if isinstance(operand, tuple):
             return tuple(self._known(part, room) for part in operand)
         maker = self.facts.maker(operand)
@@ -104,7 +110,7 @@ class _Folder:
         return apply(maker, inner, maker.attrs)[0]
 
     def _with_numbers(self, instruction: Instruction) -> list[Instruction] | None:
-        """An elementwise instruction with numbers for constants of one element."""
+        """An elementwise instruction with numbers in the place of constants of one element."""
         op = instruction.op
         if not isinstance(op, Elementwise) or len(instruction.operands) == 1:
             return None
@@ -123,7 +129,7 @@ class _Folder:
 
 
 def _bytes(type: Type) -> float:
-    """The size of an array; more than any where an extent is symbolic."""
+    """The size of an array in bytes; infinite where an extent is symbolic."""
     count = 1
     for extent in type.shape:
         if isinstance(extent, Dim):
@@ -139,7 +145,7 @@ def _is_unknown(operand: Any) -> bool:
 
 
 def _owned(array: Array) -> Array:
-    """``array`` as memory of its own that nobody writes into."""
+    """A read-only copy of ``array``."""
     own = np.array(array, order="C", copy=True)
     own.flags.writeable = False
     return own

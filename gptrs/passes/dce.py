@@ -1,4 +1,4 @@
-"""Leave out what nobody reads."""
+"""Dead code elimination: remove instructions without a live use."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from gptrs.passes.base import Context
 
 
 def eliminate_dead_code(program: Program, context: Context) -> Program:
-    """Keep the instructions that the results depend on. Ops are pure, so nothing else is lost."""
+    """Keep the instructions that the results depend on. Ops are pure, so no effect is lost."""
     live = set(program.results)
     body: list[Instruction] = []
     for instruction in reversed(program.body):

@@ -1,4 +1,9 @@
-"""What depends on parameters alone becomes a parameter: computed once, not in every call."""
+"""Hoisting of parameter-only computations: they become derived parameters, computed once per model.
+
+The last pass. A `DerivedParam` carries its definition, a small program over parameter slots;
+`gptrs.jit.derived` evaluates it once and caches the result with its parameters. Regions are left
+alone: their parameters must stay as they are.
+"""
 
 from __future__ import annotations
 
@@ -26,11 +31,11 @@ _SMALL = 2**20  # bytes
 
 
 def hoist_parameters(program: Program, context: Context) -> Program:
-    """Replace values that only parameters decide by derived parameters.
+    """Replace values that depend on parameters alone by derived parameters.
 
     The bytes held do not grow: a derived parameter must be no larger than the parameters that only
-    it still reads, whose elements can then be released. Vectors are widened nevertheless: a step
-    for each bias in each call takes longer than to read it.
+    it still reads, whose elements can then be released. Small vectors are widened nevertheless: a
+    step for each bias in each call takes longer than reading a wider bias.
     """
     if context.in_region:
         return program
@@ -49,7 +54,7 @@ def hoist_parameters(program: Program, context: Context) -> Program:
 
 
 def _reading(instruction: Instruction, derived: Mapping[Value, DerivedParam]) -> Instruction:
-    """The instruction with derived operands; those of a definition are parameters there too."""
+    """The instruction with derived operands, which are parameters in its definition too."""
     definition: Program | None = instruction.attrs.get("definition")
     if definition is None or derived.keys().isdisjoint(instruction.values()):
         return instruction.reading(derived)
@@ -65,7 +70,7 @@ def _reading(instruction: Instruction, derived: Mapping[Value, DerivedParam]) ->
 
 
 class _Slices:
-    """The parts of a program that only parameters decide."""
+    """The parts of a program that depend on parameters alone."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -83,7 +88,7 @@ class _Slices:
         self._readers = self._count_readers()
 
     def _count_readers(self) -> Counter[Value]:
-        """How often a value is read by what is needed, and as a result."""
+        """The number of uses of each value by live instructions and as a result."""
         readers = Counter(self._program.results)
         for instruction in reversed(self._program.body):
             if any(readers[result] for result in instruction.results):
@@ -99,7 +104,7 @@ class _Slices:
         return frozenset[Param]().union(*(self._fixed[value] for value in values))
 
     def groups(self) -> list[list[Value]]:
-        """The values to derive, those that share parameters together."""
+        """The values to derive, in groups that share parameters."""
         groups: list[tuple[set[Param], list[Value]]] = []
         for value in self._frontier():
             sources, members = set(self._fixed[value]), [value]
@@ -114,7 +119,7 @@ class _Slices:
         return [members for _, members in groups]
 
     def _frontier(self) -> list[Value]:
-        """Values that parameters decide and that something else reads."""
+        """Parameter-only values with a use that depends on more than parameters."""
         found: dict[Value, None] = {}
         read = {v: None for i in self._program.body if not self._is_fixed(i) for v in i.values()}
         for value in read | dict.fromkeys(self._program.results):
@@ -125,7 +130,8 @@ class _Slices:
         return list(found)
 
     def _expanded(self, value: Value) -> Value | None:
-        """The smaller value that ``value`` is made of, if it is fixed and an expansion of one."""
+        """The smaller operand of ``value``, if ``value`` is a parameter-only expansion
+        (`_EXPANDING`) of it."""
         maker = self.maker.get(value) if value in self._fixed else None
         if maker is None or maker.op.name not in _EXPANDING or self._is_cast_vector(value):
             return None
@@ -133,7 +139,7 @@ class _Slices:
         return operands[0] if len(operands) == 1 and _bytes((value,)) > _bytes(operands) else None
 
     def _is_cast_vector(self, value: Value) -> bool:
-        """Whether it is a vector of another type, such as a bias of 16 bits, and no large one."""
+        """Whether ``value`` is a small vector cast to another dtype, such as a bias of 16 bits."""
         maker, is_vector = self.maker.get(value), len(value.type.shape) == 1
         is_cast = maker is not None and maker.op.name == "cast"
         return is_cast and is_vector and _bytes((value,)) <= _SMALL
@@ -147,12 +153,13 @@ class _Slices:
         return value not in self.maker
 
     def fits(self, group: Sequence[Value]) -> bool:
-        """Whether deriving these values holds no more bytes than before, but for small vectors."""
+        """Whether deriving these values needs no more bytes than before, small vectors not
+        counted."""
         counted = [value for value in group if not self._is_cast_vector(value)]
         return _bytes(counted) <= _bytes(self._released(group))
 
     def _released(self, group: Sequence[Value]) -> list[Value]:
-        """The parameters that nothing reads when these values are parameters themselves."""
+        """The parameters without a use once these values are parameters."""
         left, given = Counter[Value](), set(group)  # readers that a value has no more
         gone: set[Instruction] = set()
         found: list[Value] = []
@@ -173,7 +180,7 @@ class _Slices:
         return found
 
     def derive(self, value: Value, taken: set[str]) -> DerivedParam:
-        """The parameter that stands for ``value``."""
+        """The derived parameter that replaces ``value``."""
         needed: set[Instruction] = set()
         waiting = [value]
         while waiting:

@@ -1,4 +1,8 @@
-"""Composites: left to a backend that has a kernel for them, otherwise replaced by definition."""
+"""Legalization: composites that the backend does not claim are replaced by their definitions.
+
+Also the inlining of definitions that other passes and the faer backend use (`inlined`, `inline`,
+`opened`). Instructions keep the source line of the composite.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +24,8 @@ def legalize(program: Program, context: Context) -> Program:
 
 
 def inlined(program: Program, closed: Callable[[Instruction], bool]) -> Program:
-    """``program`` with its composites replaced by their definitions, but for ``closed`` ones."""
+    """``program`` with its composites replaced by their definitions, except where ``closed``
+    holds."""
     renamed: dict[Value, Value] = {}
     body: list[Instruction] = []
     for instruction in program.body:
@@ -30,7 +35,7 @@ def inlined(program: Program, closed: Callable[[Instruction], bool]) -> Program:
 
 
 def definition_of(instruction: Instruction) -> Program | None:
-    """What a composite, or a part with a kernel, stands for; None for other instructions."""
+    """The definition of a composite or of a custom call; None for other instructions."""
     op: Operation = instruction.op
     if isinstance(op, Composite):
         return op.definition(instruction.operands, instruction.attrs)
@@ -43,8 +48,8 @@ def inline(
     claimed: Callable[[Instruction], bool],
     body: list[Instruction],
 ) -> Sequence[Value]:
-    """Append what computes ``instruction`` to ``body``, composites opened unless they are
-    ``claimed``. Returns the values that stand for its results."""
+    """Append ``instruction`` to ``body``, decomposed unless ``claimed`` holds. Returns the values
+    of its results."""
     definition = definition_of(instruction)
     if definition is None or claimed(instruction):
         body.append(instruction)
@@ -58,8 +63,9 @@ def opened(
     where: Location | None,
     place: Callable[[Instruction], Sequence[Value]],
 ) -> Sequence[Value]:
-    """The values that stand for the results of ``instruction`` once ``place``, which gives them,
-    has had each instruction of its definition, on its operands."""
+    """Inline the definition of ``instruction``: call ``place`` with a copy of each instruction of
+    the definition; it returns the values of the copy's results. Returns the values of the results.
+    """
     values: dict[Value, Value] = dict(zip(definition.params, instruction.values(), strict=True))
     for inner in definition.body:
         copied = Instruction(

@@ -1,4 +1,8 @@
-"""The passes in their order."""
+"""The pass pipeline: the order of the passes from a traced program to the input of a backend's
+plan.
+
+Called by `gptrs.jit.lower`. The order is described in `gptrs.passes`.
+"""
 
 from __future__ import annotations
 
@@ -36,5 +40,5 @@ PIPELINE: tuple[Stage, ...] = (
 
 
 def lower(program: Program, context: Context, *, check: bool = True) -> Program:
-    """``program`` as the target of ``context`` runs it. Raises `VerifyError` as `run_passes`."""
+    """``program`` as the plan of the target receives it. Raises `VerifyError` as `run_passes`."""
     return run_passes(program, PIPELINE, context, check=check)

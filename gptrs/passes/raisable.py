@@ -1,7 +1,8 @@
-"""The composites that are found where users spelled them out.
+"""The table of composites that idiom recognition looks for (`RAISABLE`).
 
 For a possible root of a composite its `Raisable` proposes spellings, with the operand types and
-attributes that they would have there. A proposal is a guess: the `Matcher` decides.
+attributes that they would have there. A proposal is a guess: `idioms.matcher.Matcher` verifies it.
+`gptrs patterns` prints the table.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ _EPS = Hole("eps")
 
 @dataclass(frozen=True)
 class Raisable:
-    """A composite that may be spelled out. ``cores`` are ops of which every spelling has one."""
+    """A composite to recognise. ``cores`` are op names, at least one of which occurs in every
+    spelling."""
 
     op: Composite[Any, Any]
     cores: frozenset[str]
@@ -56,7 +58,7 @@ def _activation(
 
 
 def _along_axis(op: Composite[Any, Any], cores: str, doc: str) -> Raisable:
-    """A function of one operand that works along the axis that is summed over."""
+    """A function of one operand along the axis of its `reduce_sum`."""
 
     def propose(site: Site) -> Iterator[Proposal]:
         total = site.nearest("reduce_sum")
@@ -67,9 +69,9 @@ def _along_axis(op: Composite[Any, Any], cores: str, doc: str) -> Raisable:
 
 
 def _norm(op: Composite[Any, Any], given: int, doc: str) -> Raisable:
-    """A norm of x [..., D] with ``given`` vectors [D] and then ones that may be absent.
+    """A norm of x [..., D] with ``given`` vectors [D], then optional ones.
 
-    Statistics that are not given are sums.
+    Statistics that are not operands are computed with `reduce_sum`.
     """
     optional = len(op.operand_names) - 1 - given
 
@@ -86,7 +88,7 @@ def _norm(op: Composite[Any, Any], given: int, doc: str) -> Raisable:
 
 
 def _conv2d_proposals(site: Site) -> Iterator[Proposal]:
-    """The matrix product of patches [N, H', W', KH·KW·C] and a matrix [KH·KW·C, O]."""
+    """conv2d as the product of patches [N, H', W', KH·KW·C] and a matrix [KH·KW·C, O]."""
     patches, dot = site.nearest("extract_patches"), site.nearest("dot_general")
     if patches is None or dot is None or len(patches.attrs["window"]) != 2:
         return

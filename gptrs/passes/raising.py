@@ -1,4 +1,9 @@
-"""Composites that users spelled out in primitives, put back so that a backend can claim them."""
+"""Idiom recognition: composites written out in primitives become one composite instruction.
+
+Runs before `legalize`, so that a backend can claim the composite. For each entry of `RAISABLE` the
+instructions near its core ops are tried as roots, last one first; each proposed spelling is traced
+at the types found (`idioms.patterns`) and compared with the program (`idioms.matcher`).
+"""
 
 from __future__ import annotations
 
@@ -29,10 +34,11 @@ _MOVING = frozenset(["broadcast_to", "reshape", "transpose"])
 
 
 def raise_composites(program: Program, context: Context) -> Program:
-    """Replace spelled-out composites of `RAISABLE` by one instruction where the target claims it.
+    """Replace spellings of the composites in `RAISABLE` by one instruction where the target claims
+    it.
 
-    What the target has no kernel for stays as it was written, and so does a spelling most of whose
-    intermediate values are needed anyway.
+    A spelling without a kernel of the target stays as written, and so does a spelling most of whose
+    intermediate values have other uses.
     """
     if context.fuel.empty or not any(_may_have(program, each) for each in RAISABLE):
         return program
@@ -53,7 +59,7 @@ def _is_core(instruction: Instruction, raisable: Raisable) -> bool:
 
 
 def _is_foreign(instruction: Instruction) -> bool:
-    """Whether an instruction is a composite that is a part of no spelling."""
+    """Whether an instruction is a composite that occurs in no spelling."""
     return instruction.op.name not in _INNER and isinstance(instruction.op, Composite)
 
 
@@ -62,7 +68,8 @@ def _is_raisable(instruction: Instruction) -> bool:
 
 
 def _stays(instruction: Instruction, context: Context) -> bool:
-    """Whether an instruction is not opened to look for spellings: others would be soon anyway."""
+    """Whether an instruction is not decomposed for the search: a raisable, claimed or chosen
+    one."""
     if not isinstance(instruction.op, Composite) or _is_raisable(instruction):
         return True
     chosen = context.choose is not None and context.choose(instruction) is not None
@@ -71,7 +78,7 @@ def _stays(instruction: Instruction, context: Context) -> bool:
 
 @dataclass(frozen=True)
 class _Raised:
-    """A composite that stands for a value: the instructions that make it."""
+    """A recognised composite: the instructions that compute the value of its spelling."""
 
     body: tuple[Instruction, ...]
     result: Value
@@ -79,10 +86,10 @@ class _Raised:
 
 
 class _Work:
-    """A program and what was found in it so far, by the value that it stands for.
+    """A program and the composites recognised in it so far, by the value that they compute.
 
-    Composites that the target does not claim count while others are looked for, which may contain
-    them; in the end they are left out.
+    Composites that the target does not claim take part while larger ones are looked for, which may
+    contain them; they are not in the result.
     """
 
     def __init__(self, base: Program, context: Context) -> None:
@@ -97,7 +104,7 @@ class _Work:
         return any(raised.claimed for raised in self._found.values())
 
     def result(self) -> Program:
-        """The program with what was found and is claimed."""
+        """The program with the claimed composites."""
         return self._applied(everything=False)
 
     def _applied(self, *, everything: bool) -> Program:
@@ -118,7 +125,7 @@ class _Work:
         return eliminate_dead_code(program, self._context)
 
     def sweep(self, raisable: Raisable) -> None:
-        """Look for one composite everywhere, from the last instruction to the first."""
+        """Look for one composite at all roots, from the last instruction to the first."""
         if not _may_have(self._graph.program, raisable):
             return
         taken: set[Instruction] = set()
@@ -130,7 +137,8 @@ class _Work:
             self._graph = _Graph(self._applied(everything=True))
 
     def _raise(self, root: Instruction, raisable: Raisable, graph: _Graph) -> Iterable[Instruction]:
-        """Raise the spelling that ends at ``root``, if one does. Returns its instructions."""
+        """Raise the spelling with the result of ``root``, if there is one. Returns its
+        instructions."""
         site = Site(root, graph.makers)
         for proposal in raisable.propose(site):
             bound = self._match(proposal, site)
@@ -147,7 +155,7 @@ class _Work:
         return ()
 
     def _match(self, proposal: Proposal, site: Site) -> tuple[Bound, Attrs] | None:
-        """The operands and attributes of the composite that ``site`` is a spelling of."""
+        """The operands and attributes of the composite, if the proposal matches at ``site``."""
         precise = self._context.precise
         if precise and not proposal.exact:
             return None
@@ -183,7 +191,7 @@ class _Work:
 
 
 def _filled(attrs: Attrs, match: Match) -> Attrs:
-    """The attributes with what the program has in the place of the holes."""
+    """The attributes with the holes replaced by the numbers of the program."""
     filled: Attrs = {}
     for name, value in attrs.items():
         if not isinstance(value, Hole):
@@ -202,7 +210,7 @@ def _moved(operand: Moved, recorder: Recorder) -> Tensor:
 
 
 class _Graph:
-    """Who makes and who reads the values of a program."""
+    """Use-def chains of a program."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
@@ -223,7 +231,7 @@ class _Graph:
     def after_cores(self, raisable: Raisable) -> Sequence[Instruction]:
         """The instructions near a core of ``raisable`` that depend on it, in order.
 
-        Those that parameters decide are left out: they run once, and need no kernel.
+        Instructions that depend on parameters alone are left out: they run once and need no kernel.
         """
         near = {i for i in self.program.body if _is_core(i, raisable)}
         edge = near
@@ -234,7 +242,7 @@ class _Graph:
         return [i for i in self.program.body if i in near and i in self._moving]
 
     def between(self, root: Instruction, operands: Bound) -> set[Instruction]:
-        """What computes ``root`` from ``operands``."""
+        """The instructions that compute ``root`` from ``operands``."""
         ends = {operand.value for operand in operands if operand is not None}
         found = {root}
         left = [root]
@@ -247,7 +255,7 @@ class _Graph:
         return found
 
     def is_wasted(self, root: Instruction, interior: set[Instruction]) -> bool:
-        """Whether more than half of ``interior`` is to be computed for others anyway."""
+        """Whether more than half of ``interior`` has to be computed for other uses anyway."""
         needed: set[Instruction] = set()
         left = [i for i in interior if i is not root and self._is_read_outside(i, interior)]
         while left:

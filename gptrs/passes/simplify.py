@@ -1,4 +1,4 @@
-"""Make a program smaller and its instructions cheaper, by rules."""
+"""Algebraic simplification: the rewrite rules of `gptrs.passes.rules`, applied to a fixed point."""
 
 from __future__ import annotations
 
@@ -9,5 +9,6 @@ from gptrs.passes.rules import EXACT_RULES, RULES
 
 
 def simplify(program: Program, context: Context) -> Program:
-    """Apply `RULES` until none matches; where the context is precise, those that do not round."""
+    """Apply `RULES` until none matches; in a precise context only those that do not change
+    rounding."""
     return apply_rules(program, EXACT_RULES if context.precise else RULES, context.fuel)

@@ -1,8 +1,9 @@
-"""Compute only the rows that are read: slices move to where rows are not yet mixed.
+"""Slice pushdown: compute only the rows that are read.
 
 GPT-2 asked for the logits of the last token computes the last layer's projection and MLP for that
-token alone. A walk from the results back finds for each value the one box that all its readers
-take of it; a walk forth computes that box of what can be computed row by row.
+token alone. A backward pass from the results finds for each value the one box (contiguous slice)
+that all its uses read. A forward pass computes that box where the op works row by row (elementwise,
+norms, softmax, matmul, attention, transpose, reshape); slices move up to where rows are mixed.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _ROUNDED = frozenset([*_NORMS, "softmax", "linear", "matmul", "dot_general", "at
 
 
 class Box(NamedTuple):
-    """A part of an array without gaps."""
+    """A contiguous part of an array: start and size along each axis."""
 
     starts: Shape
     sizes: Shape
@@ -35,16 +36,17 @@ class Box(NamedTuple):
         return same_shape(self.starts, other.starts) and same_shape(self.sizes, other.sizes)
 
     def is_whole(self, axis: int, shape: Shape) -> bool:
-        """Whether it has all of an axis."""
+        """Whether the box spans all of an axis."""
         return same(self.sizes[axis], shape[axis])
 
     def covers(self, axes: range, shape: Shape) -> bool:
-        """Whether it has all of some axes."""
+        """Whether the box spans all of some axes."""
         return all(self.is_whole(axis, shape) for axis in axes)
 
     def along(self, axes: Mapping[int, int], shape: Shape) -> Box | None:
-        """The part of another array of which its ``axes`` are axes of this one, and all of its
-        other axes; None where that is all of it."""
+        """The box of another array with this box along its ``axes``, which maps axes of the other
+        array to axes of this one, and whole along its other axes; None where that is the whole
+        array."""
         starts: list[DimLike] = [0] * len(shape)
         sizes: list[DimLike] = [*shape]
         for theirs, ours in axes.items():
@@ -57,7 +59,7 @@ class Box(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """How a box of a result is computed: from boxes of operands, with attributes of its own."""
+    """The computation of a box of a result: boxes of the operands, and attributes."""
 
     operands: dict[Value, Box | None]
     attrs: Attrs
@@ -67,7 +69,7 @@ _Rule: TypeAlias = Callable[[Instruction, Box], dict[Value, Box | None] | None]
 
 
 def push_slices(program: Program, context: Context) -> Program:
-    """Have instructions compute no more rows than are read, where all readers agree on them."""
+    """Restrict instructions to the rows that are read, where all uses read the same rows."""
     wanted, parts = _demands(program, context)
     return _narrowed(program, wanted, parts) if parts else program
 
@@ -75,7 +77,8 @@ def push_slices(program: Program, context: Context) -> Program:
 def _demands(
     program: Program, context: Context
 ) -> tuple[dict[Value, Box | None], dict[Instruction, _Part]]:
-    """What is read of each value (None: all of it), and the instructions that compute a part."""
+    """The box that is read of each value (None: all of it), and the instructions that compute a
+    box."""
     wanted: dict[Value, Box | None] = dict.fromkeys(program.results)
     parts: dict[Instruction, _Part] = {}
 
@@ -104,7 +107,7 @@ def _demands(
 
 
 def _slice_of(instruction: Instruction) -> tuple[Value, Box] | None:
-    """What a slice takes of a value, if it takes neighbours."""
+    """The operand and the box of a slice of stride 1."""
     attrs = instruction.attrs
     if instruction.op is not OPS["slice"] or any(step != 1 for step in attrs["strides"]):
         return None
@@ -180,13 +183,13 @@ def _elementwise(instruction: Instruction, box: Box) -> dict[Value, Box | None]:
 
 
 def _first(instruction: Instruction, box: Box | None) -> dict[Value, Box | None] | None:
-    """A box of the first operand, all of the others; None if another one is the same value."""
+    """A box of the first operand and the whole of the others; None if the first occurs twice."""
     first, *others = instruction.values()
     return None if first in others else {first: box, **dict.fromkeys(others)}
 
 
 def _rows(instruction: Instruction, box: Box) -> dict[Value, Box | None] | None:
-    """The last axis is mixed, the others are not."""
+    """Ops that mix the elements of the last axis only."""
     x, shape = next(instruction.values()), instruction.result.type.shape
     last = len(shape) - 1
     if last < 0 or not box.is_whole(last, shape):
@@ -195,7 +198,7 @@ def _rows(instruction: Instruction, box: Box) -> dict[Value, Box | None] | None:
 
 
 def _matmul(instruction: Instruction, box: Box) -> dict[Value, Box | None] | None:
-    """Rows of x make rows of the result; other axes are those of both operands."""
+    """Rows of x give rows of the result; batch axes are those of both operands."""
     x, y = instruction.values()
     shape, depth = instruction.result.type.shape, len(x.type.shape)
     last = len(shape) - 1
@@ -217,7 +220,7 @@ def _softmax(instruction: Instruction, box: Box) -> dict[Value, Box | None] | No
 
 
 def _dot_general(instruction: Instruction, box: Box) -> dict[Value, Box | None] | None:
-    """Rows of the left operand make rows of the result."""
+    """Rows of the left operand give rows of the result."""
     lhs, attrs, shape = next(instruction.values()), instruction.attrs, instruction.result.type.shape
     rank, batch = len(lhs.type.shape), len(attrs["batch_lhs"])
     mixed = {axis % rank for axis in (*attrs["batch_lhs"], *attrs["contract_lhs"])}
@@ -230,7 +233,7 @@ def _dot_general(instruction: Instruction, box: Box) -> dict[Value, Box | None] 
 
 
 def _attention(instruction: Instruction, box: Box) -> dict[Value, Box | None] | None:
-    """The last query stands at the last key: what is left has to end with it."""
+    """The last query has the position of the last key, so the box of queries has to end with it."""
     shape, attrs = instruction.result.type.shape, instruction.attrs
     if not all(box.is_whole(axis, shape) for axis in (0, 1, 3)):
         return None
@@ -247,7 +250,7 @@ def _transpose(instruction: Instruction, box: Box) -> dict[Value, Box | None]:
 
 
 def _reshape(instruction: Instruction, box: Box) -> dict[Value, Box | None] | None:
-    """Leading axes that stay are rows."""
+    """Leading axes that the reshape keeps are rows."""
     (x,) = instruction.values()
     before, after = x.type.shape, instruction.result.type.shape
     kept = 0

@@ -1,6 +1,9 @@
-"""Conditions on positions as linear inequalities: ``iota(...) + 3 > iota(...)``, however spelled.
+"""Affine conditions on positions: ``iota(...) + 3 > iota(...)`` and the like as linear
+inequalities.
 
-Axes are counted from the end, where broadcasting leaves them in place.
+Input: a condition (i1) of the program. Output: inequalities between linear forms of positions along
+axes, symbolic dimensions and integer values. Used by `masks`. Axes are counted from the end, where
+broadcasting leaves them in place.
 """
 
 from __future__ import annotations
@@ -54,8 +57,8 @@ _OPPOSITE = {
 def inequalities(
     condition: Value, makers: Makers, *, positive: bool = True
 ) -> list[Inequality] | None:
-    """What holds, all of it, where ``condition`` (i1) is true, or with ``positive`` False where it
-    is not; None if that is not known to be inequalities of positions."""
+    """The conjunction of inequalities equivalent to ``condition`` (i1), or with ``positive`` False
+    to its negation; None if it is not known to be one."""
     maker = makers.get(condition)
     if maker is None:
         return None
@@ -90,7 +93,7 @@ def _compared(name: str, maker: Instruction, makers: Makers) -> list[Inequality]
 
 
 def linear(operand: Operand, makers: Makers) -> Linear | None:
-    """An integer operand as a linear form of positions; None if it is none."""
+    """An integer operand as a linear form of positions; None if it is not linear."""
     if not isinstance(operand, Value):
         if isinstance(operand, int | Dim) and not isinstance(operand, bool):
             return Linear({}, operand)
@@ -135,7 +138,7 @@ _READ = frozenset(["neg", "add", "sub", "broadcast_to", "cast", "reshape", "tran
 
 
 def _without_single(form: Linear, shape: tuple[DimLike, ...]) -> Linear:
-    """The form without the axes of extent 1: there the position is 0."""
+    """The form without axes of extent 1, where the position is 0."""
     weights: dict[Atom, int] = {}
     for atom, weight in form.weights.items():
         if not isinstance(atom, int) or not same(shape[atom], 1):
@@ -144,8 +147,8 @@ def _without_single(form: Linear, shape: tuple[DimLike, ...]) -> Linear:
 
 
 def _moved(form: Linear, maker: Instruction) -> Linear | None:
-    """``form`` after its axes are moved: broadcast, transposed, or reshaped so that only axes of
-    extent 1 come and go."""
+    """``form`` after a broadcast, a transpose, or a reshape that only adds or drops axes of extent
+    1."""
     before, after = next(maker.values()).type.shape, maker.results[0].type.shape
     reduced = _without_single(form, before)
     if maker.op.name == "broadcast_to":
@@ -165,7 +168,7 @@ def _moved(form: Linear, maker: Instruction) -> Linear | None:
 def _places(
     before: tuple[DimLike, ...], after: tuple[DimLike, ...], maker: Instruction
 ) -> dict[int, int] | None:
-    """The axis that each axis longer than 1 becomes, both counted from the end."""
+    """The new axis of each axis longer than 1, both counted from the end."""
     rank, made = len(before), len(after)
     if maker.op.name == "transpose":
         perm: tuple[int, ...] = maker.attrs["perm"]

@@ -1,4 +1,9 @@
-"""Spelled-out attention: what its operands and its mask may be at a matrix product."""
+"""Recognition of attention: proposals of operands and mask at the second matrix product.
+
+The root is weights·v. The proposals vary where the scale is applied, how query heads share keys,
+and how the mask is applied (select or addition). After a match `masks.read_mask` turns the mask
+into the attributes and limits of `attention`.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +63,7 @@ class _Products:
 
     @property
     def axis(self) -> int | None:
-        """The axis of the batch in the scores, as `read_mask` takes it."""
+        """The batch axis of the scores, as `read_mask` takes it."""
         if len(self.batch) != 2:
             return None
         return 0 if same(self.batch[0], 1) else -len(self.rows) - 3
@@ -69,7 +74,7 @@ class _Products:
 
 
 def attention_proposals(site: Site) -> Iterator[Proposal]:
-    """Softmax between two matrix products, with what may be a mask before it."""
+    """Proposals for softmax between two matrix products, with an optional mask before it."""
     root = site.root
     found = _Products.at(root, site) if root.op.name == "dot_general" else None
     if found is None or site.type.dtype.compute is not site.type.dtype:
@@ -117,7 +122,7 @@ def _extents(dot: Instruction, side: str) -> list[Shape]:
 
 
 def _masked(site: Site, soft: Instruction | None) -> Mask | None:
-    """How the scores are masked before the softmax; None where there is none to be seen."""
+    """How the scores are masked before the softmax; None if that cannot be seen."""
     if soft is not None:
         value = soft.operands[0]
         maker = site.makers.get(value) if isinstance(value, Value) else None
@@ -133,7 +138,7 @@ def _masked(site: Site, soft: Instruction | None) -> Mask | None:
 
 
 def _heads(site: Site, found: _Products, heads: DimLike) -> Iterator[tuple[Heads, DimLike]]:
-    """How query heads may share keys, and the number of key heads then."""
+    """The possible ways in which query heads share keys, each with its number of key heads."""
     if len(found.rows) == 2:
         yield "grouped", heads
         return
@@ -152,7 +157,8 @@ def _heads(site: Site, found: _Products, heads: DimLike) -> Iterator[tuple[Heads
 def _finish(
     makers: Makers, found: _Products, masked: Mask, operands: Bound, attrs: Attrs
 ) -> tuple[Bound, Attrs] | None:
-    """The operands of `attention`, with the limits that the mask sets."""
+    """The operands of `attention` with the limits of the mask; None if it cannot express the
+    mask."""
     q, k, v, mask = operands
     visible: Visible | None = Visible()
     if mask is not None:

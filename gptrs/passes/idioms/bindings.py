@@ -1,4 +1,4 @@
-"""What the parts of a spelling stand for in a program."""
+"""Bindings of a match: the program's values for the parameters, nodes and holes of a pattern."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Move = tuple[str, Shape]
 
 @dataclass(frozen=True)
 class Moved:
-    """A value of the program with its elements moved: what a parameter stands for."""
+    """The binding of a parameter: a value of the program after transposes and reshapes."""
 
     value: Value
     moves: tuple[Move, ...] = ()
@@ -25,7 +25,7 @@ class Moved:
 
 @dataclass(frozen=True)
 class Match:
-    """What the parts of a pattern stand for, as far as they are known."""
+    """The bindings found so far (immutable: the matcher backtracks)."""
 
     params: dict[Param, Moved] = field(default_factory=dict[Param, Moved])
     nodes: dict[Value, Value] = field(default_factory=dict[Value, Value])
@@ -51,7 +51,7 @@ class Match:
 
 
 def undone(wanted: Instruction, operand: Param) -> Move:
-    """What makes ``operand`` again of the result of ``wanted``."""
+    """The inverse of ``wanted``, a reshape or transpose of ``operand``."""
     if wanted.op.name == "reshape":
         return "reshape", operand.type.shape
     perm: tuple[int, ...] = wanted.attrs["perm"]

@@ -1,4 +1,4 @@
-"""Where in a program a spelling may be, and with which types and attributes."""
+"""Candidates of idiom recognition: a possible root, and a spelling proposed there."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ Finish: TypeAlias = Callable[[Bound, Attrs], "tuple[Bound, Attrs] | None"]
 
 @dataclass(frozen=True)
 class Proposal:
-    """A spelling that may end at a root. Holes among ``attrs`` are read off the program."""
+    """A spelling that may end at a root. Holes among ``attrs`` are solved from the program's
+    numbers."""
 
     function: Callable[..., Any]
     operands: tuple[Type | None, ...]
@@ -34,7 +35,7 @@ class Proposal:
 
 @dataclass(frozen=True)
 class Site:
-    """An instruction that may be the last one of a spelling."""
+    """An instruction that may be the root (the last instruction) of a spelling."""
 
     root: Instruction
     makers: Makers
@@ -44,8 +45,8 @@ class Site:
         return self.root.results[0].type
 
     def nearest(self, name: str, start: Operand = None) -> Instruction | None:
-        """The instruction of this op that is nearest before the root, or that makes ``start`` or
-        is nearest before that."""
+        """The nearest instruction of this op, in breadth-first order, that ``start`` (by default
+        the root's result) depends on."""
         first = self.root.results[0] if start is None else start
         left = deque[Value](values_in((first,)))
         seen: set[Value] = set()

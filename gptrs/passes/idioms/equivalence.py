@@ -1,4 +1,4 @@
-"""When types, axes and attributes of a spelling and of a program are the same."""
+"""Equivalence of types, axes and attributes between a pattern and a program, for the matcher."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from gptrs.ir.types import DType, Type, normal_axis
 
 
 def same_but_for_ones(a: Type, b: Type) -> bool:
-    """Whether two types are the same where axes of extent 1 do not count."""
+    """Whether two types are equal up to axes of extent 1."""
     if a.dtype is not b.dtype:
         return False
     return a == b or same_shape(*(tuple(n for n in t.shape if not same(n, 1)) for t in (a, b)))
 
 
 def aligned(shape: Shape, other: Shape) -> bool:
-    """Whether axes stand for the same ones, counted from the end as broadcasting does."""
+    """Whether two shapes have the same axes, aligned at the end as in broadcasting."""
     missing = len(shape) - len(other)
     return missing >= 0 and same_shape(shape, (1,) * missing + other)
 
@@ -23,7 +23,7 @@ def aligned(shape: Shape, other: Shape) -> bool:
 def same_place(
     node: Operand, found: Operand, shape: Shape | None, whole: tuple[Value, Value]
 ) -> bool:
-    """Whether two factors have their axes at the same places in the products ``whole``."""
+    """Whether two factors have their axes at the same positions in the products ``whole``."""
     if not isinstance(node, Value) or not isinstance(found, Value):
         return True
     there, here = node.type.shape, found.type.shape if shape is None else shape
@@ -44,7 +44,7 @@ def axes_of(dot: Instruction, side: str) -> list[tuple[int, ...]]:
 
 
 def sum_dtypes(dot: Instruction) -> tuple[DType, DType]:
-    """The dtypes that a matrix product is summed in and returned in."""
+    """The accumulator dtype and the result dtype of a matrix product."""
     dtype = next(dot.values()).type.dtype
     return dot.attrs["accum_dtype"] or dtype.compute, dot.attrs["out_dtype"] or dtype
 

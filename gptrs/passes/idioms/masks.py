@@ -1,7 +1,9 @@
-"""What a mask says: which keys each query of an attention sees.
+"""Analysis of attention masks: the keys that are visible to each query.
 
-A mask that depends on nothing is computed and its elements looked at. One with symbolic extents or
-with limits per row is read as inequalities between the positions of queries and keys.
+A mask of constants is evaluated and its elements are read. A mask with symbolic extents or with
+limits per row is read as affine inequalities between the positions of queries and keys
+(`affine_conditions`). The result is what `attention` can express: causal, a window, a start and a
+length per row.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ _QUERY, _KEY = -2, -1
 
 @dataclass(frozen=True)
 class Visible:
-    """The keys that queries see, in the terms of `attention`."""
+    """The visible keys, in the attributes and operands of `attention`."""
 
     causal: bool = False
     window: int | None = None
@@ -43,11 +45,11 @@ class Visible:
 def read_mask(
     mask: Value, makers: Makers, *, queries: DimLike, keys: DimLike, hides: bool, rows: int | None
 ) -> Visible | None:
-    """What ``mask`` [..., queries, keys] says; None if that is more than `attention` knows.
+    """The visible keys of ``mask`` [..., queries, keys]; None if `attention` cannot express them.
 
-    It is i1: true where a key is seen, or with ``hides`` where it is not; or it is added to the
-    scores: 0, and -1e9 or less for keys that are not seen. ``rows`` is the axis of the batch,
-    counted from the end: 0 for a batch of one, None if there is none.
+    The mask is i1: true where a key is visible, or with ``hides`` where it is not. Or it is added
+    to the scores: 0, and -1e9 or less for hidden keys. ``rows`` is the batch axis, counted from the
+    end: 0 for a batch of one, None if there is none.
     """
     table = _computed(_unbroadcast(mask, makers), makers)
     if table is not None:
@@ -65,7 +67,7 @@ def read_mask(
 
 
 def is_fill(value: float) -> bool:
-    """Whether scores of this value count as hidden."""
+    """Whether scores of this value count as hidden (-1e9 or less)."""
     return value <= _LEAST_FILL
 
 
@@ -76,8 +78,8 @@ def _unbroadcast(value: Value, makers: Makers) -> Value:
 
 
 def _added(mask: Value, makers: Makers) -> tuple[Value, bool, float] | None:
-    """The condition behind a mask that is added to scores, whether it says what is seen, and what
-    is added where nothing is."""
+    """The condition behind a mask that is added to scores, whether it is true for visible keys, and
+    the number added to hidden ones."""
     maker = makers.get(_unbroadcast(mask, makers))
     if maker is not None and maker.op.name == "select":
         condition, *arms = maker.operands
@@ -91,7 +93,7 @@ def _added(mask: Value, makers: Makers) -> tuple[Value, bool, float] | None:
 
 
 def _computed(value: Value, makers: Makers) -> Array | None:
-    """The elements of ``value`` where they depend on no parameter and no symbol."""
+    """The elements of ``value`` if it depends on constants alone."""
     arrays: dict[Value, Array] = {}
     count = 0
 
@@ -124,7 +126,7 @@ def _computed(value: Value, makers: Makers) -> Array | None:
 
 
 def _read_table(table: Array, hides: bool) -> Visible | None:
-    """What a mask of known elements says."""
+    """The visible keys of a mask with known elements."""
     if table.ndim < 2 or table.size == 0:
         return None
     if table.dtype.kind == "b":
@@ -158,7 +160,7 @@ def _read_table(table: Array, hides: bool) -> Visible | None:
 
 @dataclass
 class _Reading:
-    """`Visible` while its inequalities come in."""
+    """`Visible` under construction, while inequalities are added."""
 
     causal: bool = False
     window: int | None = None
@@ -198,7 +200,7 @@ def _take(
     keys: DimLike,
     rows: int | None,
 ) -> bool:
-    """Add one inequality; False if attention has no word for it."""
+    """Add one inequality; False if `attention` cannot express it."""
     constant = inequality.constant
     weights = dict(inequality.weights)
     query, key = weights.pop(_QUERY, 0), weights.pop(_KEY, 0)

@@ -1,12 +1,13 @@
-"""Comparing a part of a program with a spelling, by structure.
+"""Structural matcher: comparison of a pattern (a traced spelling) with a part of a program.
 
-Two instructions are the same when op, attributes and operands are, the operands of commutative ops
-in either order; a parameter of the pattern stands for any value of its type. Beyond that
+Two instructions are equal when op, attributes and operands are, the operands of commutative ops in
+either order. A parameter of the pattern matches any value of its type. The matcher backtracks over
+immutable bindings. It also accepts these differences:
 
 - products are compared by their factors (not when rounding must stay);
-- a product of matrices may have its axes in another order, its operands are then transposed;
+- a matrix product may have its axes in another order, its operands are then transposed;
 - where the pattern reshapes or transposes a parameter, the program may have the result only;
-- axes of extent 1 may be put in later: after a ``reduce_*`` that does not keep its axes.
+- axes of extent 1 may be inserted later: after a ``reduce_*`` without keepdims.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _Open = tuple[Operand, Fraction, Shape | None]
 
 
 class Matcher:
-    """Looks for one pattern in one program, whose values are made by ``makers``."""
+    """Matches one pattern against one program, whose definitions are ``makers``."""
 
     def __init__(self, pattern: Pattern, makers: Makers, *, precise: bool) -> None:
         self._pattern = pattern
@@ -47,7 +48,7 @@ class Matcher:
         self._steps = 0
 
     def match(self, root: Value) -> Match | None:
-        """What the pattern's parts stand for when ``root`` computes it."""
+        """The bindings of the pattern when ``root`` computes it, else None."""
         return next(self._match(self._pattern.root, root, Match()), None)
 
     def _match(self, node: Operand, found: Operand, match: Match) -> Iterator[Match]:
@@ -141,7 +142,8 @@ class Matcher:
                 yield from self._all(pairs, match)
 
     def _in_place(self, wanted: Instruction, node: Operand, found: Operand) -> bool:
-        """Whether the axes of operands are the same ones for an op that tells them apart."""
+        """Whether operands have their axes in the same positions, for an op that distinguishes
+        them."""
         if not isinstance(node, Value) or not isinstance(found, Value):
             return True
         if wanted.op.name == "broadcast_to":
@@ -149,7 +151,7 @@ class Matcher:
         return node.type == found.type
 
     def _product(self, node: Value, found: Value, match: Match) -> Iterator[Match]:
-        """All the factors of ``node``, and no others, multiplied as ``found``."""
+        """Match ``node`` and ``found`` as products: the same factors, in any order."""
         product = self._pattern.product(node)
         parts = factors_of((found, Fraction(1)), self._makers)
         if parts is None:
@@ -176,7 +178,8 @@ class Matcher:
         coefficient: float,
         match: Match,
     ) -> Iterator[tuple[Match, float]]:
-        """The program's factors each taken for one of the pattern's, or taken apart further."""
+        """Assign the program's factors to those of the pattern, splitting factors further where
+        needed."""
         if not open_:
             if not wanted:
                 yield match, coefficient
@@ -204,7 +207,7 @@ class Matcher:
             yield from self._factors(whole, wanted, parts + rest, coefficient, match)
 
     def _taken_apart(self, operand: Operand, power: Fraction, shape: Shape | None) -> list[_Open]:
-        """The factors of a factor, nothing where it has none."""
+        """The factors of a factor, empty if it does not split."""
         maker = self._makers.get(operand) if isinstance(operand, Value) else None
         if maker is not None and maker.op.name == "reshape":
             inner = next(maker.values())
@@ -216,7 +219,7 @@ class Matcher:
         return [(part, n, shape) for part, n in parts or ()]
 
     def _dot(self, wanted: Instruction, maker: Instruction, match: Match) -> Iterator[Match]:
-        """A matrix product whose operands may have their axes in another order."""
+        """Match a matrix product whose operands may have their axes in another order."""
         if sum_dtypes(wanted) != sum_dtypes(maker):
             return
         sides: list[tuple[Operand, Operand, tuple[int, ...]]] = []
@@ -232,7 +235,7 @@ class Matcher:
     def _moved(
         self, node: Operand, found: Operand, perm: tuple[int, ...], match: Match
     ) -> Iterator[Match]:
-        """``found`` with its axes in the order ``perm`` as ``node``."""
+        """Match ``found``, transposed by ``perm``, with ``node``."""
         assert isinstance(node, Value)
         assert isinstance(found, Value)
         shape = tuple(found.type.shape[i] for i in perm)
@@ -260,7 +263,7 @@ class Matcher:
     def _scaled(
         self, wanted: Instruction, maker: Instruction, perm: tuple[int, ...], match: Match
     ) -> Iterator[Match]:
-        """An operand that is multiplied by a number before its axes are moved."""
+        """Match an operand that is multiplied by a number before its transpose."""
         orders = [maker.operands, maker.operands[::-1]][: 1 + wanted.op.commutative]
         for operands in orders:
             pairs = list(zip(wanted.operands, operands, strict=True))

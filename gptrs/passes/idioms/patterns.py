@@ -1,4 +1,6 @@
-"""A spelling of a composite, traced at given types: what the `Matcher` compares a program with."""
+"""Patterns of idiom recognition: a spelling traced at concrete types, and simplified like the
+program.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +30,8 @@ _MEMO_LIMIT = 1024
 
 
 class Hole(float):
-    """A scalar attribute that is read off the program. Arithmetic on it is remembered, so that 1 /
-    hole in a spelling and 8.0 in a program give 0.125. As a number it is nothing in particular."""
+    """A scalar attribute to solve for. It is a float of an arbitrary value that records the
+    arithmetic on it, so that 1 / hole in a spelling and 8.0 in a program give 0.125."""
 
     name: str
     solve: Callable[[float], float]
@@ -60,7 +62,7 @@ class Hole(float):
         return Hole(self.name, value, lambda found: self.solve(undo(found)))
 
     def value(self, found: float) -> float | None:
-        """What the attribute is where ``found`` stands in the program; None if nothing fits."""
+        """The attribute's value for the number ``found`` in the program; None if there is none."""
         try:
             solved: object = self.solve(found)
         except (ArithmeticError, ValueError):
@@ -74,8 +76,8 @@ Closed = Callable[[Instruction], bool]
 
 @dataclass(frozen=True, eq=False)
 class Pattern:
-    """The simplified program of a spelling. ``params`` are in the order of its operands, None
-    where one is absent."""
+    """The simplified program of a spelling. ``params`` are in the order of its operands, None for
+    absent ones."""
 
     program: Program
     params: tuple[Param | None, ...]
@@ -86,7 +88,7 @@ class Pattern:
 
     @cached_property
     def root(self) -> Value:
-        """The result; where that is only reshaped at the end, what is before."""
+        """The result, before a final reshape."""
         (value,) = self.program.results
         maker = self.makers.get(value)
         return next(maker.values()) if maker and maker.op.name == "reshape" else value
@@ -96,7 +98,7 @@ class Pattern:
         return {}
 
     def product(self, value: Value) -> Product:
-        """``value`` as the product of all its factors, those that are no parameters first."""
+        """``value`` as the product of its factors; parameters come last."""
         found = self._products.get(value)
         if found is None:
             found = product_of(value, self.makers)
@@ -116,10 +118,10 @@ def patterns(
     closed: Closed,
     context: Context,
 ) -> tuple[Pattern, ...]:
-    """The program of ``function`` for operands of these types, remembered: one in which the
-    ``closed`` composites are whole, and if there are any, one in which they are not.
+    """The patterns of ``function`` for operands of these types, memoised: one with the ``closed``
+    composites whole, and if there are any, one with them decomposed.
 
-    Nothing where the types do not fit.
+    Empty where the types do not fit.
     """
     key = function, types_key(tuple(operands)), attrs_key(attrs), context.precise
     found = _patterns.get(key)
@@ -157,14 +159,15 @@ def _traced(
 
 
 def cleaned(program: Program, context: Context) -> Program:
-    """``program`` simplified: spellings and the programs that they are looked for in alike."""
+    """``program`` simplified; the same for spellings and for the programs that they are compared
+    with."""
     for each in (simplify, eliminate_common_subexpressions, eliminate_dead_code):
         program = each(program, context)
     return program
 
 
 def close(a: float, b: float, *, relative: float = 1e-6) -> bool:
-    """Whether two numbers of a program are the same but for how their author rounded them. Zeros
-    of two signs are not: the greater of −0 and x is not that of 0 and x."""
+    """Whether two numbers are equal up to the author's rounding. Zeros of different sign are not:
+    max(−0, x) differs from max(0, x)."""
     near = math.isfinite(a) and math.isfinite(b) and abs(a - b) <= relative * max(abs(a), abs(b))
     return (a == b or near) and math.copysign(1, a) == math.copysign(1, b)

@@ -1,7 +1,8 @@
-"""Products as factors: x / √v, x · rsqrt(v) and v⁻½ · x are the same ones.
+"""Normal form of products: a coefficient times factors with powers.
 
-They round differently, and where an intermediate result overflows one may be infinite and not the
-other, so that `Matcher` looks at factors only where rounding may change.
+x / √v, x · rsqrt(v) and v⁻½ · x have the same factors. They round differently, and where an
+intermediate result overflows one may be infinite and the other not, so `Matcher` compares factors
+only where rounding may change.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ class Product:
 
 
 def number_of(operand: Operand, makers: Makers) -> float | None:
-    """The one number that ``operand`` consists of, a literal or a constant; None for others."""
+    """The number that all elements of ``operand`` equal, from a literal or a constant; else
+    None."""
     while isinstance(operand, Value):
         maker = makers.get(operand)
         if maker is None:
@@ -48,7 +50,7 @@ def number_of(operand: Operand, makers: Makers) -> float | None:
 
 
 def factors_of(factor: Factor, makers: Makers) -> list[Factor] | None:
-    """The factors that ``factor`` is the product of; None when it is a factor by itself."""
+    """The factors of ``factor``; None when it does not split."""
     operand, power = factor
     whole = power.denominator == 1
     if whole and abs(power) > 1:
@@ -81,7 +83,7 @@ def factors_of(factor: Factor, makers: Makers) -> list[Factor] | None:
 
 
 def product_of(value: Value, makers: Makers) -> Product:
-    """``value`` as the product of all its factors."""
+    """``value`` in the normal form of products."""
     left: list[Factor] = [(value, Fraction(1))]
     coefficient = 1.0
     factors: list[Factor] = []

@@ -1,7 +1,7 @@
-"""Composites as people write them, where that is another structure than the definition.
+"""Spellings of composites whose structure differs from the composite's definition.
 
-A spelling takes operands and returns what the composite gives, or that reshaped. Its scalar
-attributes may be holes.
+A spelling is a function over ops that takes operands and returns the composite's result, or that
+result reshaped. Its scalar attributes may be holes. `patterns` traces it.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ def attention_of_softmax(
 ) -> Tensor:
     """softmax(q·kᵀ·scale with mask)·v, q [B, H, S, D], k and v [B, G, T, D].
 
-    ``heads`` says how query heads share keys: each has its own, q is [B, G, H/G, S, D], or k and v
-    are repeated. With ``batch_axes`` 1 or 0 the axes of extent 1 before them are left out.
+    ``heads`` is how query heads share keys: each has its own, q is [B, G, H/G, S, D], or k and v
+    are repeated. With ``batch_axes`` 1 or 0 the leading axes of extent 1 are left out.
     """
     scores = _scores(q, k, scale=scale, scaled=scaled, heads=heads, batch_axes=batch_axes)
     return _weighted(softmax(_with_mask(scores, mask, fill, masked)), v, q, heads, batch_axes)
@@ -72,7 +72,7 @@ def guarded_attention(
     masked: Mask,
     batch_axes: int,
 ) -> Tensor:
-    """Attention as its definition has it: 0 for a query that sees no key."""
+    """Attention as in its definition: 0 for a query without a visible key."""
     scores = _scores(q, k, scale=scale, scaled=scaled, heads=heads, batch_axes=batch_axes)
     scores = _with_mask(scores, mask, fill, masked)
     top = reduce_max(scores, axes=-1, keepdims=True)
@@ -123,7 +123,7 @@ def _plain(x: Tensor, batch_axes: int) -> Tensor:
 
 
 def _repeated(x: Tensor, q: Tensor, heads: Heads) -> Tensor:
-    """Keys or values of G heads once for each of H query heads."""
+    """Keys or values of G heads, repeated for H query heads."""
     if heads != "repeated":
         return x
     batch, groups, keys, depth = x.shape

@@ -1,4 +1,28 @@
-"""The rewrite rules by family. `RULES` are all of them, in the order in which they are tried."""
+"""Rewrite rules by family. `RULES` are all of them, in the order in which they are tried.
+
+| module | rules on |
+|---|---|
+| `layout` | reshape, transpose, broadcast_to |
+| `slices` | slice, dynamic_slice, dynamic_update_slice |
+| `concat_pad` | concat, pad, tile |
+| `casts` | cast |
+| `arithmetic` | identities of neg, abs, add, sub, mul, div, rounding ops; exact |
+| `strength_reduction` | constants that combine, division by constants, shifts |
+| `powers` | reciprocal, sqrt, rsqrt, pow |
+| `select` | select, clamp, maximum, minimum |
+| `logic` | comparisons, logical and bitwise ops |
+| `reductions` | merging reductions, removing axes of extent 1 and transposes |
+| `scaled_reductions` | reductions of broadcast, scaled or negated operands |
+| `dot_general` | transposes and reshapes of the operands of a contraction |
+| `scale_folding` | scales and biases around a contraction |
+| `batch_norm_folding` | batch_norm into the weights of the convolution before it |
+| `windows` | patches of one element |
+| `dot_pattern`, `numbers`, `shapes` | shared by rules: a pattern, arithmetic of a dtype, shapes |
+
+Each rule is a pattern and a replacement written with ops (`gptrs.ir.rewrite`), with samples on
+which it is tested. `EXACT_RULES` are those that change no bit. `gptrs patterns` lists all rules
+with the first line of their docstrings.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +51,7 @@ from gptrs.passes.rules import (
 
 
 def _rules_of(module: ModuleType) -> Iterator[Rule]:
-    """The rules that a file declares, alone or as a family."""
+    """The rules declared in a module, single ones and families."""
     for value in vars(module).values():
         if isinstance(value, Rule):
             yield value

@@ -1,4 +1,4 @@
-"""Identities of neg, abs, add, sub, mul, div and of roundings: no bit changes."""
+"""Exact arithmetic identities: neg, abs, add, sub, mul, div and rounding ops. No bit changes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from gptrs.passes.rules.shapes import filled
 
 
 def _real(x: Tensor) -> Tensor | None:
-    """``x`` unless it is complex: the parts of a product meet, and infinities with them."""
+    """``x`` unless it is complex: a complex product mixes the parts, and infinities with them."""
     return None if x.dtype.is_complex else x
 
 
@@ -64,7 +64,7 @@ def add_negative_zero(x: Tensor) -> Tensor | None:
 
 @rewrite(lambda x: mul(x, 0), samples=[{"x": "I[*]"}])
 def multiply_integer_by_zero(x: Tensor) -> Tensor | None:
-    """x · 0 = 0 for integers; floats may be NaN, infinite or negative."""
+    """x · 0 = 0 for integers; for floats x may be NaN, infinite or negative."""
     return filled(x, 0) if x.dtype.is_integer else None
 
 
@@ -76,7 +76,7 @@ def negate_for_product(x: Tensor) -> Tensor | None:
 
 @rewrite(lambda x: div(x, -1), samples=[{"x": "S[*]"}])
 def negate_for_quotient(x: Tensor) -> Tensor | None:
-    """x / −1 = −x, the least integer staying as it is."""
+    """x / −1 = −x; the least integer stays as it is."""
     return None if x.dtype.is_complex else neg(x)
 
 
@@ -94,7 +94,7 @@ def negate_for_difference(x: Tensor) -> Tensor | None:
 
 @rewrite(lambda x: remainder(x, 1), samples=[{"x": "I[*]"}])
 def integer_remainder_of_one(x: Tensor) -> Tensor | None:
-    """Every integer is a multiple of 1."""
+    """x mod 1 = 0 for integers."""
     return filled(x, 0) if x.dtype.is_integer else None
 
 
@@ -112,7 +112,7 @@ def cancel_negations(x: Tensor) -> Tensor:
 
 @rewrite(lambda x: bit_not(bit_not(x)), samples=[{"x": "I[*]"}])
 def cancel_bit_nots(x: Tensor) -> Tensor:
-    """Bits inverted twice."""
+    """not not x = x, bitwise."""
     return x
 
 
@@ -207,7 +207,7 @@ def abs_of_negated(x: Tensor) -> Tensor | None:
 
 @rewrite(lambda x: abs_(x), samples=[{"x": "ui8[*]"}, {"x": "ui4[*]"}])
 def drop_unsigned_abs(x: Tensor) -> Tensor | None:
-    """Unsigned integers are not negative."""
+    """|x| = x for unsigned integers."""
     return x if x.dtype.kind == "uint" else None
 
 
@@ -231,7 +231,7 @@ def square_without_abs(x: Tensor) -> Tensor:
 
 @rewrite_each((floor, ceil, round_, sign), lambda op: lambda x: op(op(x)), samples=[{"x": "F[*]"}])
 def drop_second(op: Any, x: Tensor) -> Tensor:
-    """What is whole stays as it is."""
+    """floor, ceil, round and sign are idempotent."""
     return op(x)
 
 
@@ -241,7 +241,7 @@ def drop_second(op: Any, x: Tensor) -> Tensor:
     samples=[{"x": "I[*]", "t": "f32"}, {"x": "si32[*]", "t": "f16"}],
 )
 def drop_rounding(op: Any, x: Tensor, t: DType) -> Tensor | None:
-    """Integers are whole, and stay so when a float holds them."""
+    """Rounding of a cast integer: integers are whole, also as floats."""
     return cast(x, dtype=t) if x.dtype.is_integer else None
 
 
@@ -251,5 +251,5 @@ def drop_rounding(op: Any, x: Tensor, t: DType) -> Tensor | None:
     samples=[{"x": "F[*]"}],
 )
 def is_finite_without_sign(op: Any, x: Tensor) -> Tensor:
-    """A sign makes nothing infinite."""
+    """is_finite(−x) = is_finite(|x|) = is_finite(x)."""
     return is_finite(x)

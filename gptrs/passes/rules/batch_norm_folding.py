@@ -1,4 +1,8 @@
-"""batch_norm, folded into the weights of the convolution before it."""
+"""Batch norm folding: batch_norm into the weights of the convolution or linear layer before it.
+
+Applies where weights and statistics are parameters or constants; `hoist` then computes the folded
+weights once. Rounds in other places than the definition, so precise programs keep batch_norm.
+"""
 
 from __future__ import annotations
 
@@ -180,7 +184,7 @@ def fold_into_linear(
 
 
 def _may_fold(x: Tensor, facts: UseDef, *stored: Tensor | None) -> bool:
-    """Whether the weights are stored, and wide enough to be rounded once more."""
+    """Whether the weights are parameters or constants, and wide enough to be rounded once more."""
     return x.dtype.is_float and x.dtype.compute is x.dtype and facts.is_stable(*stored)
 
 

@@ -1,4 +1,4 @@
-"""cast: not at all, or once."""
+"""Casts: redundant casts removed, casts moved to where fewer elements are converted."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ M, N = dim("m"), dim("n")
     lambda x, t: cast(x, dtype=t), samples=[{"x": "T[*]", "t": "T"}, {"x": "i1[*]", "t": "i1"}]
 )
 def drop_identity_cast(x: Tensor, t: DType) -> Tensor | None:
-    """A cast to the dtype that is already there."""
+    """A cast to the operand's own dtype."""
     return x if x.dtype is t else None
 
 
@@ -45,7 +45,7 @@ def drop_identity_cast(x: Tensor, t: DType) -> Tensor | None:
     ],
 )
 def skip_widening_cast(x: Tensor, a: DType, b: DType) -> Tensor | None:
-    """A first cast that loses nothing need not happen."""
+    """cast(cast(x)) = cast(x) where the inner cast is lossless."""
     # An integer that does not fit wraps, where a float saturates.
     same_overflow = not (x.dtype.is_integer and a.is_float and b.is_integer) or holds(b, x.dtype)
     return cast(x, dtype=b) if holds(a, x.dtype) and same_overflow else None
@@ -56,7 +56,7 @@ _EXPONENT = {"fp8_e4m3": 4, "fp8_e5m2": 5, "bf16": 8, "f16": 5, "f32": 8, "f64":
 
 
 def holds(wide: DType, narrow: DType) -> bool:
-    """Whether ``wide`` has every value of ``narrow``, so that a detour through it changes none."""
+    """Whether ``wide`` represents every value of ``narrow`` exactly."""
     if narrow.is_bool:
         return True  # 0 and 1
     if wide.is_integer and narrow.is_integer:
@@ -84,7 +84,7 @@ def holds(wide: DType, narrow: DType) -> bool:
     ],
 )
 def cast_full(a: Shape, v: Any, t: DType, u: DType) -> Tensor | None:
-    """One value everywhere is converted once."""
+    """full is made in the target dtype."""
     if t.is_complex or u.is_complex:
         return None
     with np.errstate(all="ignore"):
@@ -102,7 +102,7 @@ def cast_full(a: Shape, v: Any, t: DType, u: DType) -> Tensor | None:
     ],
 )
 def cast_iota(s: Shape, t: DType, a: int, u: DType) -> Tensor | None:
-    """Positions are counted in the dtype that is wanted, if the first one can count so far."""
+    """iota is made in the target dtype, if the first dtype represents all its positions."""
     if u.is_bool or u.is_complex:
         return None
     extent = s[a]
@@ -112,7 +112,7 @@ def cast_iota(s: Shape, t: DType, a: int, u: DType) -> Tensor | None:
 
 
 def _countable(dtype: DType) -> int:
-    """How many positions from 0 a dtype tells apart."""
+    """The number of positions from 0 that a dtype represents exactly."""
     return dtype.limits[1] + 1 if dtype.is_integer else 1 << _FRACTION[dtype.name]
 
 
@@ -126,7 +126,7 @@ def _countable(dtype: DType) -> int:
     ],
 )
 def compare_before_cast(op: Any, x: Tensor, y: Tensor, t: DType) -> Tensor | None:
-    """A cast that loses nothing keeps the order."""
+    """Comparison of casts = comparison of the operands, where the cast is lossless."""
     return op(x, y) if x.dtype is y.dtype and holds(t, x.dtype) else None
 
 
@@ -136,7 +136,7 @@ def compare_before_cast(op: Any, x: Tensor, y: Tensor, t: DType) -> Tensor | Non
     samples=[{"x": "i1[*]", "t": "T"}],
 )
 def decide_before_cast(op: Any, x: Tensor, t: DType) -> Tensor | None:
-    """A truth value as a number is 0 where it does not hold."""
+    """cast(x) ≠ 0 is x and cast(x) = 0 is not x, for a bool x."""
     if not x.dtype.is_bool:
         return None
     return x if op is not_equal else logical_not(x)

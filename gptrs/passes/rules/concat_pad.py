@@ -1,4 +1,4 @@
-"""concat, pad and tile."""
+"""Rules on concat, pad and tile."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ M, N = dim("m"), dim("n")
 
 @rewrite(lambda x, a: concat((x,), axis=a), samples=[{"x": "T[m,n]", "a": 1}])
 def drop_single_concat(x: Tensor) -> Tensor:
-    """One operand is the result."""
+    """concat of one operand is the operand."""
     return x
 
 
@@ -30,7 +30,7 @@ def drop_single_concat(x: Tensor) -> Tensor:
     samples=[{"xs": ("T[m,n]", "T[m,0]", "T[m,2]"), "a": 1}],
 )
 def drop_empty_parts(xs: tuple[Tensor, ...], a: int) -> Tensor | None:
-    """Operands without elements add nothing."""
+    """Operands of concat without elements are dropped."""
     kept = [x for x in xs if not same(x.shape[a], 0)] or [xs[0]]
     if len(kept) == len(xs):
         return None
@@ -49,7 +49,7 @@ def drop_empty_parts(xs: tuple[Tensor, ...], a: int) -> Tensor | None:
     ],
 )
 def flatten_concat(xs: tuple[Tensor, ...], a: int, facts: UseDef) -> Tensor | None:
-    """An operand that is a concat along the same axis, which nobody else reads, joins the rest."""
+    """A concat with one use, along the same axis of another concat, is flattened into it."""
     parts: list[Tensor] = []
     for x in xs:
         inner = facts.made_by(x, concat)
@@ -72,7 +72,7 @@ def flatten_concat(xs: tuple[Tensor, ...], a: int, facts: UseDef) -> Tensor | No
     ],
 )
 def join_slices(xs: tuple[Tensor, ...], a: int, facts: UseDef) -> Tensor | None:
-    """Neighbouring slices of one value are one slice."""
+    """concat of adjacent slices of one value is one slice."""
     parts: list[Tensor] = []
     last: Instruction | None = None
     for x in xs:
@@ -95,7 +95,7 @@ def join_slices(xs: tuple[Tensor, ...], a: int, facts: UseDef) -> Tensor | None:
 
 
 def _continues(last: Instruction, current: Instruction, axis: int) -> bool:
-    """Whether one slice begins where another one ends, and both agree along the other axes."""
+    """Whether ``current`` begins where ``last`` ends, and both agree along the other axes."""
     if last.operands[0] is not current.operands[0]:
         return False
     start, size, stride = (last.attrs[name][axis] for name in ("starts", "sizes", "strides"))
@@ -116,7 +116,7 @@ def _continues(last: Instruction, current: Instruction, axis: int) -> bool:
     samples=[{"x": "T[m,n]", "lo": (0, 0), "hi": (0, 0), "gap": (0, 0), "v": 0}],
 )
 def drop_empty_pad(x: Tensor, lo: Counts, hi: Counts, gap: Counts) -> Tensor | None:
-    """Padding by nothing."""
+    """pad by zero elements."""
     return None if any((*lo, *hi, *gap)) else x
 
 
@@ -149,7 +149,7 @@ def merge_pads(
     none: Counts,
     w: Any,
 ) -> Tensor | None:
-    """Padding around padding of the same value."""
+    """pad of pad with the same value is one pad."""
     if any(none) or key_of(v) != key_of(w):
         return None
     low = tuple(i + j for i, j in zip(lo, low, strict=True))
@@ -169,7 +169,7 @@ def merge_pads(
 def pad_full(
     a: Any, v: Any, t: DType, lo: Counts, hi: Counts, gap: Counts, w: Any
 ) -> Tensor | None:
-    """Padding by the value that is there already."""
+    """pad of full with the same value is a larger full."""
     if key_of(v) != key_of(w) or any(gap[i] and not isinstance(n, int) for i, n in enumerate(a)):
         return None
     shape = tuple(
@@ -184,7 +184,7 @@ def pad_full(
     samples=[{"x": "T[m,n]", "r": (1, 1)}, {"x": "T[]", "r": ()}],
 )
 def drop_single_tile(x: Tensor, r: Counts) -> Tensor | None:
-    """Every axis repeated once."""
+    """tile with one repetition along every axis."""
     return x if all(count == 1 for count in r) else None
 
 
@@ -193,7 +193,7 @@ def drop_single_tile(x: Tensor, r: Counts) -> Tensor | None:
     samples=[{"x": "T[m,1]", "r": (1, 3)}, {"x": "T[1,1,n]", "r": (2, 0, 1)}],
 )
 def broadcast_for_tile(x: Tensor, r: Counts) -> Tensor | None:
-    """Axes of extent 1 are repeated without a copy."""
+    """tile along axes of extent 1 is a broadcast, which needs no copy."""
     if any(count != 1 and not is_one(n) for n, count in zip(x.shape, r, strict=True)):
         return None
     shape = tuple(n * count for n, count in zip(x.shape, r, strict=True))
@@ -205,7 +205,7 @@ def broadcast_for_tile(x: Tensor, r: Counts) -> Tensor | None:
     samples=[{"x": "T[m,n]", "r": (2, 1), "s": (2, 3)}],
 )
 def merge_tiles(x: Tensor, r: Counts, s: Counts) -> Tensor:
-    """Repeated twice as often."""
+    """tile of tile is one tile: the repetitions multiply."""
     return tile(x, reps=tuple(i * j for i, j in zip(r, s, strict=True)))
 
 
@@ -214,11 +214,11 @@ def merge_tiles(x: Tensor, r: Counts, s: Counts) -> Tensor:
     samples=[{"a": (M, 2), "v": 1, "t": "T", "r": (2, 3)}],
 )
 def tile_full(a: Any, v: Any, t: DType, r: Counts) -> Tensor:
-    """One value everywhere has any shape."""
+    """tile of full is a larger full."""
     return full(shape=tuple(n * count for n, count in zip(a, r, strict=True)), value=v, dtype=t)
 
 
 @rewrite(lambda x, a: cumsum(x, axis=a), samples=[{"x": "T[m,1]", "a": 1}])
 def drop_short_cumsum(x: Tensor, a: int) -> Tensor | None:
-    """Along an axis of extent 1 there is nothing to add up."""
+    """cumsum along an axis of extent 1 is its operand."""
     return x if is_one(x.shape[a]) else None

@@ -1,4 +1,4 @@
-"""Matrix products of operands that were moved before."""
+"""Transposes and reshapes of the operands of dot_general, absorbed into its axes."""
 
 from __future__ import annotations
 
@@ -44,7 +44,8 @@ def contract_transposed(
     wide: Any,
     out: Any,
 ) -> Tensor | None:
-    """The axes of the left operand are named where they are, if the rest keeps its order."""
+    """A transpose of the left operand becomes other axis numbers, if the remaining axes keep their
+    order."""
     if not _rest_in_order(p, (*batch, *left)):
         return None
     batch, left = tuple(p[i] for i in batch), tuple(p[i] for i in left)
@@ -80,7 +81,8 @@ def contract_with_transposed(
     wide: Any,
     out: Any,
 ) -> Tensor | None:
-    """The axes of the right operand are named where they are, if the rest keeps its order."""
+    """A transpose of the right operand becomes other axis numbers, if the remaining axes keep their
+    order."""
     if not _rest_in_order(p, (*other, *right)):
         return None
     other, right = tuple(p[i] for i in other), tuple(p[i] for i in right)
@@ -121,7 +123,8 @@ def _rest_in_order(perm: Perm, used: Axes) -> bool:
 def contract_without_reshape(
     x: Tensor, s: Shape, y: Tensor, left: Axes, right: Axes, wide: Any, out: Any, t: Shape
 ) -> Tensor | None:
-    """Rows need not become one axis and several again: the product takes any number of axes."""
+    """Flattening rows before a product and restoring them after it is dropped: the product takes
+    any number of row axes."""
     count = len(left)
     last = tuple(range(x.ndim - count, x.ndim))
     if left != tuple(range(len(s) - count, len(s))) or x.ndim < count:

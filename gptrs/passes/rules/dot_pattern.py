@@ -1,4 +1,4 @@
-"""dot_general as patterns write it: all attributes by position, in one line."""
+"""dot_general with positional attributes, for one-line patterns of rules."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from gptrs.ir.ops.contract import dot_general
 
 
 def dot(x: Any, y: Any, batch: Any, other: Any, left: Any, right: Any, wide: Any, out: Any) -> Any:
-    """Of x and y with batch axes, contracted axes of each, accum_dtype and out_dtype."""
+    """dot_general of x and y: batch axes, contracted axes of each, accum_dtype and out_dtype."""
     return dot_general(
         x,
         y,

@@ -1,4 +1,5 @@
-"""reshape, transpose, broadcast_to: one of each, the broadcast last."""
+"""Layout rules: reshape, transpose and broadcast_to, merged to at most one of each, broadcast
+last."""
 
 from __future__ import annotations
 
@@ -48,7 +49,7 @@ def drop_identity_transpose(x: Tensor, p: Perm) -> Tensor | None:
     samples=[{"x": "T[m,1,n]", "p": (1, 0, 2)}, {"x": "T[1,m,n,1]", "p": (1, 3, 2, 0)}],
 )
 def reshape_for_transpose(x: Tensor, p: Perm) -> Tensor | None:
-    """A permutation that moves nothing but axes of extent 1 is a reshape."""
+    """A permutation that only moves axes of extent 1 is a reshape."""
     moved = [axis for axis in p if not is_one(x.shape[axis])]
     if moved != sorted(moved):
         return None
@@ -63,7 +64,7 @@ def reshape_for_transpose(x: Tensor, p: Perm) -> Tensor | None:
     ],
 )
 def merge_reshapes(x: Tensor, b: Shape) -> Tensor:
-    """Only the last shape counts."""
+    """reshape of reshape: the last shape counts."""
     return in_shape(x, b)
 
 
@@ -72,7 +73,7 @@ def merge_reshapes(x: Tensor, b: Shape) -> Tensor:
     samples=[{"x": "T[m,n]", "s": (M, N)}, {"x": "T[]", "s": ()}],
 )
 def drop_identity_reshape(x: Tensor, s: Shape) -> Tensor | None:
-    """A reshape to the shape that is already there."""
+    """A reshape to the operand's own shape."""
     return x if same_shape(x.shape, s) else None
 
 
@@ -84,7 +85,7 @@ def drop_identity_reshape(x: Tensor, s: Shape) -> Tensor | None:
     ],
 )
 def merge_broadcasts(x: Tensor, b: Shape) -> Tensor:
-    """Only the last shape counts."""
+    """broadcast_to of broadcast_to: the last shape counts."""
     return broadcast_to(x, shape=b)
 
 
@@ -93,7 +94,7 @@ def merge_broadcasts(x: Tensor, b: Shape) -> Tensor:
     samples=[{"x": "T[m,n]", "s": (M, N)}, {"x": "i1[]", "s": ()}],
 )
 def drop_identity_broadcast(x: Tensor, s: Shape) -> Tensor | None:
-    """A broadcast to the shape that is already there."""
+    """A broadcast to the operand's own shape."""
     return x if same_shape(x.shape, s) else None
 
 
@@ -114,7 +115,7 @@ def reshape_for_broadcast(x: Tensor, s: Shape) -> Tensor | None:
     samples=[{"x": "T[m,1]", "a": (1, M, 1), "b": (K, M, N)}],
 )
 def broadcast_without_reshape(x: Tensor, a: Shape, b: Shape) -> Tensor | None:
-    """A broadcast adds leading axes by itself."""
+    """broadcast_to adds leading axes itself: a reshape that only adds them is dropped."""
     added = a[: max(len(a) - x.ndim, 0)]
     if not all(map(is_one, added)) or not same_shape(a[len(added) :], x.shape):
         return None
@@ -131,7 +132,7 @@ def broadcast_without_reshape(x: Tensor, a: Shape, b: Shape) -> Tensor | None:
     alone=True,
 )
 def reshape_before_broadcast(x: Tensor, a: Shape, b: Shape) -> Tensor | None:
-    """Fewer elements are reshaped before they are repeated: one element, or axes of extent 1."""
+    """reshape moves before a broadcast of one element, or if it only changes axes of extent 1."""
     if has_one_element(x):
         return broadcast_to(in_shape(x, ()), shape=b)
     if not differ_in_ones(a, b):
@@ -153,7 +154,7 @@ def reshape_before_broadcast(x: Tensor, a: Shape, b: Shape) -> Tensor | None:
     alone=True,
 )
 def transpose_before_broadcast(x: Tensor, a: Shape, p: Perm) -> Tensor | None:
-    """Fewer elements change places before they are repeated."""
+    """transpose moves before a broadcast, where there are fewer elements."""
     missing = len(a) - x.ndim
     order = [axis - missing for axis in p if axis >= missing]
     first = next((i for i, axis in enumerate(p) if axis >= missing), len(p))
@@ -167,7 +168,7 @@ def transpose_before_broadcast(x: Tensor, a: Shape, p: Perm) -> Tensor | None:
     samples=[{"a": (M, N), "v": 1, "t": "T", "s": (N, M)}],
 )
 def reshape_full(v: object, t: DType, s: Shape) -> Tensor:
-    """One value everywhere has any shape."""
+    """reshape of full is full."""
     return full(shape=s, value=v, dtype=t)  # pyright: ignore[reportArgumentType]
 
 
@@ -176,7 +177,7 @@ def reshape_full(v: object, t: DType, s: Shape) -> Tensor:
     samples=[{"a": (N,), "v": 1, "t": "T", "s": (M, N)}],
 )
 def broadcast_full(v: object, t: DType, s: Shape) -> Tensor:
-    """One value everywhere has any shape."""
+    """broadcast_to of full is full."""
     return full(shape=s, value=v, dtype=t)  # pyright: ignore[reportArgumentType]
 
 
@@ -185,11 +186,11 @@ def broadcast_full(v: object, t: DType, s: Shape) -> Tensor:
     samples=[{"a": (M, N), "v": True, "t": "i1", "p": (1, 0)}],
 )
 def transpose_full(a: Shape, v: object, t: DType, p: Perm) -> Tensor:
-    """One value everywhere has any shape."""
+    """transpose of full is full."""
     return full(shape=tuple(a[i] for i in p), value=v, dtype=t)  # pyright: ignore[reportArgumentType]
 
 
 @rewrite(lambda x: stop_gradient(x), samples=[{"x": "T[*]"}])
 def drop_stop_gradient(x: Tensor) -> Tensor:
-    """Without gradients there is nothing to stop."""
+    """stop_gradient has no effect in a forward program."""
     return x

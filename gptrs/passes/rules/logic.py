@@ -1,4 +1,4 @@
-"""Comparisons, truth values and bits."""
+"""Comparisons, logical ops and bitwise ops."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def not_both(x: Tensor, y: Tensor) -> Tensor:
     samples=[{"x": "B[*]"}],
 )
 def drop_itself(op: Any, x: Tensor) -> Tensor:
-    """x and x, x or x: x."""
+    """x and x = x, x or x = x."""
     return x
 
 
@@ -90,7 +90,7 @@ def drop_itself(op: Any, x: Tensor) -> Tensor:
     samples=[{"x": "i1[*]", "y": "i1[*]"}],
 )
 def absorb(ops: Any, x: Tensor) -> Tensor:
-    """x and (x or y), x or (x and y): x."""
+    """x and (x or y) = x, x or (x and y) = x."""
     return x
 
 
@@ -134,13 +134,13 @@ def compare_with_truth(op: Any, x: Tensor, c: bool) -> Tensor:
     samples=[{"x": "I[*]"}],
 )
 def drop_no_bits(op: Any, x: Tensor) -> Tensor:
-    """Nothing is set, or inverted."""
+    """x | 0 = x, x ^ 0 = x."""
     return x
 
 
 @rewrite(lambda x: bit_and(x, 0), samples=[{"x": "I[*]"}])
 def mask_nothing(x: Tensor) -> Tensor:
-    """No bit is left."""
+    """x & 0 = 0."""
     return filled(x, 0)
 
 
@@ -149,13 +149,13 @@ def mask_nothing(x: Tensor) -> Tensor:
     samples=[{"x": "si8[*]", "c": -1}, {"x": "ui16[*]", "c": 65535}, {"x": "ui4[*]", "c": 15}],
 )
 def drop_full_mask(x: Tensor, c: int) -> Tensor | None:
-    """All bits are left."""
+    """x & ~0 = x."""
     return x if c == (-1 if x.dtype.kind == "int" else x.dtype.limits[1]) else None
 
 
 @rewrite(lambda x: bit_xor(x, x), samples=[{"x": "I[*]"}])
 def clear_bits(x: Tensor) -> Tensor:
-    """No bit is in one only."""
+    """x ^ x = 0."""
     return filled(x, 0)
 
 
@@ -166,7 +166,7 @@ def clear_bits(x: Tensor) -> Tensor:
     alone=True,
 )
 def opposite_of(op: Any, x: Any, y: Any) -> Tensor:
-    """Not equal, or not unequal; NaN equals nothing."""
+    """not (x = y) is x ≠ y, and the other way round; for NaN too, which equals nothing."""
     return _OPPOSITE[op](x, y)
 
 
@@ -177,7 +177,7 @@ def opposite_of(op: Any, x: Any, y: Any) -> Tensor:
     alone=True,
 )
 def opposite_order_of(op: Any, x: Any, y: Any) -> Tensor | None:
-    """What is not less is greater or equal, but for floats, which may be NaN."""
+    """not (x < y) is x ≥ y and the like; not for floats, which may be NaN."""
     known = x if isinstance(x, Tensor) else y
     return None if known.dtype.is_float else _OPPOSITE[op](x, y)
 
@@ -188,7 +188,7 @@ def opposite_order_of(op: Any, x: Any, y: Any) -> Tensor | None:
     samples=[{"c": 3, "x": "T[*]"}],
 )
 def number_last_in(op: Any, c: float, x: Tensor) -> Tensor:
-    """c < x is x > c."""
+    """c < x is x > c: a number comes last."""
     return _MIRRORED[op](x, c)
 
 
@@ -208,7 +208,7 @@ def mirror(op: Any, x: Tensor, y: Tensor) -> Tensor | None:
     samples=[{"x": "T[*]"}],
 )
 def never(op: Any, x: Tensor) -> Tensor:
-    """Nothing is less than itself, NaN neither."""
+    """x < x and x > x are false, for NaN too."""
     return _everywhere(x, False)
 
 
@@ -218,7 +218,7 @@ def never(op: Any, x: Tensor) -> Tensor:
     samples=[{"x": "I[*]"}, {"x": "i1[*]"}],
 )
 def always(op: Any, x: Tensor) -> Tensor | None:
-    """What is not NaN equals itself."""
+    """x = x, x ≤ x, x ≥ x are true, x ≠ x is false; not for floats, which may be NaN."""
     known = x.dtype.is_integer or x.dtype.is_bool
     return _everywhere(x, op is not not_equal) if known else None
 
@@ -229,5 +229,5 @@ def always(op: Any, x: Tensor) -> Tensor | None:
     samples=[{"x": "ui8[*]"}, {"x": "ui32[*]"}],
 )
 def unsigned_with_zero(op: Any, x: Tensor) -> Tensor | None:
-    """Unsigned integers are not negative."""
+    """x < 0 is false and x ≥ 0 is true for unsigned integers."""
     return _everywhere(x, op is greater_equal) if x.dtype.kind == "uint" else None

@@ -1,4 +1,4 @@
-"""Numbers as the elements of a dtype: what rules compute while they rewrite."""
+"""Compile-time arithmetic of rules: numbers rounded and wrapped as the elements of a dtype."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from gptrs.ir.types import DType
 
 
 def wrapped(number: int, dtype: DType) -> int:
-    """An integer as integers of ``dtype`` wrap."""
+    """An integer wrapped to ``dtype``."""
     low, _ = dtype.limits
     return (number - low) % (1 << dtype.bits) + low
 
 
 def in_dtype(number: float, dtype: DType) -> float:
-    """A number as arithmetic on ``dtype`` leaves it there: rounded to what it computes in first."""
+    """A number rounded to the dtype of arithmetic on ``dtype``, then to ``dtype``."""
     with np.errstate(all="ignore"):
         array = np.asarray(number).astype(dtype.compute.numpy).astype(dtype.numpy)
     return cast("float", array.item())
 
 
 def computed(number: float, dtype: DType) -> float:
-    """A number as arithmetic on ``dtype`` sees it."""
+    """A number rounded to the dtype of arithmetic on ``dtype``."""
     return in_dtype(number, dtype.compute)
 
 
 def has_infinity(dtype: DType) -> bool:
-    """Whether ``dtype`` has infinities, so that 1/0 is one and not NaN."""
+    """Whether ``dtype`` has infinities: 1/0 is ∞ and not NaN."""
     return math.isinf(in_dtype(math.inf, dtype))
 
 
 def is_ordinary(number: float, dtype: DType) -> bool:
-    """Whether a number is finite in what ``dtype`` computes in, and neither 0 nor close to it."""
+    """Whether a number is normal in the dtype of arithmetic: not 0, subnormal, infinite or NaN."""
     info = cast("Any", ml_dtypes.finfo(dtype.compute.numpy))
     return float(info.smallest_normal) <= abs(number) <= float(info.max)
 

@@ -1,4 +1,4 @@
-"""Reciprocals, powers and roots in cheaper forms."""
+"""Strength reduction of reciprocals, powers and roots."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from gptrs.passes.rules.shapes import filled
 
 @rewrite(lambda x: div(1, x), samples=[{"x": "F[*]"}])
 def reciprocal_for_quotient(x: Tensor) -> Tensor | None:
-    """1 / x by its name."""
+    """1 / x as the op reciprocal."""
     return reciprocal(x) if x.dtype.is_float else None
 
 
 @rewrite(lambda x: reciprocal(sqrt(x)), samples=[{"x": "W[*]"}])
 def fuse_rsqrt(x: Tensor) -> Tensor | None:
-    """1 / √x, which is computed like this; in a narrow dtype √x would be rounded between."""
+    """1 / √x as rsqrt, which computes just that; not in narrow dtypes, where √x is rounded in
+    between."""
     return rsqrt(x) if x.dtype.is_float and x.dtype.compute is x.dtype else None
 
 
@@ -52,7 +53,8 @@ def divide_for_reciprocal(x: Any, y: Tensor) -> Tensor | None:
 
 
 def _same_size(x: Any, y: Tensor) -> bool:
-    """Whether ``y`` is not repeated: one reciprocal may serve a row of products."""
+    """Whether ``y`` is not broadcast: one reciprocal of a broadcast ``y`` serves a row of
+    products."""
     return not isinstance(x, Tensor) or same_shape(x.shape, y.shape)
 
 

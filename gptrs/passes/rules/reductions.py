@@ -1,4 +1,4 @@
-"""Reductions: fewer, over fewer elements."""
+"""Reductions: merged, without axes of extent 1, without transposes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _EXTREMES = (reduce_max, reduce_min)
     ],
 )
 def reshape_for(op: Any, x: Tensor, a: Axes, k: bool) -> Tensor | None:
-    """Over axes of extent 1 there is nothing to combine."""
+    """A reduction over axes of extent 1 is a reshape."""
     return _reshape_for_reduction(x, a, k)
 
 
@@ -52,7 +52,7 @@ def reshape_for(op: Any, x: Tensor, a: Axes, k: bool) -> Tensor | None:
     samples=[{"x": "I[m,1,n,1]", "a": (1, 3), "k": False}, {"x": "I[m]", "a": (), "k": True}],
 )
 def reshape_for_integer_sum(x: Tensor, a: Axes, k: bool) -> Tensor | None:
-    """Over axes of extent 1 there is nothing to add."""
+    """A sum of integers over axes of extent 1 is a reshape."""
     return _reshape_for_reduction(x, a, k) if x.dtype.is_integer else None
 
 
@@ -62,8 +62,7 @@ def reshape_for_integer_sum(x: Tensor, a: Axes, k: bool) -> Tensor | None:
     larger="a sum over an axis takes longer than adding 0",
 )
 def reshape_for_sum(x: Tensor, a: Axes, k: bool) -> Tensor | None:
-    """Over axes of extent 1 there is nothing to add but the 0 that sums begin with: −0 + 0 is
-    +0."""
+    """A sum of floats over axes of extent 1 is x + 0, as sums begin with 0: −0 becomes +0."""
     reshaped = _reshape_for_reduction(x, a, k) if x.dtype.is_float else None
     return None if reshaped is None else add(reshaped, 0.0)
 
@@ -87,7 +86,7 @@ _TWICE = [
     samples=_TWICE,
 )
 def merge_exact(op: Any, x: Tensor, a: Axes, b: Axes, k: bool) -> Tensor:
-    """A reduction of a reduction, whatever the order."""
+    """A reduction of a reduction, in any order: max, min, any, all."""
     return op(x, axes=_both(x, a, b, k), keepdims=k)
 
 
@@ -112,13 +111,13 @@ def merge_integer(op: Any, x: Tensor, a: Axes, b: Axes, k: bool) -> Tensor | Non
     finite=True,
 )
 def merge(op: Any, x: Tensor, a: Axes, b: Axes, k: bool) -> Tensor | None:
-    """A reduction of a reduction, of floats, rounded in another order. A part of them may be
-    infinite where all is not."""
+    """A reduction of a reduction of floats, rounded in another order. A partial result may be
+    infinite where the whole is not."""
     return None if x.dtype.is_integer else op(x, axes=_both(x, a, b, k), keepdims=k)
 
 
 def _both(x: Tensor, a: Axes, b: Axes, keepdims: bool) -> Axes:
-    """The axes of ``x`` that go when ``a`` go first, then ``b`` of what is left."""
+    """The axes of ``x`` that are reduced by ``a`` first, then by ``b`` of the remaining ones."""
     rest = range(x.ndim) if keepdims else [i for i in range(x.ndim) if i not in a]
     return tuple(sorted({*a, *(rest[i] for i in b)}))
 
@@ -135,7 +134,7 @@ _MOVED = [
     samples=_MOVED,
 )
 def transposed_exact(op: Any, x: Tensor, p: Perm, a: Axes, k: bool) -> Tensor | None:
-    """Axes need not change places to go, where those that stay keep their order."""
+    """Drop a transpose before max, min, any or all if the remaining axes keep their order."""
     return _without_transpose(op, x, p, a, k)
 
 
@@ -145,7 +144,7 @@ def transposed_exact(op: Any, x: Tensor, p: Perm, a: Axes, k: bool) -> Tensor | 
     samples=[{**sample, "x": str(sample["x"]).replace("R", "I")} for sample in _MOVED],
 )
 def transposed_integer(op: Any, x: Tensor, p: Perm, a: Axes, k: bool) -> Tensor | None:
-    """Axes need not change places to go, where those that stay keep their order: of integers."""
+    """Drop a transpose before a reduction of integers if the remaining axes keep their order."""
     return _without_transpose(op, x, p, a, k) if x.dtype.is_integer else None
 
 
@@ -159,8 +158,8 @@ def transposed_integer(op: Any, x: Tensor, p: Perm, a: Axes, k: bool) -> Tensor 
     finite=True,
 )
 def transposed(op: Any, x: Tensor, p: Perm, a: Axes, k: bool) -> Tensor | None:
-    """Axes need not change places to go, where those that stay keep their order: of floats, which
-    are rounded in another order. A part of a sum may be infinite where all is not."""
+    """Drop a transpose before a sum of floats if the remaining axes keep their order; it is rounded
+    in another order. A part of a sum may be infinite where the whole is not."""
     return None if x.dtype.is_integer else _without_transpose(op, x, p, a, k)
 
 
@@ -182,7 +181,7 @@ def _without_transpose(op: Any, x: Tensor, p: Perm, a: Axes, keepdims: bool) -> 
     alone=True,
 )
 def reshaped_after(op: Any, x: Tensor, s: Shape, a: Axes, k: bool) -> Tensor | None:
-    """Axes of extent 1 come or go after a reduction, unless that rounds."""
+    """A reshape that adds or drops axes of extent 1 moves after an exact reduction."""
     is_rounded = x.dtype.is_float or x.dtype.is_complex
     if (op in _TOTALS and is_rounded) or not differ_in_ones(x.shape, s):
         return None

@@ -1,4 +1,4 @@
-"""Scales and biases around matrix products."""
+"""Folding of scales and biases around matrix products."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def scale_both_once(
 
 
 def _scale(x: Tensor, c: float, d: float) -> float | None:
-    """One number for two factors of a product of floats, if all are of the common sort."""
+    """The product of two scales of floats, if both scales and the product are ordinary numbers."""
     if not x.dtype.is_float:
         return None
     scale = computed(c, x.dtype) * computed(d, x.dtype)

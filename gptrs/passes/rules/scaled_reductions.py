@@ -1,4 +1,4 @@
-"""Reductions of what is repeated, scaled or negated."""
+"""Reductions of broadcast, scaled or negated operands: the factor moves after the reduction."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _REPEATED = [
     alone=True,
 )
 def unrepeated(op: Any, x: Tensor, s: Shape, a: Axes, k: bool) -> Tensor | None:
-    """What is repeated counts once."""
+    """max, min, any, all over broadcast axes: repeated elements do not count."""
     return None if _repeats(x, s, a) is None else _left(x, s, a, k)
 
 
@@ -72,7 +72,8 @@ def multiply_for_sum(x: Tensor, s: Shape, a: Axes, k: bool) -> Tensor | None:
 
 
 def _repeats(x: Tensor, shape: Shape, axes: Axes) -> DimLike | None:
-    """How often the axes repeat ``x`` (at least once), if they do nothing else."""
+    """The number of repetitions over the axes (at least 1), if they are broadcast and nothing
+    else."""
     missing = len(shape) - x.ndim
     if not all(axis < missing or is_one(x.shape[axis - missing]) for axis in axes):
         return None
@@ -81,7 +82,7 @@ def _repeats(x: Tensor, shape: Shape, axes: Axes) -> DimLike | None:
 
 
 def _left(x: Tensor, shape: Shape, axes: Axes, keepdims: bool) -> Tensor:
-    """``x`` in what is left of the shape to which it was repeated."""
+    """``x`` in the broadcast shape without the reduced axes."""
     missing = len(shape) - x.ndim
     own = reduced_shape(x.shape, [axis - missing for axis in axes], keepdims)
     return repeated(in_shape(x, own), reduced_shape(shape, axes, keepdims))
@@ -93,7 +94,7 @@ def _left(x: Tensor, shape: Shape, axes: Axes, keepdims: bool) -> Tensor:
     alone=True,
 )
 def negate_integer_sum(x: Tensor, a: Axes, k: bool) -> Tensor | None:
-    """A sum of negatives is the negative of the sum, for integers: fewer are negated."""
+    """Σ −x = −Σ x for integers: fewer elements are negated."""
     return neg(reduce_sum(x, axes=a, keepdims=k)) if x.dtype.is_integer else None
 
 
@@ -103,7 +104,7 @@ def negate_integer_sum(x: Tensor, a: Axes, k: bool) -> Tensor | None:
     alone=True,
 )
 def negate_sum(x: Tensor, a: Axes, k: bool) -> Tensor | None:
-    """A sum of negatives is 0 minus the sum, which is never −0, as no sum is."""
+    """Σ −x = 0 − Σ x for floats: a sum is never −0."""
     return sub(0.0, reduce_sum(x, axes=a, keepdims=k)) if x.dtype.is_float else None
 
 
@@ -113,7 +114,7 @@ def negate_sum(x: Tensor, a: Axes, k: bool) -> Tensor | None:
     alone=True,
 )
 def scale_integer_sum(x: Tensor, c: int, a: Axes, k: bool) -> Tensor | None:
-    """A factor of all integers is one of their sum, wrapped or not."""
+    """Σ c·x = c · Σ x for integers, wrapped or not."""
     return mul(reduce_sum(x, axes=a, keepdims=k), c) if x.dtype.is_integer else None
 
 
@@ -127,8 +128,8 @@ def scale_integer_sum(x: Tensor, c: int, a: Axes, k: bool) -> Tensor | None:
     finite=True,
 )
 def scale_sum(x: Tensor, c: float, a: Axes, k: bool) -> Tensor | None:
-    """A factor of all floats is one of their sum: rounded once instead of at every element. The sum
-    may be infinite before or after it is scaled."""
+    """Σ c·x = c · Σ x for floats: rounded once instead of at every element. The sum may be infinite
+    before or after it is scaled."""
     return mul(reduce_sum(x, axes=a, keepdims=k), c) if x.dtype.is_float else None
 
 
@@ -139,7 +140,7 @@ def scale_sum(x: Tensor, c: float, a: Axes, k: bool) -> Tensor | None:
     alone=True,
 )
 def de_morgan(ops: Any, x: Tensor, a: Axes, k: bool) -> Tensor:
-    """None of the negations holds: all hold. Not all of them: any holds."""
+    """all(not x) = not any(x), any(not x) = not all(x). De Morgan."""
     return ops[1](x, axes=a, keepdims=k)
 
 
@@ -149,7 +150,7 @@ def de_morgan(ops: Any, x: Tensor, a: Axes, k: bool) -> Tensor:
     samples=[{"x": "T[m,1]", "a": 1, "k": False}, {"x": "T[1]", "a": 0, "k": True}],
 )
 def only_place(op: Any, x: Tensor, a: int, k: bool) -> Tensor | None:
-    """Along an axis of extent 1 there is one place."""
+    """argmax and argmin along an axis of extent 1 are 0."""
     if not is_one(x.shape[a]):
         return None
     return full(shape=reduced_shape(x.shape, (a,), k), value=0, dtype=si64)

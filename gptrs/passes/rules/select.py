@@ -1,4 +1,4 @@
-"""select, clamp, maximum and minimum."""
+"""Rules on select, clamp, maximum and minimum."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from gptrs.passes.rules.shapes import filled
 
 @rewrite(lambda m, x: select(m, x, x), samples=[{"m": "i1[*]", "x": "T[*]"}])
 def select_same(x: Tensor) -> Tensor:
-    """A choice between a value and itself."""
+    """select(m, x, x) = x."""
     return x
 
 
@@ -38,7 +38,7 @@ def select_same(x: Tensor) -> Tensor:
     samples=[{"m": "i1[*]", "a": "T[*]", "b": "T[*]"}, {"m": "i1[*]", "a": 1, "b": "T[*]"}],
 )
 def swap_negated_select(m: Tensor, a: Any, b: Any) -> Tensor:
-    """Choosing by not m is choosing the other way round."""
+    """select(not m, a, b) = select(m, b, a)."""
     return select(m, b, a)
 
 
@@ -50,7 +50,7 @@ def swap_negated_select(m: Tensor, a: Any, b: Any) -> Tensor:
     ],
 )
 def select_known(m: bool, a: Any, b: Any) -> Tensor | None:
-    """A choice that is made already."""
+    """select with a constant predicate."""
     chosen, other = (a, b) if m else (b, a)
     if isinstance(chosen, Tensor):
         return chosen
@@ -64,7 +64,7 @@ def select_known(m: bool, a: Any, b: Any) -> Tensor | None:
     samples=[{"m": "i1[*]", "a": "T[*]", "b": "T[*]", "c": "T[*]"}],
 )
 def select_chosen_again(m: Tensor, a: Any, c: Any) -> Tensor | None:
-    """Where m holds, an inner choice by m takes the first."""
+    """select(m, select(m, a, b), c) = select(m, a, c)."""
     return _chosen(m, a, c)
 
 
@@ -73,24 +73,24 @@ def select_chosen_again(m: Tensor, a: Any, c: Any) -> Tensor | None:
     samples=[{"m": "i1[*]", "a": "T[*]", "b": "T[*]", "c": "T[*]"}],
 )
 def select_refused_again(m: Tensor, a: Any, c: Any) -> Tensor | None:
-    """Where m does not hold, an inner choice by m takes the second."""
+    """select(m, a, select(m, b, c)) = select(m, a, c)."""
     return _chosen(m, a, c)
 
 
 def _chosen(m: Tensor, a: Any, b: Any) -> Tensor | None:
-    """A choice; None between two numbers, which have no dtype."""
+    """select; None between two numbers, which have no dtype."""
     return select(m, a, b) if isinstance(a, Tensor) or isinstance(b, Tensor) else None
 
 
 @rewrite(lambda m, a: select(m, a, False), samples=[{"m": "i1[*]", "a": "i1[*]"}])
 def and_for_select(m: Tensor, a: Tensor) -> Tensor:
-    """a where m holds, else false: both."""
+    """select(m, a, false) = m and a."""
     return logical_and(m, a)
 
 
 @rewrite(lambda m, b: select(m, True, b), samples=[{"m": "i1[*]", "b": "i1[*]"}])
 def or_for_select(m: Tensor, b: Tensor) -> Tensor:
-    """True where m holds, else b: either."""
+    """select(m, true, b) = m or b."""
     return logical_or(m, b)
 
 
@@ -100,7 +100,7 @@ def or_for_select(m: Tensor, b: Tensor) -> Tensor:
     samples=[{"x": "I[*]", "y": "I[*]"}, {"x": "I[*]", "y": 3}],
 )
 def minimum_for_select(op: Any, x: Tensor, y: Any) -> Tensor | None:
-    """The lesser of two integers; floats may be NaN or zeros of two signs."""
+    """select(x < y, x, y) = min(x, y) for integers; floats may be NaN or zeros of two signs."""
     return minimum(x, y) if x.dtype.is_integer else None
 
 
@@ -110,7 +110,7 @@ def minimum_for_select(op: Any, x: Tensor, y: Any) -> Tensor | None:
     samples=[{"x": "I[*]", "y": "I[*]"}, {"x": "I[*]", "y": 3}],
 )
 def maximum_for_select(op: Any, x: Tensor, y: Any) -> Tensor | None:
-    """The greater of two integers; floats may be NaN or zeros of two signs."""
+    """select(x > y, x, y) = max(x, y) for integers; floats may be NaN or zeros of two signs."""
     return maximum(x, y) if x.dtype.is_integer else None
 
 
@@ -123,25 +123,25 @@ def maximum_for_select(op: Any, x: Tensor, y: Any) -> Tensor | None:
     alone=True,
 )
 def cast_after_select(m: Tensor, a: Tensor, b: Tensor, t: DType) -> Tensor | None:
-    """What is chosen is converted once."""
+    """select of two casts is one cast of the select."""
     return cast(select(m, a, b), dtype=t) if a.dtype is b.dtype else None
 
 
 @rewrite_each((maximum, minimum), lambda op: lambda x: op(x, x), samples=[{"x": "T[*]"}])
 def drop_same(op: Any, x: Tensor) -> Tensor:
-    """The extreme of a value and itself."""
+    """max(x, x) = min(x, x) = x."""
     return x
 
 
 @rewrite(lambda x: maximum(x, -math.inf), samples=[{"x": "F[*]"}])
 def drop_least(x: Tensor) -> Tensor:
-    """Nothing is less than −∞, and NaN wins."""
+    """max(x, −∞) = x, for NaN too."""
     return x
 
 
 @rewrite(lambda x: minimum(x, math.inf), samples=[{"x": "F[*]"}])
 def drop_greatest(x: Tensor) -> Tensor:
-    """Nothing is greater than +∞, and NaN wins."""
+    """min(x, +∞) = x, for NaN too."""
     return x
 
 
@@ -150,7 +150,7 @@ def drop_greatest(x: Tensor) -> Tensor:
     samples=[{"x": "ui8[*]", "c": 0}, {"x": "si8[*]", "c": -128}, {"x": "si4[*]", "c": -8}],
 )
 def drop_least_integer(x: Tensor, c: int) -> Tensor | None:
-    """No integer is less than the least one."""
+    """max(x, c) = x where c is the least integer of the dtype."""
     return x if x.dtype.is_integer and c == x.dtype.limits[0] else None
 
 
@@ -158,7 +158,7 @@ def drop_least_integer(x: Tensor, c: int) -> Tensor | None:
     lambda x, c: minimum(x, c), samples=[{"x": "ui8[*]", "c": 255}, {"x": "si16[*]", "c": 32767}]
 )
 def drop_greatest_integer(x: Tensor, c: int) -> Tensor | None:
-    """No integer is greater than the greatest one."""
+    """min(x, c) = x where c is the greatest integer of the dtype."""
     return x if x.dtype.is_integer and c == x.dtype.limits[1] else None
 
 
@@ -168,7 +168,7 @@ def drop_greatest_integer(x: Tensor, c: int) -> Tensor | None:
     samples=[{"x": "T[*]", "y": "T[*]"}],
 )
 def drop_repeated(op: Any, x: Tensor, y: Any) -> Tensor:
-    """What took part already."""
+    """max(x, max(x, y)) = max(x, y), and the same for min."""
     return op(x, y)
 
 
@@ -179,7 +179,8 @@ def drop_repeated(op: Any, x: Tensor, y: Any) -> Tensor:
     alone=True,
 )
 def merge_bounds(op: Any, x: Tensor, c: float, d: float) -> Tensor | None:
-    """Of two bounds on one side the tighter one counts; zeros of two signs and NaN stay."""
+    """max(max(x, c), d) = max(x, max(c, d)), and the same for min; not for zeros of two signs and
+    NaN."""
     if c != c or d != d or c == d == 0:
         return None
     return op(x, max(c, d) if op is maximum else min(c, d))
@@ -195,7 +196,7 @@ def merge_bounds(op: Any, x: Tensor, c: float, d: float) -> Tensor | None:
     alone=True,
 )
 def clamp_for_bounds(x: Tensor, lo: float, hi: float) -> Tensor:
-    """Two bounds are a clamp."""
+    """min(max(x, lo), hi) = clamp(x, lo, hi)."""
     return clamp(x, lo, hi)
 
 
@@ -209,7 +210,7 @@ def clamp_for_bounds(x: Tensor, lo: float, hi: float) -> Tensor:
     alone=True,
 )
 def clamp_for_swapped_bounds(x: Tensor, lo: float, hi: float) -> Tensor | None:
-    """Two bounds are a clamp in either order, if the lower one is less."""
+    """max(min(x, hi), lo) = clamp(x, lo, hi), if lo < hi."""
     return clamp(x, lo, hi) if lo < hi else None
 
 
@@ -218,7 +219,7 @@ def clamp_for_swapped_bounds(x: Tensor, lo: float, hi: float) -> Tensor | None:
     samples=[{"x": "T[*]", "lo": 1, "hi": 3}, {"x": "F[*]", "lo": -0.3, "hi": 0.1}],
 )
 def drop_second_clamp(x: Tensor, lo: Any, hi: Any) -> Tensor:
-    """What is between two bounds stays as it is."""
+    """clamp of a clamp with the same bounds."""
     return clamp(x, lo, hi)
 
 
@@ -227,7 +228,7 @@ def drop_second_clamp(x: Tensor, lo: Any, hi: Any) -> Tensor:
     samples=[{"x": "F[*]", "hi": "F[*]"}, {"x": "F[*]", "hi": 0.1}],
 )
 def minimum_for_clamp(x: Tensor, hi: Any) -> Tensor:
-    """Nothing is less than −∞."""
+    """clamp(x, −∞, hi) = min(x, hi)."""
     return minimum(x, hi)
 
 
@@ -236,5 +237,5 @@ def minimum_for_clamp(x: Tensor, hi: Any) -> Tensor:
     samples=[{"x": "F[*]", "lo": "F[*]"}, {"x": "F[*]", "lo": 0.1}],
 )
 def maximum_for_clamp(x: Tensor, lo: Any) -> Tensor:
-    """Nothing is greater than +∞."""
+    """clamp(x, lo, +∞) = max(x, lo)."""
     return maximum(x, lo)

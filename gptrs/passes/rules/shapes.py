@@ -1,4 +1,4 @@
-"""Questions about shapes and views that several rules ask."""
+"""Queries and small builders over shapes and views, shared by rules."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Dims = tuple[DimLike, ...]
 
 
 def is_one(extent: DimLike) -> bool:
-    """Whether an extent is 1, whatever the symbols are."""
+    """Whether an extent is 1 at all sizes of the symbols."""
     return same(extent, 1)
 
 
@@ -30,32 +30,32 @@ def longer_axes(shape: Shape) -> list[int]:
 
 
 def differ_in_ones(a: Shape, b: Shape) -> bool:
-    """Whether two shapes are equal but for axes of extent 1."""
+    """Whether two shapes are equal up to axes of extent 1."""
     return same_shape(
         tuple(a[axis] for axis in longer_axes(a)), tuple(b[axis] for axis in longer_axes(b))
     )
 
 
 def reduced_shape(shape: Shape, axes: Sequence[int], keepdims: bool) -> Shape:
-    """The shape of what is left."""
+    """The shape after a reduction."""
     if keepdims:
         return tuple(1 if i in axes else n for i, n in enumerate(shape))
     return tuple(n for i, n in enumerate(shape) if i not in axes)
 
 
 def lies_inside(start: DimLike, size: DimLike, stride: int, extent: DimLike) -> bool:
-    """Whether a slice of an axis fits for every size of the symbols."""
+    """Whether a slice of an axis is in range at all sizes of the symbols."""
     end = start if same(size, 0) else start + (size - 1) * stride + 1
     return surely_greater(start + 1, 0) and surely_greater(extent + 1, end)
 
 
 def box_lies_inside(starts: Dims, sizes: Dims, strides: Sequence[int], shape: Shape) -> bool:
-    """Whether a slice of an array fits for every size of the symbols."""
+    """Whether a slice of an array is in range at all sizes of the symbols."""
     return all(map(lies_inside, starts, sizes, strides, shape))
 
 
 def in_shape(x: Tensor, shape: Shape) -> Tensor:
-    """``x`` in ``shape``, by a reshape if it has another one."""
+    """``x`` reshaped to ``shape``, if it has another one."""
     return x if same_shape(x.shape, shape) else reshape(x, shape=tuple(shape))
 
 
@@ -65,16 +65,16 @@ def repeated(x: Tensor, shape: Shape) -> Tensor:
 
 
 def permuted(x: Tensor, perm: Sequence[int]) -> Tensor:
-    """``x`` with its axes in another order, if it is another one."""
+    """``x`` transposed by ``perm``, unless it is the identity."""
     return x if list(perm) == list(range(x.ndim)) else transpose(x, perm=tuple(perm))
 
 
 def filled(like: Tensor, value: float) -> Tensor:
-    """``value`` everywhere in the shape and dtype of ``like``."""
+    """full with the shape and dtype of ``like``."""
     return full(shape=like.shape, value=value, dtype=like.dtype)
 
 
 def beside(x: Tensor, value: object) -> Tensor:
-    """The tensor for another value of the program that ``x`` belongs to."""
+    """A tensor for another value of the program that is being rewritten, which ``x`` belongs to."""
     assert isinstance(value, Value)
     return Tensor.of_value(value, x.recorder)

@@ -1,4 +1,4 @@
-"""slice: one of them, as early as possible."""
+"""Slice rules: merged, and moved before transpose, reshape, broadcast, concat and pad."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ K, M, N = dim("k"), dim("m"), dim("n")
 
 
 def cut(x: Tensor, starts: Dims, sizes: Dims, strides: Steps) -> Tensor:
-    """The slice, or ``x`` if that is all of it."""
+    """The slice, or ``x`` if the slice is the whole of it."""
     if same_shape(x.shape, sizes) and all(step == 1 for step in strides):
         return x
     return slice_(x, starts=tuple(starts), sizes=tuple(sizes), strides=tuple(strides))
@@ -40,7 +40,7 @@ def cut(x: Tensor, starts: Dims, sizes: Dims, strides: Steps) -> Tensor:
     ],
 )
 def drop_full_slice(x: Tensor, n: Dims, s: Steps) -> Tensor | None:
-    """A slice that takes everything."""
+    """A slice of the whole operand."""
     return x if same_shape(x.shape, n) and all(step == 1 for step in s) else None
 
 
@@ -63,7 +63,8 @@ def drop_full_slice(x: Tensor, n: Dims, s: Steps) -> Tensor | None:
     ],
 )
 def merge_slices(x: Tensor, b: Dims, s: Steps, c: Dims, m: Dims, t: Steps) -> Tensor | None:
-    """A slice of a slice. Nothing, taken behind the last of wide steps, may begin outside of x."""
+    """A slice of a slice. An empty one, after the last of wide steps, must not begin outside of
+    x."""
     starts: list[DimLike] = []
     for first, then, step, size in zip(b, c, s, m, strict=True):
         if step > 1 and not same(size, 0) and not surely_greater(size, 0):
@@ -83,7 +84,7 @@ def merge_slices(x: Tensor, b: Dims, s: Steps, c: Dims, m: Dims, t: Steps) -> Te
     alone=True,
 )
 def slice_before_transpose(x: Tensor, p: Perm, b: Dims, n: Dims, s: Steps) -> Tensor:
-    """What is left out need not change its place."""
+    """slice moves before a transpose: fewer elements are moved."""
     at = [p.index(axis) for axis in range(len(p))]
     inner = cut(x, tuple(b[i] for i in at), tuple(n[i] for i in at), tuple(s[i] for i in at))
     return transpose(inner, perm=p)
@@ -104,7 +105,7 @@ def slice_before_transpose(x: Tensor, p: Perm, b: Dims, n: Dims, s: Steps) -> Te
     alone=True,
 )
 def slice_before_reshape(x: Tensor, a: Shape, b: Dims, n: Dims, s: Steps) -> Tensor | None:
-    """What is left out need not be reshaped, where only axes of extent 1 come or go."""
+    """slice moves before a reshape that only adds or drops axes of extent 1."""
     if not differ_in_ones(x.shape, a) or any(
         is_one(e) and not is_one(k) for e, k in zip(a, n, strict=True)
     ):
@@ -125,7 +126,7 @@ def slice_before_reshape(x: Tensor, a: Shape, b: Dims, n: Dims, s: Steps) -> Ten
     alone=True,
 )
 def slice_before_broadcast(x: Tensor, a: Shape, b: Dims, n: Dims, s: Steps) -> Tensor | None:
-    """What is left out need not be repeated."""
+    """slice moves before a broadcast."""
     if not box_lies_inside(b, n, s, a):
         return None  # whether it fits is known when it runs
     missing = len(a) - x.ndim
@@ -142,7 +143,7 @@ def slice_before_broadcast(x: Tensor, a: Shape, b: Dims, n: Dims, s: Steps) -> T
     samples=[{"a": (5, M), "v": 1, "t": "T", "b": (1, 0), "n": (2, M), "s": (2, 1)}],
 )
 def slice_full(a: Shape, v: object, t: DType, b: Dims, n: Dims, s: Steps) -> Tensor | None:
-    """One value everywhere has any shape."""
+    """slice of full is a smaller full."""
     if not box_lies_inside(b, n, s, a):
         return None
     return full(shape=n, value=v, dtype=t)  # pyright: ignore[reportArgumentType]
@@ -156,7 +157,7 @@ def slice_full(a: Shape, v: object, t: DType, b: Dims, n: Dims, s: Steps) -> Ten
     ],
 )
 def slice_one_part(xs: tuple[Tensor, ...], a: int, b: Dims, n: Dims, s: Steps) -> Tensor | None:
-    """A slice that lies in one operand of a concat is a slice of that."""
+    """A slice that lies in one operand of a concat is a slice of that operand."""
     first: DimLike = 0
     for x in xs:
         if lies_inside(b[a] - first, n[a], s[a], x.shape[a]) and not same(n[a], 0):
@@ -183,7 +184,7 @@ def slice_one_part(xs: tuple[Tensor, ...], a: int, b: Dims, n: Dims, s: Steps) -
     ],
 )
 def slice_inside_padding(x: Tensor, lo: Steps, b: Dims, n: Dims, s: Steps) -> Tensor | None:
-    """A slice of a padded image that touches no padding."""
+    """A slice of a pad that contains no padding is a slice of the operand."""
     starts = tuple(i - j for i, j in zip(b, lo, strict=True))
     return cut(x, starts, n, s) if box_lies_inside(starts, n, s, x.shape) else None
 
@@ -193,7 +194,7 @@ def slice_inside_padding(x: Tensor, lo: Steps, b: Dims, n: Dims, s: Steps) -> Te
     samples=[{"x": "T[m,n]", "at": ("si32[]", "si64[]"), "n": (M, N)}],
 )
 def drop_full_dynamic_slice(x: Tensor, n: Dims) -> Tensor | None:
-    """A box as large as ``x`` is ``x``: its start is moved to 0."""
+    """dynamic_slice as large as ``x`` is ``x``: its start is clamped to 0."""
     return x if same_shape(x.shape, n) else None
 
 
@@ -202,7 +203,7 @@ def drop_full_dynamic_slice(x: Tensor, n: Dims) -> Tensor | None:
     samples=[{"x": "T[m,7]", "at": (3, 4), "n": (M, 5)}, {"x": "T[6]", "at": (2,), "n": (3,)}],
 )
 def fix_dynamic_slice(x: Tensor, at: Start, n: Dims) -> Tensor | None:
-    """A start that is known is moved into range now."""
+    """dynamic_slice with a constant start is a slice, the start clamped at compile time."""
     starts: list[DimLike] = []
     for first, size, extent in zip(at, n, x.shape, strict=True):
         if same(size, extent):
@@ -219,5 +220,5 @@ def fix_dynamic_slice(x: Tensor, at: Start, n: Dims) -> Tensor | None:
     samples=[{"x": "T[m,n]", "u": "T[m,n]", "at": ("si32[]", 0)}],
 )
 def replace_all(x: Tensor, u: Tensor) -> Tensor | None:
-    """An update as large as ``x`` leaves nothing of it."""
+    """dynamic_update_slice as large as ``x`` is the update."""
     return u if same_shape(x.shape, u.shape) else None

@@ -1,4 +1,4 @@
-"""Numbers that meet, and division by a number."""
+"""Strength reduction: combined constants, division by a constant, shifts."""
 
 from __future__ import annotations
 
@@ -92,14 +92,14 @@ def merge_added_numbers(x: Tensor, c: float, d: float) -> Tensor | None:
     finite=True,
 )
 def merge_factors(x: Tensor, c: float, d: float) -> Tensor | None:
-    """(x · c) · d = x · (c · d): rounded once instead of twice. What c makes infinite, or too small
-    for all its bits, d does not bring back, so results may differ there."""
+    """(x · c) · d = x · (c · d): rounded once instead of twice. Where x · c is infinite or
+    subnormal, d does not restore it, so results may differ there."""
     product = _ordinary(x, c, d, computed(c, x.dtype) * computed(d, x.dtype))
     return None if product is None else mul(x, product)
 
 
 def _ordinary(x: Tensor, c: float, d: float, result: float) -> float | None:
-    """The number that stands for ``c`` and ``d``, if all three are of the common sort."""
+    """The number that replaces ``c`` and ``d``, if all three are ordinary (`is_ordinary`)."""
     fine = x.dtype.is_float and all(is_ordinary(n, x.dtype) for n in (c, d, result))
     return computed(result, x.dtype) if fine else None
 
@@ -122,8 +122,8 @@ def multiply_by_exact_reciprocal(x: Tensor, c: float) -> Tensor | None:
     finite=True,
 )
 def multiply_by_reciprocal(x: Tensor, c: float) -> Tensor | None:
-    """x / c = x · (1/c) for floats: 1/c is rounded, then the product. At the edge of what a dtype
-    holds one of them may be infinite, or lose its last bits, before the other."""
+    """x / c = x · (1/c) for floats: 1/c is rounded, then the product. At the limits of the dtype
+    one of them may be infinite, or lose its last bits, before the other."""
     inverse = _inverse(x, c)
     return None if inverse is None or is_power_of_two(c) else mul(x, inverse)
 
@@ -137,14 +137,14 @@ def _inverse(x: Tensor, c: float) -> float | None:
 
 @rewrite(lambda x, c: div(x, c), samples=[{"x": "I[*]", "c": 4}])
 def shift_for_quotient(x: Tensor, c: int) -> Tensor | None:
-    """⌊x / 2ᵏ⌋ is a shift by k bits."""
+    """⌊x / 2ᵏ⌋ = x >> k."""
     bits = exponent_of(c) if x.dtype.is_integer else None
     return None if bits is None or not bits else shift_right(x, bits)
 
 
 @rewrite(lambda x, c: remainder(x, c), samples=[{"x": "I[*]", "c": 4}])
 def mask_for_remainder(x: Tensor, c: int) -> Tensor | None:
-    """x mod 2ᵏ are the last k bits."""
+    """x mod 2ᵏ = x & (2ᵏ − 1)."""
     bits = exponent_of(c) if x.dtype.is_integer else None
     return None if bits is None or not bits else bit_and(x, c - 1)
 
@@ -156,12 +156,12 @@ def mask_for_remainder(x: Tensor, c: int) -> Tensor | None:
     alone=True,
 )
 def merge_shifts(op: Any, x: Tensor, c: int, d: int) -> Tensor | None:
-    """A shift by c and then by d bits is one by c + d."""
+    """A shift by c bits, then by d bits, is a shift by c + d bits."""
     fits = min(c, d) >= 0 and c + d <= x.dtype.limits[1]
     return op(x, c + d) if fits else None
 
 
 @rewrite_each((shift_left, shift_right), lambda op: lambda x: op(x, 0), samples=[{"x": "I[*]"}])
 def drop_empty(op: Any, x: Tensor) -> Tensor:
-    """A shift by no bits."""
+    """A shift by 0 bits."""
     return x

@@ -1,4 +1,4 @@
-"""Windows of one element."""
+"""extract_patches with a window of one element."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ONE = {"n": (1, 1), "s": (1, 1), "d": (1, 1), "p": ((0, 0), (0, 0))}
     ],
 )
 def patch_of_one(x: Tensor, n: Counts, s: Counts, p: Padding) -> Tensor | None:
-    """Patches of one element are every s-th element along the spatial axes of x."""
+    """Patches of one element are a strided slice along the spatial axes of x."""
     if any(size != 1 for size in n) or any(pair != (0, 0) for pair in p):
         return None
     sizes = [(extent - 1) // step + 1 for extent, step in zip(x.shape[1:-1], s, strict=True)]
