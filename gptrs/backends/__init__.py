@@ -1,0 +1,25 @@
+"""Backends: a lowered program becomes a plan of steps that run it.
+
+A `Backend` claims composites while the passes run, and turns the lowered program into a `Plan`.
+
+| module | contents |
+|---|---|
+| `base` | the interface: `Backend`, `Plan`, `DeviceInfo`, and reports for `explain` |
+| `discovery` | backends by name: built in, registered, from entry points of packages |
+| `reference` | the NumPy meaning of each instruction; the oracle of all other backends |
+| `fusible` | which instructions a fused loop can compute |
+| `fusion` | loop fusion: the partition of a program into regions |
+| `inlining` | the expression of each fused value over stored values |
+| `regions` | a region: one loop nest with its axes merged |
+| `views` | strided views and the expressions of fused loops |
+| `value_numbering` | equal numbers for equal expressions of a region |
+| `operation_counts` | scalar operations of a region, to limit recomputation |
+| `parameter_cache` | packed and derived forms of parameters: limit, eviction, release |
+| `weight_residency` | leases of plans on these forms |
+| `faer/` | the native CPU backend |
+
+Loop fusion runs in this order: `fusible.can_fuse` selects instructions, `fusion.fuse` decides which
+values are stored, `inlining` builds expressions over `views`, `regions` arranges the loops,
+`operation_counts` (with `value_numbering`) finds recomputation, and `fuse` stores more values until
+nothing changes. A backend generates one kernel for each region.
+"""

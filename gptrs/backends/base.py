@@ -1,4 +1,4 @@
-"""What a backend is: it claims composites, and makes plans of programs."""
+"""The backend interface: claims of composites, plans of programs, and reports of plans."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gptrs.passes.base import Stage
 
 @dataclass(frozen=True)
 class DeviceInfo:
-    """Something that programs can run on. ``memory`` is in bytes."""
+    """A device that programs can run on. ``memory`` is in bytes."""
 
     name: str
     threads: int
@@ -27,9 +27,9 @@ StepKind: TypeAlias = Literal["call", "region", "reference", "view", "control"]
 
 @dataclass(frozen=True)
 class StepReport:
-    """What a plan does for one value: by a claimed kernel, a fused loop, the reference, by running
-    the steps of branches and loop bodies, which come next in the list, or by nothing (another shape
-    of an array that is there)."""
+    """One step of a plan: a kernel call, a fused region, the NumPy reference, control flow
+    (followed by the steps of its branches and loop bodies), or a view (no work: an existing array
+    in another shape)."""
 
     kind: StepKind
     name: str
@@ -48,7 +48,7 @@ class StepReport:
 
 @dataclass(frozen=True)
 class ParameterReport:
-    """A form of a parameter that a plan holds."""
+    """A form of a parameter that a plan holds in memory."""
 
     name: str
     number: int
@@ -60,7 +60,7 @@ class ParameterReport:
 
 @dataclass(frozen=True)
 class PlanReport:
-    """What a plan does at given sizes, in order."""
+    """The steps of a plan at given sizes, in order, and its memory."""
 
     program: str
     steps: tuple[StepReport, ...]
@@ -86,12 +86,12 @@ class PlanReport:
         return tuple(step for step in self.steps if step.copy)
 
     def instructions(self, *kinds: StepKind) -> int:
-        """How many instructions are done by steps of these kinds; all of them without any."""
+        """The number of instructions done by steps of these kinds; of all steps without any."""
         return sum(s.instructions for s in self.steps if not kinds or s.kind in kinds)
 
 
 class Plan(ABC):
-    """A program made ready to run, at any size of its symbols, by any thread."""
+    """A compiled program: it runs at any size of its symbols, from any thread."""
 
     @abstractmethod
     def run(
@@ -99,34 +99,34 @@ class Plan(ABC):
     ) -> tuple[Array, ...]:
         """The results for ``arguments``, one per parameter of the program.
 
-        No result shares memory with an argument or another result, but that a donated argument may
-        come back as a result. Raises `ElementError` with the user's line for elements that have no
-        result.
+        No result shares memory with an argument or another result, except that a donated argument
+        may be returned as a result. Raises `ElementError` with the user's line for elements that
+        have no result.
         """
 
     @abstractmethod
     def report(self, sizes: Mapping[str, int]) -> PlanReport:
-        """What a run at these sizes does."""
+        """The steps of a run at these sizes."""
 
 
 class Backend(ABC):
-    """A way to run programs. One instance serves all threads."""
+    """A way to compile and run programs. One instance serves all threads."""
 
     name: str
     passes: tuple[Stage, ...] = ()  # its part of the pipeline, after claims
 
     @abstractmethod
     def claims(self, instruction: Instruction) -> bool:
-        """Whether this composite, as it stands, is left whole for a kernel of this backend."""
+        """Whether this composite instruction is left whole for a kernel of this backend."""
 
     @abstractmethod
     def plan(self, program: Program, *, precise: bool = False) -> Plan:
-        """Make ``program``, rewritten by the passes, ready to run.
+        """Compile ``program``, which the passes have lowered.
 
-        A ``precise`` plan gives the bits that eager mode gives: each instruction rounds as its
-        NumPy meaning does, and sums have its order.
+        A ``precise`` plan gives the bits of eager mode: each instruction rounds as its NumPy
+        meaning does, and sums have its order.
         """
 
     @abstractmethod
     def devices(self) -> tuple[DeviceInfo, ...]:
-        """What the backend can use on this machine."""
+        """The devices of this machine that the backend can use."""

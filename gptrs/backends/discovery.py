@@ -1,4 +1,5 @@
-"""The backends by name: the built-in ones, those registered, and those of installed packages.
+"""Backend lookup by name: built-in backends, registered classes, entry points of installed
+packages.
 
 A package offers a backend by an entry point of the group `GROUP`, whose name is the backend's and
 whose value is its class::
@@ -46,10 +47,11 @@ def get_backend(name: str) -> Backend:
 
 
 def register_backend(name: str, backend: type[B]) -> type[B]:
-    """Make the class ``backend`` known as ``name`` in this process, and give it back.
+    """Register the class ``backend`` as ``name`` in this process, and return it.
 
     Raises `ArgumentError` when the name belongs to another class, or when the class is no backend:
-    it derives from `Backend`, has no abstract method left and calls itself ``name``.
+    it derives from `Backend`, has no abstract method left and has the attribute ``name`` equal to
+    ``name``.
     """
     _check(name, backend, "register_backend")
     path = f"{backend.__module__}:{backend.__qualname__}"

@@ -1,8 +1,9 @@
-"""Which instructions a fused loop can compute.
+"""Fusibility: which instructions a fused loop can compute, and their costs.
 
-An instruction is fusible if it has a form as a loop over elements, and if that loop cannot fail:
-what may raise an error (an integer division by zero, the maximum of nothing) is left to a step of
-its own, which reports the user's line.
+An instruction is fusible if it has a form as a loop over elements, and if that loop cannot fail. An
+instruction that may raise an error (an integer division by zero, the maximum of nothing) is a step
+of its own, which reports the user's line. Used by `gptrs.backends.fusion`; a backend may restrict
+it further.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _COSTS = {
 
 
 def cost(instruction: Instruction) -> int:
-    """About how many additions a scalar operation of the instruction takes as long as."""
+    """The cost of a scalar operation of the instruction, in additions (a rough estimate)."""
     return _COSTS.get(instruction.op.name, 1)
 
 
@@ -62,7 +63,7 @@ def can_fuse(instruction: Instruction, dtypes: frozenset[str] = DTYPES) -> bool:
 
 
 def is_cheap(instruction: Instruction) -> bool:
-    """Whether several loops had better compute an element each than read a stored one."""
+    """Whether recomputing an element in several loops is faster than reading a stored one."""
     name = instruction.op.name
     return name in _CHEAP or (name in _COUNTING and instruction.result.type.dtype.is_integer)
 

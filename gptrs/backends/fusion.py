@@ -1,11 +1,11 @@
-"""Loop fusion: which instructions share a loop nest.
+"""Loop fusion: the partition of a program into regions, each one loop nest.
 
 Input: a program after all passes. Output: `FusedProgram`, the program as regions (one loop nest
 each, see `gptrs.backends.regions`) and the instructions that no loop can compute, in program order.
 A backend makes a kernel of each region.
 
 An instruction that works by element, reduces or moves elements is inlined into the loops of its
-readers. A value is stored, and so is the result of a region of its own, when
+uses. A value is stored, and so is the result of a region of its own, when
 
 - it is a result of the program, or an instruction outside of regions reads it;
 - several regions would compute it, and it is not cheap (`fusible.is_cheap`, `MOST_CHEAP`
@@ -18,8 +18,8 @@ readers. A value is stored, and so is the result of a region of its own, when
   the scalar operations that its instructions take op by op, nor that of their cost (an exp costs
   more than an addition), whatever the sizes.
 
-What is stored changes what the other values are inlined into, so the rules are applied until no
-further value has to be stored.
+Storing a value changes the regions that other values are inlined into, so the rules are applied
+until no further value has to be stored.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _MOST_SYMBOLS = 4  # of which every one is tried large while the others are 1
 
 @dataclass(frozen=True)
 class FusedProgram:
-    """A program as steps in the order in which they run."""
+    """A program as regions and single instructions, in the order in which they run."""
 
     program: Program
     steps: tuple[Region | Instruction, ...]
@@ -56,7 +56,7 @@ class FusedProgram:
 
     @property
     def outside(self) -> tuple[Instruction, ...]:
-        """The instructions that no region can do."""
+        """The instructions that are in no region."""
         return tuple(step for step in self.steps if isinstance(step, Instruction))
 
 
@@ -68,8 +68,8 @@ def fuse(
 ) -> FusedProgram:
     """The regions of ``program``, by the rules at the head of this file.
 
-    ``fusible`` says which instructions a region of the backend can compute (`can_fuse`). With
-    ``alone`` each instruction that computes something has a region of its own.
+    ``fusible`` selects the instructions that a region of the backend can compute (`can_fuse` by
+    default). With ``alone`` each instruction with arithmetic has a region of its own.
     """
     fused = {i.result: i for i in program.body if (fusible or can_fuse)(i)}
     stored = {v for i in program.body for v in i.values() if i.results[0] not in fused}
@@ -99,8 +99,8 @@ def fuse(
 
 
 def _store_shared(fused: Mapping[Value, Instruction], stored: set[Value]) -> None:
-    """Store what several regions would compute: from the last instruction to the first, which
-    stored values is each value computed for?"""
+    """Store values that several regions would compute. Traverses backwards and collects for each
+    value the stored values that it is computed for."""
     cheap = _cheap_values(fused, stored)
     roots: dict[Value, set[Value]] = {}
     for value, instruction in reversed(list(fused.items())):
@@ -131,7 +131,7 @@ def _recomputed(
     fused: Mapping[Value, Instruction],
     sizes: Sequence[Mapping[str, int]],
 ) -> set[Value]:
-    """What to store because scalar operations are too many: in a region, or in all together."""
+    """The values to store because scalar operations are too many: in one region, or in total."""
     regions, counts = list(operations), list(operations.values())
     alone = {value: operations_alone(fused[value]) for count in counts for value in count}
     found: set[Value] = set()
@@ -161,8 +161,8 @@ def _is_too_much(work: Counts, need: Counts, costs: Counts) -> bool:
 def _worst(
     result: Value, work: Counts, need: Counts, costs: Counts, made: Mapping[Value, Inlined]
 ) -> Value | None:
-    """Of the values that a region computes more often than needed, the one that takes most: how
-    often, times the cost of the operations up to it that are computed as often."""
+    """Of the values that a region computes more often than needed, the most expensive one:
+    repetitions times the cost of the operations up to it that are repeated as often."""
     again = {v: work[v] / max(need[v], 1) - 1 for v in work if work[v] > need[v]}
     again.pop(result, None)
 
@@ -176,7 +176,7 @@ def _worst(
 def _computed_twice(
     regions: Iterable[Region], works: Iterable[Mapping[Value, int]]
 ) -> Iterator[Value]:
-    """What is computed in more than one region, of it what others there are made of."""
+    """For each region, the outermost of its values that an earlier region computes too."""
     first: dict[Value, Region] = {}
     for region, work in zip(regions, works, strict=True):
         for value in work:
@@ -186,7 +186,7 @@ def _computed_twice(
 
 
 def _sizes(program: Program) -> list[Mapping[str, int]]:
-    """Sizes of the symbols, small and large ones in all combinations."""
+    """Sample sizes of the symbols: small and large ones in all combinations."""
     values = [v for i in program.body for v in i.results]
     dims = {n for v in (*program.params, *values) for n in v.type.shape if isinstance(n, Dim)}
     symbols = sorted({name for n in dims for name in n.symbols()})

@@ -1,7 +1,7 @@
 """Inlining for loop fusion: each fused value as an expression over the values that are stored.
 
 Input: the fused instructions and the set of stored values. Output: an `Expression` for every fused
-value, and the further values that have to be stored because an expression cannot take them in (the
+value, and the further values that have to be stored because an expression cannot inline them (the
 structural rules of `gptrs.backends.fusion`).
 """
 
@@ -38,7 +38,7 @@ MOST_PARTS = 96
 
 @dataclass(frozen=True, eq=False)
 class Inlined:
-    """A fused value in terms of what is stored."""
+    """A fused value as an expression over stored values."""
 
     expression: Expression
     members: frozenset[Instruction] = frozenset()
@@ -49,9 +49,9 @@ class Inlined:
 
 
 class Inliner:
-    """Makes the expressions of all fused values, and finds what cannot be inlined.
+    """Builds the expressions of all fused values, and finds values that cannot be inlined.
 
-    ``stored`` grows between builds; what that does not change is kept.
+    ``stored`` grows between builds; expressions that it does not affect are kept.
     """
 
     def __init__(self, fused: Mapping[Value, Instruction], stored: set[Value]) -> None:
@@ -62,7 +62,8 @@ class Inliner:
         self._wanted: list[Value] = []  # by the instruction that is looked at
 
     def build(self) -> set[Value]:
-        """Make the expressions; what has to be stored as well, for another build."""
+        """Build the expressions. Returns the values that have to be stored as well, for another
+        build."""
         wanted: set[Value] = set()
         for value, instruction in self.fused.items():
             inlined = [v in self.fused and v not in self.stored for v in instruction.values()]
@@ -172,8 +173,8 @@ class Inliner:
     def _agree_on_rows(self, instruction: Instruction) -> None:
         """Reductions in one region depend on the same rows: those on which the first depends.
 
-        One row for all elements would be one piece of work, in which a reduction comes first: then
-        it had better be stored.
+        A single row for all elements would be one serial work item that begins with the reduction:
+        the reduction is stored instead.
         """
         alone = same(instruction.result.type.size, 1)
         rows: frozenset[int] | None = None
@@ -188,8 +189,8 @@ class Inliner:
 
 
 def _rows_last(shape: Shape, axes: tuple[int, ...], *, kept: bool) -> Callable[..., View]:
-    """For the body of a reduction: the axes that stay (those of extent 1 if ``kept``), then the
-    others."""
+    """The permutation for the body of a reduction: the kept axes (those of extent 1 if ``kept``),
+    then the reduced ones."""
     rest = [a for a in range(len(shape)) if a not in axes]
 
     def change(view: View, around: int) -> View:
@@ -204,7 +205,7 @@ def _rows_last(shape: Shape, axes: tuple[int, ...], *, kept: bool) -> Callable[.
 
 
 def _literal(value: Any, dtype: DType) -> Literal:
-    """A number in an array: rounded to the array's dtype."""
+    """A number as an element of an array: rounded to its dtype."""
     if isinstance(value, Dim):
         return Literal(dtype, value)
     with np.errstate(all="ignore"):

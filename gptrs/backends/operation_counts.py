@@ -1,8 +1,9 @@
-"""How many scalar operations a region takes, by the value of the program that they compute.
+"""Operation counts of fused regions: scalar operations by the value that they compute.
 
-Elementwise ops and the steps of reductions count, wherever the loops of the region evaluate them:
-inside of the innermost loop, in the loop of a reduction, or once a row. Loads, constants and moves
-do not. Run op by op, each value takes `operations_alone`: what is above that is recomputation.
+Elementwise ops and the steps of reductions count in the loop that evaluates them: the innermost
+loop, the loop of a reduction, or once a row. Loads, constants and moves do not count. Run op by op,
+each value takes `operations_alone`; the excess is recomputation, which `gptrs.backends.fusion`
+limits.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from gptrs.ir.program import Instruction, Value
 
 
 def operations_alone(instruction: Instruction) -> DimLike:
-    """The scalar operations of an instruction that has loops of its own."""
+    """The scalar operations of an instruction in a loop nest of its own."""
     name = instruction.op.name
     if name in MOVING or name in FILLING:
         return 0
@@ -27,7 +28,7 @@ def operations_alone(instruction: Instruction) -> DimLike:
 
 
 def operations(region: Region) -> dict[Value, DimLike]:
-    """The scalar operations that ``region`` takes for each of the values that it computes."""
+    """The scalar operations of ``region``, by value."""
     counter = _Counter(region)
     counter.visit(region.expression, None, counter.rows * product(region.inner))
     return counter.counts
@@ -41,7 +42,7 @@ class _Counter:
         self._seen: set[tuple[object, int]] = set()
 
     def visit(self, part: Expression, loop: object, turns: DimLike) -> None:
-        """Count ``part`` in a loop that is run ``turns`` times in all, once for each loop."""
+        """Count ``part`` in a loop of ``turns`` iterations in total, once for each loop."""
         number = self._numbers.number(part)
         if not self._numbers.varies(part):
             loop, turns = "row", self.rows

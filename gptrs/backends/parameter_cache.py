@@ -1,13 +1,13 @@
-"""The forms of weights that plans hold: counted, limited, given back.
+"""The parameter cache: packed, derived and stored forms of weights, with a limit in bytes.
 
-A plan wants a parameter as it is stored, or packed for its kernels, and it may want one that passes
-derived of others. Each such form is made once, when a plan first needs it, and goes with its
-parameter. All of them are here, whatever the model and the plan, so that they can be listed, kept
-below a limit, and released.
+A plan reads a parameter as it is stored, or packed for its kernels; the parameter may be derived
+from others by passes (`hoist`). Each form is made once, when a plan first needs it, and is dropped
+with its parameter. The forms of all models and plans are in one cache, so that they can be listed,
+kept below a limit, and released.
 
-Runs do not ask here: a plan's binding takes a `Lease` on all that it needs when it first meets the
-parameters, and looks at their identities from then on. Who takes a form away ends the leases on it
-first, which a run that has begun prevents.
+A run does not look up the cache: a plan's binding takes a `Lease` on its forms when it first meets
+the parameters, and compares the parameters' identities in later runs. Eviction first ends the
+leases on a form, which a running call prevents.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class HasParameters(Protocol):
 
 
 class DerivedParameter(Parameter):
-    """A parameter that is computed of others, its ``sources``, which it does not keep alive."""
+    """A parameter computed from others, its ``sources``, of which it holds weak references."""
 
     __slots__ = ("sources",)
 
@@ -43,19 +43,19 @@ class DerivedParameter(Parameter):
     def of(
         cls, name: str, type: Type, source: ParamSource, sources: Sequence[Parameter]
     ) -> DerivedParameter:
-        """The parameter called ``name`` that ``source`` computes of ``sources``."""
+        """The parameter called ``name`` that ``source`` computes from ``sources``."""
         made = cast("DerivedParameter", cls.from_source(name, type, source))
         made.sources = [weakref.ref(parameter) for parameter in sources]
         return made
 
 
 def form_name(is_derived: bool, is_packed: bool) -> str:
-    """What a form of a parameter is called."""
+    """The name of a form of a parameter in listings."""
     return ", ".join(["derived"] * is_derived + ["packed"] * is_packed) or "as stored"
 
 
 class HeldForm(NamedTuple):
-    """A form of a parameter, as `form_name` calls it, and how often a plan was made ready with
+    """A form in the cache, named as by `form_name`, and the number of bindings that have used
     it."""
 
     name: str
@@ -65,8 +65,8 @@ class HeldForm(NamedTuple):
 
 
 class ParameterCacheInfo(NamedTuple):
-    """Counters as in `functools.lru_cache`; ``bytes`` are held, of at most ``limit`` (None: any
-    number)."""
+    """Counters as in `functools.lru_cache`; ``bytes`` in the cache, and their ``limit`` (None: no
+    limit)."""
 
     entries: int
     bytes: int
@@ -91,7 +91,8 @@ class ParameterCache:
         tell_children(self)
 
     def after_fork(self) -> None:
-        """End the leases of runs, and drop the forms in the making, of threads that are gone."""
+        """In a child process: end the leases of the parent's threads, and drop forms they were
+        making."""
         for reference in list(self._leases.values()):
             lease = reference()
             if lease is not None and lease.running not in (0, get_ident()):
@@ -108,10 +109,10 @@ class ParameterCache:
         size: int,
         make: Callable[[], Array],
     ) -> Array:
-        """The form of ``parameter`` with the key ``form`` (None: its elements as they are).
+        """The form of ``parameter`` with the key ``form`` (None: its elements as stored).
 
-        ``make`` gives it, some ``size`` bytes, when it is not there. The form stays while ``lease``
-        runs. Threads may ask for several at the same time.
+        ``make`` returns it, about ``size`` bytes, on a miss. The form stays while a run of
+        ``lease`` is in progress. Threads may make several forms at the same time.
         """
         entry = self._entry(lease, parameter, form, size)
         with entry.lock:
@@ -129,7 +130,7 @@ class ParameterCache:
             return array
 
     def _entry(self, lease: Lease, parameter: Parameter, form: Hashable, size: int) -> Entry:
-        """The entry for a form, on which ``lease`` is from now on."""
+        """The entry of a form, added to the entries of ``lease``."""
         key = id(parameter), form
 
         def drop(_: object) -> None:
@@ -156,7 +157,7 @@ class ParameterCache:
             return entry
 
     def add_derived(self, parameter: DerivedParameter) -> None:
-        """Know of a derived parameter, so that `release` finds it whatever backend uses it."""
+        """Register a derived parameter, so that `release` finds it whatever backend uses it."""
 
         def forget(_: object, number: int = id(parameter)) -> None:
             self._derived.pop(number, None)
@@ -165,11 +166,11 @@ class ParameterCache:
 
     @property
     def limit(self) -> int | None:
-        """The most bytes of forms to hold, None for any number; settable (also ``"2GB"``).
+        """The limit of all forms in bytes, None for no limit; settable (also ``"2GB"``).
 
-        Least recently used ones go first, and are made again when they are needed. What a run uses
-        stays, and if one plan needs more than the limit, it gets more. Set to None,
-        ``GPTRS_PARAMETER_CACHE_BYTES`` says.
+        Least recently used forms are evicted first, and made again when they are needed. A form
+        that a run uses stays, and a plan that needs more than the limit gets more. When set to
+        None, ``GPTRS_PARAMETER_CACHE_BYTES`` applies.
         """
         limit = settings.parameter_cache_bytes() if self._limit is None else self._limit
         return None if limit < 0 else limit
@@ -181,14 +182,14 @@ class ParameterCache:
             self._make_room(0)
 
     def info(self) -> ParameterCacheInfo:
-        """What is held, and what has happened so far."""
+        """The counters of the cache."""
         forms = self.forms()
         with self._lock:
             counts = self._hits, self._misses, self._evictions
         return ParameterCacheInfo(len(forms), sum(f.bytes for f in forms), self.limit, *counts)
 
     def forms(self) -> list[HeldForm]:
-        """What is held, largest first."""
+        """The forms in memory, largest first."""
         entries = [e for e in self._entries.copy().values() if e.array is not None]
         found = [HeldForm(e.name, e.what, e.size, e.uses) for e in entries]
         known = {id(e.parameter()) for e in entries if e.is_kept_by_parameter}
@@ -199,10 +200,10 @@ class ParameterCache:
         return sorted(found, key=lambda form: (-form.bytes, form.name))
 
     def release(self, model: HasParameters | None = None) -> int:
-        """Give back all that is held and can be made again; with ``model``, of that model alone.
+        """Free all forms that can be made again; with ``model``, those of that model alone.
 
-        What a run uses stays. Returns how many bytes were given back. Calls make again what they
-        need, with the same bits.
+        Forms that a run uses stay. Returns the number of bytes freed. Later calls make the forms
+        again, with the same bits.
         """
         before = sum(form.bytes for form in self.forms())
         own = None if model is None else set(map(id, model.parameters().values()))
@@ -222,7 +223,7 @@ class ParameterCache:
         return before - sum(form.bytes for form in self.forms())
 
     def _make_room(self, size: int) -> None:
-        """Take away what was used least recently until ``size`` more bytes are below the limit."""
+        """Evict the least recently used forms until ``size`` more bytes are below the limit."""
         if (limit := self.limit) is None:
             return
         entries = [e for e in self._entries.copy().values() if e.counts]
@@ -238,7 +239,7 @@ class ParameterCache:
                 self._evictions += 1
 
     def _take(self, entry: Entry, uses: Uses) -> bool:
-        """Give a form back; false if a run uses it."""
+        """Free a form; False if a run uses it."""
         if not uses.end(entry):
             return False
         entry.array, entry.counts = None, False
@@ -259,7 +260,7 @@ class ParameterCache:
 
 
 def _belongs(parameter: Parameter | None, own: set[int]) -> bool:
-    """Whether a parameter is one of ``own``, or derived of one."""
+    """Whether a parameter is one of ``own``, or derived from one."""
     if isinstance(parameter, DerivedParameter):
         return any(_belongs(source(), own) for source in parameter.sources)
     return id(parameter) in own

@@ -1,4 +1,8 @@
-"""The reference backend: each instruction by its NumPy meaning. The oracle of all others."""
+"""The reference backend: each instruction by its NumPy meaning. The oracle of all other backends.
+
+It claims no composite. Other backends use its plan for steps without a kernel and for the texts of
+errors.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +29,7 @@ class _Step:
 
 
 class ReferencePlan(Plan):
-    """Runs the instructions one after the other, dropping each value after its last use."""
+    """Interprets the instructions in order, dropping each value after its last use."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
@@ -89,7 +93,7 @@ def _operand(operand: Any, values: Mapping[Value, Array], sizes: Mapping[str, in
 
 
 def _own(array: Array, borrowed: set[int]) -> Array:
-    """``array`` itself when nobody else can see its memory, otherwise a copy."""
+    """``array`` itself when no other reference shares its memory, otherwise a copy."""
     if array.base is not None or id(array) in borrowed or not array.flags.c_contiguous:
         array = np.array(array, order="C", copy=True)
     borrowed.add(id(array))
@@ -97,7 +101,7 @@ def _own(array: Array, borrowed: set[int]) -> Array:
 
 
 class ReferenceBackend(Backend):
-    """Claims nothing: every composite runs as its definition."""
+    """Claims nothing: every composite is decomposed."""
 
     name = "reference"
 

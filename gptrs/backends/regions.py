@@ -1,8 +1,9 @@
 """A region: one fused loop nest that computes one stored value.
 
-The loops run over rows, which are independent of each other, and inside a row over ``inner`` axes
-and over the axes of each reduction. Views have one stride for each row axis, then one for each axis
-of the loop that they are in. Extents and strides may be symbolic.
+The loops run over rows, which are independent of each other (the parallel axis), and inside a row
+over ``inner`` axes and over the axes of each reduction. Views have one stride for each row axis,
+then one for each axis of the loop that they are in. Adjacent axes that are evenly spaced in all
+views are merged. Extents and strides may be symbolic.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from gptrs.locks import cached_property
 
 @dataclass(frozen=True, eq=False)
 class Region:
-    """``result`` at each index of ``rows`` and ``inner`` is ``expression``.
+    """The loop nest ``result[rows, inner] = expression``.
 
     No expression in the bodies of reductions depends on an inner index, so that a reduction is
     computed once a row.
@@ -49,7 +50,7 @@ class Region:
 
     @cached_property
     def is_flat(self) -> bool:
-        """Whether there is one loop in all: its elements are then the parallel extent."""
+        """Whether there is a single loop: its elements are then the parallel extent."""
         one_loop = not self.rows and len(self.inner) == 1
         return one_loop and not any(isinstance(part, Reduce) for part in walk(self.expression))
 
@@ -60,7 +61,7 @@ class Region:
 
     @property
     def inputs(self) -> tuple[Value, ...]:
-        """The values that it reads, in the order in which it first does."""
+        """The values that the loops read, in the order of their first use."""
         loads = (part for part in walk(self.expression) if isinstance(part, Load))
         return tuple(dict.fromkeys(load.value for load in loads))
 
@@ -128,7 +129,8 @@ def _views_here(expression: Expression) -> list[View]:
 def _arrange(
     expression: Expression, rank: int, rows: Sequence[int], tail: Sequence[int]
 ) -> Expression:
-    """Each view over the rows, then the axes of the loop it is in, without those of extent 1."""
+    """The expression with views over rows, then the axes of the loop they are in, without axes of
+    extent 1."""
 
     def reduction(part: Reduce) -> Reduce:
         axes = [a for a, n in enumerate(part.extents, rank) if not same(n, 1)]

@@ -1,7 +1,7 @@
-"""Value numbering of expressions: equal numbers for elements that are surely equal.
+"""Value numbering of a region's expressions: equal numbers for elements that are surely equal.
 
-A loop computes what has one number once. Two loads are equal if they read the same place of the
-same array at each index of the loops that they are in.
+A loop computes expressions of one number once. Two loads are equal if they read the same element of
+the same array at each index of their loops.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from gptrs.ir.dims import same
 
 
 class ValueNumbering:
-    """The numbers of the expressions of a region, whose views begin with ``row_count`` row axes."""
+    """The value numbers of a region, whose views begin with ``row_count`` row axes."""
 
     def __init__(self, row_count: int) -> None:
         self._row_count = row_count
@@ -20,7 +20,7 @@ class ValueNumbering:
         self._varies: dict[Expression, bool] = {}
 
     def number(self, part: Expression) -> int:
-        """The number of an expression."""
+        """The value number of an expression."""
         found = self._number.get(part)
         if found is None:
             found = self._by_key.setdefault(self._key(part), len(self._by_key))

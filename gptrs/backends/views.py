@@ -1,7 +1,7 @@
-"""What an element of a fused loop is made of: expressions whose leaves say where they read.
+"""Strided views and expressions: the body of a fused loop as a tree over loads.
 
-A leaf reads the element at ``offset + Σ strides[axis] · index[axis]`` of its array. An op that only
-moves elements is pushed down to the leaves, where it changes these numbers and costs nothing.
+A load reads the element at ``offset + Σ strides[axis] · index[axis]`` of its array. An op that only
+moves elements is pushed down to the loads, where it changes these numbers and costs nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from gptrs.ir.types import DType
 
 @dataclass(frozen=True, eq=False, slots=True)
 class View:
-    """Where the elements of an array of ``shape`` are, counted in elements."""
+    """A strided view: the positions of the elements of an array of ``shape``, in elements."""
 
     shape: Shape
     strides: Shape
@@ -31,11 +31,12 @@ class View:
         return cls(shape, _row_major(shape))
 
     def depends(self, axis: int) -> bool:
-        """Whether another index along ``axis`` is another element."""
+        """Whether the view has a stride along ``axis``."""
         return not same(self.strides[axis], 0)
 
     def moved(self, instruction: Instruction, kept: int) -> View | None:
-        """The view of the op's result; its last ``kept`` axes stay. None where there is none."""
+        """The view of the op's result; its last ``kept`` axes stay. None where no strides express
+        it."""
         count = len(self.shape) - kept
         outer = View(self.shape[:count], self.strides[:count], self.offset)
         moved = outer.moved_by(instruction.op.name, instruction.attrs)
@@ -49,7 +50,7 @@ class View:
         return _moved(self.shape, self.strides, self.offset, op, tuple(attrs.items()))
 
     def move(self, op: str, attrs: Mapping[str, Any]) -> View | None:
-        """`moved_by`, worked out anew."""
+        """`moved_by` without the cache."""
         if op == "transpose":
             return self.permuted(attrs["perm"])
         if op == "broadcast_to":
@@ -79,7 +80,7 @@ class View:
         return View(sizes, tuple(strides), offset)
 
     def _reshaped(self, shape: Shape) -> View | None:
-        """Groups of axes of equal size, old and new; an old group must be evenly spaced."""
+        """Match groups of old and new axes of equal size; an old group must be evenly spaced."""
         if all(not self.depends(axis) for axis in range(len(self.shape))):
             return View(shape, (0,) * len(shape), self.offset)
         if same(product(shape), 0):
@@ -121,7 +122,7 @@ MOVING = frozenset(["broadcast_to", "reshape", "slice", "transpose"])
 
 
 def evenly_spaced(axes: Sequence[tuple[DimLike, DimLike]]) -> bool:
-    """Whether axes (extent, stride) can be walked as one with the stride of the last."""
+    """Whether axes (extent, stride) can be traversed as one, with the stride of the last."""
     return all(same(stride, n * inner) for (_, stride), (n, inner) in pairwise(axes))
 
 
@@ -141,7 +142,7 @@ def _row_major(shape: Shape, *, ones: bool = True) -> Shape:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Load:
-    """An element of a stored value."""
+    """A load of an element of a stored value."""
 
     value: Value
     view: View
@@ -153,7 +154,7 @@ class Load:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Iota:
-    """A position: the place itself that the view gives."""
+    """A position along an axis: the index that the view computes."""
 
     dtype: DType
     view: View
@@ -161,7 +162,7 @@ class Iota:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Literal:
-    """A number, perhaps one that is known when the sizes are."""
+    """A number, known now or when the sizes are known."""
 
     dtype: DType
     value: Scalar
@@ -169,7 +170,7 @@ class Literal:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Apply:
-    """An elementwise op."""
+    """An elementwise op on expressions."""
 
     op: str
     dtype: DType
@@ -180,8 +181,8 @@ class Apply:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Reduce:
-    """The body's elements along its last axes, of these extents, combined in an order that depends
-    on nothing but the extents."""
+    """A reduction of the body over its last axes, of these extents, in an order that depends on
+    nothing but the extents."""
 
     op: str
     dtype: DType
@@ -197,14 +198,14 @@ Expression: TypeAlias = Load | Iota | Literal | Apply | Reduce
 
 
 def children(expression: Expression) -> tuple[Expression, ...]:
-    """What an expression is made of."""
+    """The operands of an expression."""
     if isinstance(expression, Apply):
         return expression.operands
     return (expression.body,) if isinstance(expression, Reduce) else ()
 
 
 def walk(expression: Expression, *, into: bool = True) -> list[Expression]:
-    """All parts, each once, what is needed first first; the bodies of reductions if ``into``."""
+    """All subexpressions in postorder, each once; with ``into`` also the bodies of reductions."""
     seen: set[Expression] = set()
     found: list[Expression] = []
 
@@ -225,8 +226,8 @@ def map_views(
 ) -> Expression | None:
     """The expression with each view changed, or None where one cannot be.
 
-    ``change(view, kept)`` leaves the last ``kept`` axes as they are: those that a reduction
-    around it runs over.
+    ``change(view, kept)`` leaves the last ``kept`` axes, those of the enclosing reduction, as they
+    are.
     """
     made: dict[tuple[Expression, int], Expression | None] = {}
 
@@ -253,13 +254,13 @@ def map_views(
 
 
 def dependence(expression: Expression, rank: int) -> frozenset[int]:
-    """Those of the first ``rank`` axes on whose index the expression depends."""
+    """Those of the first ``rank`` axes on which the expression depends."""
     leaves = [part for part in walk(expression) if isinstance(part, Load | Iota)]
     return frozenset(a for a in range(rank) if any(leaf.view.depends(a) for leaf in leaves))
 
 
 def is_copy(expression: Expression) -> bool:
-    """Whether it is a stored value as it is, in another shape at most."""
+    """Whether the expression is a stored value, unchanged or reshaped."""
     return (
         isinstance(expression, Load)
         and same(expression.view.offset, 0)

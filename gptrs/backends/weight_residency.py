@@ -1,4 +1,9 @@
-"""Who holds forms of parameters: bindings of plans, and whether they run at this moment."""
+"""Leases on forms of parameters: which bindings use a form, whether one runs now, and the last use.
+
+Used by `gptrs.backends.parameter_cache` to decide what it may evict. A run sets ``running`` before
+it reads ``given``; eviction clears ``given`` before it reads ``running``: one of the two sees the
+other without a lock.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +23,7 @@ next_use = count(1).__next__
 
 @dataclass(eq=False)
 class Entry:
-    """One form of one parameter."""
+    """One form of one parameter in the cache."""
 
     parameter: weakref.ref[Parameter]
     what: str
@@ -58,12 +63,12 @@ class Lease:
         self.entries: list[Entry] = []
 
     def end(self, _: object = None) -> None:
-        """Let the parameters go."""
+        """Drop the references to the forms."""
         self.given, self.held, self.entries = None, [], []
 
 
 class Uses:
-    """Which forms are in use at this moment, by whom, and when they were used last."""
+    """A snapshot of leases: by form, the leases on it and its last use."""
 
     def __init__(self, leases: Mapping[int, weakref.ref[Lease]]) -> None:
         self._leases: dict[Entry, list[Lease]] = {}
@@ -77,11 +82,11 @@ class Uses:
                 self._last[entry] = max(self._last.get(entry, 0), lease.used)
 
     def last(self, entry: Entry) -> int:
-        """When ``entry`` was used last."""
+        """The time of the last use of ``entry``."""
         return max(entry.used, self._last.get(entry, 0))
 
     def end(self, entry: Entry) -> bool:
-        """End all leases on ``entry``; false, and nothing more, where a run has one."""
+        """End all leases on ``entry``; False while a run uses one of them."""
         leases = self._leases.get(entry, [])
         if any(lease.running for lease in leases):
             return False

@@ -1,0 +1,30 @@
+"""The faer backend: native CPU kernels from claimed composites and fused loops.
+
+From a lowered program to a call, in this order:
+
+1. `custom_calls` (passes): instructions that kernels of `calls/` implement become `custom_call`s
+2. `gptrs.backends.fusion`: the rest becomes a `FusedProgram` of regions and single instructions
+3. `schedule`: the list of `PlanStep`s: calls, regions, control flow, reference steps
+4. `buffer_assignment`: an `Allocation` for each value: argument, result, constant, arena
+5. compilation of all kernels (`FaerPlan.__init__`)
+6. at the sizes of a call: `step_templates` (kernels, argument blocks and chunks of each distinct
+   step), then `binding` (one step table, arena offsets, relocations of addresses)
+7. `run`: addresses are patched, parameters are loaded, the native driver runs the step table
+
+Steps 1 to 5 happen once per program, 6 once per sizes and number of threads, 7 in each call.
+
+| module | contents |
+|---|---|
+| `backend` | `FaerBackend` |
+| `custom_calls` | claims, and the backend's own passes |
+| `calls/` | one class per kernel family: match, compile, bind |
+| `graph` | use-def chains, and the memory operand behind a value |
+| `schedule` | the steps of a program in order |
+| `scalars` | elementwise ops on one element, in kernel source |
+| `loop_writer`, `render`, `argument_block` | kernel source and argument block of a region |
+| `buffer_assignment`, `arena` | memory planning: allocations, offsets, arenas |
+| `step_templates`, `binding` | the step table at given sizes |
+| `plan`, `run`, `control` | `FaerPlan`; one call; branches and loops |
+| `packed_weights`, `weight_packing`, `weight_compression`, `slabs` | packed forms of weights |
+| `report` | the report of a plan for `explain` |
+"""

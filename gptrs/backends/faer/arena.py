@@ -1,4 +1,8 @@
-"""Memory for intermediate values: places in one block, and the blocks of an instance."""
+"""Memory of intermediate values: a best-fit offset allocator, and the arenas of a backend instance.
+
+Offsets are assigned while a plan is bound, from the lifetimes of values. A call takes an `Arena` of
+at least the plan's size from the pool and returns it at the end.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,7 @@ Block = NDArray[np.uint8]
 
 
 class Places:
-    """Offsets of arrays that live for some of the steps, as they begin and end."""
+    """Best-fit allocation of offsets in one block, for arrays with overlapping lifetimes."""
 
     def __init__(self) -> None:
         self.size = 0
@@ -30,13 +34,13 @@ class Places:
         return offset
 
     def _open_end(self) -> int:
-        """Where the end begins: a gap there grows."""
+        """The offset of the end; a gap there is part of it."""
         if self._free and sum(self._free[-1]) == self.size:
             return self._free.pop()[0]
         return self.size
 
     def give(self, offset: int, size: int) -> None:
-        """Free what was taken."""
+        """Free an allocation, merging adjacent gaps."""
         size = -(-size // _LINE) * _LINE
         if not size:
             return
@@ -50,7 +54,7 @@ class Places:
 
 
 class Arena:
-    """A block of memory that grows to what is asked of it. It serves one call at a time."""
+    """A growing block of memory, aligned to a cache line. It serves one call at a time."""
 
     def __init__(self) -> None:
         self._held: Block = np.empty(0, np.uint8)
@@ -58,7 +62,7 @@ class Arena:
         self.address = 0
 
     def reserve(self, size: int) -> None:
-        """Have at least ``size`` bytes; what was in it is lost if it has to grow."""
+        """Have at least ``size`` bytes; growing loses the contents."""
         if size > len(self.block) or not self.address:
             self._held = self.block = np.empty(0, np.uint8)  # frees before it allocates
             self._held = np.empty(size + _LINE, np.uint8)
@@ -68,18 +72,18 @@ class Arena:
 
 
 class Arenas:
-    """The arenas of a process: as many as there ever were calls at once."""
+    """A pool of arenas: as many as there ever were concurrent calls."""
 
     def __init__(self) -> None:
         self._free: list[Arena] = []
 
     def take(self) -> Arena:
-        """An arena that nobody uses, the last one used first."""
+        """A free arena, the most recently used first; a new one if there is none."""
         try:
             return self._free.pop()
         except IndexError:
             return Arena()
 
     def give(self, arena: Arena) -> None:
-        """Leave it to the next call."""
+        """Return an arena to the pool."""
         self._free.append(arena)

@@ -1,4 +1,9 @@
-"""The words of a region's argument block behind its arrays: sizes, offsets, strides and numbers."""
+"""The scalars of a region's argument block: sizes, offsets, strides and numbers, behind its
+addresses.
+
+The block is an array of 64-bit words: the addresses of the inputs and of the result, then these
+scalars in the order of their first use. Filled by `loop_writer`.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +13,8 @@ from gptrs.ir.types import DType
 
 
 class ArgumentWords:
-    """The words by name, in the order of their first use. A float stands for its bits as f64."""
+    """The scalars by name, in the order of their first use. A float is stored as its bits in
+    f64."""
 
     def __init__(self) -> None:
         self.values: dict[str, DimLike | float] = {}
@@ -18,7 +24,7 @@ class ArgumentWords:
         self._counts: dict[str, int] = {}
 
     def size(self, value: DimLike, letter: str, *, shared: object = True) -> str:
-        """The name of a size. Extents that are equal share a word, strides do not."""
+        """The name of a size. Equal extents share a word, strides do not."""
         key = letter, str(value), shared
         if shared is False or key not in self._names:
             self._names[key] = self._new(letter, value)

@@ -1,4 +1,4 @@
-"""The fused CPU backend: a program becomes one plan of native kernels."""
+"""`FaerBackend`: the native CPU backend. Its pipeline is described in `gptrs.backends.faer`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from gptrs.passes.legalize import inlined
 
 
 class FaerBackend(Backend):
-    """Matrix products, attention and norms by kernels of our own, the rest in fused loops."""
+    """Matrix products, attention, convolutions and norms by hand-written kernels, the rest by fused
+    loops."""
 
     name = "faer"
     passes = (arrange_products, make_calls)

@@ -1,4 +1,10 @@
-"""A plan bound to sizes: its step table, with the addresses that change from call to call."""
+"""Binding of a plan to sizes: the step table, arena offsets, and relocations of addresses.
+
+Input: a `BufferAssignment`, concrete sizes, a number of threads. Each step's template
+(`step_templates`, shared by equal steps) is instantiated: its argument block is appended to one
+array of words, and each word that holds an address becomes a relocation against a buffer. Output: a
+`Bound`, which `run` executes; only addresses change from call to call.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +35,8 @@ ARENA = 0
 
 
 class Buffer(NamedTuple):
-    """An array from outside: of an argument, a parameter or constant (perhaps packed), a result."""
+    """An array outside of the arena: an argument, a parameter or constant (perhaps packed), a
+    result."""
 
     kind: Literal["argument", "parameter", "constant", "result"]
     number: int
@@ -38,7 +45,7 @@ class Buffer(NamedTuple):
 
 
 class Segment(NamedTuple):
-    """Native steps ``first`` to ``last``, or an instruction that is run from Python."""
+    """Native steps ``first`` to ``last``, or an instruction that Python runs."""
 
     first: int
     last: int
@@ -47,7 +54,7 @@ class Segment(NamedTuple):
 
 @dataclass
 class Bound:
-    """Everything that a run needs at one set of sizes and threads. Serves one call at a time."""
+    """A plan at one set of sizes and threads. It serves one call at a time."""
 
     key: tuple[int, ...]
     """The number of threads, then the sizes."""
@@ -95,7 +102,7 @@ class Bound:
         return self.key[0]
 
     def move(self, buffer: int, address: int) -> None:
-        """Have the words point to ``buffer`` at another address."""
+        """Relocate ``buffer`` to an address: update all argument words that point into it."""
         self.addresses[buffer] = -1  # until all words are written: an interrupt may come between
         only = self.only[buffer]
         if only is not None:
@@ -107,7 +114,7 @@ class Bound:
 
 
 class _Binder:
-    """Puts the steps of all work one after the other, and its arrays into memory."""
+    """Concatenates the steps of a plan and allocates its intermediate arrays in the arena."""
 
     def __init__(self, isa: Isa, bound: Bound) -> None:
         self._storage, self._isa, self._bound = bound.storage, isa, bound
@@ -119,7 +126,7 @@ class _Binder:
         self._steps: list[tuple[Kernel, int, int, int]] = []
 
     def place(self, placed: Placed) -> None:
-        """Take the steps of a piece of work."""
+        """Append the native steps of a step, or a segment that Python runs."""
         offsets = self._bound.offsets
         for home in placed.begin:
             offsets[home] = self._places.take(self._bytes(home))
@@ -155,7 +162,7 @@ class _Binder:
         return found
 
     def _instantiate(self, template: StepTemplate, placed: Placed) -> None:
-        """The steps of a template with the arrays of a piece of work."""
+        """Append the steps of a template with the arrays of this step."""
         slots = [self._slot(placed.homes[operand], form) for operand, form in template.forms]
         rooms = [self._places.take(size) for size in template.scratch]
         slots += [(ARENA, room) for room in reversed(rooms)]  # they are counted from the end
@@ -172,7 +179,7 @@ class _Binder:
             self._places.give(room, size)
 
     def _slot(self, home: Allocation, form: Form | None) -> tuple[int, int]:
-        """The buffer that a home is in, and where it begins there."""
+        """The buffer of an allocation, and its offset there."""
         if home.kind == "arena":
             return ARENA, self._bound.offsets[home]
         buffer, numbers = Buffer(home.kind, home.number, form), self._bound.buffers
@@ -189,7 +196,7 @@ class _Binder:
         return size
 
     def finish(self) -> None:
-        """Make the table."""
+        """Build the step table and the relocations."""
         bound = self._bound
         bound.arena_bytes = self._places.size
         bound.words = np.array(self._words, np.int64)
@@ -232,8 +239,8 @@ class _Binder:
             bound.results = getter(places)
 
     def _result_places(self, written: list[int]) -> list[int] | None:
-        """Where the results are among those that kernels write and the arguments; None where one
-        has to be made of another."""
+        """The index of each result among the written outputs and the arguments; None where a result
+        has to be copied or reshaped."""
         program, places = self._storage.program, list[int]()
         for number, value in enumerate(program.results):
             home, shape = self._storage.homes[value], self._shape(value)
@@ -250,7 +257,7 @@ class _Binder:
 
 
 def _joined(references: Sequence[Segment], count: int) -> list[Segment]:
-    """Native segments between the instructions for the reference."""
+    """Native segments between the segments that Python runs."""
     segments: list[Segment] = []
     first = 0
     for reference in references:
@@ -266,7 +273,8 @@ def _joined(references: Sequence[Segment], count: int) -> list[Segment]:
 def bind(
     storage: BufferAssignment, isa: Isa, sizes: Mapping[str, int], key: tuple[int, ...]
 ) -> Bound:
-    """The plan of ``storage`` at ``sizes``; the first number of ``key`` is that of threads."""
+    """The plan of ``storage`` at ``sizes``; the first number of ``key`` is the number of
+    threads."""
     bound = Bound(key, dict(sizes), storage)
     binder = _Binder(isa, bound)
     for placed in storage.steps:

@@ -1,8 +1,9 @@
-"""Where each value of a program lives.
+"""Buffer assignment: the memory of each value of a program, before sizes are known.
 
-Values share memory where one is the other in another shape, and where an update may overwrite what
-nobody reads later. What is left of sharing is a *home*: an array from outside, a result, or a place
-in the arena. No result is memory of an argument, but for donated ones.
+Input: the steps of `schedule` in order. Values share an allocation where one is the other in
+another shape, and where an update may overwrite an operand without a later use. An `Allocation` is
+an array from outside, a result, or a lifetime in the arena. No result is memory of an argument,
+except of donated ones. `binding` assigns arena offsets once sizes are known.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from gptrs.ir.program import Fails, Program, Value
 class Allocation:
     """Memory of one or more values.
 
-    ``number`` says which parameter of the program, which instruction of it (a constant) or which
-    result; what is in the arena lives while the steps ``first`` to ``last`` run.
+    ``number`` is the index of the program's parameter, of its instruction (a constant) or of its
+    result. An arena allocation is live from step ``first`` to step ``last``.
     """
 
     values: list[Value]
@@ -36,7 +37,7 @@ class Allocation:
 
 @dataclass(eq=False)
 class Placed:
-    """A step, its number in the program's work, and the homes that begin and end with it."""
+    """A step with its buffers, and the arena allocations whose lifetimes begin and end with it."""
 
     work: PlanStep
     number: int
@@ -54,7 +55,7 @@ class Placed:
 
 
 def _named(step: PlanStep) -> str:
-    """A step by the op that fails, or its own, and the user's line."""
+    """A step in messages: the op that may fail, or its own, and the user's line."""
     instruction = step.instruction
     inside = step.call.members if isinstance(step, CallStep) else ()
     name: str = instruction.attrs["target"] if inside else instruction.op.name
@@ -63,10 +64,10 @@ def _named(step: PlanStep) -> str:
 
 
 class BufferAssignment:
-    """The homes of all values of ``program``, whose work is done in this order.
+    """The allocations of all values of ``program``, whose steps run in this order.
 
-    A call that fails leaves its arguments as they were, so that no donated one is overwritten
-    before a step that may fail: at elements, or, if ``careful``, at sizes.
+    A failing call leaves its arguments unchanged: no donated argument is overwritten before a step
+    that may fail at elements, or, if ``careful``, at sizes.
     """
 
     def __init__(
@@ -102,7 +103,7 @@ class BufferAssignment:
         self._gather()
 
     def _schedule(self, count: int) -> None:
-        """Note at each step which homes in the arena begin and which end with it."""
+        """Record at each step the arena allocations whose lifetimes begin and end there."""
         first: list[list[Allocation]] = [[] for _ in range(count)]
         last: list[list[Allocation]] = [[] for _ in range(count)]
         for home in dict.fromkeys(self.homes.values()):
@@ -113,7 +114,8 @@ class BufferAssignment:
             placed.begin, placed.end = first[placed.number], last[placed.number]
 
     def _gather(self) -> None:
-        """Note for each step the homes of its arrays, their forms, and what it is like."""
+        """Record for each step its allocations, the packed forms of its operands, and its structure
+        key."""
         for work in [placed.work for placed in self.steps]:
             if isinstance(work, CallStep):
                 for value, form in work.call.packed().items():
@@ -135,7 +137,8 @@ class BufferAssignment:
                 )
 
     def _gather_regions(self, work: ControlStep) -> None:
-        """Note the forms in which regions want the parameters of this program."""
+        """Collect the forms in which the regions of control flow read the parameters of this
+        program."""
         for plan in work.plans.values():
             for param, value in zip(plan.program.params, work.given, strict=True):
                 forms = plan.packed.get(param)
@@ -162,7 +165,7 @@ class BufferAssignment:
         self.steps.append(Placed(step, number, view, shared is not None, hindrance))
 
     def _shared(self, step: PlanStep, value: Value, hindrance: str) -> Allocation | None:
-        """The home that the result ``value`` of a step can share."""
+        """The allocation that the result ``value`` of a step can reuse."""
         if isinstance(step, RegionStep) and step.region.copies is not None:
             home = self.homes[step.region.copies]
             if value not in self._results or self._free_for_result(home):
@@ -172,7 +175,8 @@ class BufferAssignment:
         return None
 
     def _hindrance(self, step: PlanStep, number: int) -> str:
-        """What an update copies and why, if it cannot overwrite a part of it."""
+        """Why an update copies its operand instead of overwriting it; empty if it works in
+        place."""
         if not (isinstance(step, CallStep) and isinstance(step.call, Update)):
             return ""
         home = self.homes[step.outer(step.call.x)]
@@ -191,6 +195,6 @@ class BufferAssignment:
         return ""
 
     def _free_for_result(self, home: Allocation) -> bool:
-        """Whether a result may live there: nobody outside sees the memory, and no other result."""
+        """Whether a result may be in this memory: it is ours, and no other result is in it."""
         ours = home.kind == "arena" or home.donated
         return ours and self._results.isdisjoint(home.values)

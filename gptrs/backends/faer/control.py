@@ -1,8 +1,8 @@
-"""Branches and loops: steps run from Python, whose regions are plans of their own.
+"""Control flow at run time: branches and loops driven from Python, with a plan for each region.
 
-What is a model's parameter around a region is handed on as such, so that a weight is packed once
-and not at every turn. The state of a loop belongs to the loop: it is copied at the start, and the
-body may overwrite it from then on.
+A parameter of the model is passed to regions as a parameter, so that a weight is packed once and
+not in each iteration. The state of a loop is copied at the start; after that the body may overwrite
+it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Sizes: TypeAlias = Mapping[str, int]
 
 
 def drive(step: ControlStep, look: Callable[[Value], Argument], sizes: Sizes) -> Sequence[Array]:
-    """The results of a step in memory that nobody else has; ``look`` gives what it reads."""
+    """The results of a control step in fresh memory; ``look`` returns the operands."""
     given = [look(value) for value in step.given]
     try:
         if step.instruction.op.name == "cond":
@@ -85,7 +85,7 @@ def _scan(
 
 
 def _fitting(plan: RegionPlan, first: int, given: Sequence[Argument]) -> list[Argument]:
-    """``given`` for the parameters of a region from number ``first`` on."""
+    """``given`` as arguments of a region, for its parameters from number ``first`` on."""
     fitting: list[Argument] = []
     for param, argument in zip(plan.program.params[first:], given, strict=True):
         if param.role != "parameter":

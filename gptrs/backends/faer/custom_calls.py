@@ -1,7 +1,9 @@
-"""The passes of this backend: what kernels can do becomes `custom_call` instructions.
+"""The backend's claims and passes: instructions with a kernel become `custom_call`s.
 
-A custom call keeps what it stands for as its definition, so that any backend can run it, and from
-the definition the plan finds out again what its kernel has to read.
+`claims` answers for `legalize`. After it, `arrange_products` transposes operands that no kernel can
+read, and `make_calls` replaces each match of a class in `calls/`, with the instructions around it
+that the kernel fuses, by one `custom_call`. The replaced instructions are its definition, so that
+any backend can run it; the plan matches the definition again to find the operands of its kernel.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ from gptrs.passes.legalize import inline
 
 
 def claims(instruction: Instruction) -> bool:
-    """Whether a composite stays whole: it has a call, or a product may take it in."""
+    """Whether a composite stays whole: a call implements it, or a product can fuse it as an
+    activation."""
     if instruction.op.name == "custom_call":
         return _call_in(instruction) is not None
     if instruction.op.name in ACTIVATIONS:
@@ -36,14 +39,14 @@ def claims(instruction: Instruction) -> bool:
 
 
 def find_call(core: Instruction, graph: Graph, *, precise: bool = False) -> Call | None:
-    """The call that does ``core``."""
+    """The call that implements ``core``, and instructions around it."""
     precise = precise or not settings.winograd()
     kinds = (kind for kind in calls_of(core.op.name) if not (precise and kind.rounds))
     return next((c for kind in kinds if (c := kind.match(core, graph))), None)
 
 
 def call_of(instruction: Instruction) -> Call:
-    """What a `custom_call` of this backend stands for, in terms of its definition's parameters."""
+    """The call behind a `custom_call` of this backend, in terms of its definition's parameters."""
     call = _call_in(instruction)
     assert call is not None
     return call
@@ -59,7 +62,7 @@ def _call_in(instruction: Instruction) -> Call | None:
 
 
 def arrange_products(program: Program, context: Context) -> Program:
-    """Put a transpose before the products whose operands no kernel can read where they are."""
+    """Insert transposes before products whose operands no kernel can read in their layout."""
     graph = Graph(program)
     body: list[Instruction] = []
     for instruction in program.body:
@@ -71,7 +74,8 @@ def arrange_products(program: Program, context: Context) -> Program:
 
 
 def _arranged(product: Instruction, body: list[Instruction]) -> Instruction:
-    """A product of operands with axes in the order batch, rest, contracted; they join ``body``."""
+    """A product of operands with axes in the order batch, rest, contracted; the transposes join
+    ``body``."""
     attrs = dict(product.attrs)
     operands: list[Value] = []
     for side, operand in zip(("lhs", "rhs"), product.values(), strict=True):
@@ -92,7 +96,7 @@ def _arranged(product: Instruction, body: list[Instruction]) -> Instruction:
 
 
 def make_calls(program: Program, context: Context) -> Program:
-    """Replace what kernels can do by custom calls, and open the composites that are left."""
+    """Replace matched instructions by custom calls, and decompose the composites that are left."""
     graph = Graph(program)
     place = {instruction: number for number, instruction in enumerate(program.body)}
     calls: dict[Instruction, Call] = {}  # by the instruction that makes the result
@@ -120,7 +124,7 @@ def make_calls(program: Program, context: Context) -> Program:
 
 
 def _from(core: Instruction, members: Sequence[Instruction]) -> list[Instruction]:
-    """The members that need ``core``: nobody else does. What is before it, others may read too."""
+    """The members that depend on ``core``: they have no other use. Members before it may have."""
     found = [core]
     for member in members:
         made = {result for other in found for result in other.results}

@@ -1,7 +1,7 @@
-"""Who computes and who reads each value of a program, and where a kernel finds an operand.
+"""Use-def chains of a program, and the memory operand behind each value.
 
-A kernel that takes strides can read through ops that only move elements. `Graph.source` looks up
-such a chain of ops for the stored value behind an operand.
+A kernel that takes strides can read through ops that only move elements. `Graph.source` follows
+such a chain of ops from an operand back to the stored value, with the strided view of it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from gptrs.ir.program import Fails, Instruction, Program, Value
 
 @dataclass(frozen=True)
 class Source:
-    """An operand of a kernel: the elements of ``value`` that ``view`` shows."""
+    """A memory operand of a kernel: ``view`` of the stored ``value``."""
 
     value: Value
     view: View
@@ -27,7 +27,7 @@ class Source:
 
 
 class Graph:
-    """The readers and the writer of each value."""
+    """The definition and the uses of each value."""
 
     def __init__(self, program: Program) -> None:
         self.maker: dict[Value, Instruction] = {}
@@ -41,15 +41,16 @@ class Graph:
                 self._readers.setdefault(value, []).append(instruction)
 
     def only_reader(self, value: Value) -> Instruction | None:
-        """The one instruction that reads ``value``; None if it is a result, has more readers, or
-        the reader belongs to a call."""
+        """The single use of ``value``; None if it is a result, has more uses, or the use belongs to
+        a call already."""
         readers = self._readers.get(value, [])
         if len(readers) != 1 or value in self._results or readers[0] in self.taken:
             return None
         return readers[0]
 
     def source(self, value: Value, accepts: Callable[[View], bool]) -> Source | None:
-        """The farthest value behind ``value`` that a kernel can read in its place."""
+        """The farthest value behind ``value`` that a kernel with this access pattern can read
+        instead of it."""
         found: Source | None = None
         for source in self._behind(value):
             if source.through and source.through[0] in self.taken:
@@ -59,7 +60,7 @@ class Graph:
         return found
 
     def _behind(self, value: Value) -> list[_Seen]:
-        """``value`` and those behind it, from near to far."""
+        """``value`` and the values that it is moved from, nearest first."""
         seen = self._seen.get(value)
         if seen is None:
             seen = self._seen[value] = [_Seen(value, View.contiguous(value.type.shape), ())]
@@ -73,7 +74,8 @@ class Graph:
 
 
 class _Seen(NamedTuple):
-    """A value behind an operand, and what is seen of it through some ops; None for no view."""
+    """A value behind an operand, with the view through the ops between; None where no strides
+    express it."""
 
     value: Value
     view: View | None
@@ -81,7 +83,7 @@ class _Seen(NamedTuple):
 
 
 def _through(value: Value, chain: Iterable[Instruction]) -> View | None:
-    """What is seen of ``value`` after ops that move elements."""
+    """The view of ``value`` after a chain of moving ops."""
     view: View | None = View.contiguous(value.type.shape)
     for instruction in chain:
         view = view and view.moved_by(instruction.op.name, instruction.attrs)
@@ -90,7 +92,8 @@ def _through(value: Value, chain: Iterable[Instruction]) -> View | None:
 
 @dataclass(frozen=True)
 class Matrix:
-    """A matrix in memory: ``rows`` at a distance of ``stride`` elements, each without gaps."""
+    """A matrix in memory: ``rows`` with a leading stride of ``stride`` elements, each row
+    contiguous."""
 
     offset: DimLike
     rows: DimLike
@@ -98,7 +101,8 @@ class Matrix:
 
 
 def rows_of(view: View, inner: int = 1) -> Matrix | None:
-    """``view`` as a matrix whose rows run over its last ``inner`` axes; None if it is none."""
+    """``view`` as a matrix whose rows run over its last ``inner`` axes; None if the strides do not
+    fit."""
     count = len(view.shape) - inner
     axes = list(zip(view.shape, view.strides, strict=True))
     outer = [(n, s) for n, s in axes[:count] if not same(n, 1)]
@@ -115,13 +119,13 @@ def rows_of(view: View, inner: int = 1) -> Matrix | None:
 
 
 def starts_contiguous(view: View) -> bool:
-    """Whether a view shows the first elements of an array in order."""
+    """Whether a view is contiguous from the first element of its array."""
     return same(view.offset, 0) and same_shape(view.strides, View.contiguous(view.shape).strides)
 
 
 @dataclass
 class Members:
-    """The instructions that a kernel stands for, in the order in which they were found."""
+    """The instructions that a call replaces, in the order in which they were found."""
 
     found: dict[Instruction, None] = field(default_factory=dict[Instruction, None])
 
@@ -129,7 +133,7 @@ class Members:
         self.found.update(dict.fromkeys(i for i in instructions if i is not None))
 
     def read(self, source: Source | None) -> Source | None:
-        """Add what lies between a source and its reader."""
+        """Add the moving ops between a source and its use."""
         if source is not None:
             self.add(*source.through)
         return source

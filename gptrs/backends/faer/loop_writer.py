@@ -1,13 +1,13 @@
-"""Writes the loops of a region as Python source for Numba.
+"""Code generation of fused loops: a region as Python source for Numba.
 
 A row, the parallel unit, computes its reductions one after the other and then loops over its
-elements. What does not depend on an index inside of the row is computed once a row; in a region
-without rows, before the loop.
+elements. Expressions that do not depend on an index inside the row are computed once a row; in a
+region without rows, before the loop.
 
 A sum of floats is more exact than its dtype: blocks of `PART` elements are summed over lanes
-(`gptrs.kernels.rowwise.reduce`) and joined in f64; of f64, with the rounding errors of that carried
-along (Neumaier, 1974). Blocks begin at multiples of `PART`, so that the order of a sum depends on
-nothing but its length.
+(`gptrs.kernels.rowwise.reduce`) and joined in f64; sums of f64 carry the rounding errors along
+(Neumaier, 1974). Blocks begin at multiples of `PART`, so that the order of a sum depends on nothing
+but its length.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from gptrs.kernels.rowwise.reduce import PART
 
 @dataclass
 class Scope:
-    """A loop: its lines, what each expression is called in it, and its index along each axis."""
+    """One loop: its lines, the names of expressions in it, and its index along each axis."""
 
     indices: tuple[str, ...]
     depth: int
@@ -42,7 +42,8 @@ class Scope:
 
 
 class LoopWriter:
-    """Writes the loops of one region; collects its inputs and words on the way."""
+    """Writes the loops of one region, and collects its inputs and the scalars of its argument
+    block."""
 
     def __init__(self, region: Region, *, precise: bool = False, shared: bool = False) -> None:
         self._precise = precise
@@ -180,7 +181,7 @@ class LoopWriter:
         return self._name(self._row, "total", scalars.convert(dtype, x))
 
     def _sum(self, part: Reduce, total: str) -> str:
-        """A sum in f64; of f64, with what it loses by rounding."""
+        """A sum accumulated in f64; of f64, with compensation of rounding errors."""
         row, f64 = self._row, part.accumulator.bits == 64
         lost = self._fresh("lost") if f64 else ""
         for name in filter(None, (total, lost)):
@@ -198,14 +199,14 @@ class LoopWriter:
 
     @contextmanager
     def _elements(self, part: Reduce) -> Generator[tuple[Scope, str]]:
-        """Loops over all axes of a reduction: where each element is, and its name."""
+        """Loops over all axes of a reduction, with the index of each element and its name."""
         with self._loop(part.extents, "k") as scope:
             yield scope, self._body(part, scope)
 
     @contextmanager
     def _parts(self, part: Reduce) -> Generator[tuple[Scope, str]]:
-        """Blocks of the row into memory, by loops without an order: where each is reduced, and its
-        result."""
+        """Copy blocks of the row to scratch memory by vectorisable loops; where each is reduced,
+        and the name of its result."""
         row = self._row
         scratch, extent = self._scratch(part.accumulator), self.words.size(part.extents[0], "n")
         outer, inner = Scope((), row.depth + 1), Scope(("k",), row.depth + 2)
@@ -226,7 +227,8 @@ class LoopWriter:
         return self._name(scope, "wide", scalars.convert(part.accumulator, x))
 
     def _scratch(self, dtype: DType) -> str:
-        """Memory for a part of a row; asked for in the row, so that each thread has its own."""
+        """Scratch memory for a block of a row; allocated in the row, so that each thread has its
+        own."""
         name, line = f"scratch{dtype.bits}", f"scratch_{scalars.POINTERS[dtype.name]}()"
         if name not in self._scratches:
             self._scratches.add(name)
@@ -234,7 +236,8 @@ class LoopWriter:
         return name
 
     def _literal(self, part: Literal, *, exact: bool) -> str:
-        """A number: in the text where it is a common one or ``exact``, else an argument word."""
+        """A number: in the text where it is a common one or ``exact``, else a word of the argument
+        block."""
         value = part.value
         if isinstance(value, Dim):
             return scalars.convert(part.dtype, self.words.size(value, "size"))
@@ -262,7 +265,7 @@ class LoopWriter:
         return f"{value.type.dtype.name}[{', '.join(seen)}]"
 
     def _at(self, name: str, view: View, scope: Scope) -> str:
-        """The place of an element: what the row decides under a name, then the inner loops."""
+        """The index of an element: the row's part under a name, then the inner loops."""
         rows, inner = view.strides[: self._row_count], view.strides[self._row_count :]
         key = name, str(view.offset), tuple(map(str, rows))
         if key not in self._bases:

@@ -1,4 +1,7 @@
-"""Packed forms of weights."""
+"""Packed forms of weights: panels of matrices (perhaps compressed), transformed taps of Winograd.
+
+`form_of` is called while a run loads its parameters; the parameter cache keeps the result.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +26,9 @@ _slabs = Slabs()
 
 
 def pack(weight: Array | Parameter, form: Form, isa: Isa, *, code: bool = True) -> Array:
-    """A weight as bytes in panels. Of a parameter, no more is loaded than has to be at once.
+    """A weight as bytes in panels. Of a parameter, no more rows are loaded at once than needed.
 
-    ``code`` is False for one that is read once, which coding it would not pay for.
+    ``code`` is False for a weight that is read once, where compression does not pay.
     """
     if isinstance(form, WinogradPanels):
         array = weight if isinstance(weight, np.ndarray) else weight.numpy()
@@ -54,9 +57,9 @@ def _transformed(taps: Array, form: WinogradPanels, isa: Isa) -> Array:
 def form_of(
     cache: ParameterCache, lease: Lease, parameter: Parameter, form: Form | None, isa: Isa
 ) -> Array:
-    """A parameter in the form asked for (None: as it is), made when it is first needed.
+    """A parameter in the given form (None: as it is stored), made when it is first needed.
 
-    The elements that a form was made of are released, if they can be read again.
+    The elements that a form was made of are released, if they can be loaded again.
     """
     if form is None:
         if not parameter.can_reload:  # there is nothing to give back
@@ -72,9 +75,9 @@ def form_of(
 
 
 def form_bytes(form: Form, isa: Isa) -> int:
-    """The bytes of a weight in panels, the last of which may be wider than what is left.
+    """The bytes of a weight in panels, of which the last is padded to full width.
 
-    A weight that it does not pay to code takes more.
+    A weight that compression does not pay for takes more.
     """
     if isinstance(form, WinogradPanels):
         columns = panel_count(isa, form.outputs) * isa.tile_columns

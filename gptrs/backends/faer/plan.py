@@ -1,4 +1,10 @@
-"""A program as native steps: bound to sizes when they first occur, run without an op in Python."""
+"""`FaerPlan`: a program as native steps, bound to sizes on their first use, and run without Python
+ops.
+
+The constructor schedules the program, assigns buffers and compiles all kernels. `run` takes a
+binding of the call's sizes from a cache of recently used ones, an arena, and calls
+`gptrs.backends.faer.run.run`.
+"""
 
 from __future__ import annotations
 
@@ -38,10 +44,10 @@ class _SizesError(Exception):
 
 
 class FaerPlan(Plan):
-    """The steps of a program, and its bindings.
+    """The compiled steps of a program, and its bindings by sizes.
 
-    A region has the ``symbols`` of the program around it: they may occur in its body alone. A
-    ``precise`` plan fuses what gives NumPy's bits, and leaves the rest to NumPy.
+    A region has the ``symbols`` of the enclosing program, which may occur in its body alone. A
+    ``precise`` plan fuses instructions that give NumPy's bits, and leaves the rest to NumPy.
     """
 
     def __init__(
@@ -83,8 +89,8 @@ class FaerPlan(Plan):
         return self._storage.packed
 
     def _storage_at(self, sizes: Mapping[str, int]) -> BufferAssignment:
-        """Where values live at ``sizes``: where a step may fail at them, donated arguments are left
-        alone."""
+        """The buffer assignment for ``sizes``: where a step may fail at them, one that keeps
+        donated arguments intact."""
         if not any(fails_at(instruction, sizes) for instruction in self._unsure):
             return self._storage
         if self._careful is None:
@@ -92,7 +98,7 @@ class FaerPlan(Plan):
         return self._careful
 
     def _prepare(self, work: PlanStep) -> None:
-        """Ask for its kernels."""
+        """Compile the kernels of a step."""
         if isinstance(work, RegionStep):
             work.kernel  # noqa: B018 - compiled with the others, and not in the first call
         elif isinstance(work, CallStep):
@@ -116,7 +122,7 @@ class FaerPlan(Plan):
             self._spare.append(bound)
 
     def _take(self, key: tuple[int, ...], sizes: Mapping[str, int]) -> Bound:
-        """A binding that nobody uses: mostly the one of the last call."""
+        """A free binding: usually that of the last call."""
         try:
             bound = self._spare.pop()
             if bound.key == key:
@@ -134,7 +140,8 @@ class FaerPlan(Plan):
         return self.bind(sizes, key)
 
     def _put_away(self) -> None:
-        """Sort the bindings of the last calls in by their keys."""
+        """Move the bindings of the last calls to the dictionary by key; the least recently used are
+        dropped."""
         while self._spare:
             with suppress(IndexError):
                 bound = self._spare.pop()
@@ -143,7 +150,7 @@ class FaerPlan(Plan):
             del self._bound[next(iter(self._bound))]
 
     def bind(self, sizes: Mapping[str, int], key: tuple[int, ...]) -> Bound:
-        """A new binding to ``sizes``; the first number of its key is that of threads."""
+        """A new binding to ``sizes``; the first number of its key is the number of threads."""
         if any(size_at(extent, sizes) < 0 for extent in self._may_be_negative):
             raise _SizesError
         bound = bind(self._storage_at(sizes), self.isa, sizes, key)
@@ -169,7 +176,7 @@ class FaerPlan(Plan):
             return ReferencePlan(self.program).report(sizes)
 
     def parameter(self, lease: Lease, parameter: Any, form: Form | None) -> Array:
-        """The elements of a parameter, in the form asked for."""
+        """The elements of a parameter in the given form."""
         if isinstance(parameter, Parameter):
             return form_of(self._parameters, lease, parameter, form, self.isa)
         # A region's, which is computed.

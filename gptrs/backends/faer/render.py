@@ -1,9 +1,8 @@
-"""From a region to the source of its kernel, and to a NumPy function that reads the same.
+"""Rendering of a region: its kernel source, and the same loops as a standalone Numba function.
 
-A region's argument block holds the addresses of its inputs, that of its result, then words: sizes,
-offsets, strides other than 0 and 1 of the innermost loops, and numbers of the program, in the order
-of their first use. So the text says nothing of names, sizes and most numbers, and equal loops have
-equal kernels.
+A region's argument block holds the addresses of its inputs and of its result, then sizes, offsets,
+strides other than 0 and 1 of the innermost loops, and numbers of the program, in the order of their
+first use. So the text is free of names, sizes and most numbers, and equal loops share a kernel.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from gptrs.ir.program import Value
 
 @dataclass(frozen=True)
 class Rendered:
-    """A region's kernel in text, and what its argument block holds."""
+    """The kernel source of a region, and the contents of its argument block."""
 
     name: str
     source: str
@@ -35,13 +34,13 @@ class Rendered:
 
 
 def as_word(value: DimLike | float) -> DimLike:
-    """What the argument block holds for one of `Rendered.words`: of a float, the bits as f64."""
+    """The word in the argument block for one of `Rendered.words`: of a float, its bits as f64."""
     return struct.unpack("q", struct.pack("d", value))[0] if isinstance(value, float) else value
 
 
 def render(region: Region, *, precise: bool = False, shared: bool = False) -> Rendered:
-    """The source of the kernel that computes ``region``. A ``precise`` one rounds narrow floats
-    after each op; in the text of a ``shared`` one are no numbers of the program."""
+    """The source of the kernel that computes ``region``. A ``precise`` kernel rounds narrow floats
+    after each op; a ``shared`` one has no numbers of the program in its text."""
     writer = LoopWriter(region, precise=precise, shared=shared)
     writer.write()
     body = "\n".join([*writer.head, "{loop}", *writer.rows, *writer.lines])

@@ -1,4 +1,5 @@
-"""What a plan does, step by step, for `explain` and for tests."""
+"""Plan reports: steps, copies, memory and parameter forms of a bound plan, for `explain` and
+tests."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ from gptrs.large_pages import LARGE
 
 
 def report(bound: Bound, isa: Isa) -> PlanReport:
-    """What a plan does at the sizes of ``bound``."""
+    """The report of a plan at the sizes of ``bound``."""
     storage = bound.storage
     kernels: dict[PlanStep, dict[str, None]] = {}
     for owner, name in zip(bound.owners, bound.names, strict=True):
@@ -53,8 +54,9 @@ def report(bound: Bound, isa: Isa) -> PlanReport:
 
 
 def _loading(storage: BufferAssignment, bound: Bound, isa: Isa) -> int:
-    """Each thread makes one form at a time, and allocators may keep what the largest ones took. The
-    last page of each slab is whole."""
+    """The peak of temporary memory while parameters are loaded: each thread makes one form at a
+    time, and allocators may keep the memory of the largest ones. The last page of each slab is
+    whole."""
     params = storage.program.params
     weights = {(number, form) for _, number, form in bound.weights}
     sources = sorted((_made_of(params[number], form) for number, form in weights), reverse=True)
@@ -63,7 +65,7 @@ def _loading(storage: BufferAssignment, bound: Bound, isa: Isa) -> int:
 
 
 def _made_of(param: Param, form: Form | None) -> int:
-    """The memory that a form of ``param`` takes while it is made, without itself."""
+    """The temporary memory while a form of ``param`` is made, without the form itself."""
     size = _bytes(param)
     if isinstance(param, DerivedParam):
         return sum(map(_bytes, param.sources)) + (0 if form is None else size)
@@ -79,7 +81,7 @@ def _bytes(param: Param) -> int:
 
 
 def _parameters(storage: BufferAssignment, bound: Bound, isa: Isa) -> Iterator[ParameterReport]:
-    """The forms of parameters that kernels, the reference and regions read."""
+    """The forms of parameters that kernels, reference steps and regions read."""
     params = storage.program.params
     forms: dict[tuple[int, Form | str | None], ParameterReport] = {}
 
@@ -107,7 +109,7 @@ def _parameters(storage: BufferAssignment, bound: Bound, isa: Isa) -> Iterator[P
 def _of_regions(
     storage: BufferAssignment, bound: Bound, step: ControlStep
 ) -> Iterator[tuple[int, ParameterReport]]:
-    """What the regions of a step hold of this program's parameters, by the numbers of those."""
+    """The forms of this program's parameters in the regions of a step, by parameter number."""
     for plan in step.plans.values():
         for inner in plan.report(bound.sizes).parameters:
             home = storage.homes[step.given[inner.number]]
@@ -116,7 +118,7 @@ def _of_regions(
 
 
 def _inside(region: str, step: StepReport) -> StepReport:
-    """A step of a region in the list of all steps."""
+    """A step of a region, for the flat list of steps."""
     note = f"in {region}{', ' if step.note else ''}{step.note}"
     return replace(step, note=note)
 

@@ -1,7 +1,7 @@
-"""One call of a bound plan.
+"""One call of a bound plan: relocate addresses, load parameters, run the step table.
 
-`run` is the way of nearly all calls, and every microsecond of it counts for small programs. What
-needs the reference, or a copy of a result, goes on in `Call`.
+`run` is the fast path of nearly all calls, where microseconds count for small programs. Calls with
+reference steps, control flow, copied results or errors continue in `Call`.
 """
 
 from __future__ import annotations
@@ -41,20 +41,20 @@ _buffer_of: Any = ctypes.c_char.from_buffer
 
 
 class Weights(Protocol):
-    """Gives parameters in the form that kernels want."""
+    """The source of parameters in packed forms (`FaerPlan`)."""
 
     def parameter(self, lease: Lease, parameter: Any, form: Form | None) -> Array: ...
 
 
 def address_of(array: Array) -> int:
-    """Where the elements of an array in C order are."""
+    """The address of the elements of an array in C order."""
     return array.__array_interface__["data"][0]
 
 
 def run(
     weights: Weights, bound: Bound, arena: Arena | None, arguments: Arguments
 ) -> tuple[Array, ...]:
-    """The results for ``arguments``, with intermediate values, if there are any, in ``arena``."""
+    """The results for ``arguments``; intermediate values, if there are any, are in ``arena``."""
     now = bound.addresses
     given: Arguments = arguments
     if arena is not None:
@@ -92,7 +92,8 @@ def run(
 
 
 def _load(bound: Bound, weights: Weights, arguments: Arguments) -> None:
-    """Have the words point to the parameters, which are the same ones in most calls."""
+    """Load the parameters and relocate their buffers. In most calls they are the same as in the
+    last one."""
     lease = bound.lease
     lease.running = get_ident()
     lease.used = next_use()
@@ -122,7 +123,7 @@ def _load(bound: Bound, weights: Weights, arguments: Arguments) -> None:
 
 
 class Call:
-    """A call that has to look at values from Python."""
+    """The slow path of a call: reference steps, control flow, copied results, errors."""
 
     def __init__(
         self, bound: Bound, arena: Arena | None, given: Arguments, made: Sequence[Array]
@@ -147,14 +148,16 @@ class Call:
         return tuple([self._result(value, returned) for value in self._storage.program.results])
 
     def fail(self, failure: Failure) -> None:
-        """Raise the error of a kernel that failed, in the words of the reference."""
+        """Raise the error of a kernel that failed: the reference evaluates the step again for its
+        message."""
         work = self._bound.owners[failure.step]
         assert isinstance(work, Single)
         self._evaluate(work)
         raise ElementError(f"a kernel failed with code {failure.code} at element {failure.index}")
 
     def _refer(self, step: Single) -> None:
-        """Do an instruction by its meaning, or by the plans of its regions."""
+        """Run an instruction by its NumPy meaning, or a control step by the plans of its
+        regions."""
         if isinstance(step, ControlStep):
             for value, array in zip(
                 step.results, drive(step, self._argument, self._bound.sizes), strict=True
@@ -165,7 +168,7 @@ class Call:
             np.copyto(self._look(value), array)
 
     def _put(self, value: Value, array: Array) -> None:
-        """Make ``array``, which nobody else has, the elements of ``value``."""
+        """Store ``array``, which has no other reference, as the elements of ``value``."""
         home = self._storage.homes[value]
         if home.kind == "result" and home.number not in self._made:
             self._made[home.number] = array
@@ -173,7 +176,7 @@ class Call:
             np.copyto(self._look(value), array)
 
     def _argument(self, value: Value) -> Array | Parameter:
-        """A value for a region: a parameter as it was given, anything else as an array."""
+        """An operand of a region: a parameter as it was passed, anything else as an array."""
         home = self._storage.homes[value]
         if home.kind == "parameter" and value is self._storage.program.params[home.number]:
             return self._given[home.number]
@@ -190,7 +193,7 @@ class Call:
         return ReferencePlan(program).run(arrays, self._bound.sizes)
 
     def _look(self, value: Value) -> Array:
-        """A value as an array over its memory."""
+        """A value as a NumPy array over its buffer."""
         home = self._storage.homes[value]
         shape = tuple([size_at(n, self._bound.sizes) for n in value.type.shape])
         dtype = value.type.dtype.numpy
@@ -213,7 +216,7 @@ class Call:
         return found if found.shape == shape else found.reshape(shape)
 
     def _result(self, value: Value, returned: set[Allocation]) -> Array:
-        """A result in memory that nobody else has."""
+        """A result in memory without another reference."""
         home = self._storage.homes[value]
         array = self._look(value)
         if (home.kind == "result" or home.donated) and home not in returned:

@@ -1,11 +1,11 @@
-"""How each elementwise op is written for one element of a dtype, in the source of a kernel.
+"""Scalar code generation: each elementwise op on one element of a dtype, in kernel source.
 
 Narrow floats are f32 here. Integer arithmetic has 64 bits and is wrapped by a conversion.
 
-Integers, truth values, comparisons and choices are exact, and each + − × ÷ and root of floats
-rounds once, as in NumPy: no product and sum become a fused multiply-add.
-On f32, exp, log, tanh and erf are those of `gptrs.kernels.vector_math`; sin, cos, pow, and all on
-f64, are those of the C library, within 8 units in the last place of NumPy's.
+Integers, bools, comparisons and selects are exact, and each + − × ÷ and root of floats rounds once,
+as in NumPy: a product and a sum never become a fused multiply-add. On f32, exp, log, tanh and erf
+are those of `gptrs.kernels.vector_math`; sin, cos, pow, and all functions on f64, are those of the
+C library, within 8 units in the last place of NumPy's.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def literal(dtype: DType, value: bool | int | float) -> str:
 
 
 def loaded(dtype: DType, text: str) -> str:
-    """What is read from memory as arithmetic wants it."""
+    """A loaded element, converted for arithmetic."""
     match dtype.name:
         case "i1":
             return f"{text} != 0"
@@ -75,7 +75,7 @@ def loaded(dtype: DType, text: str) -> str:
 
 
 def stored(dtype: DType, x: str) -> str:
-    """A value as memory holds it; ``x`` is a name. Narrow floats round to nearest even."""
+    """A value converted for storing; ``x`` is a name. Narrow floats round to nearest even."""
     match dtype.name:
         case "i1":
             return f"uint8({x})"
@@ -344,7 +344,7 @@ PARTS = {
 
 
 def start(op: str, dtype: DType) -> str:
-    """The accumulator over nothing; integers begin with their limits."""
+    """The initial accumulator of a reduction; for integers their limits."""
     neutral, _ = REDUCTIONS[op]
     if dtype.is_integer and math.isinf(neutral):
         return literal(dtype, dtype.limits[0 if neutral < 0 else 1])
@@ -352,11 +352,11 @@ def start(op: str, dtype: DType) -> str:
 
 
 def rounding_error(total: str, x: str, after: str) -> str:
-    """What the sum ``after`` of two floats lost by rounding."""
+    """The rounding error of the sum ``after`` of two floats (TwoSum)."""
     return f"(({total} - {after}) + {x} if abs({total}) >= abs({x}) else ({x} - {after}) + {total})"
 
 
 def joined(op: str, dtype: DType, total: str, x: str) -> str:
-    """The accumulator with one element more."""
+    """The accumulator combined with one element."""
     _, join = REDUCTIONS[op]
     return join(dtype, total, x)

@@ -1,4 +1,10 @@
-"""The work of a program in order: loops, calls, control, and what only the reference can do."""
+"""The schedule of a program: its steps in order, from fusion and from custom calls.
+
+A `PlanStep` is a fused region with a kernel of its own (`RegionStep`), a custom call (`CallStep`),
+control flow with a plan for each region (`ControlStep`), or an instruction that only the NumPy
+reference runs (`ReferenceStep`). A program with too many distinct kernels is fused again with one
+op per region.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +36,7 @@ _FEW_KERNELS, _INSTRUCTIONS_A_KERNEL = 64, 16
 
 @dataclass(frozen=True, eq=False)
 class Single:
-    """One instruction."""
+    """A step of one instruction."""
 
     instruction: Instruction
 
@@ -44,7 +50,7 @@ class Single:
 
 
 class ReferenceStep(Single):
-    """An instruction done by its NumPy meaning."""
+    """An instruction run by its NumPy meaning."""
 
 
 class RegionPlan(Protocol):
@@ -54,7 +60,7 @@ class RegionPlan(Protocol):
 
     @property
     def packed(self) -> Mapping[Value, Set[Form]]:
-        """The forms in which parameters and constants are wanted."""
+        """The packed forms in which the plan reads parameters and constants."""
         ...
 
     def run(
@@ -66,27 +72,28 @@ class RegionPlan(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class ControlStep(Single):
-    """A branch or a loop, which runs the plans of its regions."""
+    """A branch or a loop, with the plans of its regions."""
 
     plans: Mapping[str, RegionPlan]
     """By the names of the attributes."""
 
     @property
     def given(self) -> tuple[Value, ...]:
-        """What stands for the parameters of each region; of what a scan goes along, the whole."""
+        """The values for the parameters of each region; for the sliced operands of a scan, the
+        whole arrays."""
         grouped = [o for o in self.instruction.operands if isinstance(o, tuple)]
         return tuple([value for group in grouped for value in values_in(group)])
 
 
 @dataclass(frozen=True, eq=False)
 class CallStep(Single):
-    """A custom call done by its kernels."""
+    """A custom call, run by its kernels."""
 
     call: Call
 
     @cached_property
     def operands(self) -> tuple[Value, ...]:
-        """What the call reads and writes, in its definition: parameters, then the result."""
+        """The buffers of the call, as values of its definition: parameters, then the result."""
         definition: Program = self.instruction.attrs["definition"]
         return (*definition.params, self.call.result)
 
@@ -96,13 +103,13 @@ class CallStep(Single):
         return (*self.instruction.values(), self.instruction.result)
 
     def outer(self, value: Value) -> Value:
-        """The program's value for one of the definition."""
+        """The program's value for a value of the definition."""
         return self.arrays[self.operands.index(value)]
 
 
 @dataclass(frozen=True, eq=False)
 class RegionStep:
-    """A region done by a kernel of its own."""
+    """A fused region, run by a kernel of its own."""
 
     region: Region
     precise: bool = False
@@ -111,7 +118,7 @@ class RegionStep:
 
     @property
     def instruction(self) -> Instruction:
-        """The one that makes the result."""
+        """The instruction that defines the result."""
         return next(i for i in self.region.members if self.region.result in i.results)
 
     @cached_property
@@ -121,7 +128,7 @@ class RegionStep:
 
     @cached_property
     def kernel(self) -> Kernel:
-        """Its kernel, compiled when it is first asked for."""
+        """Its kernel, compiled on the first access."""
         return compile_source(self.rendered.source, self.rendered.name)
 
     @property
@@ -134,7 +141,7 @@ class RegionStep:
 
     @cached_property
     def operands(self) -> tuple[Value, ...]:
-        """What the loop reads, and its result."""
+        """The buffers of the loop: inputs, then the result."""
         return (*self.rendered.inputs, self.rendered.result)
 
     @property
@@ -168,7 +175,7 @@ def schedule_of(
     *,
     precise: bool = False,
 ) -> list[PlanStep]:
-    """The work of ``program``; ``plan`` makes the plans of branches and loops."""
+    """The steps of ``program``; ``plan`` makes the plans of branches and loops."""
     work: list[PlanStep] = []
     # A CPU that has no instructions for f16 would need a library that is not there.
     dtypes = DTYPES if isa.half else DTYPES - {"f16"}

@@ -1,6 +1,6 @@
-"""Memory for packed weights: slabs of large pages, and places in them.
+"""Slabs: large-page memory for packed weights, with an offset allocator in each.
 
-A weight of a few megabytes that has memory of its own covers few large pages whole.
+A weight of a few megabytes in memory of its own would cover few large pages completely.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SLAB_BYTES = 64 * 2**20
 
 
 class _Slab:
-    """Memory of the system's. It goes back when nobody has a piece of it any more."""
+    """A mapping of large pages. It is unmapped when no piece of it is referenced any more."""
 
     def __init__(self, size: int) -> None:
         self._pages = LargePages(size, "packed weights")
@@ -29,7 +29,7 @@ class _Slab:
         self._returned: deque[tuple[int, int]] = deque()
 
     def take(self, size: int) -> Piece | None:
-        """A piece of ``size`` bytes; None where there is no room. One thread may ask at a time."""
+        """A piece of ``size`` bytes; None if there is no room. Not thread-safe."""
         while self._returned:
             self._places.give(*self._returned.popleft())
         offset = self._places.take(size)
@@ -39,20 +39,21 @@ class _Slab:
         return Piece(self, offset, size)
 
     def give(self, offset: int, size: int) -> None:
-        """Take a piece back, at any time in any thread; the system gets the pages it covers."""
+        """Free a piece, at any time in any thread; the pages it covers are returned to the
+        system."""
         self._pages.drop(offset, size)
         self._returned.append((offset, size))
 
 
 class Slabs:
-    """The slabs of a process, as long as somebody has a piece of them."""
+    """The slabs of a process; each lives as long as one of its pieces."""
 
     def __init__(self) -> None:
         self._lock = new_lock()
         self._slabs: list[weakref.ref[_Slab]] = []
 
     def take(self, size: int) -> Array:
-        """``size`` bytes that nobody else has, at the beginning of a cache line, not cleared.
+        """An uninitialised array of ``size`` bytes, aligned to a cache line.
 
         Raises `MemoryError`.
         """

@@ -1,6 +1,8 @@
-"""The steps of a call at known sizes, before it is known where its arrays are.
+"""Step templates: the native steps of a call or region at known sizes, with symbolic buffer
+addresses.
 
-Layers of one model make the same calls of other arrays, so that one template serves all of them.
+Layers of one model make equal calls on other arrays, so that one template serves all of them
+(`structure_key`). `binding` instantiates a template with the buffers of a step.
 """
 
 from __future__ import annotations
@@ -21,10 +23,11 @@ _PIECE_NS = 4000.0  # and no thread gets pieces smaller than this
 
 
 class TemplateStep(NamedTuple):
-    """One step: its words with zeros for addresses, and (place, slot, bytes behind) for those.
+    """One native step: its argument block with zeros for addresses, and the relocations of these
+    words.
 
-    Slots are the arrays of the call in the order of `StepTemplate.forms`; scratch memory is counted
-    from -1 down.
+    A relocation is (index of the word, slot, offset in bytes). Slots are the arrays of the call in
+    the order of `StepTemplate.forms`; scratch memory counts from -1 down.
     """
 
     kernel: Kernel
@@ -36,7 +39,7 @@ class TemplateStep(NamedTuple):
 
 @dataclass
 class StepTemplate:
-    """The steps of a call, or None where its kernels cannot do these sizes."""
+    """The native steps of a call; None where its kernels do not support these sizes."""
 
     steps: list[TemplateStep] | None = field(default_factory=list[TemplateStep])
     forms: list[tuple[int, Form | None]] = field(default_factory=list[tuple[int, Form | None]])
@@ -46,7 +49,7 @@ class StepTemplate:
 
 
 class Sizes:
-    """Dims as integers, each found out once."""
+    """Evaluation of dims at the sizes of a call, memoised."""
 
     def __init__(self, sizes: Mapping[str, int]) -> None:
         self._sizes = sizes
@@ -64,7 +67,7 @@ class Sizes:
 
 
 class TemplateBuilder(Binder):
-    """Writes a template."""
+    """Builds a template: the `Binder` that a call or region writes its steps to."""
 
     def __init__(
         self,
@@ -126,7 +129,8 @@ class TemplateBuilder(Binder):
 
 
 def structure_key(thing: Any, places: Mapping[Value, int]) -> Hashable:
-    """What a call does, but for its arrays: equal for calls that one template serves."""
+    """A hashable key of a call without the identity of its arrays: equal for calls that share a
+    template."""
     if isinstance(thing, Value):
         shape = structure_key(thing.type.shape, places)
         return "operand", places[thing], thing.type.dtype.name, shape

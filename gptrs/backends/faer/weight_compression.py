@@ -1,4 +1,9 @@
-"""Weights coded as they are packed (`gptrs.kernels.weight_compression.format`)."""
+"""Compression of packed weights (format: `gptrs.kernels.weight_compression.format`).
+
+A codebook is chosen from a sample of the weight's head bytes (sign and most of the exponent). Each
+piece is packed as it is read, then encoded; weights whose head byte is not in the codebook are
+listed as exceptions. A weight with too many exceptions stays uncompressed.
+"""
 
 from __future__ import annotations
 
@@ -39,12 +44,12 @@ class _Exceptions(NamedTuple):
 
 
 def codes(form: Panels, isa: Isa) -> bool:
-    """Whether weights of this form are coded now, if it pays."""
+    """Whether weights of this form are compressed (if it pays): by form, CPU and setting."""
     return form.coded and bool(isa.lookup) and settings.coded_weights()
 
 
 def coded_bytes(form: Panels, isa: Isa) -> int:
-    """The size of a weight that is coded, with as many exceptions as there may be."""
+    """The size of a compressed weight with the largest allowed number of exceptions."""
     layout = Layout.of(isa, form.weights, form.depth, form.columns)
     return layout.lists + ENTRY_BYTES * (panel_count(isa, form.columns) + _most(form))
 
@@ -54,7 +59,7 @@ def _most(form: Panels) -> int:
 
 
 def coded(stored: Stored, take: Callable[[int], Array]) -> Array | None:
-    """A weight, coded, in bytes that ``take`` gives; None where it would not pay."""
+    """A compressed weight in memory from ``take``; None where compression does not pay."""
     form, isa, pieces = stored.form, stored.isa, stored.pieces()
     first = next(pieces)
     table = _table(stored, first.rows)
@@ -83,13 +88,14 @@ def coded(stored: Stored, take: Callable[[int], Array]) -> Array | None:
 
 
 def _heads(weights: Array) -> Array:
-    """The first bytes of numbers, in an array of the same shape."""
+    """The most significant byte of each number, in an array of the same shape."""
     size = weights.dtype.itemsize
     return weights.view(np.uint8)[..., size - 1 :: size]
 
 
 def _table(stored: Stored, rows: Array) -> Array | None:
-    """The head bytes to code, None where others are too frequent in a sample of ``rows``."""
+    """The codebook: the most frequent head bytes; None if others are too frequent in a sample of
+    ``rows``."""
     width = stored.isa.tile_columns
     heads = _heads(rows[:: -(-rows.size // _SAMPLE)]).reshape(-1)
     seen = np.bincount(heads, minlength=256)
@@ -102,9 +108,9 @@ def _table(stored: Stored, rows: Array) -> Array | None:
 
 
 def _code(stored: Stored, piece: Piece, table: Array, memory: Array, panels: Array) -> _Exceptions:
-    """Write a piece to its place in the ``panels``, coded; what is not in them.
+    """Encode a piece to its place in ``panels``. Returns its exceptions.
 
-    ``memory`` is for its panels as they are.
+    ``memory`` is scratch memory for its uncompressed panels.
     """
     form, isa = stored.form, stored.isa
     width, rows = isa.tile_columns, block_rows(isa)
@@ -128,7 +134,7 @@ def _code(stored: Stored, piece: Piece, table: Array, memory: Array, panels: Arr
 
 
 def _lists(found: list[_Exceptions], panels: int) -> Array:
-    """The lists of all panels, one after the other: [entry, (place, value)]."""
+    """The exception lists of all panels, concatenated: [entry, (place, value)]."""
     panel, place, value = (np.concatenate(part) for part in zip(*found, strict=True))
     ends = np.full(panels, END, np.uint32)
     panel = np.concatenate([panel, np.arange(panels)])

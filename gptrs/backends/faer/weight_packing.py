@@ -1,4 +1,8 @@
-"""Weights as they are stored, packed some rows at a time."""
+"""Packing of weights into panels, a block of rows at a time.
+
+A weight that is loaded from a file is read, packed and dropped in pieces of `READ_BYTES`, so that
+packing needs little memory beside the result.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +28,7 @@ READ_BYTES = 2**20  # of a weight at a time: stays in L2, in memory that serves 
 
 
 class Piece(NamedTuple):
-    """Some rows of a weight as it is stored, and where they belong."""
+    """A block of rows of a weight as it is stored, and its position in the panels."""
 
     rows: Array
     panels: int
@@ -37,7 +41,7 @@ class Piece(NamedTuple):
 
 
 class Stored:
-    """The matrix of a weight. Of a parameter, no more is loaded than has to be at once."""
+    """A weight as a matrix. Of a parameter, no more rows are loaded at once than needed."""
 
     def __init__(self, weight: Array | Parameter, form: Panels, isa: Isa) -> None:
         self.form, self.isa = form, isa
@@ -48,13 +52,13 @@ class Stored:
             self._weight = array.reshape(self.shape)
 
     def rows(self, first: int, last: int) -> Array:
-        """The rows [first:last], or those of them that there are."""
+        """The rows [first:last], clipped to the matrix."""
         weight = self._weight
         some = weight[first:last] if isinstance(weight, np.ndarray) else weight.rows(first, last)
         return np.ascontiguousarray(some)
 
     def pieces(self) -> Iterator[Piece]:
-        """All rows, some at a time."""
+        """All rows in blocks of about `READ_BYTES`."""
         count, length = self.shape
         step = DEPTH_STEP if self.form.transposed else self.isa.tile_columns
         some = max(1, READ_BYTES // max(1, weight_bytes(self.form.weights) * length))
@@ -68,7 +72,7 @@ class Stored:
                 yield Piece(rows, panels, length, first // self.isa.tile_columns, 0)
 
     def pack(self, piece: Piece, address: int, height: int) -> None:
-        """Write a piece to panels of ``height`` rows, its first weight to ``address``."""
+        """Pack a block into panels of ``height`` rows, its first weight at ``address``."""
         count, ld = piece.rows.shape
         last = height if self.form.transposed else self.isa.tile_columns
         words = [piece.rows.ctypes.data, address, count, ld, ld, last]
@@ -77,7 +81,7 @@ class Stored:
 
 
 def run(code: Kernel, words: Sequence[int], extent: int) -> None:
-    """One step by itself."""
+    """Run a kernel as a single step."""
     block, threads = np.array(words, np.int64), thread_count()
     chunks = max(1, min(extent, threads * PIECES if threads > 1 else 1))
     step = Step(code.address, block.ctypes.data, extent, chunks)

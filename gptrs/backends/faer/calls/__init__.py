@@ -1,4 +1,25 @@
-"""The kernels that custom calls name: one class each, with a row in `_CALLS`."""
+"""Custom calls: one class per kernel family, which matches instructions and binds its kernels.
+
+| module | calls |
+|---|---|
+| `base` | `Call`, `Binder`, packed forms, kernel lookup |
+| `product` | dot_general with bias, activation, residual: packed GEMM and GEMV |
+| `contraction` | analysis of dot_general: operand layouts and epilogue |
+| `unpacked_product` | products without packing: one column, few rows or few columns |
+| `attention` | attention over strided keys and values (KV cache) |
+| `rowwise` | layer_norm, rms_norm, softmax |
+| `gather_scatter` | take, dynamic_update_slice |
+| `concat_pad` | concat, pad, tile: block copies |
+| `conv` | conv2d: direct and Winograd |
+| `depthwise` | depthwise convolution |
+| `bottleneck` | inverted bottleneck: 1 × 1, depthwise, 1 × 1 fused |
+| `pooling` | max, average and global average pooling |
+| `epilogue`, `windows` | shared by convolutions and pooling |
+
+A call is used twice. In `custom_calls.make_calls`, `match` finds it in the program. In the plan,
+`compile` compiles its kernels for any size, and `bind` adds its native steps at the sizes of a
+call. `_CALLS` maps ops to classes; the first class that matches is taken.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +55,7 @@ _CALLS: tuple[tuple[str, tuple[str, ...]], ...] = (
 
 @cache
 def calls_of(op: str) -> tuple[type[Call], ...]:
-    """What may do an instruction with the op of this name, the first choice first."""
+    """The call classes for an op, the first choice first."""
     return tuple([_class_at(place) for place, ops in _CALLS if op in ops])
 
 

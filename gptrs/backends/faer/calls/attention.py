@@ -1,4 +1,4 @@
-"""Attention over keys and values where they lie, the cache among them."""
+"""Attention call: strided q, k and v (the KV cache among them), flash attention kernel."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MOST_HEAD = 256
 
 
 def _rows_are_whole(view: View) -> bool:
-    """Whether the elements of a head lie side by side."""
+    """Whether the elements of a head are contiguous."""
     return same(view.shape[-1], 1) or same(view.strides[-1], 1)
 
 
@@ -116,7 +116,7 @@ def _put_strides(
 
 
 def _head(core: Instruction) -> Head | None:
-    """What the kernel's code depends on; None for what no kernel does."""
+    """The parameters that the kernel's code depends on; None where no kernel supports them."""
     q, k, v, start, length = core.operands
     assert isinstance(q, Value)
     assert isinstance(k, Value)

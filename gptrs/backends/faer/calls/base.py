@@ -1,4 +1,5 @@
-"""What a kernel that a custom call names says of itself, and what it is told when it is bound."""
+"""The interface of custom calls: `Call` (match, compile, bind) and `Binder` (where it adds
+steps)."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ PIECES = 4
 
 
 class Address(NamedTuple):
-    """A place in an array of the call: the array's number (see `templates`), and bytes."""
+    """An address in an array of the call: slot number (see `step_templates`), and offset in
+    bytes."""
 
     slot: int
     offset: int
@@ -31,7 +33,8 @@ Word: TypeAlias = int | Address
 
 
 class Panels(NamedTuple):
-    """The packed form of a weight: how it lies before, and its elements (`kernels.packing`)."""
+    """The packed form of a weight matrix: its stored layout, and its elements
+    (`kernels.gemm.packing`)."""
 
     transposed: bool  # [depth, columns] rather than [columns, depth]
     weights: WeightType
@@ -42,12 +45,12 @@ class Panels(NamedTuple):
 
     @property
     def bytes(self) -> int:
-        """Of its elements."""
+        """The size of its elements."""
         return self.depth * self.columns * (4 if self.weights == "f32" else 2)
 
 
 class WinogradPanels(NamedTuple):
-    """The packed form of taps [3, 3, C, O] that are transformed (`kernels.winograd`)."""
+    """The packed form of Winograd-transformed taps [3, 3, C, O] (`kernels.conv.winograd`)."""
 
     tile: Outputs
     channels: int
@@ -55,7 +58,7 @@ class WinogradPanels(NamedTuple):
 
     @property
     def bytes(self) -> int:
-        """Of its elements."""
+        """The size of its elements."""
         return 4 * planes(self.tile) * self.channels * self.outputs
 
 
@@ -64,7 +67,8 @@ Form: TypeAlias = Panels | WinogradPanels
 
 
 class Binder(ABC):
-    """Takes the steps of a call at known sizes. Times are estimates in ns on one thread."""
+    """Receives the native steps of a call at known sizes. Times are estimates in ns on one
+    thread."""
 
     isa: Isa
     threads: int
@@ -77,26 +81,26 @@ class Binder(ABC):
 
     @abstractmethod
     def address(self, value: Value, offset: DimLike = 0) -> Address:
-        """Where a value's element number ``offset`` is."""
+        """The address of element number ``offset`` of a value."""
 
     @abstractmethod
     def panels(self, value: Value, form: Form) -> Address | None:
-        """The packed form of a parameter or constant, if the plan keeps it in this form."""
+        """The packed form of a parameter or constant; None if the plan does not keep it."""
 
     @abstractmethod
     def scratch(self, size: int) -> Address:
-        """Memory of ``size`` bytes until the call has ended."""
+        """Scratch memory of ``size`` bytes, until the end of the call."""
 
     @abstractmethod
     def step(self, kernel: Kernel, words: Sequence[Word], extent: int, time: float) -> None:
-        """Run ``kernel`` over ``extent`` with these argument words."""
+        """Add a step: ``kernel`` over ``extent`` with this argument block."""
 
 
 _KERNELS: dict[tuple[object, ...], Kernel] = {}
 
 
 def kernel(builder: Callable[..., KernelText], isa: Isa, *arguments: Any, **options: Any) -> Kernel:
-    """The kernel that ``builder(isa, *arguments, **options)`` writes, compiled once."""
+    """The kernel that ``builder(isa, *arguments, **options)`` generates, compiled once."""
     key = (builder, isa, *arguments, *options.items())
     found = _KERNELS.get(key)
     if found is None:
@@ -106,7 +110,7 @@ def kernel(builder: Callable[..., KernelText], isa: Isa, *arguments: Any, **opti
 
 @dataclass(frozen=True, eq=False)
 class Call(ABC):
-    """A custom call: which instructions it stands for, and how it becomes steps."""
+    """A custom call: the instructions it replaces, and its translation to native steps."""
 
     target: ClassVar[str]
     rounds: ClassVar[bool] = False
@@ -118,18 +122,18 @@ class Call(ABC):
     @classmethod
     @abstractmethod
     def match(cls, core: Instruction, graph: Graph) -> Call | None:
-        """The call that can do ``core`` and what is around it, or None."""
+        """The call that implements ``core`` and fusible instructions around it, or None."""
 
     @abstractmethod
     def compile(self, isa: Isa) -> None:
-        """Compile every kernel that it may need at any size."""
+        """Compile every kernel that some size needs."""
 
     @abstractmethod
     def bind(self, b: Binder) -> bool:
-        """Give ``b`` its steps; False where its kernels cannot do these sizes."""
+        """Add the steps to ``b``; False where the kernels do not support these sizes."""
 
     def packed(self) -> Mapping[Value, Form]:
-        """The weights that it wants packed once."""
+        """The weights to be packed once, with their forms."""
         return {}
 
 
@@ -138,7 +142,7 @@ ASIDE = frozenset(["members", "through"])
 
 
 def values_of(thing: Any) -> Iterator[Value]:
-    """The values that a call reads where they are stored, and its result."""
+    """The stored values that a call reads, and its result."""
     if isinstance(thing, Value):
         yield thing
     elif isinstance(thing, tuple):
@@ -151,7 +155,7 @@ def values_of(thing: Any) -> Iterator[Value]:
 
 
 def is_stable(value: Value, graph: Graph) -> bool:
-    """Whether a value is the same in call after call: a parameter's slot or a constant."""
+    """Whether a value is the same in every call: a parameter's slot or a constant."""
     if isinstance(value, Param):
         return value.role == "parameter"
     maker = graph.maker.get(value)

@@ -1,4 +1,8 @@
-"""Inverted bottlenecks: a depthwise convolution with the 1 × 1 ones before and behind it."""
+"""Inverted bottleneck call: 1 × 1 convolution, depthwise convolution, 1 × 1 convolution, fused.
+
+The image is split into bands of rows whose intermediate channels stay in cache. Bands compute the
+rows at their edges twice; bits are those of the separate convolutions.
+"""
 
 from __future__ import annotations
 
@@ -38,14 +42,14 @@ _FEWEST_BYTES = 512 * KB
 
 @dataclass(frozen=True)
 class Pixelwise:
-    """A 1 × 1 convolution, and what follows it."""
+    """A 1 × 1 convolution (pointwise), with its epilogue."""
 
     taps: Rows
     following: Following
 
     @classmethod
     def of(cls, conv: DirectConv | None) -> Pixelwise | None:
-        """What ``conv`` does, if it is one."""
+        """``conv`` as a pointwise convolution; None if it is none."""
         if conv is None or conv.window != Window((1, 1)):
             return None
         if any(n for pair in conv.padding for n in pair):
@@ -55,7 +59,7 @@ class Pixelwise:
 
 @dataclass(frozen=True, eq=False)
 class Bottleneck(Call):
-    """last(depthwise(first(x))), whose bits do not depend on whether they are computed together."""
+    """last(depthwise(first(x))), with the same bits as three separate convolutions."""
 
     target = "gpt_rs.faer.inverted_bottleneck.nhwc.f32.v1"
 
@@ -101,7 +105,7 @@ class Bottleneck(Call):
         return (self.last,) if self.first is None else (self.first, self.last)
 
     def _kernels(self, isa: Isa) -> dict[str, Kernel]:
-        """The kernels of the three."""
+        """The kernels of the three convolutions."""
         follows = Depthwise(bias=self.bias is not None, activation=self.activation)
         parts = (("first", self.first), ("last", self.last))
         found = {n: kernel(conv_kernel, isa, p.following.epilogue) for n, p in parts if p}
@@ -164,7 +168,7 @@ class Bottleneck(Call):
 
 
 def _parts(threads: int, images: int, rows: int) -> int:
-    """Of an image: together as many as give each thread equally many."""
+    """The number of bands per image: all images together give each thread equally many."""
     if threads == 1:
         return 1
     parts = min(max(1, rows // _FEWEST_ROWS), -(-threads * _PIECES // images))
@@ -173,11 +177,11 @@ def _parts(threads: int, images: int, rows: int) -> int:
 
 
 def _reads(source: Source, value: Value) -> bool:
-    """Whether a kernel reads ``value`` as it is."""
+    """Whether a kernel reads ``value`` itself, not moved."""
     return source.value is value and not source.through
 
 
 def _is_large(shape: Shape) -> bool:
-    """Whether an image [H, W, C] does not stay in a cache by itself."""
+    """Whether an image [H, W, C] does not fit into a cache."""
     size = product(shape)
     return isinstance(size, int) and 4 * size > _FEWEST_BYTES

@@ -1,4 +1,4 @@
-"""Arrays put together of blocks of others, copied from where they lie: concat, pad and tile."""
+"""Concat, pad and tile calls: the result is assembled by strided block copies and fills."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ROW_NS, _BYTE_NS, _ELEMENT_NS = 2.0, 0.1, 0.6
 
 
 class Axis(NamedTuple):
-    """Its extent, and the distance of its elements in the source and in the result."""
+    """An axis of a block: extent, and strides in the source and in the result."""
 
     extent: int
     source: int
@@ -29,7 +29,7 @@ class Axis(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Blocks(Call):
-    """The blocks of a result, of which each element belongs to one."""
+    """A partition of the result into blocks, each copied or filled."""
 
     @property
     def _bytes(self) -> ElementBytes:
@@ -54,7 +54,7 @@ class _Blocks(Call):
             b.step(kernel(copy_kernel, b.isa, self._bytes), words, count, count * (_ROW_NS + each))
 
     def _fill(self, b: Binder, value: bytes, axes: Sequence[Axis], offset: int) -> None:
-        """Set a block at ``offset`` of the result to an element of these bytes."""
+        """Fill a block at ``offset`` of the result with an element of these bytes."""
         pattern = np.frombuffer(value * (16 // len(value)), np.int64).tolist()
         end = b.address(self.result, offset)
         for rows, (_, place) in _in_rows(b, axes, self._bytes, filled=True):
@@ -69,7 +69,7 @@ class _Blocks(Call):
 
 @dataclass(frozen=True, eq=False)
 class Concat(_Blocks):
-    """Arrays one after the other."""
+    """concat: one block per operand."""
 
     target = "gpt_rs.faer.concat.v1"
 
@@ -96,7 +96,7 @@ class Concat(_Blocks):
 
 @dataclass(frozen=True, eq=False)
 class Pad(_Blocks):
-    """An array with an element around it and between its elements."""
+    """pad: the operand as a block, and fills around it and between its elements."""
 
     target = "gpt_rs.faer.pad.v1"
 
@@ -137,8 +137,8 @@ class Pad(_Blocks):
     def _fill_around(
         self, b: Binder, extents: list[int], shape: list[int], steps: list[int]
     ) -> None:
-        """What is before and after the array along each axis, without the corners that an axis
-        before it has."""
+        """Fill before and after the array along each axis, without the corners that an earlier axis
+        has filled."""
         offset = 0
         for axis, (extent, low, step) in enumerate(zip(extents, self.low, steps, strict=True)):
             for first, last in ((0, low), (low + extent, shape[axis])):
@@ -150,7 +150,7 @@ class Pad(_Blocks):
 
 @dataclass(frozen=True, eq=False)
 class Tile(_Blocks):
-    """An array several times along each axis."""
+    """tile: the operand copied several times along each axis."""
 
     target = "gpt_rs.faer.tile.v1"
 
@@ -178,14 +178,14 @@ class Tile(_Blocks):
 
 
 def _read(members: Members, graph: Graph, value: Value) -> Source:
-    """The farthest value behind an operand: a block is read through any strides."""
+    """The farthest value behind an operand: a block copy reads any strides."""
     source = members.read(graph.source(value, lambda view: True))
     assert source is not None
     return source
 
 
 def _axes(b: Binder, source: Source, steps: Sequence[int]) -> list[Axis]:
-    """The axes of a block that is put into an array with these ``steps``."""
+    """The axes of a block that is copied into an array with these strides."""
     view = source.view
     triples = zip(view.shape, view.strides, steps, strict=True)
     return [Axis(b.size(extent), b.size(stride), step) for extent, stride, step in triples]
@@ -196,7 +196,7 @@ def _count(axes: Sequence[Axis]) -> int:
 
 
 def _row_major(shape: Sequence[int]) -> list[int]:
-    """The distances of the elements of an array without gaps."""
+    """The strides of a contiguous array."""
     steps, total = list[int](), 1
     for extent in reversed(shape):
         steps.insert(0, total)
@@ -207,9 +207,9 @@ def _row_major(shape: Sequence[int]) -> list[int]:
 def _in_rows(
     b: Binder, axes: Sequence[Axis], size: int, *, filled: bool = False
 ) -> list[tuple[list[Axis], tuple[int, int]]]:
-    """A block as blocks with as few axes as may be, at least rows and a run; and where each begins
-    in the source and in the result. Long runs are cut, so that several threads get some; those that
-    are ``filled`` have no gaps."""
+    """A block as blocks with as few axes as possible, at least rows and a run; and the offsets of
+    each in source and result. Long runs are split, so that several threads get some. ``filled``
+    runs have no gaps."""
     if not _count(axes):
         return []
     merged: list[Axis] = []

@@ -1,4 +1,9 @@
-"""A matrix product as `dot_general` says it: where its operands lie, and what follows it."""
+"""Analysis of a `dot_general`: memory layout of its operands, and the epilogue that its kernel
+fuses.
+
+Output: a `Contraction` (batched A·B with leading strides) and a `Following` (bias, activation,
+residual). Used by `product` and `unpacked_product`.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +24,7 @@ _NARROW: dict[str, WeightType] = {"f16": "f16", "bf16": "bf16"}
 
 @dataclass(frozen=True)
 class Operand:
-    """One side of a product: a matrix for each position of the batch axes."""
+    """One operand of a product: a matrix for each position of the batch axes."""
 
     value: Value
     batch: Shape  # strides
@@ -29,7 +34,7 @@ class Operand:
 
 @dataclass(frozen=True)
 class Contraction:
-    """A·B for each position of batch axes."""
+    """A batched matrix product A·B."""
 
     a: Operand
     b: Operand
@@ -65,7 +70,7 @@ class _Side:
         return cls(batch, rest, contracted)
 
     def matrix(self, view: View, inner: Axes) -> Matrix | None:
-        """The operand as matrices whose rows run over the axes ``inner``."""
+        """The operand as a matrix whose rows run over the axes ``inner``."""
         outer = self.rest if inner is self.contracted else self.contracted
         axes = view.permuted([*outer, *inner])
         return rows_of(axes, len(inner))
@@ -78,8 +83,8 @@ class _Side:
 
 
 def contraction(core: Instruction, graph: Graph, members: Members) -> Contraction | None:
-    """The product alone, of operands that kernels can read where they are. With one column, A may
-    lie either way, and the column has no gaps."""
+    """The product alone, if kernels can read its operands in their layout. With one column, A may
+    have either layout, and the column is contiguous."""
     lhs, rhs = core.operands
     if not isinstance(lhs, Value) or not isinstance(rhs, Value) or lhs.type.dtype is not f32:
         return None
@@ -112,7 +117,7 @@ def contraction(core: Instruction, graph: Graph, members: Members) -> Contractio
 
 
 class _Found(NamedTuple):
-    """A stored value that is an operand, and how it lies."""
+    """The stored value behind an operand, and its layout."""
 
     source: Source
     matrix: Matrix
@@ -120,7 +125,7 @@ class _Found(NamedTuple):
 
 
 def _found(graph: Graph, value: Value, side: _Side, ways: tuple[Axes, ...]) -> _Found | None:
-    """The value behind an operand, with rows along one of these axes."""
+    """The stored value behind an operand, with rows along one of these axes."""
 
     def lies(view: View) -> tuple[Matrix, bool] | None:
         for inner in ways:
@@ -134,7 +139,7 @@ def _found(graph: Graph, value: Value, side: _Side, ways: tuple[Axes, ...]) -> _
 
 
 def _widened(b: Source, graph: Graph, members: Members) -> tuple[Value, WeightType]:
-    """The weight that a cast to f32 widens, as the kernels do that themselves."""
+    """The 16-bit weight behind a cast to f32: the kernels widen it themselves."""
     maker = graph.maker.get(b.value)
     if maker is not None and maker.op.name == "cast":
         (narrow,) = maker.values()
@@ -147,14 +152,15 @@ def _widened(b: Source, graph: Graph, members: Members) -> tuple[Value, WeightTy
 
 @dataclass(frozen=True)
 class Following:
-    """act(y + bias) + residual, each part of it if it is there."""
+    """The epilogue act(y + bias) + residual, each part optional."""
 
     bias: tuple[Value, DimLike] | None = None  # and the offset of its first element
     activation: str | None = None
     residual: tuple[Value, Matrix] | None = None
 
     def words(self, b: Binder, first_row: int) -> dict[str, int | Address]:
-        """The words for bias and residual, of a product whose rows begin with ``first_row``."""
+        """The argument words of bias and residual, of a product whose rows begin with
+        ``first_row``."""
         words: dict[str, int | Address] = {"bias": 0, "residual": 0, "ldr": 0}
         if self.bias is not None:
             words["bias"] = b.address(*self.bias)
@@ -168,8 +174,8 @@ class Following:
 def following(
     core: Instruction, columns: DimLike, graph: Graph, members: Members
 ) -> tuple[Value, Following]:
-    """What follows a product and nothing else reads, in the order that kernels can do, and the
-    value that it ends with."""
+    """The instructions after a product, each the only use of the value before it, that the kernel
+    fuses as its epilogue; and the value of the last one."""
     result, found = core.result, Following()
     axes = _column_axes(result, columns)
     for extend in (_with_bias, _with_activation, _with_residual):
@@ -229,7 +235,7 @@ def _with_residual(
 
 
 def _column_axes(result: Value, columns: DimLike) -> int:
-    """How many of the result's last axes are columns."""
+    """The number of the result's last axes that form its columns."""
     count, total = 0, 1
     shape = result.type.shape
     while not same(total, columns):
@@ -239,7 +245,7 @@ def _column_axes(result: Value, columns: DimLike) -> int:
 
 
 def _added(value: Value, reader: Instruction) -> Value | None:
-    """What ``reader`` adds to ``value``, if it is an addition of another array."""
+    """The other operand, if ``reader`` adds an array to ``value``."""
     if reader.op.name != "add":
         return None
     others = [o for o in reader.operands if o is not value]

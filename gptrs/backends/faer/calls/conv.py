@@ -1,4 +1,4 @@
-"""Convolutions with one group: directly, and 3 × 3 ones by Winograd's way."""
+"""Convolution calls with one group: direct, and 3 × 3 of stride 1 by Winograd."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ C = TypeVar("C", bound="_Convolution")
 
 @dataclass(frozen=True, eq=False)
 class _Convolution(Call):
-    """act(conv2d(x, taps) + bias) + residual, or with the activation last."""
+    """conv2d with epilogue: act(conv2d(x, taps) + bias) + residual, or the activation last."""
 
     x: Source
     taps: Value
@@ -60,7 +60,7 @@ class _Convolution(Call):
 
     @classmethod
     def read(cls: type[C], core: Instruction, graph: Graph) -> C | None:
-        """The convolution that ``core`` is, if kernels can read its operands."""
+        """The convolution of ``core``, if kernels can read its operands."""
         if core.op.name != "conv2d" or core.attrs["groups"] != 1:
             return None
         x, taps = core.operands[:2]
@@ -84,7 +84,7 @@ class _Convolution(Call):
         return cls(result, found, source, taps, stable, window, padding, channels, outputs, rest)
 
     def sizes(self, b: Binder) -> dict[str, int]:
-        """The words for sizes, by the names that kernels share."""
+        """The argument words of sizes, by the names that the kernels share."""
         _, height, width, _ = map(b.size, self.x.view.shape)
         (top, _), (left, _) = self.padding
         return {"height": height, "width": width, "top": top, "left": left}
@@ -92,18 +92,18 @@ class _Convolution(Call):
 
 @dataclass(frozen=True)
 class Rows:
-    """Taps as a matrix [KH·KW·C, O], of which products want panels."""
+    """Taps as a matrix [KH·KW·C, O], which is packed into panels."""
 
     value: Value
     stable: bool
     form: Panels
 
     def packed(self) -> dict[Value, Form]:
-        """What is to be packed once."""
+        """The taps to be packed once, with their form."""
         return {self.value: self.form} if self.stable else {}
 
     def panels(self, b: Binder) -> Address:
-        """The panels, for which there is a step if the plan does not keep them."""
+        """The packed panels; adds a packing step if the plan does not keep them."""
         if (kept := b.panels(self.value, self.form)) is not None:
             return kept
         _, weights, depth, columns, _ = self.form
@@ -115,7 +115,7 @@ class Rows:
 
 
 class DirectConv(_Convolution):
-    """Each output as a sum over all taps."""
+    """Direct convolution: each output as a sum over all taps (an implicit GEMM)."""
 
     target = "gpt_rs.faer.conv2d.nhwc.f32.v1"
 
@@ -167,9 +167,8 @@ class DirectConv(_Convolution):
 
 
 class WinogradConv(_Convolution):
-    """A 3 × 3 convolution of stride 1 by fewer multiplications, which round more. An infinite pixel
-    or tap gives NaN in the whole tile.
-    """
+    """A 3 × 3 convolution of stride 1 by Winograd: fewer multiplications, more rounding. An
+    infinite pixel or tap gives NaN in the whole tile."""
 
     target = "gpt_rs.faer.winograd_conv2d.nhwc.f32.v1"
     rounds = True
@@ -181,9 +180,9 @@ class WinogradConv(_Convolution):
 
     @cached_property
     def _form(self) -> WinogradPanels | None:
-        """The tiles that are fastest, None where the direct way is.
+        """The tile size that is fastest, None where the direct convolution is.
 
-        By the sizes of one image, so that an image gives the same bits in every batch.
+        Depends on the sizes of one image, so that an image gives the same bits in every batch.
         """
         _, rows, columns, _ = self.result.type.shape
         sizes, most = (self.channels, self.outputs), MOST_CHANNELS
@@ -240,7 +239,7 @@ class WinogradConv(_Convolution):
         return True
 
     def _taps(self, b: Binder, size: int) -> Address:
-        """The transformed taps, for which there is a step if they are no parameter."""
+        """The transformed taps; adds a step for them if they are no parameter."""
         assert self._form is not None
         if (kept := b.panels(self.taps, self._form)) is not None:
             return kept
@@ -251,7 +250,7 @@ class WinogradConv(_Convolution):
         return room
 
     def _block(self, b: Binder, given: dict[str, int | Address], tiles: int) -> None:
-        """The steps for so many tiles."""
+        """The steps for this number of tiles."""
         assert self._form is not None
         m, count = self._form.tile, planes(self._form.tile)
         moved = 4 * count * tiles / _BYTES_PER_NS

@@ -1,4 +1,4 @@
-"""Depthwise convolution, with what follows it: bias and activation."""
+"""Depthwise convolution call, with bias and activation as epilogue."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gptrs.kernels.vector_math import ACTIVATIONS
 
 @dataclass(frozen=True, eq=False)
 class DepthwiseConv(Windowed):
-    """act(Σ x·weight + bias), a kernel per channel."""
+    """act(Σ x·weight + bias), one kernel per channel."""
 
     target = "gpt_rs.faer.depthwise_conv2d.nhwc.f32.v1"
 
@@ -74,7 +74,8 @@ def _window_size(core: Instruction) -> tuple[int, int] | None:
 
 
 def _with_epilogue(call: DepthwiseConv, graph: Graph, members: Members) -> DepthwiseConv:
-    """What follows and nothing else reads, in the order that the kernel can do."""
+    """The call with the following bias and activation, where each is the only use of the value
+    before it."""
     for extend in (_with_bias, _with_activation):
         reader = graph.only_reader(call.result)
         if reader is not None and (found := extend(call, reader, graph, members)) is not None:

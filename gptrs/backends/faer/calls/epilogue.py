@@ -1,4 +1,4 @@
-"""What follows a convolution and nothing else reads, so that its kernel can do it."""
+"""Epilogue of convolutions: the bias, activation and residual after one, fused into its kernel."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gptrs.kernels.vector_math import ACTIVATIONS
 
 @dataclass(frozen=True)
 class Following:
-    """act(y + bias) + residual, or act(y + bias + residual), each part of it if it is there."""
+    """act(y + bias) + residual, or act(y + bias + residual), each part optional."""
 
     bias: Source | None = None
     residual: Source | None = None
@@ -25,11 +25,11 @@ class Following:
 
     @property
     def epilogue(self) -> Epilogue:
-        """What code depends on."""
+        """The part that the kernel's code depends on."""
         return Epilogue(self.activation, self.last)
 
     def addresses(self, b: Binder) -> dict[str, int | Address]:
-        """The words for bias and residual."""
+        """The argument words of bias and residual."""
         words: dict[str, int | Address] = {"bias": 0, "residual": 0}
         for name, source in (("bias", self.bias), ("residual", self.residual)):
             if source is not None:
@@ -38,20 +38,21 @@ class Following:
 
 
 def is_whole(view: View) -> bool:
-    """Whether all elements lie in order without gaps."""
+    """Whether a view is contiguous."""
     return rows_of(view, len(view.shape)) is not None
 
 
 def is_along_channels(view: View) -> bool:
-    """Whether all rows of the last axis are one row without gaps."""
+    """Whether a view is one contiguous row, repeated along all axes but the last."""
     still = all(same(stride, 0) for stride in view.strides[:-1])
     return still and (same(view.shape[-1], 1) or same(view.strides[-1], 1))
 
 
 def following(core: Instruction, graph: Graph, members: Members) -> tuple[Value, Following]:
-    """What follows ``core`` in an order that kernels can do, and the value that it ends with.
+    """The epilogue of ``core``: following instructions that are the only use of the value before
+    them; and the value of the last one.
 
-    ``core`` and what follows become members.
+    ``core`` and these instructions become members.
     """
     result, found = core.result, Following()
     members.add(core)

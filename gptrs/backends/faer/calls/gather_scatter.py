@@ -1,4 +1,4 @@
-"""Rows of a table by index, and a block put into a larger array."""
+"""Gather and scatter calls: rows of a table by index (take), in-place update of a block."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _OUTSIDE = 1  # the code of an index that is not in the table
 
 @dataclass(frozen=True, eq=False)
 class Take(Call):
-    """Rows of a table, widened to f32."""
+    """take: rows of a table by index, widened to f32 (embedding lookup)."""
 
     target = "gpt_rs.faer.take.f32.v1"
 
@@ -98,7 +98,8 @@ class Take(Call):
 
 @dataclass(frozen=True, eq=False)
 class Update(Call):
-    """A block of an array replaced. Done in place unless the old array is read later."""
+    """dynamic_update_slice: a block of an array replaced, in place unless the old array has a later
+    use."""
 
     target = "gpt_rs.faer.dynamic_update_slice.v1"
 
@@ -159,7 +160,7 @@ class Update(Call):
         return True
 
     def _copy(self, b: Binder, extents: list[int]) -> None:
-        """The whole of the old array."""
+        """Add a copy of the whole old array."""
         words: dict[str, int | Address] = dict.fromkeys(UPDATE_WORDS, 0)
         words.update(source=b.address(self.x), destination=b.address(self.result))
         self._step(b, words, extents, extents, _row_major(extents))

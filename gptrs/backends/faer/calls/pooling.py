@@ -1,4 +1,4 @@
-"""The greatest element and the mean of windows, and of whole images."""
+"""Pooling calls: max and average over windows, global average over images."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NS_PER_ELEMENT = 0.2
 
 @dataclass(frozen=True, eq=False)
 class MaxPool(Windowed):
-    """The greatest element of each window."""
+    """max_pool2d: the greatest element of each window."""
 
     target = "gpt_rs.faer.max_pool2d.nhwc.f32.v1"
 
@@ -44,7 +44,7 @@ class MaxPool(Windowed):
 
 @dataclass(frozen=True, eq=False)
 class AvgPool(Windowed):
-    """The mean of each window."""
+    """avg_pool2d: the mean of each window."""
 
     target = "gpt_rs.faer.avg_pool2d.nhwc.f32.v1"
 
@@ -71,7 +71,7 @@ class AvgPool(Windowed):
 
 @dataclass(frozen=True, eq=False)
 class GlobalAvgPool(Call):
-    """The mean of each channel of an image."""
+    """global_avg_pool2d: the mean of each channel of an image."""
 
     target = "gpt_rs.faer.global_avg_pool2d.nhwc.f32.v1"
 

@@ -1,4 +1,9 @@
-"""The matrix product, with what follows it: bias, activation, residual."""
+"""Matrix product call: packed GEMM and GEMV with bias, activation and residual as epilogue.
+
+A weight that is a parameter is packed into panels once. Few rows are computed by the packed GEMV
+(`row_kernel`), many by the blocked GEMM (`tile_kernel`) over packed rows; products with one column,
+and unpacked ones with few rows or columns, are in `unpacked_product`.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +67,7 @@ class MatrixProduct(Call):
 
     @classmethod
     def reads(cls, core: Instruction, graph: Graph) -> bool:
-        """Whether kernels can read the operands of a product where they are."""
+        """Whether kernels can read the operands of a product in their layout."""
         return contraction(core, graph, Members()) is not None
 
     def _product(self, coded: bool) -> Product:
@@ -119,7 +124,8 @@ class MatrixProduct(Call):
         return places is not None
 
     def _tiles(self, b: Binder, product: Product) -> tuple[Address, Address | int, Blocking] | None:
-        """Memory for packed rows and for totals, and blocks; None where rows are few."""
+        """Scratch memory for packed rows and for totals, and the blocking; None where rows are
+        few."""
         rows, depth, columns = map(b.size, (self.core.rows, self.core.depth, self.core.columns))
         if rows <= row_kernel_limit(b.isa, product):
             return None
@@ -150,7 +156,7 @@ class MatrixProduct(Call):
         tiles: tuple[Address, Address | int, Blocking] | None,
         place: tuple[int, int],
     ) -> None:
-        """One product with packed weights, from ``place`` (element of A, row)."""
+        """Add one product with packed weights, from ``place`` (element of A, row)."""
         core, (start, first_row) = self.core, place
         isa, rows, depth, columns = b.isa, *map(b.size, (core.rows, core.depth, core.columns))
         a, stride = b.address(core.a.value, start), b.size(core.a.matrix.stride)
@@ -174,8 +180,8 @@ class MatrixProduct(Call):
 
 
 def packing_kernel(isa: Isa, transposed: bool, weights: WeightType) -> Kernel:
-    """The kernel that packs rows of a weight: source, panels, two sizes as it lies, stride, and how
-    high a panel is where rows lie across panels, how wide otherwise."""
+    """The kernel that packs rows of a weight. Arguments: source, panels, two sizes of the stored
+    matrix, its stride, and the height of a panel where rows cross panels, its width otherwise."""
     if transposed:
         return kernel(pack_columns_kernel, isa, weights)
     return kernel(pack_rows_kernel, isa, isa.tile_columns, weights)
@@ -186,7 +192,7 @@ _CODED_FROM = 2**20
 
 
 def product_panels(transposed: bool, weights: WeightType, depth: int, columns: int) -> Panels:
-    """The packed form of a weight that a product wants."""
+    """The packed form of a weight for a product."""
     large = weight_bytes(weights) * depth * columns >= _CODED_FROM
     coded = weights in CODED and large and depth % DEPTH_STEP == 0
     return Panels(transposed, weights, depth, columns, coded)

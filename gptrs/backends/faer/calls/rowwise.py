@@ -1,4 +1,4 @@
-"""layer_norm, rms_norm and softmax over the last axis."""
+"""Row-wise calls: layer_norm, rms_norm and softmax over the last axis."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _read_rows(core: Instruction, graph: Graph, members: Members) -> tuple[Value
 
 @dataclass(frozen=True, eq=False)
 class _Norm(_Rowwise):
-    """Rows over a measure of their size, times a weight, plus a bias."""
+    """A norm of rows, times a weight, plus a bias."""
 
     weight: Source | None
     bias: Source | None

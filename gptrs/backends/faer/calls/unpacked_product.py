@@ -1,6 +1,6 @@
-"""Products of operands that are read where they lie: one column, few rows or few columns.
+"""Matrix products without packing: one column (GEMV), few rows or few columns.
 
-Nothing is packed, so that such a product takes as long as its matrix takes to come from memory.
+Such a product takes as long as its matrix takes to be read from memory, so packing would not pay.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ MOST_PRODUCTS = 1024
 
 
 def _at_most(value: DimLike, most: int) -> bool:
-    """Whether a dimension may be so small."""
+    """Whether a dimension may be at most ``most`` at some size."""
     return not isinstance(value, int) or value <= most
 
 
 def compile_column(core: Contraction, isa: Isa, product: Product) -> None:
-    """Compile what `bind_column` needs at any size."""
+    """Compile the kernels of `bind_column` for any size."""
     if core.a.transposed:
         kernel(gemv_kernel, isa, product, short=True)
         return
@@ -50,7 +50,7 @@ def compile_column(core: Contraction, isa: Isa, product: Product) -> None:
 
 
 def compile_few(core: Contraction, isa: Isa, product: Product) -> None:
-    """Compile what `bind_few` needs at any size."""
+    """Compile the kernels of `bind_few` for any size."""
     few_rows = _at_most(core.rows, MOST_VECTORS)
     if few_rows and core.b.transposed:
         kernel(gemv_kernel, isa, product)
@@ -59,13 +59,13 @@ def compile_few(core: Contraction, isa: Isa, product: Product) -> None:
 
 
 def needs_packing(core: Contraction) -> bool:
-    """Whether `bind_few` may decline."""
+    """Whether `bind_few` may decline at some size."""
     few = [isinstance(n, int) and n <= MOST_VECTORS for n in (core.rows, core.columns)]
     return not any(few)
 
 
 def positions(b: Binder, core: Contraction) -> list[tuple[int, int]] | None:
-    """Where A and B begin, in elements, for each product of a batch; None for too many."""
+    """The first elements of A and B for each product of a batch; None for too many products."""
     extents = [b.size(n) for n in core.batch]
     count = 1
     for extent in extents:
@@ -87,8 +87,8 @@ def _dot(place: Sequence[int], strides: Sequence[int]) -> int:
 def bind_few(
     b: Binder, core: Contraction, product: Product, follows: Following, result: Value
 ) -> bool | None:
-    """The steps of products with few rows or few columns; None where they have many of both, False
-    where a batch has too many."""
+    """Add the steps of products with few rows or few columns; None where both are many, False where
+    the batch is too large."""
     rows, columns = b.size(core.rows), b.size(core.columns)
     if min(rows, columns) > MOST_VECTORS:
         return None
@@ -114,7 +114,7 @@ def _gemv(
     matrix: tuple[Operand, int],
     **options: Any,
 ) -> None:
-    """A step of a product of vectors and a matrix, each an operand and its first element."""
+    """Add a step for the product of vectors and a matrix, each an operand and its first element."""
     (x, x_start), (w, start) = vectors, matrix
     sizes = [b.size(core.rows), b.size(core.columns)]
     count, outputs = sizes if x is core.a else reversed(sizes)
@@ -136,16 +136,16 @@ _WIDE = 1024
 
 
 def _item(b: Binder, outputs: int, least: int) -> int:
-    """How many outputs a piece of the work has: whole vectors of them, and as many as are wanted at
-    least, if that leaves a piece for each thread."""
+    """The number of outputs of a work item: whole vector registers, and at least ``least`` if that
+    leaves an item for each thread."""
     several = min(b.threads * PIECES, max(b.threads, outputs // least))
     pieces = several if b.threads > 1 else 1
     return max(1, -(-outputs // (pieces * b.isa.lanes))) * b.isa.lanes
 
 
 def _column_words(follows: Following, b: Binder, first_row: int, rows: int) -> dict[str, Any]:
-    """The words for what follows a product with one column, which is taken for a row where the
-    residual has no gaps."""
+    """The argument words of the epilogue of a product with one column, which is treated as a row
+    where the residual is contiguous."""
     words = follows.words(b, first_row)
     if follows.residual is None or words["ldr"] == 1:
         return words | {"by_rows": 1, "ldc": rows, "ldr": rows}
@@ -155,7 +155,7 @@ def _column_words(follows: Following, b: Binder, first_row: int, rows: int) -> d
 def bind_column(
     b: Binder, core: Contraction, product: Product, follows: Following, result: Value
 ) -> bool:
-    """The steps of products with one column; False where a batch has too many."""
+    """Add the steps of products with one column; False where the batch is too large."""
     rows, depth = b.size(core.rows), b.size(core.depth)
     alone = not core.batch and depth < SHORTEST
     if not core.a.transposed and not alone and _bind_dots(b, core, product, follows, result):
@@ -175,7 +175,7 @@ def bind_column(
 def _bind_dots(
     b: Binder, core: Contraction, product: Product, follows: Following, result: Value
 ) -> bool:
-    """One step for a whole batch, if its matrices and its vectors are evenly spaced."""
+    """Add one step for a whole batch, if its matrices and its vectors are evenly spaced."""
     extents = [b.size(n) for n in core.batch]
     steps = [_even_step(extents, [b.size(s) for s in o.batch]) for o in (core.a, core.b)]
     a_step, x_step = steps
@@ -192,7 +192,7 @@ def _bind_dots(
 
 
 def _even_step(extents: Sequence[int], strides: Sequence[int]) -> int | None:
-    """The one distance of all positions in order; None if they have several."""
+    """The constant distance of consecutive positions; None if there is none."""
     axes = [(n, s) for n, s in zip(extents, strides, strict=True) if n != 1]
     step, count = axes[-1][1] if axes else 0, 1
     for extent, stride in reversed(axes):
@@ -210,8 +210,8 @@ def _dots(
     starts: tuple[int, int],
     batch: tuple[int, int, int],
 ) -> None:
-    """Steps for dot products of the rows of a batch: its count, and how far apart matrices and
-    vectors are."""
+    """Add steps for the dot products of the rows of a batch: its count, and the distances of
+    matrices and of vectors."""
     (count, a_step, x_step), (a, x) = batch, starts
     rows, depth = b.size(core.rows), b.size(core.depth)
     segments = dot_segments(depth)

@@ -1,4 +1,5 @@
-"""What calls over the windows of images [N, H, W, C] have in common."""
+"""Shared by calls over windows of images [N, H, W, C]: operands, window parameters, argument
+words."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ _FLOPS_PER_NS, _BYTES_PER_NS = 40.0, 20.0
 
 
 def read_whole(operand: Operand, graph: Graph, members: Members) -> Source | None:
-    """Where a kernel reads an operand of f32 in one piece."""
+    """The source of an f32 operand that a kernel reads as one contiguous array."""
     if not isinstance(operand, Value) or operand.type.dtype is not f32:
         return None
     return members.read(graph.source(operand, is_whole))
@@ -27,8 +28,8 @@ def read_whole(operand: Operand, graph: Graph, members: Members) -> Source | Non
 def read_alone(
     core: Instruction, name: str, graph: Graph
 ) -> tuple[tuple[Instruction, ...], Source] | None:
-    """The members of a call for ``core`` and nothing around it, and where x is; None if ``core`` is
-    no ``name``, or x cannot be read."""
+    """The members of a call for ``core`` without an epilogue, and the source of x; None if ``core``
+    is no ``name``, or x cannot be read."""
     if core.op.name != name:
         return None
     members = Members()
@@ -38,7 +39,7 @@ def read_alone(
 
 
 def window_of(core: Instruction, size: tuple[int, int]) -> Window:
-    """The window of ``size`` with the strides and the dilation that the attributes say."""
+    """The window of ``size`` with the strides and the dilation of the attributes."""
     strides: tuple[int, int] | None = core.attrs.get("strides")
     return Window(size, size if strides is None else strides, core.attrs.get("dilation", (1, 1)))
 
@@ -52,7 +53,7 @@ class Windowed(Call):
     padding: Padding2d
 
     def words(self, b: Binder) -> dict[str, int | Address]:
-        """The words of the kernel but for weight and bias."""
+        """The argument words of the kernel, except weight and bias."""
         words: dict[str, int | Address] = dict.fromkeys(WINDOW_WORDS, 0)
         _, height, width, channels = map(b.size, self.x.view.shape)
         _, out_height, out_width, _ = map(b.size, self.result.type.shape)
@@ -63,7 +64,7 @@ class Windowed(Call):
         return words
 
     def step(self, b: Binder, kernel: Kernel, words: dict[str, int | Address]) -> bool:
-        """Run ``kernel`` over the rows of all images; False where no window fits into these."""
+        """Run ``kernel`` over the rows of all images; False where no window fits into them."""
         images, height, width, channels = map(b.size, self.x.view.shape)
         _, rows, columns, _ = map(b.size, self.result.type.shape)
         if rows <= 0 or columns <= 0:
