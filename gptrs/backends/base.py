@@ -35,7 +35,7 @@ class StepReport:
     name: str
     """The target, the kernel of the loop, or the op."""
     instructions: int
-    """How many instructions it stands for."""
+    """The number of instructions that it runs."""
     result: str
     """Its type."""
     kernels: tuple[str, ...] = ()
@@ -52,9 +52,9 @@ class ParameterReport:
 
     name: str
     number: int
-    """The parameter's place among the program's."""
+    """The index of the program's parameter."""
     form: str
-    """As `gptrs.backends.parameter_cache.form_name` calls it."""
+    """See `gptrs.backends.parameter_cache.form_name`."""
     bytes: int
 
 
@@ -67,13 +67,13 @@ class PlanReport:
     native_steps: int = 0
     arena_bytes: int = 0
     parameter_bytes: int = 0
-    """Of weights in a form of the backend's own."""
+    """The size of weights in packed forms."""
     result_bytes: int = 0
-    """Of results that a run makes; donated arguments that come back are none."""
+    """The size of results that a run allocates; returned donated arguments are not counted."""
     parameters: tuple[ParameterReport, ...] = ()
     """The forms of parameters that a plan holds, each once."""
     loading_bytes: int = 0
-    """The most that making these forms takes beside them, and what memory they leave unused."""
+    """The peak of temporary memory while these forms are made, plus memory left unused."""
 
     @property
     def kernels(self) -> tuple[str, ...]:
@@ -113,7 +113,7 @@ class Backend(ABC):
     """A way to compile and run programs. One instance serves all threads."""
 
     name: str
-    passes: tuple[Stage, ...] = ()  # its part of the pipeline, after claims
+    passes: tuple[Stage, ...] = ()  # run in the pipeline after `legalize`
 
     @abstractmethod
     def claims(self, instruction: Instruction) -> bool:

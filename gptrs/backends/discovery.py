@@ -25,7 +25,7 @@ BACKENDS: dict[str, str] = {
     "faer": "gptrs.backends.faer.backend:FaerBackend",
     "reference": "gptrs.backends.reference:ReferenceBackend",
 }
-"""Where each built-in backend's class is; it is imported when the backend is first used."""
+"""The class of each built-in backend; it is imported when the backend is first used."""
 
 GROUP = "gptrs.backends"
 """The entry points that name backends."""
@@ -41,7 +41,7 @@ def get_backend(name: str) -> Backend:
     """
     found = _instances.get(name)
     if found is None:
-        # Of two threads that come here at once, one makes an instance that nobody uses.
+        # Of two threads that race here, one makes an instance that is dropped.
         found = _instances.setdefault(name, _class_of(name)())
     return found
 

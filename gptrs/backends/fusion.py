@@ -40,7 +40,7 @@ from gptrs.ir.program import Instruction, Program, Value
 MOST_CHEAP = 16
 MOST_WORK = 1.5
 _LARGE = 1000  # a large size of a symbol
-_MOST_SYMBOLS = 4  # of which every one is tried large while the others are 1
+_MOST_SYMBOLS = 4  # with more symbols, each is tried large while the others are 1
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,7 @@ def _worst(
         members = [member.results[0] for member in made[value].members]
         return again[value] * sum(need[m] * costs[m] for m in members if m in again)
 
-    return max(again, key=saved, default=None)  # of equals the last: `work` begins with the result
+    return max(again, key=saved, default=None)  # the last of equals: `work` begins with the result
 
 
 def _computed_twice(

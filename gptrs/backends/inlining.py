@@ -43,7 +43,7 @@ class Inlined:
     expression: Expression
     members: frozenset[Instruction] = frozenset()
     parts: frozenset[Expression] = frozenset()
-    """All of the expression's parts."""
+    """All subexpressions."""
     rows: Mapping[Reduce, frozenset[int]] = field(default_factory=dict[Reduce, frozenset[int]])
     """Its reductions, and the axes of the value on which each depends."""
 
@@ -73,7 +73,7 @@ class Inliner:
                 continue
             self.made[value] = self._made(instruction)
             self._sources[value] = sources
-            if self._wanted:  # it will change: what reads it is built on a plain array
+            if self._wanted:  # it will be stored: its uses are built on a plain array
                 self.made[value] = Inlined(Load(value, View.contiguous(value.type.shape)))
                 del self._sources[value]
                 wanted.update(self._wanted)

@@ -25,7 +25,7 @@ from gptrs.ir.types import Array, Type
 from gptrs.locks import new_lock, tell_children
 from gptrs.params import ParamSource
 
-_SHOWN = 20  # forms in the text of a cache
+_SHOWN = 20  # forms shown in the text of a cache
 
 
 class HasParameters(Protocol):
@@ -217,7 +217,7 @@ class ParameterCache:
             parameter = reference()
             if parameter is not None and (own is None or _belongs(parameter, own)):
                 parameter.release()
-        if model is not None:  # what others than plans loaded
+        if model is not None:  # elements that were loaded outside of plans
             for parameter in model.parameters().values():
                 parameter.release()
         return before - sum(form.bytes for form in self.forms())

@@ -42,7 +42,7 @@ class ReferencePlan(Plan):
             symbolic = is_symbolic((instruction.operands, tuple(instruction.attrs.values())))
             steps.append(_Step(instruction, symbolic, dying))
         self._steps = steps[::-1]
-        self._read = kept  # parameters that nobody reads are not loaded
+        self._read = kept  # unused parameters are not loaded
 
     def run(
         self, arguments: Sequence[Array | Parameter], sizes: Mapping[str, int]

@@ -44,9 +44,9 @@ class Region:
     rows: Shape
     inner: Shape
     members: frozenset[Instruction]
-    """The instructions that it stands for; other regions may compute some of them too."""
+    """The instructions that it computes; other regions may compute some of them too."""
     copies: Value | None = None
-    """The value whose elements, in the same order, are the result, if there is one."""
+    """The value that the result is a copy of (same elements, same order), if there is one."""
 
     @cached_property
     def is_flat(self) -> bool:
@@ -95,7 +95,7 @@ def region_of(result: Value, expression: Expression, members: frozenset[Instruct
 
 
 Groups = list[list[int]]
-"""Axes that are walked as one, each time from the outermost to the innermost."""
+"""Groups of axes traversed as one, each from the outermost to the innermost."""
 
 
 def _select(view: View, axes: Sequence[int]) -> View:

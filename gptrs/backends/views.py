@@ -110,7 +110,7 @@ class View:
         return View(shape, strides, self.offset)
 
 
-@lru_cache(4096)  # a program moves many arrays of few shapes, and many look at each
+@lru_cache(4096)  # a program moves many arrays of few shapes, each read many times
 def _moved(
     shape: Shape, strides: Shape, offset: DimLike, op: str, attrs: tuple[tuple[str, Any], ...]
 ) -> View | None:
@@ -118,7 +118,7 @@ def _moved(
 
 
 MOVING = frozenset(["broadcast_to", "reshape", "slice", "transpose"])
-"""The ops that views can take in."""
+"""The data movement ops that a view can express."""
 
 
 def evenly_spaced(axes: Sequence[tuple[DimLike, DimLike]]) -> bool:

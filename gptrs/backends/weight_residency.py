@@ -18,7 +18,7 @@ from gptrs.ir.types import Array
 from gptrs.locks import new_lock
 
 next_use = count(1).__next__
-"""Numbers uses in their order."""
+"""A counter that orders uses in time."""
 
 
 @dataclass(eq=False)
@@ -28,14 +28,14 @@ class Entry:
     parameter: weakref.ref[Parameter]
     what: str
     size: int
-    """In bytes."""
+    """The size in bytes."""
     is_kept_by_parameter: bool
-    """Whether it is the parameter's own array."""
+    """Whether the form is the parameter's own array."""
     lock: RLock = field(default_factory=new_lock)
-    """Held while it is made."""
+    """Held while the form is made."""
     array: Array | None = None
     counts: bool = False
-    """Whether it is there, or being made."""
+    """Whether the form is in memory, or being made."""
     uses: int = 0
     used: int = 0
 
@@ -52,14 +52,14 @@ class Lease:
 
     def __init__(self) -> None:
         self.running = 0
-        """The thread whose run needs what is held, so that it must stay; 0 where none does. Set
-        before a run looks at ``given``: who takes forms away looks the other way round, so that one
-        of the two sees what the other does."""
+        """The thread whose run uses the forms, which must stay; 0 if there is none. A run sets it
+        before it reads ``given``; eviction clears ``given`` before it reads ``running``, so that
+        one of the two sees the other."""
         self.used = 0
         self.given: object = None
         """The identities of the parameters, in the binding's order."""
         self.held: list[object] = []
-        """Their elements, which must not go away meanwhile."""
+        """References that keep their elements alive."""
         self.entries: list[Entry] = []
 
     def end(self, _: object = None) -> None:

@@ -29,7 +29,7 @@ class Outcome:
 
     parts: OperandTree
     recorder: RegionRecorder | None = None
-    ys: OperandTree | None = None  # of a step of a scan
+    ys: OperandTree | None = None  # outputs of a step of a scan
 
     def cast(self, tensor: Tensor, dtype: DType, *, weak: bool) -> Tensor:
         """``tensor``, which the function returned, in another dtype."""

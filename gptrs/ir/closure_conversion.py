@@ -31,7 +31,7 @@ class RegionRecorder(Recorder):
         super().__init__(name, on_parameter=on_parameter, on_constant=on_constant)
         self.enclosing = enclosing
         self.captured: dict[int, Tensor] = {}  # by id of the value or the parameter of a model
-        self._inside: dict[int, Value] = {}  # what stands for each of these
+        self._inside: dict[int, Value] = {}  # the region's parameter for each of these
 
     @property
     def given(self) -> tuple[Param, ...]:

@@ -268,7 +268,7 @@ def _normal(terms: Mapping[Monomial, int]) -> DimLike:
     return Dim(kept)
 
 
-@lru_cache(4096)  # a program has few different products of extents, and asks for each very often
+@lru_cache(4096)  # a program has few different products of extents, each used very often
 def _times(left: tuple[Term, ...], right: tuple[Term, ...]) -> DimLike:
     product: dict[Monomial, int] = {}
     for one, a in left:

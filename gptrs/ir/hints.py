@@ -41,7 +41,7 @@ def tell_operand(error: DTypeError, names: Sequence[str], operands: Sequence[Any
         return
     given = dict(_labelled(names, operands))
     label = error.operand if isinstance(error.operand, str) else argument_name(error.operand)
-    if label not in given:  # computed from the operands: from the only one of its dtype
+    if label not in given:  # computed from operands: take the only one of this dtype
         found = [n for n, o in given.items() if str(_dtype(o)) == error.found]
         if len(found) != 1:
             return

@@ -14,7 +14,7 @@ from typing import Any
 PORTABLE = "portable"
 """The implementation that every composite has: its definition."""
 KERNEL = "kernel"
-"""Left whole: the backend's kernel."""
+"""The composite is left whole for the backend's kernel."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ from gptrs.errors import ParseError
 MOST_CHARACTERS = 1 << 28
 MOST_WORDS = 1 << 19
 MOST_BRACKETS = 64
-"""Brackets in each other."""
+"""The nesting of brackets."""
 MOST_OPERATORS = 1024
 """Operators between two commas or brackets."""
 

@@ -14,7 +14,7 @@ from gptrs.ir.dispatch import OPS
 from gptrs.ir.traced import described, located
 from gptrs.ir.types import Array
 
-# What NumPy calls its operators, and the method of the right operand.
+# NumPy's names of operators, and the method of the right operand.
 _REFLECTED = {
     "add": "__radd__",
     "subtract": "__rsub__",

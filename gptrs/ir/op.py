@@ -299,7 +299,7 @@ _PLAIN = frozenset([int, float, bool, str, type(None)])
 
 def _attribute(name: str, value: Any) -> Any:
     """An attribute in normal form: no lists, no NumPy scalars, dtypes as `DType`."""
-    if type(value) in _PLAIN and not name.endswith("dtype"):  # most of them
+    if type(value) in _PLAIN and not name.endswith("dtype"):  # most calls
         return value
     if isinstance(value, Tensor):
         raise ArgumentError(

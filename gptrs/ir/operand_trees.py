@@ -116,7 +116,7 @@ class Sides(NamedTuple):
     first: str
     second: str
     rule: str
-    """What must be the case."""
+    """The rule that is violated."""
 
 
 def check_form(first: OperandTree, second: OperandTree, sides: Sides) -> None:

@@ -24,7 +24,7 @@ class Operators(Generic[Result]):
     """Arithmetic, comparison, indexing and shape methods: calls to `OPS` that give a `Result`."""
 
     __slots__ = ()
-    __array_ufunc__ = None  # array + tensor asks the tensor
+    __array_ufunc__ = None  # NumPy leaves array + tensor to the tensor
     __array_priority__ = 1000
 
     if TYPE_CHECKING:
@@ -167,7 +167,7 @@ class Operators(Generic[Result]):
             order = list(range(self.ndim))
             order[a], order[b] = b, a
         elif len(order) == 2 and {int(axis) % 2 for axis in order} == {0, 1}:
-            order = (1, 0)  # exchanging the two axes of a matrix, whichever is named first
+            order = (1, 0)  # exchanges the two axes of a matrix, in either order of arguments
         return OPS["transpose"](self, perm=tuple(order))
 
     def squeeze(self, axis: Axes = None) -> Result:

@@ -226,5 +226,5 @@ def _unexpected(node: ast.stmt | ast.expr) -> ParseError:
 
 
 def _wrong(node: ast.stmt | ast.expr | ast.arg, problem: str) -> ParseError:
-    # What is before a node in its line is ASCII, of which columns count bytes.
+    # Columns count bytes; the line before a node is ASCII.
     return ParseError(problem, line=node.lineno, column=node.col_offset + 1)

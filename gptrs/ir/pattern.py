@@ -24,7 +24,7 @@ from gptrs.ir.use_def import UseDef
 
 Kind = Literal["any", "value", "optional", "number", "integer", "flag"]
 Found: TypeAlias = dict[Any, Any]
-"""What was found: by name for holes, by something else for the values inside the pattern."""
+"""The bindings of a match: holes by name, values inside the pattern by other keys."""
 
 _NUMBERS: dict[Kind, tuple[type, ...]] = {
     "number": (int, float),
@@ -32,7 +32,7 @@ _NUMBERS: dict[Kind, tuple[type, ...]] = {
     "flag": (bool,),
 }
 NUMBER = "number"
-"""Among the heads of an instruction: an operand is a number, or a value that may consist of one."""
+"""In `heads`: an operand is a number, or a value that may be a constant number."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -51,7 +51,7 @@ Pattern: TypeAlias = (
     | Callable[[Any, Any, Any, Any, Any, Any, Any, Any, Any, Any, Any], Any]
     | Callable[[Any, Any, Any, Any, Any, Any, Any, Any, Any, Any, Any, Any], Any]
 )
-_SWEEPS = 16  # a set of rules that has not settled by then goes round in circles
+_SWEEPS = 16  # a set of rules without a fixed point by then cycles
 _KINDS: dict[object, Kind] = {
     "Tensor": "value",
     "Tensor | None": "optional",
@@ -66,16 +66,16 @@ class Traits:
     """Properties of a rule. The rule's docstring gives the reason."""
 
     rounds: bool = False
-    """It changes how results are rounded, so it stays away from precise programs."""
+    """It changes how results are rounded, so it is not applied to precise programs."""
     ulps: int = 0
-    """By how many units in the last place a rule that rounds changes a result of its samples at
-    most..."""
+    """The largest change of a result of its samples by a rule that rounds, in units in the last
+    place..."""
     magnitude: float = 0.0
-    """...of at least this magnitude; smaller results as one of this."""
+    """...of results of at least this magnitude; smaller results count as this."""
     finite: bool = False
-    """What it does to NaN, infinities and numbers near the largest and least is left open."""
+    """Its effect on NaN, infinities and numbers near the limits of the dtype is unspecified."""
     alone: bool = False
-    """It applies only where nobody else reads what is inside the pattern."""
+    """It applies only where the values inside the pattern have no other use."""
     larger: str = ""
     """Why the replacement may have more instructions than the pattern."""
 
@@ -96,7 +96,7 @@ class Rule(Traits):
     samples: tuple[Sample, ...]
     doc: str
     holes: frozenset[str]
-    """Those that ``build`` takes."""
+    """The holes that ``build`` takes."""
     asks: bool
     """Whether ``build`` takes the facts."""
 

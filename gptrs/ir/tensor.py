@@ -56,7 +56,7 @@ class Tensor(NumPyOperand, Operators["Tensor"]):
         self._donated_to = ""
         self.value = value
         self.recorder = recorder
-        self.weak = weak  # came from a Python scalar: takes the dtype of what it meets
+        self.weak = weak  # made of a Python scalar: takes the dtype of the other operand
 
     @classmethod
     def of_value(cls, value: Value, recorder: object = None, *, weak: bool = False) -> Tensor:

@@ -39,7 +39,7 @@ class Context:
     target: Target
     fuel: Fuel = field(default_factory=Fuel)
     precise: bool = False
-    """Whether rules that change how results are rounded stay away."""
+    """Whether rewrites that change rounding are disabled."""
     in_region: bool = False
     """Whether the program is a branch or a loop's body, whose parameters must stay as they are."""
     choose: Callable[[Instruction], Program | None] | None = None
@@ -51,7 +51,7 @@ class Context:
 
 
 Pass: TypeAlias = Callable[[Program, Context], Program]
-"""Gives the program itself back when there is nothing to do."""
+"""Returns the program itself when nothing changes."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class PassRan:
     after: Program
     seconds: float
     rewrites: tuple[str, ...]
-    """What it spent fuel on, in order."""
+    """The rewrites that it spent fuel on, in order."""
     again: Callable[[Fuel], Program]
     """The pass on ``before`` with other fuel."""
 
@@ -101,7 +101,7 @@ class _Runner:
         self._context = context
         self._inner = replace(context, in_region=True)
         self._check = check
-        self._verified: set[Instruction] = set()  # they never change, so once is enough
+        self._verified: set[Instruction] = set()  # instructions are immutable: checked once
 
     def run(self, program: Program, stages: Sequence[Stage]) -> Program:
         for stage in stages:

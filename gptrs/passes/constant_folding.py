@@ -27,7 +27,8 @@ from gptrs.passes.base import Context
 _MOST_BYTES = 4096  # a page: more is computed only where that makes it less
 _NEVER = frozenset(["constant", "custom_call", "rng_normal", "rng_uniform"])
 _SPOKEN = frozenset(["broadcast_to", "full", "iota"])
-"""What says more than it holds stays as it is, for backends to see, until something reads it."""
+"""Ops that are smaller than their value: they stay in the program for backends, and are evaluated
+for their uses."""
 
 
 def fold_constants(program: Program, context: Context) -> Program:

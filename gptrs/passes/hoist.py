@@ -24,7 +24,7 @@ from gptrs.ir.sizes import is_symbolic
 from gptrs.passes.base import Context
 from gptrs.passes.dce import eliminate_dead_code
 
-# Ops that make more of what they read: they stay, and what they read is derived.
+# Ops whose result is larger than the operand: they stay, and the operand is derived.
 _EXPANDING = frozenset({"broadcast_to", "cast", "tile", "pad", "concat", "take"})
 _VIEWS = frozenset({"reshape", "stop_gradient"})
 _SMALL = 2**20  # bytes
@@ -75,7 +75,7 @@ class _Slices:
     def __init__(self, program: Program) -> None:
         self._program = program
         self.maker: dict[Value, Instruction] = {}
-        self._fixed: dict[Value, frozenset[Param]] = {}  # the parameters that decide a value
+        self._fixed: dict[Value, frozenset[Param]] = {}  # the parameters that a value depends on
         for param in program.params:
             if param.role == "parameter":
                 self._fixed[param] = frozenset((param,))

@@ -151,4 +151,4 @@ RAISABLE: tuple[Raisable, ...] = (
         "extract_patches(x) @ weight + bias",
     ),
 )
-"""In the order in which they are looked for: those that others contain come first."""
+"""In search order: a composite comes before those that contain it."""

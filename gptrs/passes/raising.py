@@ -42,7 +42,7 @@ def raise_composites(program: Program, context: Context) -> Program:
     """
     if context.fuel.empty or not any(_may_have(program, each) for each in RAISABLE):
         return program
-    # What is done to look for spellings is no rewrite of its own: each raise spends fuel.
+    # Clean-up for the search is no rewrite of its own: each raise spends fuel.
     quiet = replace(context, fuel=Fuel())
     work = _Work(cleaned(inlined(program, lambda i: _stays(i, context)), quiet), context)
     for raisable in RAISABLE:
@@ -218,7 +218,7 @@ class _Graph:
         self.makers: dict[Value, Instruction] = {}
         self._readers: dict[Value, list[Instruction]] = {}
         fixed: set[Value] = {p for p in program.params if p.role == "parameter"}
-        self._moving: set[Instruction] = set()  # what parameters alone do not decide
+        self._moving: set[Instruction] = set()  # instructions that depend on more than parameters
         for instruction in program.body:
             self.makers.update(dict.fromkeys(instruction.results, instruction))
             for value in instruction.values():

@@ -20,10 +20,10 @@ from gptrs.ir.tensor import Tensor
 from gptrs.passes.base import Context
 
 _EACH = frozenset(["gelu", "gelu_tanh", "gelu_quick", "silu", "sigmoid", "relu", "relu6"])
-"""Composites that work element by element."""
+"""Elementwise composites."""
 _NORMS = frozenset(["layer_norm", "rms_norm"])
 _ROUNDED = frozenset([*_NORMS, "softmax", "linear", "matmul", "dot_general", "attention"])
-"""These sum; a backend may round fewer rows otherwise than many."""
+"""Ops with sums: a backend may round few rows differently from many."""
 
 
 class Box(NamedTuple):
@@ -119,11 +119,11 @@ def _narrowed(
     program: Program, wanted: Mapping[Value, Box | None], parts: Mapping[Instruction, _Part]
 ) -> Program:
     body: list[Instruction] = []
-    made: dict[Value, Value] = {}  # for values of which a part is computed, that part
+    made: dict[Value, Value] = {}  # the computed box of a value
     renamed: dict[Value, Value] = {}
     for instruction in program.body:
         if not any(result in wanted for result in instruction.results):
-            continue  # it may read what is not computed any more
+            continue  # unused; its operands may not be computed any more
         taken = _slice_of(instruction)
         if taken is not None and taken[0] in made:
             renamed[instruction.result] = made[taken[0]]

@@ -19,7 +19,7 @@ class ArgumentWords:
     def __init__(self) -> None:
         self.values: dict[str, DimLike | float] = {}
         self.sizes: list[str] = []
-        """The names of those that are no numbers of the program."""
+        """The names of sizes, offsets and strides: all but the program's numbers."""
         self._names: dict[object, str] = {}
         self._counts: dict[str, int] = {}
 

@@ -28,7 +28,7 @@ from gptrs.kernels.compiler.isa import Isa
 from gptrs.kernels.driver.step_table import Status, Step, StepTable
 
 READY = 0x001 | 0x100
-"""The flags of an array in C order whose elements are aligned, and of one to write into."""
+"""NumPy's flags of a contiguous, aligned array; and of a writeable one."""
 WRITEABLE = 0x400
 ARENA = 0
 """The number of the arena among the buffers."""
@@ -40,7 +40,7 @@ class Buffer(NamedTuple):
 
     kind: Literal["argument", "parameter", "constant", "result"]
     number: int
-    """Of the program's parameter, instruction or result."""
+    """The index of the program's parameter, instruction or result."""
     form: Form | None = None
 
 

@@ -34,7 +34,7 @@ class Graph:
         self._readers: dict[Value, list[Instruction]] = {}
         self._results = frozenset(program.results)
         self._seen: dict[Value, list[_Seen]] = {}
-        self.taken: set[Instruction] = set()  # what calls stand for already
+        self.taken: set[Instruction] = set()  # instructions that calls have replaced already
         for instruction in program.body:
             self.maker.update(dict.fromkeys(instruction.results, instruction))
             for value in dict.fromkeys(instruction.values()):

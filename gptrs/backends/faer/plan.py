@@ -36,7 +36,7 @@ from gptrs.kernels.compiler.loaded_object import together
 from gptrs.kernels.driver.threads import thread_count
 from gptrs.locks import new_lock
 
-_KEPT = 64  # bindings of a plan; they hold no arrays but parameters
+_KEPT = 64  # bindings of a plan; the only arrays they hold are parameters
 
 
 class _SizesError(Exception):
@@ -72,7 +72,7 @@ class FaerPlan(Plan):
                     self._prepare(placed.work)
         self._careful: BufferAssignment | None = None
         self._lock = new_lock()
-        self._spare: list[Bound] = []  # of the calls that ended last
+        self._spare: list[Bound] = []  # bindings of the calls that ended last
         self._bound: dict[tuple[int, ...], list[Bound]] = {}  # the others, by key
         self._constants: dict[Buffer, Array] = {}
         results = (result for instruction in program.body for result in instruction.results)

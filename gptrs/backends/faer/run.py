@@ -34,7 +34,7 @@ from gptrs.kernels.driver.threads import spread
 
 Arguments = Sequence[Array | Parameter]
 
-_WORTH_THREADS = 2**22  # elements to load, of which a thread takes some milliseconds
+_WORTH_THREADS = 2**22  # elements to load, some milliseconds for one thread
 _NOTHING = np.empty(0, np.uint8)  # the memory of values without elements
 _at = ctypes.addressof
 _buffer_of: Any = ctypes.c_char.from_buffer
@@ -66,7 +66,7 @@ def run(
         if array.flags.num & wanted != wanted:
             array = np.array(array, order="C")
             given = [*given[:number], array, *given[number + 1 :]]
-        try:  # a third of the time of `address_of`, for what can be written into
+        try:  # a third of the time of `address_of`, for writeable arrays
             address = _at(_buffer_of(array))
         except (TypeError, ValueError):
             address = address_of(array)
@@ -117,7 +117,7 @@ def _load(bound: Bound, weights: Weights, arguments: Arguments) -> None:
         if array.flags.num & READY != READY:
             array = np.array(array, order="C")
         bound.move(buffer, array.ctypes.data)
-        # A model that nobody has any more is freed, and its parameters' ids may come again.
+        # A model without references is freed, and the ids of its parameters may be reused.
         held += [array, weakref.ref(arguments[number], lease.end)]
     lease.given, lease.held = given, held
 

@@ -75,7 +75,7 @@ class ControlStep(Single):
     """A branch or a loop, with the plans of its regions."""
 
     plans: Mapping[str, RegionPlan]
-    """By the names of the attributes."""
+    """By attribute name."""
 
     @property
     def given(self) -> tuple[Value, ...]:
@@ -114,7 +114,7 @@ class RegionStep:
     region: Region
     precise: bool = False
     shared: bool = False
-    """Whether its kernel serves all loops like it, whatever their numbers."""
+    """Whether its kernel is shared by all loops that differ in their numbers only."""
 
     @property
     def instruction(self) -> Instruction:

@@ -18,8 +18,8 @@ from gptrs.ir.program import Value
 from gptrs.kernels.compiler.compile import Kernel
 from gptrs.kernels.compiler.isa import Isa
 
-_SERIAL_NS = 8000.0  # work below is not worth waking a thread
-_PIECE_NS = 4000.0  # and no thread gets pieces smaller than this
+_SERIAL_NS = 8000.0  # below this, waking a thread costs more than it saves
+_PIECE_NS = 4000.0  # the least time of a chunk
 
 
 class TemplateStep(NamedTuple):
@@ -43,7 +43,7 @@ class StepTemplate:
 
     steps: list[TemplateStep] | None = field(default_factory=list[TemplateStep])
     forms: list[tuple[int, Form | None]] = field(default_factory=list[tuple[int, Form | None]])
-    """By slot: which operand it is, and in what form. The last operand is the result."""
+    """By slot: the number of the operand, and its form. The last operand is the result."""
     scratch: list[int] = field(default_factory=list[int])
     """The sizes of scratch memory, in bytes."""
 
@@ -117,7 +117,7 @@ class TemplateBuilder(Binder):
         if self.threads == 1 or time < _SERIAL_NS:
             return 1
         pieces = self.threads * PIECES
-        # One or two items a piece would be uneven.
+        # Chunks of one or two items would be uneven.
         pieces = extent if extent <= 2 * pieces else pieces
         return max(1, min(pieces, int(time / _PIECE_NS)))
 

@@ -32,9 +32,9 @@ from gptrs.kernels.weight_compression.format import (
     block_rows,
 )
 
-_SAMPLE = 2**16  # weights that are looked at to choose a table
+_SAMPLE = 2**16  # weights that are sampled to choose a codebook
 _RARE = 512
-"""One weight of so many may be an exception. More of them take more time than coding saves."""
+"""At most one weight in so many may be an exception: more take more time than compression saves."""
 
 
 class _Exceptions(NamedTuple):

@@ -24,7 +24,7 @@ from gptrs.kernels.gemm.packing import panel_count
 from gptrs.kernels.gemm.weight_elements import weight_bytes
 from gptrs.kernels.weight_compression.format import DEPTH_STEP
 
-READ_BYTES = 2**20  # of a weight at a time: stays in L2, in memory that serves again
+READ_BYTES = 2**20  # bytes of a weight at a time: the block stays in L2, in a reused buffer
 
 
 class Piece(NamedTuple):
@@ -33,11 +33,11 @@ class Piece(NamedTuple):
     rows: Array
     panels: int
     depth: int
-    """How many panels they are in, and how much of the depth they cover: in each direction all of
-    it, or as much as there is room for."""
+    """The number of panels that the rows are in, and the depth that they cover: in each direction
+    all of it, or as much as the block has."""
     panel: int
     place: int
-    """Where they begin: the number of the first panel, and the place in the depth."""
+    """The position of the block: the first panel, and the first row of the depth."""
 
 
 class Stored:

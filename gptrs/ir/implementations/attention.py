@@ -45,7 +45,7 @@ def blocked(
     batch, heads, queries, depth = q.shape
     groups, keys = k.shape[1], k.shape[2]
     if scale is None:
-        assert isinstance(depth, int)  # the definition asks for it
+        assert isinstance(depth, int)  # as in the definition
         scale = 1 / math.sqrt(depth)
     grouped = widen(q).reshape(batch, groups, heads // groups, queries, depth)
     top = total = result = None

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from gptrs.ir.dims import DimLike
 
-_LEAST = 128  # elements of a block
-_MOST = 16  # blocks: each is instructions of its own
+_LEAST = 128  # the elements of a block
+_MOST = 16  # most blocks: each adds instructions
 
 
 def is_long(extent: DimLike) -> bool:

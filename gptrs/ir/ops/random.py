@@ -27,7 +27,7 @@ from gptrs.ir.types import Array, DType, Type, f32, f64
 
 _ROUNDS = 10
 _MULTIPLIERS = np.array([0xD2511F53, 0xCD9E8D57], np.uint64)
-_WEYL = (0x9E3779B9, 0xBB67AE85)  # what the key grows by from round to round
+_WEYL = (0x9E3779B9, 0xBB67AE85)  # the increment of the key per round
 _LOW = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
 _UNIFORM, _NORMAL = 0, 1

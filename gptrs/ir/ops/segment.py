@@ -47,7 +47,7 @@ def segment_reduce(
     return x.type.with_shape((count, *x.shape[1:]))
 
 
-# Not an `arithmetic` op: what an empty segment is depends on the dtype before it is widened.
+# Not an `arithmetic` op: the result of an empty segment depends on the dtype before widening.
 @segment_reduce.numpy
 def _(x: Array, segments: Array, *, count: int, reduce: SegmentReduce) -> Array:
     places = segments.astype(np.int64)

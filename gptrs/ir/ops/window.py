@@ -248,7 +248,7 @@ def _positions(
     padding: Padding,
 ) -> Iterator[Array]:
     """For each position in a window, in row-major order, its elements [N, out..., C]."""
-    # Of symbolic extents it is only now known whether a window fits.
+    # Run-time check, for symbolic extents: whether a window fits.
     outer = _outer(x.shape[1:-1], window, strides, dilation, padding, ElementError)
     low = [0, *(before for before, _ in padding), 0]
     around = [0, *(before + after for before, after in padding), 0]

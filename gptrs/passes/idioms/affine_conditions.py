@@ -37,10 +37,10 @@ class Linear:
 
 
 Inequality: TypeAlias = Linear
-"""It holds where this is at least 0."""
+"""A linear form that is at least 0."""
 
 _ZERO = Linear({}, 0)
-_ORDER = {  # which operand is the greater one, which the lesser, and less what
+_ORDER = {  # index of the greater and of the lesser operand, and 1 if strict
     "less": (1, 0, 1),
     "less_equal": (1, 0, 0),
     "greater": (0, 1, 1),

@@ -39,7 +39,7 @@ class _Products:
 
     batch: Shape
     rows: Shape
-    """Of q: queries, or how many heads share keys and queries."""
+    """The row axes of q: queries, or heads that share keys, and queries."""
     keys: DimLike
     depth: DimLike
     values: DimLike

@@ -15,7 +15,7 @@ from gptrs.passes.idioms.products import Makers
 _NEAR = 64  # instructions looked at before an op counts as far away
 
 Bound: TypeAlias = Sequence[Moved | None]
-"""What the operands of a spelling stand for, None for absent ones."""
+"""The bindings of a spelling's operands, None for absent ones."""
 Finish: TypeAlias = Callable[[Bound, Attrs], "tuple[Bound, Attrs] | None"]
 """The operands and attributes of the composite, from those of the spelling; None if it has none."""
 

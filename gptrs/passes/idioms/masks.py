@@ -22,7 +22,7 @@ from gptrs.ir.types import Array
 from gptrs.passes.idioms.affine_conditions import Inequality, inequalities
 from gptrs.passes.idioms.products import Makers, number_of
 
-_LEAST_FILL = -1e9  # what is added to or put in place of hidden scores is as low as this
+_LEAST_FILL = -1e9  # hidden scores are replaced by, or increased by, at most this
 _MOST_ELEMENTS = 1 << 24
 _MOST_INSTRUCTIONS = 64
 _QUERY, _KEY = -2, -1
@@ -37,7 +37,7 @@ class Visible:
     start: Value | None = None
     length: Value | None = None
     everyone_sees: bool = True
-    """Whether it is certain that each query sees a key."""
+    """Whether each query surely sees a key."""
     fill: float = -math.inf
     """The greatest number that the mask adds to hidden scores."""
 
@@ -182,7 +182,7 @@ def _read(
             return None
     lengths = {end for end in reading.ends if end is not None}
     if reading.length is None and len(lengths) == 1:
-        (reading.length,) = lengths  # what is after the last query is after the last key seen
+        (reading.length,) = lengths  # a position after the last query is after the last visible key
         if not reading.causal:
             return None
     if any(end is not reading.length for end in reading.ends):

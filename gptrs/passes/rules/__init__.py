@@ -68,4 +68,4 @@ _FAMILIES = (
 
 RULES: tuple[Rule, ...] = tuple(rule for family in _FAMILIES for rule in _rules_of(family))
 EXACT_RULES: tuple[Rule, ...] = tuple(rule for rule in RULES if not rule.rounds)
-"""Those that change no bit of a result."""
+"""The rules that change no bit of a result."""

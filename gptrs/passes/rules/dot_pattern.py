@@ -23,4 +23,4 @@ def dot(x: Any, y: Any, batch: Any, other: Any, left: Any, right: Any, wide: Any
 
 NONE = {"wide": None, "out": None}
 PLAIN = {"batch": (), "other": (), **NONE}
-"""Attributes in samples: dtypes as they come, no batch axes."""
+"""Attributes of samples: default dtypes, no batch axes."""

@@ -44,7 +44,7 @@ class Attention(Call):
     head: Head
     window: int
     strides: Shape
-    """Of the result's axes [batch, heads, queries, head size]."""
+    """The strides of the result's axes [batch, heads, queries, head size]."""
 
     @classmethod
     def match(cls, core: Instruction, graph: Graph) -> Attention | None:

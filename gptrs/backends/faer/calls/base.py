@@ -18,7 +18,7 @@ from gptrs.kernels.conv.winograd import Outputs, planes
 from gptrs.kernels.gemm.weight_elements import WeightType
 
 PIECES = 4
-"""How many chunks a thread gets of a step, so that a late one holds up little."""
+"""Chunks of a step per thread, for load balance: a late thread delays little."""
 
 
 class Address(NamedTuple):
@@ -41,7 +41,7 @@ class Panels(NamedTuple):
     depth: int
     columns: int
     coded: bool = False
-    """Whether in a container of `kernels.coded`."""
+    """Whether in a container of `kernels.weight_compression.format`."""
 
     @property
     def bytes(self) -> int:
@@ -63,7 +63,7 @@ class WinogradPanels(NamedTuple):
 
 
 Form: TypeAlias = Panels | WinogradPanels
-"""A form in which a weight is kept."""
+"""A packed form of a weight."""
 
 
 class Binder(ABC):
@@ -75,9 +75,9 @@ class Binder(ABC):
     status: int
     """The address of the plan's `gptrs.kernels.driver.step_table.Status`."""
     in_place: bool
-    """Whether the result is in the memory of the array that it replaces."""
+    """Whether the result is in the buffer of the operand that it updates."""
     size: Callable[[DimLike], int]
-    """A dimension as an integer."""
+    """Evaluates a dimension at the sizes of the call."""
 
     @abstractmethod
     def address(self, value: Value, offset: DimLike = 0) -> Address:
@@ -114,7 +114,7 @@ class Call(ABC):
 
     target: ClassVar[str]
     rounds: ClassVar[bool] = False
-    """Whether results may differ more from the definition's than by the order of sums."""
+    """Whether results may differ from the definition's by more than the order of sums."""
 
     result: Value
     members: tuple[Instruction, ...]
@@ -138,7 +138,7 @@ class Call(ABC):
 
 
 ASIDE = frozenset(["members", "through"])
-"""Fields of a call, and of what it consists of, that do not say what is done."""
+"""Fields of a call and of its parts that do not affect what its kernels do."""
 
 
 def values_of(thing: Any) -> Iterator[Value]:

@@ -33,11 +33,11 @@ from gptrs.kernels.conv.window_tiles import Window
 
 _FLOPS_PER_NS = 60.0
 _FEWEST_ROWS = 8
-"""Of a part of an image, unless threads wait: parts compute what is at their edges twice."""
+"""Rows of a band, unless threads would be idle: bands compute the rows at their edges twice."""
 _PIECES = 2
-"""Parts for each thread: of more, more is computed twice."""
+"""Bands for each thread: with more bands, more rows are computed twice."""
 _FEWEST_BYTES = 512 * KB
-"""Of an image between the parts: less stays in a cache as it is."""
+"""The size of an intermediate image from which fusion pays: a smaller one stays in cache anyway."""
 
 
 @dataclass(frozen=True)

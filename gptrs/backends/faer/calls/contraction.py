@@ -29,7 +29,7 @@ class Operand:
     value: Value
     batch: Shape  # strides
     matrix: Matrix
-    transposed: bool  # lies as [depth, rows or columns] rather than with the depth last
+    transposed: bool  # stored as [depth, rows or columns], not with the depth last
 
 
 @dataclass(frozen=True)
@@ -190,7 +190,7 @@ def following(
 
 
 _More = tuple[Following, Source | None] | None
-"""What follows with one part more, and where that is read."""
+"""The epilogue with one part more, and the source of its operand."""
 
 
 def _with_bias(

@@ -40,7 +40,7 @@ from gptrs.locks import cached_property
 
 _FLOPS_PER_NS, _BYTES_PER_NS = 80.0, 20.0
 _HELD_BYTES = 896 * KB
-_APART = 16  # elements between planes, which would share a few sets of a cache otherwise
+_APART = 16  # elements between planes, against conflict misses
 C = TypeVar("C", bound="_Convolution")
 
 

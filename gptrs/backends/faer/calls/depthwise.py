@@ -66,7 +66,7 @@ def _window_size(core: Instruction) -> tuple[int, int] | None:
     height, width, depth, outputs = weight.type.shape
     channels = x.type.shape[-1]
     single = same(outputs, 1)
-    if core.op.name == "conv2d":  # [KH, KW, 1, C] lies as [KH, KW, C, 1] does
+    if core.op.name == "conv2d":  # [KH, KW, 1, C] and [KH, KW, C, 1] have one layout
         single = same(depth, 1) and same(outputs, channels) and same(core.attrs["groups"], channels)
     if not single or not isinstance(height, int) or not isinstance(width, int):
         return None

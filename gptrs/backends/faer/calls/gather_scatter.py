@@ -75,7 +75,7 @@ class Take(Call):
         return cls(result, found, rows.value, matrix, width, weights, places, stable)
 
     def compile(self, isa: Isa) -> None:
-        pass  # which of two kernels it needs, the plan knows: small ones, compiled when bound
+        pass  # the plan decides between two small kernels: compiled when bound
 
     def bind(self, b: Binder) -> bool:
         builder = take_panels_kernel

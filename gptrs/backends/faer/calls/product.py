@@ -86,7 +86,7 @@ class MatrixProduct(Call):
         if core.is_column:
             compile_column(core, isa, product)
             return
-        # All forms, so that another number of rows compiles nothing.
+        # All variants, so that another number of rows compiles nothing.
         if panels is None:
             compile_few(core, isa, product)
             if not needs_packing(core):
@@ -188,7 +188,7 @@ def packing_kernel(isa: Isa, transposed: bool, weights: WeightType) -> Kernel:
 
 
 _CODED_FROM = 2**20
-"""Bytes of a weight that is coded: smaller ones stay in caches, which are read as fast."""
+"""The size from which a weight is compressed: smaller weights stay in cache."""
 
 
 def product_panels(transposed: bool, weights: WeightType, depth: int, columns: int) -> Panels:

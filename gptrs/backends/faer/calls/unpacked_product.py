@@ -28,7 +28,7 @@ from gptrs.kernels.gemm.product import Product
 
 BYTES_PER_NS = 10.0
 MOST_PRODUCTS = 1024
-"""Of a batch, each of which has steps of its own."""
+"""The largest batch: each of its products has steps of its own."""
 
 
 def _at_most(value: DimLike, most: int) -> bool:
@@ -132,7 +132,7 @@ def _gemv(
 
 
 _WIDE = 1024
-"""Columns of a matrix [K, N] that a thread reads at least: rows are read faster in long pieces."""
+"""The least columns of a matrix [K, N] per thread: long contiguous reads are faster."""
 
 
 def _item(b: Binder, outputs: int, least: int) -> int:
