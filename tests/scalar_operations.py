@@ -104,13 +104,13 @@ def operations_alone(instruction: Instruction, sizes: Mapping[str, int]) -> int:
 
 def check_plan(bound: Bound, sizes: Mapping[str, int]) -> None:
     """Fail if the regions of a plan take too many scalar operations at ``sizes``."""
-    regions = [placed.work for placed in bound.storage.steps if not placed.view]
+    regions = [assigned.step for assigned in bound.assignment.steps if not assigned.view]
     steps = [work for work in regions if isinstance(work, RegionStep)]
     members = {member for step in steps for member in step.region.members}
     taken = sum(operations_of(step, sizes) for step in steps)
     alone = sum(operations_alone(member, sizes) for member in members)
     assert taken <= MOST * alone, (
-        f"{taken} scalar operations, {alone} op by op, in\n{bound.storage.program}"
+        f"{taken} scalar operations, {alone} op by op, in\n{bound.assignment.program}"
     )
 
 

@@ -30,7 +30,7 @@ def overlap(a: Array, b: Array) -> bool:
 
 def test_pieces_begin_lines_and_do_not_overlap() -> None:
     source = Slabs()
-    pieces = [source.take(size) for size in (1, 64, 65, 3 * MB, 100, 0, SLAB_BYTES - MB, 7)]
+    pieces = [source.allocate(size) for size in (1, 64, 65, 3 * MB, 100, 0, SLAB_BYTES - MB, 7)]
     assert [piece.size for piece in pieces] == [1, 64, 65, 3 * MB, 100, 0, SLAB_BYTES - MB, 7]
     assert all(address(piece) % LINE == 0 and piece.flags.writeable for piece in pieces)
     for i, piece in enumerate(pieces):
@@ -40,35 +40,35 @@ def test_pieces_begin_lines_and_do_not_overlap() -> None:
 
 def test_small_pieces_share_a_slab_and_a_large_one_has_its_own() -> None:
     source = Slabs()
-    first, second = source.take(3 * MB), source.take(5 * MB)
+    first, second = source.allocate(3 * MB), source.allocate(5 * MB)
     assert address(second) == address(first) + 3 * MB
     assert first.ctypes.data % (2 * MB) == 0
-    large = source.take(SLAB_BYTES + 1)
+    large = source.allocate(SLAB_BYTES + 1)
     assert not overlap(large, first)
-    assert address(source.take(LINE)) == address(second) + 5 * MB
+    assert address(source.allocate(LINE)) == address(second) + 5 * MB
 
 
 def test_a_place_serves_again() -> None:
     source = Slabs()
-    first, second = source.take(3 * MB), source.take(MB)
+    first, second = source.allocate(3 * MB), source.allocate(MB)
     at = address(first)
     view = first[MB:].view(np.float32)
     del first
-    assert not overlap(source.take(3 * MB), view)  # a view keeps the whole piece
+    assert not overlap(source.allocate(3 * MB), view)  # a view keeps the whole piece
     del view
-    assert address(source.take(2 * MB)) == at
+    assert address(source.allocate(2 * MB)) == at
     assert address(second) == at + 3 * MB
 
 
 def test_a_slab_goes_with_its_last_piece() -> None:
     source = Slabs()
-    first, second = source.take(MB), source.take(MB)
+    first, second = source.allocate(MB), source.allocate(MB)
     (slab,) = source._slabs  # pyright: ignore[reportPrivateUsage]
     del first
     assert slab() is not None
     del second
     assert slab() is None
-    third = source.take(MB)
+    third = source.allocate(MB)
     assert source._slabs != [slab]  # pyright: ignore[reportPrivateUsage]
     assert third.size == MB
 
@@ -81,7 +81,7 @@ def resident() -> int:
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs Linux's /proc")
 def test_the_system_gets_the_pages_of_a_piece_at_once() -> None:
     source = Slabs()
-    kept, piece = source.take(MB), source.take(48 * MB)
+    kept, piece = source.allocate(MB), source.allocate(48 * MB)
     piece[:] = kept[:] = 1
     before = resident()
     del piece
@@ -97,7 +97,7 @@ def test_pieces_are_taken_and_dropped_in_many_threads() -> None:
         rng = np.random.default_rng(number)
         held: list[Array] = []
         for _ in range(200):
-            piece = source.take(int(rng.integers(1, 40_000)))
+            piece = source.allocate(int(rng.integers(1, 40_000)))
             piece[:] = number
             held.append(piece)
             if len(held) > 8:
@@ -115,7 +115,7 @@ def test_pieces_are_taken_and_dropped_in_many_threads() -> None:
 
 def test_no_room_is_a_memory_error() -> None:
     with pytest.raises(MemoryError, match="packed weights"):
-        Slabs().take(2**60)
+        Slabs().allocate(2**60)
 
 
 def test_an_interpreter_ends_quietly_whatever_it_drops_first() -> None:
@@ -123,7 +123,7 @@ def test_an_interpreter_ends_quietly_whatever_it_drops_first() -> None:
         import mmap
         from gptrs.backends.faer.slabs import Slabs
         source = Slabs()
-        kept = [source.take(100_000) for _ in range(3)]
+        kept = [source.allocate(100_000) for _ in range(3)]
         kept.append(kept)
         vars(mmap).update(dict.fromkeys(vars(mmap)))
         import gptrs.backends.faer.slabs, gptrs.large_pages
@@ -138,12 +138,12 @@ def test_without_advice_it_works_as_well(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.delattr(large_pages.mmap, "MADV_HUGEPAGE", raising=False)
     monkeypatch.delattr(large_pages.mmap, "MADV_DONTNEED", raising=False)
     source = Slabs()
-    piece = source.take(MB)
+    piece = source.allocate(MB)
     piece[:] = 3
     at, gone = address(piece), weakref.ref(piece)
-    other = source.take(MB)
+    other = source.allocate(MB)
     del piece
     gc.collect()
     assert gone() is None
-    assert address(source.take(MB)) == at
-    assert not overlap(other, source.take(MB))
+    assert address(source.allocate(MB)) == at
+    assert not overlap(other, source.allocate(MB))

@@ -174,7 +174,7 @@ def test_zeros_are_coded(codes: isa.Isa) -> None:
 def test_what_is_read_once_is_not_coded(codes: isa.Isa) -> None:
     b = weight("f32", (64, 512))
     form = Panels(True, "f32", *b.shape, coded=True)
-    held = pack(b, form, codes, code=False)
+    held = pack(b, form, codes, compress=False)
     assert (is_coded(held), is_coded(pack(b, form, codes))) == (False, True)
     np.testing.assert_array_equal(bits(unpacked(codes, "f32", held, b.shape)), bits(b))
 

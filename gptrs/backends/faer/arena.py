@@ -13,14 +13,14 @@ _LINE = 64  # bytes; every place begins a cache line
 Block = NDArray[np.uint8]
 
 
-class Places:
+class OffsetAllocator:
     """Best-fit allocation of offsets in one block, for arrays with overlapping lifetimes."""
 
     def __init__(self) -> None:
         self.size = 0
         self._free: list[tuple[int, int]] = []  # (offset, size), ascending
 
-    def take(self, size: int) -> int:
+    def allocate(self, size: int) -> int:
         """The offset of ``size`` bytes: the smallest gap that fits, or the end."""
         size = -(-size // _LINE) * _LINE
         fitting = [gap for gap in self._free if gap[1] >= size]
@@ -39,7 +39,7 @@ class Places:
             return self._free.pop()[0]
         return self.size
 
-    def give(self, offset: int, size: int) -> None:
+    def free(self, offset: int, size: int) -> None:
         """Free an allocation, merging adjacent gaps."""
         size = -(-size // _LINE) * _LINE
         if not size:
@@ -71,19 +71,19 @@ class Arena:
             self.address = self._held.ctypes.data + start
 
 
-class Arenas:
+class ArenaPool:
     """A pool of arenas: as many as there ever were concurrent calls."""
 
     def __init__(self) -> None:
         self._free: list[Arena] = []
 
-    def take(self) -> Arena:
+    def acquire(self) -> Arena:
         """A free arena, the most recently used first; a new one if there is none."""
         try:
             return self._free.pop()
         except IndexError:
             return Arena()
 
-    def give(self, arena: Arena) -> None:
+    def release(self, arena: Arena) -> None:
         """Return an arena to the pool."""
         self._free.append(arena)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from gptrs.backends.base import Backend, DeviceInfo
-from gptrs.backends.faer.arena import Arenas
+from gptrs.backends.faer.arena import ArenaPool
 from gptrs.backends.faer.custom_calls import arrange_products, claims, make_calls
 from gptrs.backends.faer.plan import FaerPlan
 from gptrs.backends.parameter_cache import parameter_cache
@@ -22,7 +22,7 @@ class FaerBackend(Backend):
     passes = (arrange_products, make_calls)
 
     def __init__(self) -> None:
-        self._arenas = Arenas()
+        self._arenas = ArenaPool()
 
     def claims(self, instruction: Instruction) -> bool:
         return claims(instruction)

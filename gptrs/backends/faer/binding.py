@@ -15,8 +15,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gptrs.backends.faer.arena import Places
-from gptrs.backends.faer.buffer_assignment import Allocation, BufferAssignment, Placed
+from gptrs.backends.faer.arena import OffsetAllocator
+from gptrs.backends.faer.buffer_assignment import Allocation, AssignedStep, BufferAssignment
 from gptrs.backends.faer.calls.base import Form
 from gptrs.backends.faer.schedule import CallStep, PlanStep, RegionStep, Single
 from gptrs.backends.faer.step_templates import Sizes, StepTemplate, TemplateBuilder
@@ -59,7 +59,7 @@ class Bound:
     key: tuple[int, ...]
     """The number of threads, then the sizes."""
     sizes: Mapping[str, int]
-    storage: BufferAssignment
+    assignment: BufferAssignment
     status: Status = field(default_factory=Status)
     buffers: dict[Buffer, int] = field(default_factory=dict[Buffer, int])  # numbers from 1 up
     offsets: dict[Allocation, int] = field(default_factory=dict[Allocation, int])  # in the arena
@@ -68,17 +68,19 @@ class Bound:
     owners: list[PlanStep] = field(default_factory=list[PlanStep])  # of each native step
     names: list[str] = field(default_factory=list[str])  # of the kernel of each native step
     table: StepTable = field(default_factory=lambda: StepTable([]))
-    words: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
-    patches: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = field(
+    argument_blocks: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    relocations: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = field(
         default_factory=list[tuple[NDArray[np.int64], NDArray[np.int64]]]
     )
-    """By buffer: the words that hold an address in it, and how far behind its beginning."""
-    only: list[tuple[int, int] | None] = field(default_factory=list[tuple[int, int] | None])
-    """The same for buffers with one such word, in Python's numbers."""
-    view: memoryview = field(default_factory=lambda: memoryview(b""))
-    """The words, for writing one of them fast."""
+    """By buffer: the words that hold an address in it, and their offsets in it."""
+    single_relocations: list[tuple[int, int] | None] = field(
+        default_factory=list[tuple[int, int] | None]
+    )
+    """The same as Python integers, for buffers with a single relocation."""
+    blocks_view: memoryview = field(default_factory=lambda: memoryview(b""))
+    """The argument blocks, for writing a single word fast."""
     addresses: list[int] = field(default_factory=list[int])
-    """By buffer: the address that the words have now."""
+    """By buffer: its address in the argument blocks now."""
     inputs: list[tuple[int, int, int]] = field(default_factory=list[tuple[int, int, int]])
     """Arguments that kernels read: buffer, number, flags that the array must have."""
     outputs: list[tuple[int, int, tuple[int, ...], Any]] = field(
@@ -90,26 +92,26 @@ class Bound:
     )
     """Parameters that kernels read: buffer, number, form."""
     pick: Callable[[Any], Sequence[object]] = field(default=getter(()))
-    """The arguments that are these parameters."""
+    """Selects these parameters from the arguments."""
     lease: Lease = field(default_factory=Lease)
-    """Keeps the parameters that the words point to now, in the order of `weights`."""
+    """Keeps the parameters that the argument blocks point to, in the order of `weights`."""
     results: Callable[[Sequence[Any]], Any] | None = None
-    """Takes the results from the `outputs` and the arguments, where all steps are native, and no
-    result has to be copied or reshaped."""
+    """Selects the results from the `outputs` and the arguments; None unless all steps are native
+    and no result has to be copied or reshaped."""
 
     @property
     def threads(self) -> int:
         return self.key[0]
 
-    def move(self, buffer: int, address: int) -> None:
-        """Relocate ``buffer`` to an address: update all argument words that point into it."""
+    def relocate(self, buffer: int, address: int) -> None:
+        """Relocate ``buffer`` to an address: update all argument blocks that point into it."""
         self.addresses[buffer] = -1  # until all words are written: an interrupt may come between
-        only = self.only[buffer]
-        if only is not None:
-            self.view[only[0]] = address + only[1]
+        single = self.single_relocations[buffer]
+        if single is not None:
+            self.blocks_view[single[0]] = address + single[1]
         else:
-            places, offsets = self.patches[buffer]
-            self.words[places] = offsets + address
+            places, offsets = self.relocations[buffer]
+            self.argument_blocks[places] = offsets + address
         self.addresses[buffer] = address
 
 
@@ -117,79 +119,80 @@ class _Binder:
     """Concatenates the steps of a plan and allocates its intermediate arrays in the arena."""
 
     def __init__(self, isa: Isa, bound: Bound) -> None:
-        self._storage, self._isa, self._bound = bound.storage, isa, bound
+        self._assignment, self._isa, self._bound = bound.assignment, isa, bound
         self._size = Sizes(bound.sizes)
         self._templates: dict[Hashable, StepTemplate] = {}
-        self._places = Places()
-        self._words: list[int] = []
-        self._patches: list[list[tuple[int, int]]] = [[]]
+        self._offsets = OffsetAllocator()
+        self._argument_blocks: list[int] = []
+        self._relocations: list[list[tuple[int, int]]] = [[]]
         self._steps: list[tuple[Kernel, int, int, int]] = []
 
-    def place(self, placed: Placed) -> None:
+    def add(self, assigned: AssignedStep) -> None:
         """Append the native steps of a step, or a segment that Python runs."""
         offsets = self._bound.offsets
-        for home in placed.begin:
-            offsets[home] = self._places.take(self._bytes(home))
-        if not placed.view:
-            template = self._template(placed)
+        for allocation in assigned.allocated:
+            offsets[allocation] = self._offsets.allocate(self._bytes(allocation))
+        if not assigned.view:
+            template = self._template(assigned)
             if template is None or template.steps is None:
-                assert isinstance(placed.work, Single)
+                assert isinstance(assigned.step, Single)
                 at = len(self._steps)
-                self._bound.segments.append(Segment(at, at, placed.work))
+                self._bound.segments.append(Segment(at, at, assigned.step))
             else:
-                self._instantiate(template, placed)
-        for home in placed.end:
-            self._places.give(offsets[home], self._bytes(home))
+                self._instantiate(template, assigned)
+        for allocation in assigned.freed:
+            self._offsets.free(offsets[allocation], self._bytes(allocation))
 
-    def _template(self, placed: Placed) -> StepTemplate | None:
-        work = placed.work
-        if not isinstance(work, CallStep | RegionStep):
+    def _template(self, assigned: AssignedStep) -> StepTemplate | None:
+        step = assigned.step
+        if not isinstance(step, CallStep | RegionStep):
             return None
-        found = self._templates.get(placed.structure_key)
+        found = self._templates.get(assigned.structure_key)
         if found is None:
             builder = TemplateBuilder(
                 self._isa,
                 self._bound.threads,
                 self._bound.status.address,
                 self._size,
-                work.operands,
-                placed.packed,
-                placed.in_place,
+                step.operands,
+                assigned.packed,
+                assigned.in_place,
             )
-            found = builder.build(work.call if isinstance(work, CallStep) else work)
-            if placed.structure_key is not None:
-                self._templates[placed.structure_key] = found
+            found = builder.build(step.call if isinstance(step, CallStep) else step)
+            if assigned.structure_key is not None:
+                self._templates[assigned.structure_key] = found
         return found
 
-    def _instantiate(self, template: StepTemplate, placed: Placed) -> None:
+    def _instantiate(self, template: StepTemplate, assigned: AssignedStep) -> None:
         """Append the steps of a template with the arrays of this step."""
-        slots = [self._slot(placed.homes[operand], form) for operand, form in template.forms]
-        rooms = [self._places.take(size) for size in template.scratch]
-        slots += [(ARENA, room) for room in reversed(rooms)]  # they are counted from the end
-        words, patches = self._words, self._patches
-        for kernel, plain, addresses, extent, chunks in template.steps or ():
-            start = len(words)
-            words += plain
-            for place, slot, behind in addresses:
+        allocations = assigned.allocations
+        slots = [self._slot(allocations[operand], form) for operand, form in template.forms]
+        scratch = [self._offsets.allocate(size) for size in template.scratch]
+        slots += [(ARENA, offset) for offset in reversed(scratch)]  # slots -1, -2, ...
+        blocks, relocations = self._argument_blocks, self._relocations
+        for kernel, block, addresses, extent, chunks in template.steps or ():
+            start = len(blocks)
+            blocks += block
+            for place, slot, displacement in addresses:
                 buffer, offset = slots[slot]
-                patches[buffer].append((start + place, offset + behind))
+                relocations[buffer].append((start + place, offset + displacement))
             self._steps.append((kernel, start, extent, chunks))
-            self._bound.owners.append(placed.work)
-        for room, size in zip(rooms, template.scratch, strict=True):
-            self._places.give(room, size)
+            self._bound.owners.append(assigned.step)
+        for offset, size in zip(scratch, template.scratch, strict=True):
+            self._offsets.free(offset, size)
 
-    def _slot(self, home: Allocation, form: Form | None) -> tuple[int, int]:
+    def _slot(self, allocation: Allocation, form: Form | None) -> tuple[int, int]:
         """The buffer of an allocation, and its offset there."""
-        if home.kind == "arena":
-            return ARENA, self._bound.offsets[home]
-        buffer, numbers = Buffer(home.kind, home.number, form), self._bound.buffers
+        if allocation.kind == "arena":
+            return ARENA, self._bound.offsets[allocation]
+        buffer, numbers = Buffer(allocation.kind, allocation.number, form), self._bound.buffers
         if buffer not in numbers:
             numbers[buffer] = len(numbers) + 1
-            self._patches.append([])
+            self._relocations.append([])
         return numbers[buffer], 0
 
-    def _bytes(self, home: Allocation) -> int:
-        type = home.values[0].type
+    def _bytes(self, allocation: Allocation) -> int:
+        type = allocation.values[0].type
         size = type.dtype.numpy.itemsize
         for extent in type.shape:
             size *= self._size(extent)
@@ -198,36 +201,36 @@ class _Binder:
     def finish(self) -> None:
         """Build the step table and the relocations."""
         bound = self._bound
-        bound.arena_bytes = self._places.size
-        bound.words = np.array(self._words, np.int64)
-        bound.view = bound.words.data
-        bound.only = [pairs[0] if len(pairs) == 1 else None for pairs in self._patches]
-        base = bound.words.ctypes.data
+        bound.arena_bytes = self._offsets.size
+        bound.argument_blocks = np.array(self._argument_blocks, np.int64)
+        bound.blocks_view = bound.argument_blocks.data
+        bound.single_relocations = [r[0] if len(r) == 1 else None for r in self._relocations]
+        base = bound.argument_blocks.ctypes.data
         bound.table = StepTable(
             Step(kernel.address, base + 8 * start, extent, chunks)
             for kernel, start, extent, chunks in self._steps
         )
         numbers = range(len(bound.buffers) + 1)
-        places = np.array([p for n in numbers for p, _ in self._patches[n]], np.int64)
-        offsets = np.array([o for n in numbers for _, o in self._patches[n]], np.int64)
+        places = np.array([p for n in numbers for p, _ in self._relocations[n]], np.int64)
+        offsets = np.array([o for n in numbers for _, o in self._relocations[n]], np.int64)
         start = 0
         for number in numbers:
-            end = start + len(self._patches[number])
-            bound.patches.append((places[start:end], offsets[start:end]))
+            end = start + len(self._relocations[number])
+            bound.relocations.append((places[start:end], offsets[start:end]))
             start = end
-        bound.addresses = [0] * len(bound.patches)
+        bound.addresses = [0] * len(bound.relocations)
         bound.names = [kernel.name for kernel, *_ in self._steps]
-        bound.segments = _joined(bound.segments, len(self._steps))
+        bound.segments = _merged_segments(bound.segments, len(self._steps))
         for buffer, number in bound.buffers.items():
             match buffer.kind:
                 case "argument":
-                    donated = self._storage.program.params[buffer.number].donated
-                    wanted = READY | WRITEABLE if donated else READY
-                    bound.inputs.append((number, buffer.number, wanted))
+                    donated = self._assignment.program.params[buffer.number].donated
+                    required = READY | WRITEABLE if donated else READY
+                    bound.inputs.append((number, buffer.number, required))
                 case "parameter":
                     bound.weights.append((number, buffer.number, buffer.form))
                 case "result":
-                    result = self._storage.program.results[buffer.number]
+                    result = self._assignment.program.results[buffer.number]
                     kind = result.type.dtype.numpy
                     bound.outputs.append((number, buffer.number, self._shape(result), kind))
                 case _:
@@ -241,13 +244,13 @@ class _Binder:
     def _result_places(self, written: list[int]) -> list[int] | None:
         """The index of each result among the written outputs and the arguments; None where a result
         has to be copied or reshaped."""
-        program, places = self._storage.program, list[int]()
+        program, places = self._assignment.program, list[int]()
         for number, value in enumerate(program.results):
-            home, shape = self._storage.homes[value], self._shape(value)
-            if home.kind == "result" and home.number == number and number in written:
+            allocation, shape = self._assignment.allocations[value], self._shape(value)
+            if allocation.kind == "result" and allocation.number == number and number in written:
                 places.append(written.index(number))
-            elif home.donated and self._shape(program.params[home.number]) == shape:
-                places.append(len(written) + home.number)
+            elif allocation.donated and self._shape(program.params[allocation.number]) == shape:
+                places.append(len(written) + allocation.number)
             else:
                 return None
         return places if len(set(places)) == len(places) else None  # each is handed out once
@@ -256,7 +259,7 @@ class _Binder:
         return tuple(map(self._size, value.type.shape))
 
 
-def _joined(references: Sequence[Segment], count: int) -> list[Segment]:
+def _merged_segments(references: Sequence[Segment], count: int) -> list[Segment]:
     """Native segments between the segments that Python runs."""
     segments: list[Segment] = []
     first = 0
@@ -271,13 +274,13 @@ def _joined(references: Sequence[Segment], count: int) -> list[Segment]:
 
 
 def bind(
-    storage: BufferAssignment, isa: Isa, sizes: Mapping[str, int], key: tuple[int, ...]
+    assignment: BufferAssignment, isa: Isa, sizes: Mapping[str, int], key: tuple[int, ...]
 ) -> Bound:
-    """The plan of ``storage`` at ``sizes``; the first number of ``key`` is the number of
+    """The plan of ``assignment`` at ``sizes``; the first number of ``key`` is the number of
     threads."""
-    bound = Bound(key, dict(sizes), storage)
+    bound = Bound(key, dict(sizes), assignment)
     binder = _Binder(isa, bound)
-    for placed in storage.steps:
-        binder.place(placed)
+    for assigned in assignment.steps:
+        binder.add(assigned)
     binder.finish()
     return bound

@@ -36,25 +36,27 @@ class Allocation:
 
 
 @dataclass(eq=False)
-class Placed:
+class AssignedStep:
     """A step with its buffers, and the arena allocations whose lifetimes begin and end with it."""
 
-    work: PlanStep
+    step: PlanStep
     number: int
-    view: bool  # there is nothing to do: the result is an array that is there, in another shape
-    in_place: bool = False  # the result overwrites what it is an update of
-    hindrance: str = ""  # what an update copies, as it cannot overwrite it, and why
-    homes: list[Allocation] = field(default_factory=list[Allocation])
-    """Of its operands, then of the result."""
+    view: bool  # no work: the result is an existing array in another shape
+    in_place: bool = False  # the result overwrites the operand that it updates
+    copy_reason: str = ""  # the operand that an update copies, and why it cannot overwrite it
+    allocations: list[Allocation] = field(default_factory=list[Allocation])
+    """The buffers of its operands, then of the result."""
     packed: list[frozenset[Form]] = field(default_factory=list[frozenset[Form]])
-    """By operand: the forms in which a parameter is kept."""
+    """By operand: the packed forms of a parameter that the plan keeps."""
     structure_key: Hashable = None
-    """Equal for calls that do the same with other arrays; None for what is one of a kind."""
-    begin: list[Allocation] = field(default_factory=list[Allocation])
-    end: list[Allocation] = field(default_factory=list[Allocation])
+    """Equal for steps that can share a template; None for a step that shares none."""
+    allocated: list[Allocation] = field(default_factory=list[Allocation])
+    """Arena allocations whose lifetimes begin at this step."""
+    freed: list[Allocation] = field(default_factory=list[Allocation])
+    """Arena allocations whose lifetimes end at this step."""
 
 
-def _named(step: PlanStep) -> str:
+def _label(step: PlanStep) -> str:
     """A step in messages: the op that may fail, or its own, and the user's line."""
     instruction = step.instruction
     inside = step.call.members if isinstance(step, CallStep) else ()
@@ -67,134 +69,136 @@ class BufferAssignment:
     """The allocations of all values of ``program``, whose steps run in this order.
 
     A failing call leaves its arguments unchanged: no donated argument is overwritten before a step
-    that may fail at elements, or, if ``careful``, at sizes.
+    that may fail at elements, or, with ``preserve_arguments``, at sizes.
     """
 
     def __init__(
-        self, program: Program, work: Sequence[PlanStep], *, careful: bool = False
+        self, program: Program, schedule: Sequence[PlanStep], *, preserve_arguments: bool = False
     ) -> None:
         self.program = program
-        self._all_work = work
-        self.homes: dict[Value, Allocation] = {}
-        self.steps: list[Placed] = []
-        """The work in order."""
+        self._schedule = schedule
+        self.allocations: dict[Value, Allocation] = {}
+        self.steps: list[AssignedStep] = []
+        """The steps in order."""
         self.packed: dict[Value, set[Form]] = {}
-        """The forms in which parameters and constants are wanted."""
+        """The packed forms of parameters and constants that kernels read."""
         self._results = set(program.results)
-        enough = Fails.AT_SIZES if careful else Fails.AT_ELEMENTS
-        failing = (n for n, step in enumerate(work) if step.instruction.fails >= enough)
+        enough = Fails.AT_SIZES if preserve_arguments else Fails.AT_ELEMENTS
+        failing = (n for n, step in enumerate(schedule) if step.instruction.fails >= enough)
         self._last_failing = max(failing, default=-1)
-        self._last_read = {v: n for n, step in enumerate(work) for v in step.inputs}
+        self._last_read = {v: n for n, step in enumerate(schedule) for v in step.inputs}
         for number, param in enumerate(program.params):
-            home = self._new(param, -1)
-            home.kind = "parameter" if param.role == "parameter" else "argument"
-            home.number, home.donated = number, param.donated
+            allocation = self._new(param, -1)
+            allocation.kind = "parameter" if param.role == "parameter" else "argument"
+            allocation.number, allocation.donated = number, param.donated
         for number, instruction in enumerate(program.body):
             if instruction.op.name == "constant":
-                home = self._new(instruction.result, -1)
-                home.kind, home.number = "constant", number
-        for number, step in enumerate(work):
-            self._place(step, number)
+                allocation = self._new(instruction.result, -1)
+                allocation.kind, allocation.number = "constant", number
+        for number, step in enumerate(schedule):
+            self._assign(step, number)
         for number, value in enumerate(program.results):
-            home = self.homes[value]
-            if home.kind == "arena":
-                home.kind, home.number = "result", number
-        self._schedule(len(work))
-        self._gather()
+            allocation = self.allocations[value]
+            if allocation.kind == "arena":
+                allocation.kind, allocation.number = "result", number
+        self._set_lifetimes(len(schedule))
+        self._collect_buffers()
 
-    def _schedule(self, count: int) -> None:
+    def _set_lifetimes(self, count: int) -> None:
         """Record at each step the arena allocations whose lifetimes begin and end there."""
         first: list[list[Allocation]] = [[] for _ in range(count)]
         last: list[list[Allocation]] = [[] for _ in range(count)]
-        for home in dict.fromkeys(self.homes.values()):
-            if home.kind == "arena":
-                first[home.first].append(home)
-                last[home.last].append(home)
-        for placed in self.steps:
-            placed.begin, placed.end = first[placed.number], last[placed.number]
+        for allocation in dict.fromkeys(self.allocations.values()):
+            if allocation.kind == "arena":
+                first[allocation.first].append(allocation)
+                last[allocation.last].append(allocation)
+        for assigned in self.steps:
+            assigned.allocated, assigned.freed = first[assigned.number], last[assigned.number]
 
-    def _gather(self) -> None:
+    def _collect_buffers(self) -> None:
         """Record for each step its allocations, the packed forms of its operands, and its structure
         key."""
-        for work in [placed.work for placed in self.steps]:
-            if isinstance(work, CallStep):
-                for value, form in work.call.packed().items():
-                    self.packed.setdefault(work.outer(value), set()).add(form)
-            elif isinstance(work, ControlStep):
-                self._gather_regions(work)
-        for placed in self.steps:
-            work = placed.work
-            if placed.view or isinstance(work, ReferenceStep | ControlStep):
+        for step in self._schedule:
+            if isinstance(step, CallStep):
+                for value, form in step.call.packed().items():
+                    self.packed.setdefault(step.outer(value), set()).add(form)
+            elif isinstance(step, ControlStep):
+                self._collect_region_forms(step)
+        for assigned in self.steps:
+            step = assigned.step
+            if assigned.view or isinstance(step, ReferenceStep | ControlStep):
                 continue
-            placed.homes = [self.homes[value] for value in work.arrays]
-            placed.packed = [frozenset(self.packed.get(value, ())) for value in work.arrays]
-            if isinstance(work, CallStep):
-                places = {value: place for place, value in enumerate(work.operands)}
-                placed.structure_key = (
-                    structure_key(work.call, places),
-                    placed.in_place,
-                    tuple(placed.packed),
+            assigned.allocations = [self.allocations[value] for value in step.arrays]
+            assigned.packed = [frozenset(self.packed.get(value, ())) for value in step.arrays]
+            if isinstance(step, CallStep):
+                places = {value: place for place, value in enumerate(step.operands)}
+                assigned.structure_key = (
+                    structure_key(step.call, places),
+                    assigned.in_place,
+                    tuple(assigned.packed),
                 )
 
-    def _gather_regions(self, work: ControlStep) -> None:
+    def _collect_region_forms(self, step: ControlStep) -> None:
         """Collect the forms in which the regions of control flow read the parameters of this
         program."""
-        for plan in work.plans.values():
-            for param, value in zip(plan.program.params, work.given, strict=True):
+        for plan in step.plans.values():
+            for param, value in zip(plan.program.params, step.given, strict=True):
                 forms = plan.packed.get(param)
-                if forms and self.homes[value].kind == "parameter":
+                if forms and self.allocations[value].kind == "parameter":
                     self.packed.setdefault(value, set()).update(forms)
 
     def _new(self, value: Value, number: int) -> Allocation:
-        home = self.homes[value] = Allocation([value], first=number)
-        home.last = max(number, self._last_read.get(value, number))
-        return home
+        allocation = self.allocations[value] = Allocation([value], first=number)
+        allocation.last = max(number, self._last_read.get(value, number))
+        return allocation
 
-    def _place(self, step: PlanStep, number: int) -> None:
+    def _assign(self, step: PlanStep, number: int) -> None:
         shared: Allocation | None = None
-        hindrance = self._hindrance(step, number)
+        copy_reason = self._copy_reason(step, number)
         for value in step.results:
-            shared = self._shared(step, value, hindrance)
+            shared = self._shared_allocation(step, value, copy_reason)
             if shared is None:
                 self._new(value, number)
                 continue
             shared.values.append(value)
             shared.last = max(shared.last, self._last_read.get(value, number))
-            self.homes[value] = shared
+            self.allocations[value] = shared
         view = shared is not None and isinstance(step, RegionStep)
-        self.steps.append(Placed(step, number, view, shared is not None, hindrance))
+        self.steps.append(AssignedStep(step, number, view, shared is not None, copy_reason))
 
-    def _shared(self, step: PlanStep, value: Value, hindrance: str) -> Allocation | None:
+    def _shared_allocation(
+        self, step: PlanStep, value: Value, copy_reason: str
+    ) -> Allocation | None:
         """The allocation that the result ``value`` of a step can reuse."""
         if isinstance(step, RegionStep) and step.region.copies is not None:
-            home = self.homes[step.region.copies]
-            if value not in self._results or self._free_for_result(home):
-                return home
-        if isinstance(step, CallStep) and isinstance(step.call, Update) and not hindrance:
-            return self.homes[step.outer(step.call.x)]
+            allocation = self.allocations[step.region.copies]
+            if value not in self._results or self._can_hold_result(allocation):
+                return allocation
+        if isinstance(step, CallStep) and isinstance(step.call, Update) and not copy_reason:
+            return self.allocations[step.outer(step.call.x)]
         return None
 
-    def _hindrance(self, step: PlanStep, number: int) -> str:
+    def _copy_reason(self, step: PlanStep, number: int) -> str:
         """Why an update copies its operand instead of overwriting it; empty if it works in
         place."""
         if not (isinstance(step, CallStep) and isinstance(step.call, Update)):
             return ""
-        home = self.homes[step.outer(step.call.x)]
-        whose = home.values[0].origin or "the old array"
-        if home.kind != "arena" and not home.donated:
+        allocation = self.allocations[step.outer(step.call.x)]
+        whose = allocation.values[0].origin or "the old array"
+        if allocation.kind != "arena" and not allocation.donated:
             return f"{whose}, which is not donated"
         with_itself = step.call.update.value is step.call.x
-        if with_itself or sum(self.homes[value] is home for value in step.inputs) > 1:
+        if with_itself or sum(self.allocations[value] is allocation for value in step.inputs) > 1:
             return f"{whose}, which it also reads"
-        if home.last > number:
-            return f"{whose}, which {_named(self._all_work[home.last])} reads later"
-        if not self._free_for_result(home):
+        if allocation.last > number:
+            return f"{whose}, which {_label(self._schedule[allocation.last])} reads later"
+        if not self._can_hold_result(allocation):
             return f"{whose}, which is a result too"
-        if home.kind == "argument" and self._last_failing >= number:
-            return f"{whose}, as {_named(self._all_work[self._last_failing])} may fail"
+        if allocation.kind == "argument" and self._last_failing >= number:
+            return f"{whose}, as {_label(self._schedule[self._last_failing])} may fail"
         return ""
 
-    def _free_for_result(self, home: Allocation) -> bool:
+    def _can_hold_result(self, allocation: Allocation) -> bool:
         """Whether a result may be in this memory: it is ours, and no other result is in it."""
-        ours = home.kind == "arena" or home.donated
-        return ours and self._results.isdisjoint(home.values)
+        ours = allocation.kind == "arena" or allocation.donated
+        return ours and self._results.isdisjoint(allocation.values)

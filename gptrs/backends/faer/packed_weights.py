@@ -10,8 +10,8 @@ import numpy as np
 from gptrs.backends.faer.calls.base import Form, WinogradPanels, kernel
 from gptrs.backends.faer.calls.product import panel_bytes
 from gptrs.backends.faer.slabs import Slabs
-from gptrs.backends.faer.weight_compression import coded, coded_bytes, codes
-from gptrs.backends.faer.weight_packing import Stored, run
+from gptrs.backends.faer.weight_compression import compress_weight, compressed_bytes, compresses
+from gptrs.backends.faer.weight_packing import StoredWeight, run
 from gptrs.backends.parameter_cache import ParameterCache
 from gptrs.backends.weight_residency import Lease
 from gptrs.ir.tensor import Parameter
@@ -25,30 +25,32 @@ from gptrs.kernels.weight_compression.format import HEADER_BYTES
 _slabs = Slabs()
 
 
-def pack(weight: Array | Parameter, form: Form, isa: Isa, *, code: bool = True) -> Array:
+def pack(weight: Array | Parameter, form: Form, isa: Isa, *, compress: bool = True) -> Array:
     """A weight as bytes in panels. Of a parameter, no more rows are loaded at once than needed.
 
-    ``code`` is False for a weight that is read once, where compression does not pay.
+    ``compress`` is False for a weight that is read once, where compression does not pay.
     """
     if isinstance(form, WinogradPanels):
         array = weight if isinstance(weight, np.ndarray) else weight.numpy()
         return _transformed(np.ascontiguousarray(array), form, isa)
-    stored = Stored(weight, form, isa)
-    if code and codes(form, isa) and (found := coded(stored, _slabs.take)) is not None:
-        return found
+    stored = StoredWeight(weight, form, isa)
+    if compress and compresses(form, isa):
+        compressed = compress_weight(stored, _slabs.allocate)
+        if compressed is not None:
+            return compressed
     header = HEADER_BYTES if form.coded else 0
-    packed = _slabs.take(header + panel_bytes(isa, form.weights, form.depth, form.columns))
+    packed = _slabs.allocate(header + panel_bytes(isa, form.weights, form.depth, form.columns))
     if form.coded:
         packed[: 2 * 8].view(np.int64)[:] = 0, header
     row = isa.tile_columns * weight_bytes(form.weights)
-    for piece in stored.pieces():
-        place = header + (piece.panel * form.depth + piece.place) * row
-        stored.pack(piece, packed.ctypes.data + place, form.depth)
+    for block in stored.row_blocks():
+        place = header + (block.panel * form.depth + block.depth_start) * row
+        stored.pack(block, packed.ctypes.data + place, form.depth)
     return packed
 
 
 def _transformed(taps: Array, form: WinogradPanels, isa: Isa) -> Array:
-    packed = _slabs.take(form_bytes(form, isa))
+    packed = _slabs.allocate(form_bytes(form, isa))
     words = [taps.ctypes.data, packed.ctypes.data, form.channels, form.outputs]
     run(kernel(winograd_taps_kernel, isa, form.tile), words, panel_count(isa, form.outputs))
     return packed
@@ -82,6 +84,6 @@ def form_bytes(form: Form, isa: Isa) -> int:
     if isinstance(form, WinogradPanels):
         columns = panel_count(isa, form.outputs) * isa.tile_columns
         return 4 * planes(form.tile) * form.channels * columns
-    if codes(form, isa):
-        return coded_bytes(form, isa)
+    if compresses(form, isa):
+        return compressed_bytes(form, isa)
     return panel_bytes(isa, form.weights, form.depth, form.columns)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from gptrs.backends.base import Plan, PlanReport
-from gptrs.backends.faer.arena import Arenas
+from gptrs.backends.faer.arena import ArenaPool
 from gptrs.backends.faer.binding import Bound, Buffer, bind
 from gptrs.backends.faer.buffer_assignment import BufferAssignment
 from gptrs.backends.faer.calls.base import Form
@@ -54,7 +54,7 @@ class FaerPlan(Plan):
         self,
         program: Program,
         parameters: ParameterCache,
-        arenas: Arenas,
+        arenas: ArenaPool,
         symbols: Iterable[str] = (),
         *,
         precise: bool = False,
@@ -65,12 +65,12 @@ class FaerPlan(Plan):
         self._parameters, self._arenas = parameters, arenas
         self._precise = precise
         with together():
-            self._work = schedule_of(program, self.isa, self._plan_region, precise=precise)
-            self._storage = BufferAssignment(program, self._work)
-            for placed in self._storage.steps:
-                if not placed.view:
-                    self._prepare(placed.work)
-        self._careful: BufferAssignment | None = None
+            self._schedule = schedule_of(program, self.isa, self._plan_region, precise=precise)
+            self._assignment = BufferAssignment(program, self._schedule)
+            for assigned in self._assignment.steps:
+                if not assigned.view:
+                    self._prepare(assigned.step)
+        self._preserving_assignment: BufferAssignment | None = None
         self._lock = new_lock()
         self._spare: list[Bound] = []  # bindings of the calls that ended last
         self._bound: dict[tuple[int, ...], list[Bound]] = {}  # the others, by key
@@ -86,23 +86,25 @@ class FaerPlan(Plan):
 
     @property
     def packed(self) -> Mapping[Value, Set[Form]]:
-        return self._storage.packed
+        return self._assignment.packed
 
-    def _storage_at(self, sizes: Mapping[str, int]) -> BufferAssignment:
+    def _assignment_at(self, sizes: Mapping[str, int]) -> BufferAssignment:
         """The buffer assignment for ``sizes``: where a step may fail at them, one that keeps
         donated arguments intact."""
         if not any(fails_at(instruction, sizes) for instruction in self._unsure):
-            return self._storage
-        if self._careful is None:
-            self._careful = BufferAssignment(self.program, self._work, careful=True)
-        return self._careful
+            return self._assignment
+        if self._preserving_assignment is None:
+            self._preserving_assignment = BufferAssignment(
+                self.program, self._schedule, preserve_arguments=True
+            )
+        return self._preserving_assignment
 
-    def _prepare(self, work: PlanStep) -> None:
+    def _prepare(self, step: PlanStep) -> None:
         """Compile the kernels of a step."""
-        if isinstance(work, RegionStep):
-            work.kernel  # noqa: B018 - compiled with the others, and not in the first call
-        elif isinstance(work, CallStep):
-            work.call.compile(self.isa)
+        if isinstance(step, RegionStep):
+            step.kernel  # noqa: B018 - compiled with the others, and not in the first call
+        elif isinstance(step, CallStep):
+            step.call.compile(self.isa)
 
     def run(
         self, arguments: Sequence[Array | Parameter], sizes: Mapping[str, int]
@@ -112,12 +114,12 @@ class FaerPlan(Plan):
             bound = self._take(key, sizes)
         except _SizesError:  # the op that they do not fit has an error for that
             return ReferencePlan(self.program).run(arguments, sizes)
-        arena = self._arenas.take() if bound.arena_bytes else None
+        arena = self._arenas.acquire() if bound.arena_bytes else None
         try:
             return run(self, bound, arena, arguments)
         finally:
             if arena is not None:
-                self._arenas.give(arena)
+                self._arenas.release(arena)
             bound.lease.running = 0
             self._spare.append(bound)
 
@@ -153,10 +155,10 @@ class FaerPlan(Plan):
         """A new binding to ``sizes``; the first number of its key is the number of threads."""
         if any(size_at(extent, sizes) < 0 for extent in self._may_be_negative):
             raise _SizesError
-        bound = bind(self._storage_at(sizes), self.isa, sizes, key)
+        bound = bind(self._assignment_at(sizes), self.isa, sizes, key)
         for buffer, number in bound.buffers.items():
             if buffer.kind == "constant":
-                bound.move(number, self._constant(buffer).ctypes.data)
+                bound.relocate(number, self._constant(buffer).ctypes.data)
         return bound
 
     def _constant(self, buffer: Buffer) -> Array:
@@ -180,4 +182,4 @@ class FaerPlan(Plan):
         if isinstance(parameter, Parameter):
             return form_of(self._parameters, lease, parameter, form, self.isa)
         # A region's, which is computed.
-        return parameter if form is None else pack(parameter, form, self.isa, code=False)
+        return parameter if form is None else pack(parameter, form, self.isa, compress=False)

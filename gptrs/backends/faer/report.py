@@ -9,7 +9,7 @@ from math import prod
 
 from gptrs.backends.base import ParameterReport, PlanReport, StepReport
 from gptrs.backends.faer.binding import Bound
-from gptrs.backends.faer.buffer_assignment import BufferAssignment, Placed
+from gptrs.backends.faer.buffer_assignment import AssignedStep, BufferAssignment
 from gptrs.backends.faer.calls.base import Form, WinogradPanels
 from gptrs.backends.faer.calls.gather_scatter import Update
 from gptrs.backends.faer.packed_weights import form_bytes
@@ -24,40 +24,41 @@ from gptrs.large_pages import LARGE
 
 def report(bound: Bound, isa: Isa) -> PlanReport:
     """The report of a plan at the sizes of ``bound``."""
-    storage = bound.storage
+    assignment = bound.assignment
     kernels: dict[PlanStep, dict[str, None]] = {}
     for owner, name in zip(bound.owners, bound.names, strict=True):
         kernels.setdefault(owner, {})[name] = None
     refused = {segment.reference for segment in bound.segments if segment.reference}
     steps: list[StepReport] = []
     native, largest = bound.table.count, 0
-    for placed in storage.steps:
-        steps.append(_report(placed, tuple(kernels.get(placed.work, ())), placed.work in refused))
-        if isinstance(placed.work, ControlStep):
-            for name, plan in placed.work.plans.items():
+    for assigned in assignment.steps:
+        step = assigned.step
+        steps.append(_report(assigned, tuple(kernels.get(step, ())), step in refused))
+        if isinstance(step, ControlStep):
+            for name, plan in step.plans.items():
                 inner = plan.report(bound.sizes)
                 native += inner.native_steps
                 largest = max(largest, inner.arena_bytes)  # one region runs at a time
-                steps += [_inside(name, step) for step in inner.steps]
-    sizes = (form.bytes for forms in storage.packed.values() for form in forms)
+                steps += [_inside(name, each) for each in inner.steps]
+    sizes = (form.bytes for forms in assignment.packed.values() for form in forms)
     results = (prod(shape) * dtype.itemsize for _, _, shape, dtype in bound.outputs)
     return PlanReport(
-        storage.program.name,
+        assignment.program.name,
         tuple(steps),
         native,
         bound.arena_bytes + largest,
         sum(sizes),
         sum(results),
-        tuple(_parameters(storage, bound, isa)),
-        _loading(storage, bound, isa),
+        tuple(_parameters(assignment, bound, isa)),
+        _loading(assignment, bound, isa),
     )
 
 
-def _loading(storage: BufferAssignment, bound: Bound, isa: Isa) -> int:
+def _loading(assignment: BufferAssignment, bound: Bound, isa: Isa) -> int:
     """The peak of temporary memory while parameters are loaded: each thread makes one form at a
     time, and allocators may keep the memory of the largest ones. The last page of each slab is
     whole."""
-    params = storage.program.params
+    params = assignment.program.params
     weights = {(number, form) for _, number, form in bound.weights}
     sources = sorted((_made_of(params[number], form) for number, form in weights), reverse=True)
     packed = sum(form_bytes(form, isa) for _, form in weights if form is not None)
@@ -80,9 +81,9 @@ def _bytes(param: Param) -> int:
     return int(param.type.size) * param.type.dtype.numpy.itemsize
 
 
-def _parameters(storage: BufferAssignment, bound: Bound, isa: Isa) -> Iterator[ParameterReport]:
+def _parameters(assignment: BufferAssignment, bound: Bound, isa: Isa) -> Iterator[ParameterReport]:
     """The forms of parameters that kernels, reference steps and regions read."""
-    params = storage.program.params
+    params = assignment.program.params
     forms: dict[tuple[int, Form | str | None], ParameterReport] = {}
 
     def add(number: int, form: Form | None) -> None:
@@ -96,25 +97,25 @@ def _parameters(storage: BufferAssignment, bound: Bound, isa: Isa) -> Iterator[P
     for segment in bound.segments:
         step = segment.reference
         if isinstance(step, ControlStep):
-            for number, inner in _of_regions(storage, bound, step):
+            for number, inner in _of_regions(assignment, bound, step):
                 report = replace(inner, name=params[number].name, number=number)
                 forms.setdefault((number, inner.form), report)
         elif step is not None:
-            for home in [storage.homes[value] for value in step.inputs]:
-                if home.kind == "parameter":
-                    add(home.number, None)
+            for allocation in [assignment.allocations[value] for value in step.inputs]:
+                if allocation.kind == "parameter":
+                    add(allocation.number, None)
     yield from forms.values()
 
 
 def _of_regions(
-    storage: BufferAssignment, bound: Bound, step: ControlStep
+    assignment: BufferAssignment, bound: Bound, step: ControlStep
 ) -> Iterator[tuple[int, ParameterReport]]:
     """The forms of this program's parameters in the regions of a step, by parameter number."""
     for plan in step.plans.values():
         for inner in plan.report(bound.sizes).parameters:
-            home = storage.homes[step.given[inner.number]]
-            if home.kind == "parameter":
-                yield home.number, inner
+            allocation = assignment.allocations[step.given[inner.number]]
+            if allocation.kind == "parameter":
+                yield allocation.number, inner
 
 
 def _inside(region: str, step: StepReport) -> StepReport:
@@ -123,24 +124,24 @@ def _inside(region: str, step: StepReport) -> StepReport:
     return replace(step, note=note)
 
 
-def _report(placed: Placed, kernels: tuple[str, ...], refused: bool) -> StepReport:
-    work = placed.work
-    type = str(work.results[0].type)
-    if isinstance(work, RegionStep):
-        count = len(work.region.members)
-        if placed.view:
+def _report(assigned: AssignedStep, kernels: tuple[str, ...], refused: bool) -> StepReport:
+    step = assigned.step
+    type = str(step.results[0].type)
+    if isinstance(step, RegionStep):
+        count = len(step.region.members)
+        if assigned.view:
             return StepReport("view", "another shape", count, type)
-        rendered = work.rendered
-        copy = work.region.copies is not None
+        rendered = step.rendered
+        copy = step.region.copies is not None
         note = "copies an argument, as results are new" if copy else ""
         made = kernels, note, copy, rendered.standalone
         return StepReport("region", rendered.name, count, type, *made)
-    if isinstance(work, ControlStep):
-        types = ", ".join(str(result.type) for result in work.results)
-        return StepReport("control", work.instruction.op.name, 1, types)
-    if not isinstance(work, CallStep) or refused:
-        return StepReport("reference", work.instruction.op.name, 1, type)
-    copy = isinstance(work.call, Update) and not placed.in_place
-    note = f"copies {placed.hindrance}" if copy else "in place" if placed.in_place else ""
-    target: str = work.instruction.attrs["target"]
-    return StepReport("call", target, len(work.call.members), type, kernels, note, copy)
+    if isinstance(step, ControlStep):
+        types = ", ".join(str(result.type) for result in step.results)
+        return StepReport("control", step.instruction.op.name, 1, types)
+    if not isinstance(step, CallStep) or refused:
+        return StepReport("reference", step.instruction.op.name, 1, type)
+    copy = isinstance(step.call, Update) and not assigned.in_place
+    note = f"copies {assigned.copy_reason}" if copy else "in place" if assigned.in_place else ""
+    target: str = step.instruction.attrs["target"]
+    return StepReport("call", target, len(step.call.members), type, kernels, note, copy)

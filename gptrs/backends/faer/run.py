@@ -60,7 +60,7 @@ def run(
     if arena is not None:
         arena.reserve(bound.arena_bytes)
         if now[ARENA] != arena.address:
-            bound.move(ARENA, arena.address)
+            bound.relocate(ARENA, arena.address)
     for buffer, number, wanted in bound.inputs:
         array: Any = arguments[number]
         if array.flags.num & wanted != wanted:
@@ -71,7 +71,7 @@ def run(
         except (TypeError, ValueError):
             address = address_of(array)
         if now[buffer] != address:
-            bound.move(buffer, address)
+            bound.relocate(buffer, address)
     made: list[Array] = []
     for buffer, _, shape, dtype in bound.outputs:
         made.append(array := np.empty(shape, dtype))
@@ -80,7 +80,7 @@ def run(
         except (TypeError, ValueError):
             address = address_of(array)
         if now[buffer] != address:
-            bound.move(buffer, address)
+            bound.relocate(buffer, address)
     if bound.weights:
         _load(bound, weights, arguments)
     if bound.results is not None:
@@ -116,7 +116,7 @@ def _load(bound: Bound, weights: Weights, arguments: Arguments) -> None:
         array = loaded[place]
         if array.flags.num & READY != READY:
             array = np.array(array, order="C")
-        bound.move(buffer, array.ctypes.data)
+        bound.relocate(buffer, array.ctypes.data)
         # A model without references is freed, and the ids of its parameters may be reused.
         held += [array, weakref.ref(arguments[number], lease.end)]
     lease.given, lease.held = given, held
@@ -129,7 +129,7 @@ class Call:
         self, bound: Bound, arena: Arena | None, given: Arguments, made: Sequence[Array]
     ) -> None:
         self._bound, self._arena, self._given = bound, arena, given
-        self._storage = bound.storage
+        self._assignment = bound.assignment
         numbers = [number for _, number, *_ in bound.outputs]
         self._made = dict(zip(numbers, made, strict=True))
 
@@ -145,14 +145,14 @@ class Call:
             if failure is not None:
                 self.fail(failure)
         returned: set[Allocation] = set()
-        return tuple([self._result(value, returned) for value in self._storage.program.results])
+        return tuple([self._result(value, returned) for value in self._assignment.program.results])
 
     def fail(self, failure: Failure) -> None:
         """Raise the error of a kernel that failed: the reference evaluates the step again for its
         message."""
-        work = self._bound.owners[failure.step]
-        assert isinstance(work, Single)
-        self._evaluate(work)
+        step = self._bound.owners[failure.step]
+        assert isinstance(step, Single)
+        self._evaluate(step)
         raise ElementError(f"a kernel failed with code {failure.code} at element {failure.index}")
 
     def _refer(self, step: Single) -> None:
@@ -169,17 +169,17 @@ class Call:
 
     def _put(self, value: Value, array: Array) -> None:
         """Store ``array``, which has no other reference, as the elements of ``value``."""
-        home = self._storage.homes[value]
-        if home.kind == "result" and home.number not in self._made:
-            self._made[home.number] = array
+        allocation = self._assignment.allocations[value]
+        if allocation.kind == "result" and allocation.number not in self._made:
+            self._made[allocation.number] = array
         else:
             np.copyto(self._look(value), array)
 
     def _argument(self, value: Value) -> Array | Parameter:
         """An operand of a region: a parameter as it was passed, anything else as an array."""
-        home = self._storage.homes[value]
-        if home.kind == "parameter" and value is self._storage.program.params[home.number]:
-            return self._given[home.number]
+        allocation, params = self._assignment.allocations[value], self._assignment.program.params
+        if allocation.kind == "parameter" and value is params[allocation.number]:
+            return self._given[allocation.number]
         return self._look(value)
 
     def _evaluate(self, step: Single) -> tuple[Array, ...]:
@@ -194,32 +194,32 @@ class Call:
 
     def _look(self, value: Value) -> Array:
         """A value as a NumPy array over its buffer."""
-        home = self._storage.homes[value]
+        allocation = self._assignment.allocations[value]
         shape = tuple([size_at(n, self._bound.sizes) for n in value.type.shape])
         dtype = value.type.dtype.numpy
         found: Any
-        if home.kind == "arena":
-            begin, size = self._bound.offsets[home], dtype.itemsize
+        if allocation.kind == "arena":
+            begin, size = self._bound.offsets[allocation], dtype.itemsize
             for extent in shape:
                 size *= extent
             block = _NOTHING if self._arena is None else self._arena.block
             found = block[begin : begin + size].view(dtype)
-        elif home.kind == "result":
-            if home.number not in self._made:
-                self._made[home.number] = np.empty(shape, dtype)
-            found = self._made[home.number]
-        elif home.kind == "constant":
-            found = self._storage.program.body[home.number].attrs["value"]
+        elif allocation.kind == "result":
+            if allocation.number not in self._made:
+                self._made[allocation.number] = np.empty(shape, dtype)
+            found = self._made[allocation.number]
+        elif allocation.kind == "constant":
+            found = self._assignment.program.body[allocation.number].attrs["value"]
         else:
-            found = self._given[home.number]
+            found = self._given[allocation.number]
             found = found.numpy() if isinstance(found, Parameter) else found
         return found if found.shape == shape else found.reshape(shape)
 
     def _result(self, value: Value, returned: set[Allocation]) -> Array:
         """A result in memory without another reference."""
-        home = self._storage.homes[value]
+        allocation = self._assignment.allocations[value]
         array = self._look(value)
-        if (home.kind == "result" or home.donated) and home not in returned:
-            returned.add(home)
+        if (allocation.kind == "result" or allocation.donated) and allocation not in returned:
+            returned.add(allocation)
             return array
         return np.array(array, order="C")

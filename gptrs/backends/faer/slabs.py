@@ -10,7 +10,7 @@ from collections import deque
 
 import numpy as np
 
-from gptrs.backends.faer.arena import Places
+from gptrs.backends.faer.arena import OffsetAllocator
 from gptrs.ir.types import Array
 from gptrs.large_pages import LargePages, Piece
 from gptrs.locks import new_lock
@@ -25,16 +25,16 @@ class _Slab:
         self._pages = LargePages(size, "packed weights")
         self.address = self._pages.address
         self._size = size
-        self._places = Places()
+        self._offsets = OffsetAllocator()
         self._returned: deque[tuple[int, int]] = deque()
 
-    def take(self, size: int) -> Piece | None:
+    def allocate(self, size: int) -> Piece | None:
         """A piece of ``size`` bytes; None if there is no room. Not thread-safe."""
         while self._returned:
-            self._places.give(*self._returned.popleft())
-        offset = self._places.take(size)
+            self._offsets.free(*self._returned.popleft())
+        offset = self._offsets.allocate(size)
         if offset + size > self._size:
-            self._places.give(offset, size)
+            self._offsets.free(offset, size)
             return None
         return Piece(self, offset, size)
 
@@ -52,7 +52,7 @@ class Slabs:
         self._lock = new_lock()
         self._slabs: list[weakref.ref[_Slab]] = []
 
-    def take(self, size: int) -> Array:
+    def allocate(self, size: int) -> Array:
         """An uninitialised array of ``size`` bytes, aligned to a cache line.
 
         Raises `MemoryError`.
@@ -60,10 +60,10 @@ class Slabs:
         with self._lock:
             slabs = [slab for reference in self._slabs if (slab := reference()) is not None]
             for slab in slabs:
-                if (piece := slab.take(size)) is not None:
+                if (piece := slab.allocate(size)) is not None:
                     return np.asarray(piece)
             slab = _Slab(max(size, SLAB_BYTES))
             self._slabs = [weakref.ref(each) for each in (*slabs, slab)]
-            piece = slab.take(size)
+            piece = slab.allocate(size)
             assert piece is not None
             return np.asarray(piece)

@@ -31,8 +31,8 @@ class TemplateStep(NamedTuple):
     """
 
     kernel: Kernel
-    words: list[int]
-    addresses: list[tuple[int, int, int]]
+    argument_block: list[int]
+    relocations: list[tuple[int, int, int]]
     extent: int
     chunks: int
 
@@ -108,10 +108,10 @@ class TemplateBuilder(Binder):
         if extent <= 0:
             return
         addresses = [(n, w.slot, w.offset) for n, w in enumerate(words) if isinstance(w, Address)]
-        plain = [0 if isinstance(w, Address) else w for w in words]
+        block = [0 if isinstance(w, Address) else w for w in words]
         chunks = self._chunks(extent, time)
         assert self.template.steps is not None
-        self.template.steps.append(TemplateStep(kernel, plain, addresses, extent, chunks))
+        self.template.steps.append(TemplateStep(kernel, block, addresses, extent, chunks))
 
     def _chunks(self, extent: int, time: float) -> int:
         if self.threads == 1 or time < _SERIAL_NS:
@@ -121,9 +121,9 @@ class TemplateBuilder(Binder):
         pieces = extent if extent <= 2 * pieces else pieces
         return max(1, min(pieces, int(time / _PIECE_NS)))
 
-    def build(self, work: Call | RegionStep) -> StepTemplate:
+    def build(self, step: Call | RegionStep) -> StepTemplate:
         """The template of a call or a region."""
-        if work.bind(self) is False:
+        if step.bind(self) is False:
             self.template = StepTemplate(None)
         return self.template
 

@@ -1,8 +1,8 @@
 """Compression of packed weights (format: `gptrs.kernels.weight_compression.format`).
 
 A codebook is chosen from a sample of the weight's head bytes (sign and most of the exponent). Each
-piece is packed as it is read, then encoded; weights whose head byte is not in the codebook are
-listed as exceptions. A weight with too many exceptions stays uncompressed.
+block of rows is packed as it is read, then encoded; weights whose head byte is not in the codebook
+are listed as exceptions. A weight with too many exceptions stays uncompressed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 
 from gptrs import settings
 from gptrs.backends.faer.calls.base import Panels, kernel
-from gptrs.backends.faer.weight_packing import Piece, Stored, run
+from gptrs.backends.faer.weight_packing import RowBlock, StoredWeight, run
 from gptrs.ir.types import Array
 from gptrs.kernels.compiler.isa import Isa
 from gptrs.kernels.gemm.packing import panel_count
@@ -43,39 +43,39 @@ class _Exceptions(NamedTuple):
     values: Array  # f32, as their bits
 
 
-def codes(form: Panels, isa: Isa) -> bool:
+def compresses(form: Panels, isa: Isa) -> bool:
     """Whether weights of this form are compressed (if it pays): by form, CPU and setting."""
     return form.coded and bool(isa.lookup) and settings.coded_weights()
 
 
-def coded_bytes(form: Panels, isa: Isa) -> int:
+def compressed_bytes(form: Panels, isa: Isa) -> int:
     """The size of a compressed weight with the largest allowed number of exceptions."""
     layout = Layout.of(isa, form.weights, form.depth, form.columns)
-    return layout.lists + ENTRY_BYTES * (panel_count(isa, form.columns) + _most(form))
+    return layout.lists + ENTRY_BYTES * (panel_count(isa, form.columns) + _max_exceptions(form))
 
 
-def _most(form: Panels) -> int:
+def _max_exceptions(form: Panels) -> int:
     return form.depth * form.columns // _RARE
 
 
-def coded(stored: Stored, take: Callable[[int], Array]) -> Array | None:
+def compress_weight(stored: StoredWeight, take: Callable[[int], Array]) -> Array | None:
     """A compressed weight in memory from ``take``; None where compression does not pay."""
-    form, isa, pieces = stored.form, stored.isa, stored.pieces()
-    first = next(pieces)
-    table = _table(stored, first.rows)
+    form, isa, row_blocks = stored.form, stored.isa, stored.row_blocks()
+    first = next(row_blocks)
+    table = _codebook(stored, first.rows)
     if table is None:
         return None
     layout = Layout.of(isa, form.weights, form.depth, form.columns)
     found: list[_Exceptions] = []
-    result, count = take(coded_bytes(form, isa)), 0
+    result, count = take(compressed_bytes(form, isa)), 0
     kind = np.uint32 if form.weights == "f32" else np.uint16
     plain = np.empty(first.panels * first.depth * isa.tile_columns, kind)
-    for piece in chain([first], pieces):
-        found.append(_code(stored, piece, table, plain, result[layout.panels :]))
+    for block in chain([first], row_blocks):
+        found.append(_encode(stored, block, table, plain, result[layout.panels :]))
         count += len(found[-1].places)
-        if count > _most(form):
+        if count > _max_exceptions(form):
             return None
-    lists = _lists(found, panel_count(isa, form.columns))
+    lists = _exception_lists(found, panel_count(isa, form.columns))
     result[:TABLE].view(np.int64)[:] = 1, layout.panels
     result[TABLE : 2 * TABLE] = table
     begins = result[HEADER_BYTES : layout.panels].view(np.int64)
@@ -87,17 +87,17 @@ def coded(stored: Stored, take: Callable[[int], Array]) -> Array | None:
     return result
 
 
-def _heads(weights: Array) -> Array:
+def _head_bytes(weights: Array) -> Array:
     """The most significant byte of each number, in an array of the same shape."""
     size = weights.dtype.itemsize
     return weights.view(np.uint8)[..., size - 1 :: size]
 
 
-def _table(stored: Stored, rows: Array) -> Array | None:
+def _codebook(stored: StoredWeight, rows: Array) -> Array | None:
     """The codebook: the most frequent head bytes; None if others are too frequent in a sample of
     ``rows``."""
     width = stored.isa.tile_columns
-    heads = _heads(rows[:: -(-rows.size // _SAMPLE)]).reshape(-1)
+    heads = _head_bytes(rows[:: -(-rows.size // _SAMPLE)]).reshape(-1)
     seen = np.bincount(heads, minlength=256)
     # The columns that the last panel has too many are zeros.
     columns = stored.form.columns
@@ -107,33 +107,35 @@ def _table(stored: Stored, rows: Array) -> Array | None:
     return table.astype(np.uint8) if others * _RARE <= seen.sum() else None
 
 
-def _code(stored: Stored, piece: Piece, table: Array, memory: Array, panels: Array) -> _Exceptions:
-    """Encode a piece to its place in ``panels``. Returns its exceptions.
+def _encode(
+    stored: StoredWeight, block: RowBlock, table: Array, memory: Array, panels: Array
+) -> _Exceptions:
+    """Encode a block to its place in ``panels``. Returns its exceptions.
 
     ``memory`` is scratch memory for its uncompressed panels.
     """
     form, isa = stored.form, stored.isa
     width, rows = isa.tile_columns, block_rows(isa)
     size = block_bytes(isa, form.weights)
-    shape = piece.panels, piece.depth // rows, rows * width
+    shape = block.panels, block.depth // rows, rows * width
     plain = memory[: math.prod(shape)].reshape(shape)
-    stored.pack(piece, plain.ctypes.data, piece.depth)
+    stored.pack(block, plain.ctypes.data, block.depth)
     flags = np.empty(plain.shape[:2], np.bool_)
     step = form.depth // rows * size
-    begin = panels.ctypes.data + piece.panel * step + piece.place // rows * size
-    words = [plain.ctypes.data, begin, flags.ctypes.data, table.ctypes.data, piece.depth, step]
-    run(kernel(code_kernel, isa, form.weights), words, piece.panels)
-    panel, block = np.nonzero(flags)
-    some = plain[panel, block]
+    begin = panels.ctypes.data + block.panel * step + block.depth_start // rows * size
+    words = [plain.ctypes.data, begin, flags.ctypes.data, table.ctypes.data, block.depth, step]
+    run(kernel(code_kernel, isa, form.weights), words, block.panels)
+    panel, index = np.nonzero(flags)
+    some = plain[panel, index]
     is_coded = np.zeros(256, np.bool_)
     is_coded[table] = True
-    number, place = np.nonzero(~is_coded[_heads(some)])
+    number, place = np.nonzero(~is_coded[_head_bytes(some)])
     values = some[number, place].astype(np.uint32) << (32 - 8 * weight_bytes(form.weights))
-    place += piece.place * width + block[number] * rows * width
-    return _Exceptions(panel[number] + piece.panel, place, values)
+    place += block.depth_start * width + index[number] * rows * width
+    return _Exceptions(panel[number] + block.panel, place, values)
 
 
-def _lists(found: list[_Exceptions], panels: int) -> Array:
+def _exception_lists(found: list[_Exceptions], panels: int) -> Array:
     """The exception lists of all panels, concatenated: [entry, (place, value)]."""
     panel, place, value = (np.concatenate(part) for part in zip(*found, strict=True))
     ends = np.full(panels, END, np.uint32)

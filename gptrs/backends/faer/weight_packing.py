@@ -1,6 +1,6 @@
 """Packing of weights into panels, a block of rows at a time.
 
-A weight that is loaded from a file is read, packed and dropped in pieces of `READ_BYTES`, so that
+A weight that is loaded from a file is read, packed and dropped in blocks of `READ_BYTES`, so that
 packing needs little memory beside the result.
 """
 
@@ -27,7 +27,7 @@ from gptrs.kernels.weight_compression.format import DEPTH_STEP
 READ_BYTES = 2**20  # bytes of a weight at a time: the block stays in L2, in a reused buffer
 
 
-class Piece(NamedTuple):
+class RowBlock(NamedTuple):
     """A block of rows of a weight as it is stored, and its position in the panels."""
 
     rows: Array
@@ -36,11 +36,11 @@ class Piece(NamedTuple):
     """The number of panels that the rows are in, and the depth that they cover: in each direction
     all of it, or as much as the block has."""
     panel: int
-    place: int
+    depth_start: int
     """The position of the block: the first panel, and the first row of the depth."""
 
 
-class Stored:
+class StoredWeight:
     """A weight as a matrix. Of a parameter, no more rows are loaded at once than needed."""
 
     def __init__(self, weight: Array | Parameter, form: Panels, isa: Isa) -> None:
@@ -57,7 +57,7 @@ class Stored:
         some = weight[first:last] if isinstance(weight, np.ndarray) else weight.rows(first, last)
         return np.ascontiguousarray(some)
 
-    def pieces(self) -> Iterator[Piece]:
+    def row_blocks(self) -> Iterator[RowBlock]:
         """All rows in blocks of about `READ_BYTES`."""
         count, length = self.shape
         step = DEPTH_STEP if self.form.transposed else self.isa.tile_columns
@@ -66,18 +66,18 @@ class Stored:
         for first in range(0, count, some):
             rows = self.rows(first, first + some)
             if self.form.transposed:
-                yield Piece(rows, panel_count(self.isa, length), len(rows), 0, first)
+                yield RowBlock(rows, panel_count(self.isa, length), len(rows), 0, first)
             else:
                 panels = panel_count(self.isa, len(rows))
-                yield Piece(rows, panels, length, first // self.isa.tile_columns, 0)
+                yield RowBlock(rows, panels, length, first // self.isa.tile_columns, 0)
 
-    def pack(self, piece: Piece, address: int, height: int) -> None:
+    def pack(self, block: RowBlock, address: int, height: int) -> None:
         """Pack a block into panels of ``height`` rows, its first weight at ``address``."""
-        count, ld = piece.rows.shape
+        count, ld = block.rows.shape
         last = height if self.form.transposed else self.isa.tile_columns
-        words = [piece.rows.ctypes.data, address, count, ld, ld, last]
+        words = [block.rows.ctypes.data, address, count, ld, ld, last]
         code = packing_kernel(self.isa, self.form.transposed, self.form.weights)
-        run(code, words, piece.panels)
+        run(code, words, block.panels)
 
 
 def run(code: Kernel, words: Sequence[int], extent: int) -> None:
