@@ -55,8 +55,7 @@ def form_name(is_derived: bool, is_packed: bool) -> str:
 
 
 class HeldForm(NamedTuple):
-    """A form in the cache, named as by `form_name`, and the number of bindings that have used
-    it."""
+    """A form in the cache, named as by `form_name`, and how often a binding was loaded with it."""
 
     name: str
     form: str

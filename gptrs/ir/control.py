@@ -1,9 +1,9 @@
 """Tracing of cond, while_loop and scan: Python functions become regions of one instruction.
 
-Under a `Recorder` each function is traced once into a region (`gptrs.ir.closure_conversion`), the
-result types are unified (`gptrs.ir.branch_types`), and one instruction is emitted. In eager mode
-the functions run as Python. The ops, with the documentation for users, are in
-`gptrs.ir.ops.control`.
+Under a `Recorder` each function is traced into a region (`gptrs.ir.closure_conversion`), the result
+types are unified (`gptrs.ir.branch_types`, which traces a loop body again when a dtype changes),
+and one instruction is emitted. In eager mode the functions run as Python. The ops, with the
+documentation for users, are in `gptrs.ir.ops.control`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Inverted bottleneck call: 1 × 1 convolution, depthwise convolution, 1 × 1 convolution, fused.
 
-The image is split into bands of rows whose intermediate channels stay in cache. Bands compute the
-rows at their edges twice; bits are those of the separate convolutions.
+Each image is split into parts (work items); the kernel computes a part some rows at a time, whose
+intermediate channels stay in cache. Parts compute the rows at their edges twice. The bits are those
+of the separate convolutions.
 """
 
 from __future__ import annotations
@@ -33,9 +34,9 @@ from gptrs.kernels.conv.window_tiles import Window
 
 _FLOPS_PER_NS = 60.0
 _FEWEST_ROWS = 8
-"""Rows of a band, unless threads would be idle: bands compute the rows at their edges twice."""
+"""The least rows of a part, unless threads would idle: parts compute their edge rows twice."""
 _PIECES = 2
-"""Bands for each thread: with more bands, more rows are computed twice."""
+"""Parts for each thread: with more parts, more rows are computed twice."""
 _FEWEST_BYTES = 512 * KB
 """The size of an intermediate image from which fusion pays: a smaller one stays in cache anyway."""
 
@@ -168,7 +169,7 @@ class Bottleneck(Call):
 
 
 def _parts(threads: int, images: int, rows: int) -> int:
-    """The number of bands per image: all images together give each thread equally many."""
+    """The number of parts per image: all images together give each thread equally many."""
     if threads == 1:
         return 1
     parts = min(max(1, rows // _FEWEST_ROWS), -(-threads * _PIECES // images))

@@ -115,7 +115,7 @@ class Rows:
 
 
 class DirectConv(_Convolution):
-    """Direct convolution: each output as a sum over all taps (an implicit GEMM)."""
+    """Direct convolution: each output as a sum over all taps (an indirect GEMM)."""
 
     target = "gpt_rs.faer.conv2d.nhwc.f32.v1"
 
