@@ -38,12 +38,14 @@ def write_directory(directory: Path, dtype: DType = "f32", seed: int = 0) -> Pat
     return directory
 
 
-def step_bytes(*, coded: bool) -> int:
+def step_bytes(*, compressed: bool) -> int:
     """Bytes of weights that a decode step reads, all but the position rows of other tokens: as
     they are stored, in f32, or as they are held, with matrices in 28 bits a weight.
     """
     shapes = [shape for name, shape in SIZES.shapes().items() if name != "wpe.weight"]
-    return sum(prod(shape) * (28 if coded and len(shape) == 2 else 32) // 8 for shape in shapes)
+    return sum(
+        prod(shape) * (28 if compressed and len(shape) == 2 else 32) // 8 for shape in shapes
+    )
 
 
 def prefill_flops(tokens: int) -> float:

@@ -38,7 +38,7 @@ def read_kernel(level: isa.Isa) -> KernelText:
     module = ir.Module("read")
     f = Function.kernel(module, level, "read")
     address, first, last = f.arguments
-    given = f.words(address, ("data", "out"), ("stream",))  # the stream's length in lines
+    given = f.argument_block(address, ("data", "out"), ("stream",))  # the stream's length in lines
     floats = LINE // 4
     starts = [
         f.at(given["data"], f.mul(i64(number * floats), given["stream"]))
@@ -128,10 +128,10 @@ def measure_limits(
     def share(mine: list[float], limit: str) -> dict[str, list[float]]:
         return {"ours": [100 * some / most for some, most in zip(mine, found[limit], strict=True)]}
 
-    is_coded = settings.coded_weights() and bool(isa.current().lookup)
+    is_compressed = settings.coded_weights() and bool(isa.current().lookup)
     stored, held = (
-        [1e-9 * step_bytes(coded=coded) * rate for rate in found["decode"]]
-        for coded in (False, is_coded)
+        [1e-9 * step_bytes(compressed=compressed) * rate for rate in found["decode"]]
+        for compressed in (False, is_compressed)
     )
     bandwidth = {"ours, as held": held, "ours, in f32": stored, "eight streams": found["read"]}
     flops = {"ours": found["prefill"], "FMA peak": found["peak"]}

@@ -2,9 +2,9 @@
 
     python -m benchmarks.matmul [--threads 1 2] [--rows 1 4 512] [--omp-spin 10000] [--json FILE]
 
-A line is C[M, N] = A[M, K]·B[K, N]. Ours includes packing A for each call; B is packed before, and
-coded from 1 MB on, as weights are. Torch is the faster of `torch.mm` on B[K, N] and `linear` on
-B[N, K]. Up to 64 rows, several weights take turns, so that they come from memory as in a model.
+A line is C[M, N] = A[M, K]·B[K, N]. Ours includes packing A for each call; B is packed before and,
+from 1 MB on, compressed, as weights are. Torch is the faster of `torch.mm` on B[K, N] and `linear`
+on B[N, K]. Up to 64 rows, several weights take turns, so that they come from memory as in a model.
 One thread is measured in CPU time, which other processes disturb less; several in wall-clock time.
 """
 
@@ -33,8 +33,8 @@ from gptrs.kernels.compiler.ir_builder import F32, Function, KernelText, i64
 from gptrs.kernels.driver.current import current_driver
 from gptrs.kernels.driver.step_table import Status, Step, StepTable
 from gptrs.kernels.gemm import packing
-from gptrs.kernels.gemm.blocked import blocking, tile_extent, tile_kernel
-from gptrs.kernels.gemm.packed_gemv import row_kernel, row_kernel_limit
+from gptrs.kernels.gemm.blocked import blocked_gemm_extent, blocked_gemm_kernel, blocking
+from gptrs.kernels.gemm.packed_gemv import packed_gemv_kernel, packed_gemv_limit
 from gptrs.kernels.gemm.product import Product
 from gptrs_bench.processes import OMP_SPIN
 
@@ -80,7 +80,7 @@ def peak_kernel(level: isa.Isa) -> KernelText:
     module = ir.Module("peak")
     f = Function.kernel(module, level, "peak")
     address, first, last = f.arguments
-    out = f.words(address, ("out",), ())["out"]
+    out = f.argument_block(address, ("out",), ())["out"]
     factor = f.splat(f.read(out, F32))
     sums = [factor] * (level.tile_rows * level.tile_vectors)
     for i in range(len(sums)):  # different starts, so that they are not merged
@@ -111,14 +111,14 @@ class Ours:
     def __init__(self, a: Array, weights: list[Array], product: Product, bias: Array | int):
         level, (m, k), n = isa.current(), a.shape, weights[0].shape[1]
         form = product_panels(True, "f32", k, n)
-        product = replace(product, coded=form.coded)
+        product = replace(product, compressed=form.compressed)
         self.result = np.empty((m, n), np.float32)
-        few = m <= row_kernel_limit(level, product)
-        build = row_kernel if few else tile_kernel
+        few = m <= packed_gemv_limit(level, product)
+        build = packed_gemv_kernel if few else blocked_gemm_kernel
         kernel = compile_ir(*build(level, product))
         pack_a = compile_ir(*packing.pack_rows_kernel(level, level.tile_rows))
-        blocks = blocking(level, m, k, coded=product.coded)
-        extent = packing.panel_count(level, n) if few else tile_extent(level, n, blocks)
+        blocks = blocking(level, m, k, compressed=product.compressed)
+        extent = packing.panel_count(level, n) if few else blocked_gemm_extent(level, n, blocks)
         tiles = -(-m // blocks.height)
         packed_a = aligned(tiles * k * level.tile_rows)
         self.keep: list[Any] = [a, packed_a, bias, pack_a, kernel]

@@ -102,7 +102,9 @@ class TestPeaks:
         peak(path, 224, 1)  # compiles
         for batch in (1, 4):
             estimate = estimate_memory(path, batch=batch, threads=THREADS)
-            assert estimate.packed > 96.5e6  # taps that are transformed, a last layer that is coded
+            assert (
+                estimate.packed > 96.5e6
+            )  # taps that are transformed, a last layer that is compressed
             assert estimate.loading > 2 * 18.8e6  # of each thread, taps and those of a folded norm
             self.check(estimate, *peak(path, 224, batch))
 

@@ -312,7 +312,7 @@ def test_exp_below(level: isa.Isa) -> None:
     module = ir.Module("exp_below")
     f = Function.kernel(module, level, "exp_below")
     address, first, last = f.arguments
-    words = f.words(address, ("x", "result"), ())
+    words = f.argument_block(address, ("x", "result"), ())
     with f.loop(first, last, i64(level.lanes)) as loop:
         value = exp_below(f, f.read(f.at(words["x"], loop.index)))
         f.write(value, f.at(words["result"], loop.index))

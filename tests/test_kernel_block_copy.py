@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from gptrs.kernels.compiler import isa
 from gptrs.kernels.compiler.compile import compile_ir
 from gptrs.kernels.rowwise.block_copy import (
-    COPY_WORDS,
+    COPY_ARGUMENTS,
     ELEMENT_BYTES,
-    FILL_WORDS,
+    FILL_ARGUMENTS,
     ElementBytes,
     copy_kernel,
     fill_kernel,
@@ -61,7 +61,7 @@ def copy(level: isa.Isa, source: Array, destination: Array) -> None:
     *outer, rows, run_ = axes_of(source.shape, source, destination)
     ends = [array.ctypes.data for array in (source, destination)]
     words = [*ends, *run_, *rows, len(outer), *(n for axis in outer for n in axis)]
-    assert len(words) == len(COPY_WORDS) + 3 * len(outer)
+    assert len(words) == len(COPY_ARGUMENTS) + 3 * len(outer)
     size: ElementBytes = next(n for n in ELEMENT_BYTES if n == source.itemsize)
     run(copy_kernel(level, size), words, math.prod(source.shape[:-1]))
 
@@ -72,7 +72,7 @@ def fill(level: isa.Isa, value: Array, destination: Array) -> None:
     pattern = np.frombuffer(value.tobytes() * (16 // value.itemsize), np.int64).tolist()
     words = [destination.ctypes.data, *pattern, count, *rows, len(outer)]
     words += [n for axis in outer for n in axis]
-    assert len(words) == len(FILL_WORDS) + 2 * len(outer)
+    assert len(words) == len(FILL_ARGUMENTS) + 2 * len(outer)
     size: ElementBytes = next(n for n in ELEMENT_BYTES if n == value.itemsize)
     run(fill_kernel(level, size), words, math.prod(destination.shape[:-1]))
 

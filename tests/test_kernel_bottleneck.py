@@ -16,7 +16,7 @@ from gptrs.kernels.conv.depthwise import Depthwise, depthwise_kernel
 from gptrs.kernels.conv.direct import conv_kernel
 from gptrs.kernels.conv.indirect_gemm import Epilogue
 from gptrs.kernels.conv.inverted_bottleneck import (
-    BOTTLENECK_WORDS,
+    BOTTLENECK_ARGUMENTS,
     Cut,
     bottleneck_kernel,
     cut_of,
@@ -124,11 +124,11 @@ class Bottleneck:
         cuts = cuts or self.cut(1)
         extent = len(x) * cuts.parts
         shape = (len(x), *self.sample.outputs, self.columns)
-        size, room_size = int(np.prod(shape)), extent * cuts.room_step
+        size, room_size = int(np.prod(shape)), extent * cuts.workspace_step
         result, room = np.full(size + 64, GUARD), np.full(room_size + 64, np.nan, np.float32)
         room[room_size:] = GUARD
         added = {n: 0 if a is None else guarded(a) for n, a in self.added(len(x)).items()}
-        words: dict[str, Any] = {**added, **cuts._asdict(), "x": guarded(x), "room": room}
+        words: dict[str, Any] = {**added, **cuts._asdict(), "x": guarded(x), "workspace": room}
         words["panels"] = packed(self.level, self.taps[None, None])
         words["last_panels"] = packed(self.level, self.last_taps[None, None])
         words["weight"], words["weight_bias"] = guarded(self.weight), 0
@@ -148,7 +148,7 @@ class Bottleneck:
         following = window, self.stages.depthwise
         words["depthwise"] = self._address(depthwise_kernel, *following)
         kernel = compile_ir(*text_of(bottleneck_kernel, self.level))
-        given = [words[name] for name in BOTTLENECK_WORDS]
+        given = [words[name] for name in BOTTLENECK_ARGUMENTS]
         for part in [(0, extent)] if ranges is None else ranges:
             run(kernel, *given, extent=part)
         assert (result[:32] == GUARD).all(), "written before the result"

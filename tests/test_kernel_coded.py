@@ -44,8 +44,10 @@ def level(level: isa.Isa) -> isa.Isa:
 
 @pytest.fixture
 def codes(level: isa.Isa) -> isa.Isa:
-    """A level that codes weights. Of the others, `test_what_would_not_pay_stays_as_it_is`."""
-    return level if level.lookup else pytest.skip(f"{level.name} looks no bytes up: never coded")
+    """A level that compresses weights. Of the others, `test_what_would_not_pay_stays_as_it_is`."""
+    return (
+        level if level.lookup else pytest.skip(f"{level.name} looks no bytes up: never compressed")
+    )
 
 
 def weight(weights: WeightType, shape: tuple[int, int], odd: int = 12) -> Array:
@@ -59,12 +61,12 @@ def weight(weights: WeightType, shape: tuple[int, int], odd: int = 12) -> Array:
 
 
 def container(level: isa.Isa, weights: WeightType, b: Array, transposed: bool = True) -> Array:
-    """[K, N], coded if that pays; also as it comes of [N, K]."""
-    form = Panels(transposed, weights, *b.shape, coded=True)
+    """[K, N], compressed if that pays; also as it comes of [N, K]."""
+    form = Panels(transposed, weights, *b.shape, compressed=True)
     return pack(b if transposed else np.ascontiguousarray(b.T), form, level)
 
 
-def is_coded(held: Array) -> bool:
+def is_compressed(held: Array) -> bool:
     return bool(held[:8].view(np.int64)[0])
 
 
@@ -87,7 +89,7 @@ def test_every_bit_comes_back(codes: isa.Isa, weights: WeightType, transposed: b
     for depth, columns in ((4, 512), (68, 129), (300, 3 * codes.tile_columns)):
         b = weight(weights, (depth, columns), odd=depth * columns // 1024)
         held = container(codes, weights, b, transposed)
-        assert is_coded(held)
+        assert is_compressed(held)
         found = unpacked(codes, weights, held, b.shape)
         np.testing.assert_array_equal(bits(found), wide_bits(b))
 
@@ -96,15 +98,15 @@ def test_every_bit_comes_back(codes: isa.Isa, weights: WeightType, transposed: b
 def test_products_have_the_bits_of_plain_ones(codes: isa.Isa, weights: WeightType) -> None:
     depth, columns = 68, 9 * codes.tile_columns - 5
     b = weight(weights, (depth, columns))
-    held, product = container(codes, weights, b), Product(weights, coded=True)
+    held, product = container(codes, weights, b), Product(weights, compressed=True)
     plain = pack_plain(codes, b.astype(np.float32))
-    most = 4 * decoder.decoding_rows(codes) + 1
+    most = 4 * decoder.decoder_rows(codes) + 1
     a = matrix(most, depth, 2, pad=3)
     with np.errstate(all="ignore"):
         expected = bits(Result(codes, a, plain, columns).tiles())
     for count in [*range(1, codes.tile_rows + 2), *range(most - 12, most, 4), most]:
         result = Result(codes, a[:count], held, columns, product=product)
-        blocks = blocked.blocking(codes, count, depth, coded=True)
+        blocks = blocked.blocking(codes, count, depth, compressed=True)
         np.testing.assert_array_equal(bits(result.rows()), expected[:count])
         np.testing.assert_array_equal(bits(result.tiles(blocks)), expected[:count])
 
@@ -115,7 +117,7 @@ def test_bits_do_not_depend_on_blocks_and_splits(codes: isa.Isa, weights: Weight
     count = 3 * codes.tile_rows + 1
     held = container(codes, weights, weight(weights, (depth, columns)))
     result = Result(
-        codes, matrix(count, depth, 2), held, columns, product=Product(weights, coded=True)
+        codes, matrix(count, depth, 2), held, columns, product=Product(weights, compressed=True)
     )
     expected = bits(result.tiles())
     for depth_block in (4, 64, 84, 1000):
@@ -135,12 +137,12 @@ def test_what_would_not_pay_stays_as_it_is(level: isa.Isa, weights: WeightType) 
     spread = np.exp2(np.random.default_rng(1).uniform(-90, 20, some.shape)).astype(some.dtype)
     for b in (spread, some)[: 1 if level.lookup else 2]:
         held = container(level, weights, b)
-        assert not is_coded(held)
+        assert not is_compressed(held)
         plain = pack_plain(level, b.astype(np.float32))
         for count in (1, 3, level.tile_rows + 2):
             a = matrix(count, depth, 2)
             expected = bits(Result(level, a, plain, columns).rows())
-            result = Result(level, a, held, columns, product=Product(weights, coded=True))
+            result = Result(level, a, held, columns, product=Product(weights, compressed=True))
             np.testing.assert_array_equal(bits(result.rows()), expected)
             np.testing.assert_array_equal(bits(result.tiles()), expected)
         np.testing.assert_array_equal(bits(unpacked(level, weights, held, b.shape)), wide_bits(b))
@@ -153,47 +155,47 @@ def test_more_exceptions_than_a_sample_shows(codes: isa.Isa) -> None:
     few = container(codes, "f32", b)
     b[-80:] = b[-1]
     many = container(codes, "f32", b)
-    assert (is_coded(few), is_coded(many)) == (True, False)
+    assert (is_compressed(few), is_compressed(many)) == (True, False)
     for held in (few, many):
         found = unpacked(codes, "f32", held, b.shape)
         np.testing.assert_array_equal(bits(found[:-80]), bits(b[:-80]))
     np.testing.assert_array_equal(bits(found), bits(b))
 
 
-def test_zeros_are_coded(codes: isa.Isa) -> None:
+def test_zeros_are_compressed(codes: isa.Isa) -> None:
     """Pruned weights, and columns that the last panel has too many."""
     b = weight("f32", (64, 2 * codes.tile_columns + 1), odd=0)
     b[::2] = 0
     held = container(codes, "f32", b)
-    assert is_coded(held)
+    assert is_compressed(held)
     layout = format.Layout.of(codes, "f32", *b.shape)
     lists = held[layout.lists :].view(np.uint32)[::2]
     assert (lists[:3] == format.END).all()  # no exceptions
 
 
-def test_what_is_read_once_is_not_coded(codes: isa.Isa) -> None:
+def test_weights_read_once_are_not_compressed(codes: isa.Isa) -> None:
     b = weight("f32", (64, 512))
-    form = Panels(True, "f32", *b.shape, coded=True)
+    form = Panels(True, "f32", *b.shape, compressed=True)
     held = pack(b, form, codes, compress=False)
-    assert (is_coded(held), is_coded(pack(b, form, codes))) == (False, True)
+    assert (is_compressed(held), is_compressed(pack(b, form, codes))) == (False, True)
     np.testing.assert_array_equal(bits(unpacked(codes, "f32", held, b.shape)), bits(b))
 
 
 def test_the_limit_of_rows(level: isa.Isa) -> None:
     for weights in KINDS:
-        limit = packed_gemv.row_kernel_limit(level, Product(weights, coded=True))
-        assert 1 <= limit <= packed_gemv.row_kernel_limit(level, Product(weights))
-    assert 1 <= decoder.decoding_rows(level) <= level.tile_rows
-    blocks = blocked.blocking(level, level.tile_rows, 64, coded=True)
-    assert blocks.height <= decoder.decoding_rows(level)
+        limit = packed_gemv.packed_gemv_limit(level, Product(weights, compressed=True))
+        assert 1 <= limit <= packed_gemv.packed_gemv_limit(level, Product(weights))
+    assert 1 <= decoder.decoder_rows(level) <= level.tile_rows
+    blocks = blocked.blocking(level, level.tile_rows, 64, compressed=True)
+    assert blocks.height <= decoder.decoder_rows(level)
 
 
-def test_which_weights_products_want_coded() -> None:
-    assert product_panels(False, "f32", 512, 512).coded
-    assert product_panels(True, "bf16", 1024, 512).coded
-    assert not product_panels(True, "f16", 4096, 4096).coded
-    assert not product_panels(False, "f32", 512, 508).coded  # may stay in a cache
-    assert not product_panels(False, "f32", 1023, 1024).coded
+def test_which_weights_are_compressed() -> None:
+    assert product_panels(False, "f32", 512, 512).compressed
+    assert product_panels(True, "bf16", 1024, 512).compressed
+    assert not product_panels(True, "f16", 4096, 4096).compressed
+    assert not product_panels(False, "f32", 512, 508).compressed  # may stay in a cache
+    assert not product_panels(False, "f32", 1023, 1024).compressed
 
 
 @ptir.jit(backend="faer")

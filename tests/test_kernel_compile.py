@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from gptrs.errors import ArgumentError
-from gptrs.kernels.compiler import cache_key as coding
+from gptrs.kernels.compiler import cache_key as cache_keys
 from gptrs.kernels.compiler import codegen, isa, loaded_object
 from gptrs.kernels.compiler.cache_key import Code, cache_key
 from gptrs.kernels.compiler.codegen import KernelError
@@ -194,12 +194,12 @@ def test_the_key_holds_what_code_depends_on(monkeypatch: pytest.MonkeyPatch) -> 
     ]
     import numba
 
-    assert coding.numba_version() == numba.__version__
+    assert cache_keys.numba_version() == numba.__version__
     monkeypatch.setattr(numba, "__version__", "0.0")
     keys.append(cache_key(Code("python", SCALE, ("scale",)), target))
     monkeypatch.undo()
-    text: Callable[[Path], str] = coding._text  # pyright: ignore[reportPrivateUsage]
-    digest_of = coding._digest_of  # pyright: ignore[reportPrivateUsage]
+    text: Callable[[Path], str] = cache_keys._text  # pyright: ignore[reportPrivateUsage]
+    digest_of = cache_keys._digest_of  # pyright: ignore[reportPrivateUsage]
     for changed in (
         "compile_job.py",
         "numba_lowering.py",
@@ -213,7 +213,7 @@ def test_the_key_holds_what_code_depends_on(monkeypatch: pytest.MonkeyPatch) -> 
             return text(path) + changed * (path.name == changed)
 
         digest_of.cache_clear()
-        monkeypatch.setattr(coding, "_text", edited)
+        monkeypatch.setattr(cache_keys, "_text", edited)
         keys.append(cache_key(Code("python", SCALE, ("scale",)), target))
     assert len(set(keys)) == len(keys)
     monkeypatch.undo()

@@ -20,7 +20,7 @@ from gptrs.kernels.compiler import compile_processes, isa, loaded_object
 from gptrs.kernels.compiler.cache_key import Code, compiler_version
 from gptrs.kernels.compiler.codegen import KernelError
 from gptrs.kernels.compiler.compile import Kernel, compile_ir
-from gptrs.kernels.compiler.compile_job import Job
+from gptrs.kernels.compiler.compile_job import CompileJob
 from gptrs.kernels.compiler.compile_processes import Answer, object_codes
 from gptrs.kernels.compiler.loaded_object import KernelReady, Library, together
 from gptrs.kernels.driver.threads import limit_threads
@@ -98,7 +98,7 @@ def made(codes: list[Code], processes: int) -> None:
 def test_a_job_survives_json() -> None:
     for code in CODES:
         job = code.job(TARGET)
-        assert Job.from_json(job.to_json()) == job
+        assert CompileJob.from_json(job.to_json()) == job
 
 
 @pytest.mark.parametrize("processes", [1, 2])
@@ -150,7 +150,7 @@ def test_this_process_does_what_another_does_not(
 
 def test_nobody_waits_for_ever(monkeypatch: pytest.MonkeyPatch, here: Names) -> None:
     monkeypatch.setattr(compile_processes, "_START", GREETED + "import time; time.sleep(600)")
-    monkeypatch.setattr(compile_processes, "_PATIENCE", 0.1)
+    monkeypatch.setattr(compile_processes, "_TIMEOUT", 0.1)
     as_always = compile_processes._next  # pyright: ignore[reportPrivateUsage]
 
     def next_one(waiting: deque[Code], answers: SimpleQueue[Answer]) -> Answer:

@@ -10,12 +10,19 @@ import pytest
 
 from gptrs.kernels.compiler import isa
 from gptrs.kernels.compiler.compile import compile_ir
-from gptrs.kernels.conv.direct import CONV_WORDS, Bands, bands_of, conv_extent, conv_kernel, reach
+from gptrs.kernels.conv.direct import (
+    CONV_ARGUMENTS,
+    Bands,
+    bands_of,
+    conv_extent,
+    conv_kernel,
+    reach,
+)
 from gptrs.kernels.conv.indirect_gemm import Epilogue
 from gptrs.kernels.conv.window_tiles import Window
-from gptrs.kernels.gemm.packed_gemv import row_kernel
+from gptrs.kernels.gemm.packed_gemv import packed_gemv_kernel
 from gptrs.kernels.gemm.packing import panel_count
-from gptrs.kernels.gemm.product import MATMUL_WORDS, Product
+from gptrs.kernels.gemm.product import GEMM_ARGUMENTS, Product
 from gptrs.kernels.vector_math import ACTIVATIONS, elementwise_kernel
 from tests.kernels import run, text_of
 from tests.window_kernels import GUARD, Array, Ranges, Sample, cut, guarded
@@ -90,12 +97,12 @@ class Convolution:
         window, bands = self.sample.window, self.bands(threads)
         extent = conv_extent(len(self.x), bands)
         added = [None if a is None else guarded(a) for a in (bias, residual)]
-        size, room_size = int(np.prod(self.shape)), extent * bands.room_step
+        size, room_size = int(np.prod(self.shape)), extent * bands.workspace_step
         result, room = np.full(size + 64, GUARD), np.full(room_size + 64, np.nan, np.float32)
         room[room_size:] = GUARD
         (top, _), (left, _) = self.sample.padding
-        words: dict[str, Any] = dict(zip(CONV_WORDS[3:5], map(address, added), strict=True))
-        words.update(x=address(self.x), panels=address(self._panels), room=address(room))
+        words: dict[str, Any] = dict(zip(CONV_ARGUMENTS[3:5], map(address, added), strict=True))
+        words.update(x=address(self.x), panels=address(self._panels), workspace=address(room))
         words.update(result=result[32:].ctypes.data, top=top, left=left, **bands._asdict())
         _, words["height"], words["width"], words["channels"] = self.x.shape
         _, words["out_height"], words["out_width"], words["columns"] = self.shape
@@ -103,7 +110,7 @@ class Convolution:
         words["stride_down"], words["stride_across"] = window.strides
         words["far_down"], words["far_across"] = window.dilation
         words["padded"] = int(any(n for pair in self.sample.padding for n in pair))
-        block = np.array([words[name] for name in CONV_WORDS], np.int64)
+        block = np.array([words[name] for name in CONV_ARGUMENTS], np.int64)
         kernel = compile_ir(*text_of(conv_kernel, self.level, epilogue))
         for first, last in [(0, extent)] if ranges is None else ranges:
             kernel(block.ctypes.data, first, last)
@@ -121,11 +128,11 @@ class Convolution:
         """The result by the kernel of matrix products."""
         patches, (_, depth, _) = self.patches(), self._panels.shape
         result = np.full(self.shape, GUARD)
-        words = dict.fromkeys(MATMUL_WORDS, 0)
+        words = dict.fromkeys(GEMM_ARGUMENTS, 0)
         words.update(a=address(patches), panels=address(self._panels), c=address(result))
         words.update(rows=len(patches), depth=depth, lda=depth)
         words.update(columns=self.shape[-1], ldc=self.shape[-1])
-        kernel = compile_ir(*text_of(row_kernel, self.level, Product()))
+        kernel = compile_ir(*text_of(packed_gemv_kernel, self.level, Product()))
         run(kernel, *words.values(), extent=(0, len(self._panels)))
         return result
 
@@ -161,7 +168,7 @@ def test_order_of_sums_is_that_of_products(level: isa.Isa, sample: Sample) -> No
 
 
 def test_panels_of_few_columns(level: isa.Isa) -> None:
-    """Strips of every height, of as many columns as fill some vectors of a panel or do not."""
+    """Row blocks of every height, of as many columns as fill some vectors of a panel or do not."""
     for columns in range(1, level.tile_columns + 2):
         for rows in (level.tile_rows, 2 * level.tile_rows - 1):
             conv = convolution(level, Sample(Window((1, 1)), (1, rows, 5)), columns)
@@ -281,10 +288,10 @@ def test_bands() -> None:
                 assert 1 <= bands.parts <= 5
                 assert bands.bands * bands.parts >= min(threads, 5)
                 down, across = reach(sample.window, max(heights), width)
-                assert bands.room_step >= down * across * channels
+                assert bands.workspace_step >= down * across * channels
     large = bands_of(isa.ISAS["avx2"], Window((3, 3)), (62, 33, 33, 64))
     assert large.bands > 1
-    assert large.room_step * 4 <= 3 * 2**16, "copies stay in a cache"
+    assert large.workspace_step * 4 <= 3 * 2**16, "copies stay in a cache"
 
 
 @pytest.mark.parametrize("threads", [2, 4])

@@ -118,12 +118,12 @@ class Result:
         rows, depth = self.a.shape
         blocks = blocks or blocked_gemm.blocking(self.level, rows, depth)
         packed = pack_tiles(self.level, self.a, blocks.height)
-        extent = blocked_gemm.tile_extent(self.level, self.columns, blocks)
-        return self._run(blocked_gemm.tile_kernel, packed, extent, blocks, parts)
+        extent = blocked_gemm.blocked_gemm_extent(self.level, self.columns, blocks)
+        return self._run(blocked_gemm.blocked_gemm_kernel, packed, extent, blocks, parts)
 
     def rows(self, parts: int = 1) -> Array:
         extent = packing.panel_count(self.level, self.columns)
-        return self._run(packed_gemv.row_kernel, self.a, extent, Blocking(0, 0, 0), parts)
+        return self._run(packed_gemv.packed_gemv_kernel, self.a, extent, Blocking(0, 0, 0), parts)
 
 
 def chain(a: Array, b: Array) -> Array:
@@ -387,5 +387,5 @@ def test_blocking() -> None:
         assert blocked_gemm.blocking(level, 512, 768, row_blocks=9).row_blocks >= 9
         assert blocked_gemm.blocking(level, 3, 768, row_blocks=9).row_blocks == 1
         assert blocked_gemm.blocking(level, 0, 768).row_blocks == 0
-        assert 1 <= packed_gemv.row_kernel_limit(level, Product()) <= level.tile_rows
+        assert 1 <= packed_gemv.packed_gemv_limit(level, Product()) <= level.tile_rows
     assert blocked_gemm.blocking(isa.ISAS["avx2"], 8, 768)[1:] == (4, 1), "not 6 and 2"

@@ -21,23 +21,23 @@ from gptrs.kernels.conv.pooling import avg_pool_kernel, global_avg_pool_kernel, 
 from gptrs.kernels.conv.window_tiles import Window
 from gptrs.kernels.conv.winograd import (
     Outputs,
-    winograd_pixels_kernel,
-    winograd_sums_kernel,
-    winograd_taps_kernel,
+    winograd_filter_kernel,
+    winograd_input_kernel,
+    winograd_output_kernel,
 )
 from gptrs.kernels.conv.winograd_product import winograd_product_kernel
-from gptrs.kernels.gemm.blocked import tile_kernel
+from gptrs.kernels.gemm.blocked import blocked_gemm_kernel
 from gptrs.kernels.gemm.dot import dot_kernel, dot_totals_kernel
 from gptrs.kernels.gemm.gemv import gemv_kernel
 from gptrs.kernels.gemm.gemv_transposed import gemv_transposed_kernel
-from gptrs.kernels.gemm.packed_gemv import row_kernel
+from gptrs.kernels.gemm.packed_gemv import packed_gemv_kernel
 from gptrs.kernels.gemm.packing import pack_columns_kernel, pack_rows_kernel
 from gptrs.kernels.gemm.product import Product
 from gptrs.kernels.rowwise.gather_scatter import take_kernel, take_panels_kernel, update_kernel
 from gptrs.kernels.rowwise.norm import layer_norm_kernel, rms_norm_kernel, softmax_kernel
 from gptrs.kernels.vector_math import elementwise_kernel
-from gptrs.kernels.weight_compression.encoder import code_kernel
-from gptrs.kernels.weight_compression.format import CODED
+from gptrs.kernels.weight_compression.encoder import compress_kernel
+from gptrs.kernels.weight_compression.format import COMPRESSIBLE
 from tests.kernels import SCALE
 
 TARGETS = {
@@ -59,12 +59,23 @@ SPILLED = r"\(%rsp\).*%[xyz]mm|%[xyz]mm.*\(%rsp\)|\bq\d+.*\[sp"  # a vector on t
 FOLLOWS = Epilogue("relu", last=True)
 TILES: tuple[Outputs, ...] = (2, 4)
 BUILDERS: dict[str, Callable[[Isa], KernelText]] = {
-    **{f"tiles {w}": partial(tile_kernel, product=Product(w)) for w in ("f32", "f16", "bf16")},
-    **{f"rows {w}": partial(row_kernel, product=Product(w)) for w in ("f32", "f16", "bf16")},
-    **{f"tiles {w} coded": partial(tile_kernel, product=Product(w, True)) for w in CODED},
-    **{f"rows {w} coded": partial(row_kernel, product=Product(w, True)) for w in CODED},
-    **{f"code {w}": partial(code_kernel, weights=w) for w in CODED},
-    "tiles gelu": partial(tile_kernel, product=Product(activation="gelu_tanh")),
+    **{
+        f"tiles {w}": partial(blocked_gemm_kernel, product=Product(w))
+        for w in ("f32", "f16", "bf16")
+    },
+    **{
+        f"rows {w}": partial(packed_gemv_kernel, product=Product(w)) for w in ("f32", "f16", "bf16")
+    },
+    **{
+        f"tiles {w} compressed": partial(blocked_gemm_kernel, product=Product(w, True))
+        for w in COMPRESSIBLE
+    },
+    **{
+        f"rows {w} compressed": partial(packed_gemv_kernel, product=Product(w, True))
+        for w in COMPRESSIBLE
+    },
+    **{f"compress {w}": partial(compress_kernel, weights=w) for w in COMPRESSIBLE},
+    "tiles gelu": partial(blocked_gemm_kernel, product=Product(activation="gelu_tanh")),
     "gemv": partial(gemv_kernel, product=Product()),
     "gemv in short blocks": partial(gemv_kernel, product=Product(), short=True),
     "gemv transposed": partial(gemv_transposed_kernel, product=Product()),
@@ -77,7 +88,7 @@ BUILDERS: dict[str, Callable[[Isa], KernelText]] = {
     "rms norm": rms_norm_kernel,
     "softmax": softmax_kernel,
     "take": take_kernel,
-    "take coded": partial(take_panels_kernel, coded=True),
+    "take compressed": partial(take_panels_kernel, compressed=True),
     "update": update_kernel,
     **{
         f"depthwise {k}x{k} by {stride}": partial(
@@ -90,9 +101,9 @@ BUILDERS: dict[str, Callable[[Isa], KernelText]] = {
     "conv": partial(conv_kernel, epilogue=FOLLOWS),
     "bottleneck": bottleneck_kernel,
     "winograd product": winograd_product_kernel,
-    **{f"winograd pixels {m}": partial(winograd_pixels_kernel, m=m) for m in TILES},
-    **{f"winograd sums {m}": partial(winograd_sums_kernel, m=m, epilogue=FOLLOWS) for m in TILES},
-    **{f"winograd taps {m}": partial(winograd_taps_kernel, m=m) for m in TILES},
+    **{f"winograd pixels {m}": partial(winograd_input_kernel, m=m) for m in TILES},
+    **{f"winograd sums {m}": partial(winograd_output_kernel, m=m, epilogue=FOLLOWS) for m in TILES},
+    **{f"winograd taps {m}": partial(winograd_filter_kernel, m=m) for m in TILES},
     "max pool": partial(max_pool_kernel, window=Window((3, 3), (2, 2))),
     "mean pool": partial(avg_pool_kernel, window=Window((3, 3)), count_padding=False),
     "mean of images": global_avg_pool_kernel,
@@ -144,20 +155,20 @@ def test_a_tile_stays_in_registers(weights: str, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", FMA)
-def test_rows_walk_panels_in_registers(name: str) -> None:
+def test_packed_gemv_stays_in_registers(name: str) -> None:
     text = code(BUILDERS["rows f32"](ISAS[name])).assembly(target(name))
-    walks = [loop for loop in loops(text) if len(re.findall(FMA[name], loop)) >= 8]
-    assert walks
-    for loop in walks:
+    found = [loop for loop in loops(text) if len(re.findall(FMA[name], loop)) >= 8]
+    assert found
+    for loop in found:
         assert not re.search(SPILLED, loop), loop
 
 
 @pytest.mark.parametrize("name", DECODING)
 @pytest.mark.parametrize("builder", ["rows", "tiles"])
-@pytest.mark.parametrize("weights", CODED)
+@pytest.mark.parametrize("weights", COMPRESSIBLE)
 def test_decoding_takes_an_instruction_a_step(weights: str, builder: str, name: str) -> None:
     """Heads are looked up and bytes interleaved in whole registers."""
-    text = code(BUILDERS[f"{builder} {weights} coded"](ISAS[name])).assembly(target(name))
+    text = code(BUILDERS[f"{builder} {weights} compressed"](ISAS[name])).assembly(target(name))
     for instruction in DECODING[name]:
         assert re.search(instruction, text)
 
@@ -176,11 +187,11 @@ def test_windows_stay_in_registers(builder: str, name: str) -> None:
 
 @pytest.mark.parametrize("name", FMA)
 @pytest.mark.parametrize("builder", ["conv", "winograd product"])
-def test_a_strip_stays_in_registers(builder: str, name: str) -> None:
+def test_a_row_block_stays_in_registers(builder: str, name: str) -> None:
     """In the loop over the depth, of which LLVM may write out two turns."""
     level = ISAS[name]
     text = code(BUILDERS[builder](level)).assembly(target(name))
-    highest = re.search(rf"^strip{level.tile_rows}_\w+:(?s:.*?)^\.Lfunc_end", text, re.MULTILINE)
+    highest = re.search(rf"^igemm{level.tile_rows}_\w+:(?s:.*?)^\.Lfunc_end", text, re.MULTILINE)
     assert highest
     turns = [loop for loop in loops(highest[0]) if re.search(FMA[name], loop)]
     assert turns

@@ -152,8 +152,8 @@ def test_a_wrong_kernel_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_a_kernel_that_is_wrong_across_layers_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def without_activation(self: MatrixProduct, coded: bool) -> Product:
-        return Product(self.core.weights, coded)
+    def without_activation(self: MatrixProduct, compressed: bool) -> Product:
+        return Product(self.core.weights, compressed)
 
     monkeypatch.setattr(MatrixProduct, "_product", without_activation)
     model = gptrs.load(tiny_gpt2(tmp_path, n_embd=44))

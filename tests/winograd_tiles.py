@@ -13,15 +13,15 @@ from gptrs.kernels.compiler.compile import compile_ir
 from gptrs.kernels.compiler.ir_builder import KernelText
 from gptrs.kernels.conv.indirect_gemm import Epilogue
 from gptrs.kernels.conv.winograd import (
-    PIXEL_WORDS,
-    SUM_WORDS,
+    WINOGRAD_INPUT_ARGUMENTS,
+    WINOGRAD_OUTPUT_ARGUMENTS,
     Outputs,
     planes,
-    winograd_pixels_kernel,
-    winograd_sums_kernel,
-    winograd_taps_kernel,
+    winograd_filter_kernel,
+    winograd_input_kernel,
+    winograd_output_kernel,
 )
-from gptrs.kernels.conv.winograd_product import PRODUCT_WORDS, winograd_product_kernel
+from gptrs.kernels.conv.winograd_product import WINOGRAD_PRODUCT_ARGUMENTS, winograd_product_kernel
 from gptrs.kernels.gemm.packing import panel_count
 from tests.kernels import run, text_of
 from tests.window_kernels import GUARD, Array, Ranges, Sample, guarded
@@ -77,7 +77,7 @@ def transformed(level: isa.Isa, m: Outputs, taps: Array, ranges: Ranges | None =
     shape = planes(m), panels, channels, level.tile_columns
     held = np.full(int(np.prod(shape)) + 64, GUARD)
     words = [guarded(taps), held[32:].ctypes.data, channels, columns]
-    text = text_of(winograd_taps_kernel, level, m)
+    text = text_of(winograd_filter_kernel, level, m)
     call(text, words, [(0, panels)] if ranges is None else ranges)
     assert (held[:32] == GUARD).all(), "written before the panels"
     assert (held[-32:] == GUARD).all(), "written behind the panels"
@@ -114,8 +114,8 @@ class Tiles:
         words = {**self._places, "x": guarded(x), "v": held, "first": first, "v_step": step}
         words.update(zip(("height", "width", "channels"), x.shape[1:], strict=True))
         words.update(top=top, left=left)
-        text = text_of(winograd_pixels_kernel, self.level, self.m)
-        given = [words[name] for name in PIXEL_WORDS]
+        text = text_of(winograd_input_kernel, self.level, self.m)
+        given = [words[name] for name in WINOGRAD_INPUT_ARGUMENTS]
         call(text, given, [(0, last - first)] if ranges is None else ranges)
         assert (held[:, -_GAP:] == GUARD).all(), "written between planes"
         return held[:, :-_GAP].reshape(planes(self.m), last - first, channels)
@@ -131,7 +131,7 @@ class Tiles:
             channels=channels, panels=panels, v_step=apart.shape[1], sums_step=held.shape[1]
         )
         text = text_of(winograd_product_kernel, self.level)
-        given = [words[name] for name in PRODUCT_WORDS]
+        given = [words[name] for name in WINOGRAD_PRODUCT_ARGUMENTS]
         call(text, given, [(0, count * panels)] if ranges is None else ranges)
         assert (held[:, -_GAP:] == GUARD).all(), "written between planes"
         return held[:, :-_GAP].reshape(count, tiles, row)
@@ -153,12 +153,12 @@ class Tiles:
             0 if a is None else guarded(a) for a in (bias, residual)
         )
         words.update(zip(("height", "width", "columns"), self.shape[1:], strict=True))
-        text = text_of(winograd_sums_kernel, self.level, self.m, epilogue)
+        text = text_of(winograd_output_kernel, self.level, self.m, epilogue)
         for sums in blocks:
             count, tiles, row = sums.shape
             apart = np.pad(sums.reshape(count, -1), ((0, 0), (0, _GAP)), constant_values=np.nan)
             words.update(sums=apart, first=first, step=apart.shape[1], row_step=row)
-            call(text, [words[name] for name in SUM_WORDS], split(tiles))
+            call(text, [words[name] for name in WINOGRAD_OUTPUT_ARGUMENTS], split(tiles))
             first += tiles
         assert (held[:32] == GUARD).all(), "written before the result"
         assert (held[32 + size :] == GUARD).all(), "written behind the result"

@@ -231,7 +231,7 @@ ACTIVATIONS: dict[str, Callable[[Builder, Any], Any]] = {
     "relu6": relu6,
     "tanh": tanh,
 }
-"""What products and convolutions can apply to their results."""
+"""The activations of the epilogues of products and convolutions."""
 
 FUNCTIONS: dict[str, Callable[[Builder, Any], Any]] = {
     **ACTIVATIONS,
@@ -260,7 +260,7 @@ def scalar_function(module: Any, function: str) -> Any:
 def elementwise_kernel(isa: Isa, function: str) -> KernelText:
     """The kernel that applies one of `FUNCTIONS`. Its extent is the number of elements.
 
-    Words: pointers source and destination (f32; they may be the same). Which elements share a
+    Arguments: pointers source and destination (f32; they may be the same). Which elements share a
     vector changes no bit. Raises `ArgumentError` for an unknown function.
     """
     if function not in FUNCTIONS:
@@ -271,16 +271,16 @@ def elementwise_kernel(isa: Isa, function: str) -> KernelText:
     name = f"elementwise_{function}"
     f = Function.kernel(module, isa, name)
     address, first, last = f.arguments
-    words = f.words(address, ("source", "destination"), ())
+    arguments = f.argument_block(address, ("source", "destination"), ())
     lanes = ir.Constant(first.type, isa.lanes)
     full = f.sub(last, f.srem(f.sub(last, first), lanes))
     with f.loop(first, full, lanes) as loop:
-        value = f.read(f.at(words["source"], loop.index))
-        f.write(FUNCTIONS[function](f, value), f.at(words["destination"], loop.index))
+        value = f.read(f.at(arguments["source"], loop.index))
+        f.write(FUNCTIONS[function](f, value), f.at(arguments["destination"], loop.index))
     with f.if_then(f.icmp_signed("<", full, last)):
         mask = f.mask(f.sub(last, full))
-        value = f.read(f.at(words["source"], full), mask=mask)
+        value = f.read(f.at(arguments["source"], full), mask=mask)
         result = FUNCTIONS[function](f, value)
-        f.write(result, f.at(words["destination"], full), mask)
+        f.write(result, f.at(arguments["destination"], full), mask)
     f.ret_void()
     return KernelText(str(module), name)

@@ -17,7 +17,7 @@ from gptrs.backends.weight_residency import Lease
 from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array
 from gptrs.kernels.compiler.isa import Isa
-from gptrs.kernels.conv.winograd import planes, winograd_taps_kernel
+from gptrs.kernels.conv.winograd import planes, winograd_filter_kernel
 from gptrs.kernels.gemm.packing import panel_count
 from gptrs.kernels.gemm.weight_elements import weight_bytes
 from gptrs.kernels.weight_compression.format import HEADER_BYTES
@@ -38,9 +38,9 @@ def pack(weight: Array | Parameter, form: Form, isa: Isa, *, compress: bool = Tr
         compressed = compress_weight(stored, _slabs.allocate)
         if compressed is not None:
             return compressed
-    header = HEADER_BYTES if form.coded else 0
+    header = HEADER_BYTES if form.compressed else 0
     packed = _slabs.allocate(header + panel_bytes(isa, form.weights, form.depth, form.columns))
-    if form.coded:
+    if form.compressed:
         packed[: 2 * 8].view(np.int64)[:] = 0, header
     row = isa.tile_columns * weight_bytes(form.weights)
     for block in stored.row_blocks():
@@ -52,7 +52,7 @@ def pack(weight: Array | Parameter, form: Form, isa: Isa, *, compress: bool = Tr
 def _transformed(taps: Array, form: WinogradPanels, isa: Isa) -> Array:
     packed = _slabs.allocate(form_bytes(form, isa))
     words = [taps.ctypes.data, packed.ctypes.data, form.channels, form.outputs]
-    run(kernel(winograd_taps_kernel, isa, form.tile), words, panel_count(isa, form.outputs))
+    run(kernel(winograd_filter_kernel, isa, form.tile), words, panel_count(isa, form.outputs))
     return packed
 
 

@@ -21,7 +21,7 @@ from gptrs.ir.types import Array
 from gptrs.kernels.compiler.isa import Isa
 from gptrs.kernels.gemm.packing import panel_count
 from gptrs.kernels.gemm.weight_elements import weight_bytes
-from gptrs.kernels.weight_compression.encoder import code_kernel
+from gptrs.kernels.weight_compression.encoder import compress_kernel
 from gptrs.kernels.weight_compression.format import (
     END,
     ENTRY_BYTES,
@@ -45,7 +45,7 @@ class _Exceptions(NamedTuple):
 
 def compresses(form: Panels, isa: Isa) -> bool:
     """Whether weights of this form are compressed (if it pays): by form, CPU and setting."""
-    return form.coded and bool(isa.lookup) and settings.coded_weights()
+    return form.compressed and bool(isa.lookup) and settings.coded_weights()
 
 
 def compressed_bytes(form: Panels, isa: Isa) -> int:
@@ -124,12 +124,12 @@ def _encode(
     step = form.depth // rows * size
     begin = panels.ctypes.data + block.panel * step + block.depth_start // rows * size
     words = [plain.ctypes.data, begin, flags.ctypes.data, table.ctypes.data, block.depth, step]
-    run(kernel(code_kernel, isa, form.weights), words, block.panels)
+    run(kernel(compress_kernel, isa, form.weights), words, block.panels)
     panel, index = np.nonzero(flags)
     some = plain[panel, index]
-    is_coded = np.zeros(256, np.bool_)
-    is_coded[table] = True
-    number, place = np.nonzero(~is_coded[_head_bytes(some)])
+    is_in_codebook = np.zeros(256, np.bool_)
+    is_in_codebook[table] = True
+    number, place = np.nonzero(~is_in_codebook[_head_bytes(some)])
     values = some[number, place].astype(np.uint32) << (32 - 8 * weight_bytes(form.weights))
     place += block.depth_start * width + index[number] * rows * width
     return _Exceptions(panel[number] + block.panel, place, values)

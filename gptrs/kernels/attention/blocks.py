@@ -20,7 +20,7 @@ Index = Literal["i32", "i64"]
 
 @dataclass(frozen=True)
 class Head:
-    """What the code depends on besides the vector level."""
+    """Parameters of the kernel's code besides the vector level."""
 
     size: int
     """D, from 1 to 256."""
@@ -46,7 +46,7 @@ class Head:
 
     @property
     def factor(self) -> float:
-        """What scores are multiplied by."""
+        """The factor of the scores."""
         return self.scale if self.scale is not None else 1 / math.sqrt(self.size)
 
     def width(self, isa: Isa) -> int:
@@ -59,13 +59,13 @@ def most_rows(isa: Isa, size: int) -> int:
     return max(4, min(144, 12288 // size) // isa.tile_rows) * isa.tile_rows
 
 
-NEAR_ROWS = 4
+UNPACKED_ROWS = 4
 """Up to so many queries, keys are taken from where they lie; for more they are packed."""
 
 
 def variants(isa: Isa) -> list[int]:
     """Numbers of rows that tiles are made for; others are filled up to the next."""
-    return [rows for rows in (1, NEAR_ROWS, 8) if rows < isa.tile_rows] + [isa.tile_rows]
+    return [rows for rows in (1, UNPACKED_ROWS, 8) if rows < isa.tile_rows] + [isa.tile_rows]
 
 
 def vectors_of(isa: Isa, rows: int, most: int) -> int:
@@ -81,13 +81,13 @@ def vectors_of(isa: Isa, rows: int, most: int) -> int:
 
 @contextmanager
 def short_loop(f: Function, last: int, step: int) -> Generator[Any]:
-    """``for index in range(0, last, step)``, which LLVM shall not write out turn by turn: bodies
-    are long, and that would take most of the time to compile."""
+    """``for index in range(0, last, step)`` that LLVM does not unroll: bodies are long, and
+    unrolled they would take most of the time to compile."""
     with f.loop(i64(0), i64(last), i64(step)) as loop:
         yield loop.index
         end: Any = f.block
     hint: Any = f.module.add_metadata([])
-    # It stands for itself, so that no other loop is meant.
+    # Self-referential, as LLVM's distinct loop metadata is.
     hint.operands = (hint, f.module.add_metadata(["llvm.loop.unroll.disable"]))
     end.terminator.set_metadata("llvm.loop", hint)
 
@@ -105,28 +105,30 @@ class States:
         return self._f.at(states, self._f.mul(row, i64(self.stride)))
 
     def top(self, state: Any) -> Any:
-        """Where the greatest score is."""
+        """The address of the greatest score."""
         return state
 
     def factor(self, state: Any) -> Any:
-        """Where the factor is: 1 after it has been applied."""
+        """The address of the factor, which is 1 after it was applied."""
         return self._f.at(state, i64(1))
 
     def total(self, state: Any) -> Any:
-        """Where the vector of sums is."""
+        """The address of the vector of sums."""
         return self._f.at(state, i64(self._f.isa.lanes))
 
 
 class Scratch:
-    """Arrays on the stack, for one piece at a time: about 150 KB at most."""
+    """Arrays on the stack, for one item at a time: about 150 KB at most."""
 
     def __init__(self, f: Function, head: Head) -> None:
         rows, width = most_rows(f.isa, head.size), head.width(f.isa)
 
-        self.queries = f.room(rows * width)  # [row, width]
-        self.keys = f.room(head.size * head.block)  # [D, block]
-        self.values = f.room(head.block * width)  # [block, width]
-        self.scores = f.room(2 * f.isa.tile_rows * head.block)  # [2, row of a tile, block]; weights
-        self.sums = f.room(rows * width)  # [row, width]
-        self.states = f.room(rows * States(f).stride)
-        self.positions = f.room(rows, I64)
+        self.queries = f.stack_array(rows * width)  # [row, width]
+        self.keys = f.stack_array(head.size * head.block)  # [D, block]
+        self.values = f.stack_array(head.block * width)  # [block, width]
+        self.scores = f.stack_array(
+            2 * f.isa.tile_rows * head.block
+        )  # [2, row of a tile, block]; weights
+        self.sums = f.stack_array(rows * width)  # [row, width]
+        self.states = f.stack_array(rows * States(f).stride)
+        self.positions = f.stack_array(rows, I64)

@@ -10,63 +10,66 @@ from typing import Any, NamedTuple
 
 from llvmlite import ir
 
-from gptrs.kernels.attention.blocks import NEAR_ROWS, Head, variants
+from gptrs.kernels.attention.blocks import UNPACKED_ROWS, Head, variants
 from gptrs.kernels.attention.scores import (
     pack_keys,
-    score_near,
     score_tile,
+    score_unpacked,
     softmax,
     softmax_tile,
 )
 from gptrs.kernels.attention.values import add_values, copy_values
-from gptrs.kernels.attention.work_item import Piece
+from gptrs.kernels.attention.work_item import WorkItem
 from gptrs.kernels.compiler.ir_builder import I1, I64, Function, i64
 from gptrs.kernels.compiler.isa import Isa
 
 _AHEAD = 2048
-"""How many elements before their use values are asked for, while scores of others are taken."""
+"""Elements that values are prefetched before their use, while scores of other keys are computed."""
 
 
-class Parts:
-    """The functions that a kernel calls, and those for so many rows of a tile."""
+class AttentionFunctions:
+    """The functions that a kernel calls, some of them by the number of rows of a tile."""
 
     def __init__(self, module: Any, isa: Isa, head: Head) -> None:
         self.pack_keys = pack_keys(module, isa, head)
         self.copy_values = copy_values(module, isa, head)
         self.softmax = softmax(module, isa, head)
         self.softmax_tile = softmax_tile(module, isa, head)
-        near = [rows for rows in variants(isa) if rows <= NEAR_ROWS]
-        self.near = {rows: score_near(module, isa, head, rows) for rows in near}
+        unpacked = [rows for rows in variants(isa) if rows <= UNPACKED_ROWS]
+        self.unpacked = {rows: score_unpacked(module, isa, head, rows) for rows in unpacked}
         self.score = {rows: score_tile(module, isa, head, rows) for rows in variants(isa)}
         self.add_values = {rows: add_values(module, isa, head, rows) for rows in variants(isa)}
 
-    def for_rows(self, f: Function, rows: Any, parts: dict[int, Any], arguments: list[Any]) -> None:
-        """Call the function for ``rows``, or for a few more, whose results are not used."""
+    def for_rows(
+        self, f: Function, rows: Any, functions: dict[int, Any], arguments: list[Any]
+    ) -> None:
+        """Call the function for ``rows``, or the next larger one, whose other results are
+        unused."""
         cases = [
-            (n, next(part for most, part in parts.items() if most >= n), arguments)
-            for n in range(1, max(parts) + 1)
+            (n, next(function for most, function in functions.items() if most >= n), arguments)
+            for n in range(1, max(functions) + 1)
         ]
         f.choose(rows, cases)
 
 
-class _Lying(NamedTuple):
-    """Rows in memory: the first one, and the distance of rows."""
+class _StridedRows(NamedTuple):
+    """Rows in memory: the address of the first, and the stride."""
 
     first: Any
     stride: Any
 
-    def at(self, f: Function, row: Any) -> _Lying:
+    def at(self, f: Function, row: Any) -> _StridedRows:
         """From a row on."""
-        return _Lying(f.at(self.first, f.mul(row, self.stride)), self.stride)
+        return _StridedRows(f.at(self.first, f.mul(row, self.stride)), self.stride)
 
 
 class _Block(NamedTuple):
-    """Keys side by side: the number of the first, how many, and where they and their values are."""
+    """Consecutive keys: number of the first, count, and the addresses of keys and values."""
 
     key: Any
     count: Any
-    keys: _Lying
-    values: _Lying
+    keys: _StridedRows
+    values: _StridedRows
 
     def part(self, f: Function, first: Any, count: Any) -> _Block:
         """Some of them."""
@@ -75,63 +78,63 @@ class _Block(NamedTuple):
 
 
 class _Tile:
-    """As many queries as scores are taken of at once, from ``row`` of the piece on."""
+    """As many queries as scores are taken of at once, from ``row`` of the item on."""
 
-    def __init__(self, piece: Piece, parts: Parts, row: Any) -> None:
-        f = self.f = piece.f
-        self.piece, self.parts, self.row = piece, parts, row
-        self.rows = f.least(f.sub(piece.count, row), i64(f.isa.tile_rows))
+    def __init__(self, item: WorkItem, functions: AttentionFunctions, row: Any) -> None:
+        f = self.f = item.f
+        self.item, self.functions, self.row = item, functions, row
+        self.rows = f.least(f.sub(item.count, row), i64(f.isa.tile_rows))
         self.final = f.sub(f.add(row, self.rows), i64(1))
-        self.queries = f.at(piece.scratch.queries, f.mul(row, i64(piece.width)))
-        self.sums = f.at(piece.scratch.sums, f.mul(row, i64(piece.width)))
-        self.states = piece.states.of(piece.scratch.states, row)
+        self.queries = f.at(item.scratch.queries, f.mul(row, i64(item.width)))
+        self.sums = f.at(item.scratch.sums, f.mul(row, i64(item.width)))
+        self.states = item.states.of(item.scratch.states, row)
 
     def sees(self, key: Any, count: Any) -> Any:
         """How many of ``count`` keys from ``key`` on it takes scores of."""
         f = self.f
-        return f.least(f.sub(self.piece.high(self.final), key), count)
+        return f.least(f.sub(self.item.high(self.final), key), count)
 
-    def score_near(self, block: _Block, scores: Any) -> None:
-        """Scores of keys where they lie. Behind the last one it asks for those of the next piece,
+    def score_unpacked(self, block: _Block, scores: Any) -> None:
+        """Scores of keys where they lie. Behind the last one, prefetches those of the next item,
         most likely the next group's."""
-        f, piece = self.f, self.piece
-        left = f.sub(piece.high(self.final), block.key)
-        other = piece.at("k", f.add(piece.group, i64(1)), piece.low(self.row))
+        f, item = self.f, self.item
+        left = f.sub(item.high(self.final), block.key)
+        other = item.at("k", f.add(item.group, i64(1)), item.low(self.row))
         given = [self.queries, *block.keys, *block.values, left, other, block.count, scores]
-        self.parts.for_rows(self.f, self.rows, self.parts.near, given)
+        self.functions.for_rows(self.f, self.rows, self.functions.unpacked, given)
 
     def score_packed(self, count: Any, scores: Any) -> None:
         """Scores of the packed keys."""
-        given = [self.queries, self.piece.scratch.keys, count, scores]
-        self.parts.for_rows(self.f, self.rows, self.parts.score, given)
+        given = [self.queries, self.item.scratch.keys, count, scores]
+        self.functions.for_rows(self.f, self.rows, self.functions.score, given)
 
     def sees_all(self, key: Any, count: Any) -> Any:
         """Whether each row sees all of ``count`` keys from ``key`` on."""
-        f, low, high = self.f, self.piece.low(self.final), self.piece.high(self.row)
+        f, low, high = self.f, self.item.low(self.final), self.item.high(self.row)
         stop = f.add(key, count)
         return f.and_(f.icmp_signed("<=", low, key), f.icmp_signed(">=", high, stop))
 
     def weigh(self, scores: Any, count: Any) -> None:
         """The softmax of a tile that sees all keys of a block."""
-        f, block = self.f, i64(self.piece.head.block)
+        f, block = self.f, i64(self.item.head.block)
         full = f.and_(
             f.icmp_signed("==", count, block),
             f.icmp_signed("==", self.rows, i64(f.isa.tile_rows)),
         )
         with f.if_else(full) as (together, one_by_one):
             with together:
-                f.call(self.parts.softmax_tile, [scores, self.states])
+                f.call(self.functions.softmax_tile, [scores, self.states])
             with one_by_one, f.loop(i64(0), self.rows) as each:
                 at, state = self._of(each.index, scores)[:2]
-                f.call(self.parts.softmax, [at, i64(0), count, state])
+                f.call(self.functions.softmax, [at, i64(0), count, state])
 
-    def add(self, scores: Any, values: _Lying, first: Any, last: Any) -> None:
+    def add(self, scores: Any, values: _StridedRows, first: Any, last: Any) -> None:
         """Add the values of keys that all rows see."""
         given = [scores, *values, first, last, self.states, self.sums]
-        self.parts.for_rows(self.f, self.rows, self.parts.add_values, given)
+        self.functions.for_rows(self.f, self.rows, self.functions.add_values, given)
 
     def take(self, scores: Any, block: _Block) -> None:
-        """The softmax and values of a block, of which each row sees what it sees."""
+        """The softmax and values of a block, by the keys of it that each row sees."""
         f = self.f
         with f.if_else(self.sees_all(block.key, block.count), likely=True) as (whole, partly):
             with whole:
@@ -141,28 +144,28 @@ class _Tile:
                 self._take_partly(scores, block)
 
     def _take_partly(self, scores: Any, block: _Block) -> None:
-        """Keys that all rows see for the tile together, those before and after for each row."""
-        f, piece = self.f, self.piece
-        first = f.positive(f.sub(piece.low(self.final), block.key))
-        last = f.least(f.sub(piece.high(self.row), block.key), block.count)
+        """Keys that all rows see at once for the tile, the keys before and after row by row."""
+        f, item = self.f, self.item
+        first = f.positive(f.sub(item.low(self.final), block.key))
+        last = f.least(f.sub(item.high(self.row), block.key), block.count)
         any_common = f.icmp_signed("<", first, last)
 
         def add_for(row: Any, begin: Any, end: Any) -> None:
             weights, *its = self._of(row, scores)
             with f.if_then(f.icmp_signed("<", begin, end)):
                 given = [weights, *block.values, begin, end, *its]
-                f.call(self.parts.add_values[1], given)
+                f.call(self.functions.add_values[1], given)
 
         def seen_by(row: Any) -> tuple[Any, Any]:
             row = f.add(self.row, row)
-            low, high = f.sub(piece.low(row), block.key), f.sub(piece.high(row), block.key)
+            low, high = f.sub(item.low(row), block.key), f.sub(item.high(row), block.key)
             return f.positive(low), f.least(high, block.count)
 
         with f.loop(i64(0), self.rows) as each:
             begin, end = seen_by(each.index)
             with f.if_then(f.icmp_signed("<", begin, end)):
                 at, state = self._of(each.index, scores)[:2]
-                f.call(self.parts.softmax, [at, begin, end, state])
+                f.call(self.functions.softmax, [at, begin, end, state])
                 add_for(each.index, begin, f.select(any_common, first, end))
         with f.if_then(any_common):
             self.add(scores, block.values, first, last)
@@ -171,91 +174,98 @@ class _Tile:
 
     def _of(self, row: Any, scores: Any) -> tuple[Any, Any, Any]:
         """The scores, state and sums of a row of the tile."""
-        f, piece = self.f, self.piece
-        at = f.at(scores, f.mul(row, i64(piece.head.block)))
-        sums = f.at(self.sums, f.mul(row, i64(piece.width)))
-        return at, piece.states.of(self.states, row), sums
+        f, item = self.f, self.item
+        at = f.at(scores, f.mul(row, i64(item.head.block)))
+        sums = f.at(self.sums, f.mul(row, i64(item.width)))
+        return at, item.states.of(self.states, row), sums
 
 
-def walk(piece: Piece, parts: Parts) -> None:
+def flash_attention(item: WorkItem, functions: AttentionFunctions) -> None:
     """Take the keys in blocks, from the first that any row sees."""
-    f, block = piece.f, i64(piece.head.block)
-    first, last = piece.low(i64(0)), piece.high(f.sub(piece.count, i64(1)))
-    first = f.sub(first, f.urem(f.sub(first, piece.start), block))
-    few = f.icmp_signed("<=", piece.count, i64(NEAR_ROWS))
+    f, block = item.f, i64(item.head.block)
+    first, last = item.low(i64(0)), item.high(f.sub(item.count, i64(1)))
+    first = f.sub(first, f.urem(f.sub(first, item.start), block))
+    few = f.icmp_signed("<=", item.count, i64(UNPACKED_ROWS))
     with f.if_else(few) as (one, several):
         with one:
-            _walk_near(piece, parts, first, last)
+            _attend_unpacked(item, functions, first, last)
         with several, f.loop(first, last, block) as loop:
-            _take_packed(piece, parts, _block(piece, loop.index, last))
+            _attend_packed(item, functions, _block(item, loop.index, last))
 
 
-def _block(piece: Piece, key: Any, last: Any) -> _Block:
-    """The block that begins with a key, of those before ``last``."""
-    f, w = piece.f, piece.w
-    k, v = (piece.at(operand, piece.group, key) for operand in ("k", "v"))
-    count = f.least(f.sub(last, key), i64(piece.head.block))
-    return _Block(key, count, _Lying(k, w["k_token"]), _Lying(v, w["v_token"]))
+def _block(item: WorkItem, key: Any, last: Any) -> _Block:
+    """The block that begins with ``key``; it ends before ``last``."""
+    f, w = item.f, item.w
+    k, v = (item.at(operand, item.group, key) for operand in ("k", "v"))
+    count = f.least(f.sub(last, key), i64(item.head.block))
+    return _Block(key, count, _StridedRows(k, w["k_token"]), _StridedRows(v, w["v_token"]))
 
 
-def _take_packed(piece: Piece, parts: Parts, block: _Block) -> None:
-    """A block for several tiles. Values at far strides would be slow for all but the first."""
-    f, width = piece.f, i64(piece.width)
-    f.call(parts.pack_keys, [*block.keys, *block.values, block.count, piece.scratch.keys])
+def _attend_packed(item: WorkItem, functions: AttentionFunctions, block: _Block) -> None:
+    """A block for several tiles. Values with a large stride are copied once for all of them."""
+    f, width = item.f, i64(item.width)
+    f.call(functions.pack_keys, [*block.keys, *block.values, block.count, item.scratch.keys])
     far = f.icmp_signed("!=", block.values.stride, width)
-    block = block._replace(values=_copied(piece, parts, block, far))
-    with f.loop(i64(0), piece.count, i64(f.isa.tile_rows)) as each:
-        tile = _Tile(piece, parts, each.index)
+    block = block._replace(values=_copied(item, functions, block, far))
+    with f.loop(i64(0), item.count, i64(f.isa.tile_rows)) as each:
+        tile = _Tile(item, functions, each.index)
         stop = f.add(block.key, block.count)
-        begins = f.icmp_signed("<", piece.low(each.index), stop)
-        ends = f.icmp_signed(">", piece.high(tile.final), block.key)
+        begins = f.icmp_signed("<", item.low(each.index), stop)
+        ends = f.icmp_signed(">", item.high(tile.final), block.key)
         with f.if_then(f.and_(begins, ends)):
-            tile.score_packed(tile.sees(block.key, block.count), piece.scratch.scores)
-            tile.take(piece.scratch.scores, block)
+            tile.score_packed(tile.sees(block.key, block.count), item.scratch.scores)
+            tile.take(item.scratch.scores, block)
 
 
-def _copied(piece: Piece, parts: Parts, block: _Block, wanted: Any) -> _Lying:
-    """The block's values, copied if that is wanted or if their end needs care."""
-    f, target, width = piece.f, piece.scratch.values, i64(piece.width)
+def _copied(
+    item: WorkItem, functions: AttentionFunctions, block: _Block, wanted: Any
+) -> _StridedRows:
+    """The block's values, copied if ``wanted`` or if the head is not whole vectors."""
+    f, target, width = item.f, item.scratch.values, i64(item.width)
     given = [*block.values, block.count, target]
-    if piece.head.size % f.isa.lanes:
-        f.call(parts.copy_values, given)
-        return _Lying(target, width)
+    if item.head.size % f.isa.lanes:
+        f.call(functions.copy_values, given)
+        return _StridedRows(target, width)
     with f.if_then(wanted):
-        f.call(parts.copy_values, given)
+        f.call(functions.copy_values, given)
     values = block.values
-    return _Lying(f.select(wanted, target, values.first), f.select(wanted, width, values.stride))
+    return _StridedRows(
+        f.select(wanted, target, values.first), f.select(wanted, width, values.stride)
+    )
 
 
-def _walk_near(piece: Piece, parts: Parts, first: Any, last: Any) -> None:
-    """All blocks for a single tile. What it waits for is memory, which gives more if asked at two
-    places in turn: a block's values are added while scores of the next block are taken."""
-    f, size = piece.f, piece.head.block
-    tile = _Tile(piece, parts, i64(0))
+def _attend_unpacked(item: WorkItem, functions: AttentionFunctions, first: Any, last: Any) -> None:
+    """All blocks for a single tile, bound by memory.
+
+    Values of a block are added while scores of the next block are computed, as two streams in turn
+    are read faster than one.
+    """
+    f, size = item.f, item.head.block
+    tile = _Tile(item, functions, i64(0))
     side = i64(f.isa.tile_rows * size)
     with f.loop(first, last, i64(size), carried=[i64(0), i64(0)]) as loop:
         ready, at = loop.values
-        block = _block(piece, loop.index, last)
-        scores = f.at(piece.scratch.scores, at)
+        block = _block(item, loop.index, last)
+        scores = f.at(item.scratch.scores, at)
         with f.if_then(f.icmp_signed("==", ready, i64(0))):
             count = tile.sees(block.key, block.count)
             with f.if_then(f.icmp_signed(">", count, i64(0))):
-                tile.score_near(block._replace(count=count), scores)
+                tile.score_unpacked(block._replace(count=count), scores)
         other = f.sub(side, at)
-        following = _block(piece, f.add(loop.index, i64(size)), last)
+        following = _block(item, f.add(loop.index, i64(size)), last)
         count = tile.sees(following.key, following.count)
         further = f.icmp_signed(">", count, i64(0))
         both = f.and_(further, tile.sees_all(block.key, block.count))
-        if piece.head.size % f.isa.lanes:
+        if item.head.size % f.isa.lanes:
             both = ir.Constant(I1, False)  # its values are copied
         with f.if_else(both) as (together, alone):
             with together:
                 tile.weigh(scores, block.count)
                 _add_and_score(
-                    tile, scores, block, following, count, f.at(piece.scratch.scores, other)
+                    tile, scores, block, following, count, f.at(item.scratch.scores, other)
                 )
             with alone:
-                values = _copied(piece, parts, block, both)
+                values = _copied(item, functions, block, both)
                 tile.take(scores, block._replace(values=values))
         loop.values = [f.zext(both, I64), f.select(both, other, at)]
 
@@ -266,11 +276,11 @@ def _add_and_score(
     """Add a whole block's values, and take scores of the next block's first ``count`` keys."""
     f = tile.f
     step = i64(max(8, f.isa.lanes))
-    with f.loop(i64(0), i64(tile.piece.head.block), step) as loop:
+    with f.loop(i64(0), i64(tile.item.head.block), step) as loop:
         left = f.least(f.sub(count, loop.index), step)
         with f.if_then(f.icmp_signed(">", left, i64(0))):
             part = following.part(f, loop.index, left)
-            ahead = f.add(loop.index, i64(_AHEAD // tile.piece.head.size))
+            ahead = f.add(loop.index, i64(_AHEAD // tile.item.head.size))
             part = part._replace(values=block.values.at(f, ahead))
-            tile.score_near(part, f.at(target, loop.index))
+            tile.score_unpacked(part, f.at(target, loop.index))
         tile.add(scores, block.values, loop.index, f.add(loop.index, step))

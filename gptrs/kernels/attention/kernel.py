@@ -24,8 +24,8 @@ from llvmlite import ir
 
 from gptrs.errors import ArgumentError
 from gptrs.kernels.attention.blocks import Head, Scratch, most_rows
-from gptrs.kernels.attention.flash_attention import Parts, walk
-from gptrs.kernels.attention.work_item import Piece
+from gptrs.kernels.attention.flash_attention import AttentionFunctions, flash_attention
+from gptrs.kernels.attention.work_item import WorkItem
 from gptrs.kernels.compiler.ir_builder import Function, KernelText
 from gptrs.kernels.compiler.isa import Isa
 
@@ -35,14 +35,14 @@ _STRIDES = tuple(
 )
 _SIZES = ("groups", "shared", "queries", "keys", "row_block", "window")
 _ROW_STRIDES = ("start_stride", "length_stride")
-ATTENTION_WORDS = _POINTERS + _SIZES + _STRIDES + _ROW_STRIDES
-"""The argument words, in order.
+ATTENTION_ARGUMENTS = _POINTERS + _SIZES + _STRIDES + _ROW_STRIDES
+"""The argument block, in order.
 
 For q and result [B, H, S, D], k and v [B, G, T, D]: ``groups`` is G, ``shared`` H / G, ``queries``
 S, ``keys`` T. All strides count elements and may be anything; the elements of a head are
 contiguous. ``start`` and ``length`` point to kv_start and kv_len, one integer every ``stride`` (0:
-one for all rows). ``row_block`` is from 1 to `most_rows`. Words that the `Head` makes no use of may
-be anything. The result overlaps no operand.
+one for all rows). ``row_block`` is from 1 to `most_rows`. Arguments that the `Head` does not use
+may be anything. The result overlaps no operand.
 """
 
 
@@ -55,10 +55,10 @@ def attention_extent(batch: int, groups: int, shared: int, queries: int, row_blo
 def row_block_for(
     isa: Isa, size: int, batch: int, groups: int, shared: int, queries: int, threads: int
 ) -> int:
-    """A row block that leaves every thread some pieces; it changes no bit of the result."""
+    """A row block that gives every thread several work items; it changes no bit of the result."""
     rows, most, tile = max(1, shared * queries), most_rows(isa, size), isa.tile_rows
-    pieces = 8 * threads if threads > 1 else 1
-    wanted = -(-pieces // max(1, batch * groups))  # row blocks of each group
+    items = 8 * threads if threads > 1 else 1
+    wanted = -(-items // max(1, batch * groups))  # row blocks of each group
     return min(most, -(-rows // (wanted * tile)) * tile)
 
 
@@ -70,7 +70,7 @@ def attention_time(
 
 
 def attention_kernel(isa: Isa, head: Head) -> KernelText:
-    """Attention for heads like ``head``. Words: `ATTENTION_WORDS`; extent: `attention_extent`.
+    """Attention for ``head``. Arguments: `ATTENTION_ARGUMENTS`; extent: `attention_extent`.
 
     Query i of S stands at position kv_len − S + i. It sees the keys from kv_start to kv_len, if
     ``causal`` none after its position, with a ``window`` none that many or more before it. One that
@@ -81,15 +81,15 @@ def attention_kernel(isa: Isa, head: Head) -> KernelText:
         raise ArgumentError(f"head size {head.size}, expected 1 to 256")
     name = f"attention_{head.label}"
     module = ir.Module(f"{name} {isa.name}")
-    parts = Parts(module, isa, head)
+    functions = AttentionFunctions(module, isa, head)
     f = Function.kernel(module, isa, name)
     address, first, last = f.arguments
-    sizes = ATTENTION_WORDS[len(_POINTERS) :]
-    piece = Piece(f, head, f.words(address, _POINTERS, sizes), Scratch(f, head))
+    sizes = ATTENTION_ARGUMENTS[len(_POINTERS) :]
+    item = WorkItem(f, head, f.argument_block(address, _POINTERS, sizes), Scratch(f, head))
     with f.loop(first, last) as loop:
-        piece.locate(loop.index)
-        piece.begin()
-        walk(piece, parts)
-        piece.finish()
+        item.locate(loop.index)
+        item.begin()
+        flash_attention(item, functions)
+        item.finish()
     f.ret_void()
     return KernelText(str(module), name)

@@ -20,24 +20,24 @@ from gptrs.kernels.vector_math import exp_below
 
 _LINE = 16  # elements of a cache line
 _SHORT = 32
-"""Heads up to so long: the processor sees by itself that keys are read one after the other."""
+"""Head sizes up to this need no software prefetch: the hardware prefetcher follows the keys."""
 
 _Add = Callable[[Any, Any, list[Any], list[Any]], list[Any]]
 _End = Callable[[Any, list[Any]], None]
 
 
 class _Keys:
-    """A walk over ``count`` keys where they lie, as many at once as a vector has lanes.
+    """A loop over ``count`` keys where they lie, transposed in registers, a vector at a time.
 
-    If it ``asks``, it asks for the keys that follow and for the values of these, which may have to
-    come from memory; where ``beyond`` (count, other keys) is given, and so many keys have been, for
-    the first of the other ones. The last key fills up its vector.
+    With ``prefetches``, the following keys and the values of these are prefetched, as they may come
+    from memory; with ``beyond`` (count, other keys), after so many keys the first of the others.
+    The last key is repeated to fill its vector.
     """
 
     def __init__(
-        self, f: Function, head: Head, *given: Any, asks: bool = True, beyond: Any = None
+        self, f: Function, head: Head, *given: Any, prefetches: bool = True, beyond: Any = None
     ) -> None:
-        self.f, self.head, self.asks, self.beyond = f, head, asks, beyond
+        self.f, self.head, self.prefetches, self.beyond = f, head, prefetches, beyond
         self.k, self.stride, self.v, self.v_stride = given
         self.lanes = f.isa.lanes
 
@@ -47,7 +47,7 @@ class _Keys:
         mask = None if used == self.lanes else f.mask(i64(used))
         return f.transposed([f.read(f.at(row, d), mask=mask) for row in rows])[:used]
 
-    def walk(self, count: Any, begin: int, add: _Add, end: _End | None = None) -> None:
+    def each_vector(self, count: Any, begin: int, add: _Add, end: _End | None = None) -> None:
         """For each vector of keys ``values = add(key, d, columns, values)`` from ``begin`` zeros
         on, in steps over the head's elements, then ``end(key, values)``."""
         f, lanes, size = self.f, self.lanes, self.head.size
@@ -57,8 +57,8 @@ class _Keys:
             index = [f.least(f.add(key.index, i64(i)), final) for i in range(lanes)]
             rows = [f.at(self.k, f.mul(i, self.stride)) for i in index]
             with f.loop(i64(0), whole, i64(lanes), carried=[zero] * begin) as d:
-                if self.asks:
-                    self._ask(key.index, d.index)
+                if self.prefetches:
+                    self._prefetch(key.index, d.index)
                 columns = self.columns(rows, d.index, lanes)
                 d.values = add(key.index, d.index, columns, d.values)
             values = d.values
@@ -68,8 +68,8 @@ class _Keys:
             if end is not None:
                 end(key.index, values)
 
-    def _ask(self, key: Any, d: Any) -> None:
-        # One line after the other from the beginning, which is how memory is fastest.
+    def _prefetch(self, key: Any, d: Any) -> None:
+        # Cache lines in ascending order, which memory delivers fastest.
         f, lanes = self.f, self.lanes
         row_lines = -(-self.head.size // _LINE)
         lines = -(-row_lines * lanes * lanes // self.head.size)  # with each step of d
@@ -103,16 +103,16 @@ def pack_keys(module: Any, isa: Isa, head: Head) -> Any:
             f.write(column, f.at(packed, place))
         return values
 
-    _Keys(f, head, *given).walk(count, 0, put)
+    _Keys(f, head, *given).each_vector(count, 0, put)
     f.ret_void()
     return f.made
 
 
-def score_near(module: Any, isa: Isa, head: Head, rows: int) -> Any:
+def score_unpacked(module: Any, isa: Isa, head: Head, rows: int) -> Any:
     """score(queries, k, stride, v, v_stride, left, other, count, scores): q·k·scale of one tile,
-    keys where they lie. Of these ``left`` will be wanted, then those at ``other``."""
+    keys where they lie. For the prefetch: ``left`` keys follow in all, then those at ``other``."""
     parameters = (POINTER, POINTER, I64, POINTER, I64, I64, POINTER, I64, POINTER)
-    f = Function.part(module, isa, f"score_near{rows}", *parameters)
+    f = Function.part(module, isa, f"score_unpacked{rows}", *parameters)
     queries, *given, left, other, count, scores = f.arguments
 
     def add(_key: Any, d: Any, columns: list[Any], sums: list[Any]) -> list[Any]:
@@ -127,8 +127,8 @@ def score_near(module: Any, isa: Isa, head: Head, rows: int) -> Any:
             value = f.fmul(value, like(value, head.factor))
             f.write(value, f.at(scores, f.add(key, i64(row * head.block))))
 
-    keys = _Keys(f, head, *given, asks=head.size > _SHORT, beyond=(left, other))
-    keys.walk(count, rows, add, end)
+    keys = _Keys(f, head, *given, prefetches=head.size > _SHORT, beyond=(left, other))
+    keys.each_vector(count, rows, add, end)
     f.ret_void()
     return f.made
 
@@ -220,7 +220,7 @@ def softmax_tile(module: Any, isa: Isa, head: Head) -> Any:
 
 
 def _raised(f: Function, place: Any, vector: Any) -> tuple[Any, Any]:
-    """Raise a row's maximum to that of ``vector``: what it was, and what to subtract."""
+    """Raise a row's maximum to that of ``vector``: the old maximum, and the number to subtract."""
     before = f.read(place, F32)
     top = greater(f, across(f, vector, lambda a, b: greater(f, a, b)), before)
     f.write(top, place)

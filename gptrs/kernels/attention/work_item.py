@@ -16,25 +16,25 @@ from gptrs.kernels.compiler.ir_builder import F32, I32, I64, Function, i64
 from gptrs.kernels.rowwise.norm import across
 
 _FAR = 1 << 60
-"""Lengths and windows beyond mean the same, and sums of a few of them are words."""
+"""Bound of lengths and windows: beyond it nothing changes, and sums of a few fit into an i64."""
 
 
-class Piece:
+class WorkItem:
     """A row block: values in the function that is being written."""
 
     def __init__(self, f: Function, head: Head, w: dict[str, Any], scratch: Scratch) -> None:
         self.f, self.head, self.w, self.scratch = f, head, w, scratch
         self.states, self.width = States(f), head.width(f.isa)
 
-    def locate(self, piece: Any) -> None:
-        """Find the piece: its batch row, group, rows and the keys that the batch row offers."""
+    def locate(self, item: Any) -> None:
+        """Find the item: its batch row, group, rows and the keys that the batch row offers."""
         f, w = self.f, self.w
         rows = f.mul(w["shared"], w["queries"])
         blocks = f.ceiling(rows, w["row_block"])
-        pair = f.udiv(piece, blocks)
+        pair = f.udiv(item, blocks)
         self.group, self.batch = f.urem(pair, w["groups"]), f.udiv(pair, w["groups"])
         # The last one first: if causal, it takes longest, and threads should end together.
-        block = f.sub(f.sub(blocks, i64(1)), f.urem(piece, blocks))
+        block = f.sub(f.sub(blocks, i64(1)), f.urem(item, blocks))
         self.top = f.mul(block, w["row_block"])
         self.count = f.least(f.sub(rows, self.top), w["row_block"])
         self.start, end = i64(0), w["keys"]
@@ -60,7 +60,7 @@ class Piece:
         return f.at(w["result" if operand == "r" else operand], place)
 
     def of_row(self, operand: str, row: Any) -> Any:
-        """The address of q or r of a row of this piece."""
+        """The address of q or r of a row of this item."""
         f = self.f
         row = f.add(self.top, row)
         shared = self.w["shared"]
@@ -68,7 +68,7 @@ class Piece:
         return self.at(operand, head, f.udiv(row, shared))
 
     def low(self, row: Any) -> Any:
-        """The first key that a row of this piece sees."""
+        """The first key that a row of this item sees."""
         if not self.head.window:
             return self.start
         f, position = self.f, self._position(row)
@@ -76,7 +76,7 @@ class Piece:
         return f.select(f.icmp_signed(">", first, self.start), first, self.start)
 
     def high(self, row: Any) -> Any:
-        """The key after the last one that a row of this piece sees."""
+        """The key after the last one that a row of this item sees."""
         if not self.head.causal:
             return self.end
         return self.f.least(self.f.add(self._position(row), i64(1)), self.end)

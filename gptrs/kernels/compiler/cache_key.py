@@ -14,7 +14,7 @@ from typing import Literal
 
 from gptrs.kernels.compiler import codegen
 from gptrs.kernels.compiler.codegen import KernelError
-from gptrs.kernels.compiler.compile_job import Job
+from gptrs.kernels.compiler.compile_job import CompileJob
 from gptrs.kernels.compiler.ir_builder import KernelText
 from gptrs.kernels.compiler.isa import Target
 from gptrs.kernels.compiler.shield import shielded
@@ -33,11 +33,11 @@ _SIGNATURE = "void (i64, i64, i64)"
 
 @dataclass(frozen=True)
 class Code:
-    """What is compiled: a text, the names of the functions it offers, what they may call."""
+    """The input of a compilation: text, exported function names, external functions they call."""
 
     language: Language
     text: str
-    """LLVM IR, Python source, or which builder writes the IR and for what."""
+    """LLVM IR, Python source, or the builder that writes the IR and its arguments."""
     names: tuple[str, ...]
     calls: frozenset[str] = ALLOWED
     kernel: bool = True
@@ -50,8 +50,8 @@ class Code:
         """The text that is compiled."""
         return self.text if self.build_text is None else self.build_text().text
 
-    def job(self, target: Target) -> Job:
-        """What a compiler is given, its text written by now."""
+    def job(self, target: Target) -> CompileJob:
+        """The compile job; its text is written now if a builder writes it."""
         text, exports = self.text, {name: symbol(name) for name in self.names}
         if self.build_text is not None:
             text, entry = self.build_text()
@@ -59,7 +59,7 @@ class Code:
                 exports = {entry: symbol(self.names[0])}
         language = "python" if self.language == "python" else "llvm"
         signature = _SIGNATURE if self.kernel else ""
-        return Job(language, text, exports, signature, self.calls, target)
+        return CompileJob(language, text, exports, signature, self.calls, target)
 
     def build(self, target: Target) -> bytes:
         """The object code for ``target``. Raises `KernelError`."""
@@ -76,7 +76,7 @@ class Code:
 
 
 def symbol(name: str) -> str:
-    """What a kernel is called in its object code: never like a function that it calls."""
+    """The symbol of a kernel in its object code, which no external function has."""
     return f"gptrs_{name}"
 
 
@@ -100,12 +100,12 @@ def compiler_version() -> str:
 
 @cache
 def _sources() -> tuple[Path, ...]:
-    """The sources of this package, on which what builders write depends."""
+    """The sources of this package, which decide the text that builders write."""
     return tuple(sorted(path for path in _KERNELS.rglob("*.py") if path.name != "__init__.py"))
 
 
 def has_sources() -> bool:
-    """Whether the sources of this package are there: only then can builders be told apart."""
+    """Whether the sources of this package are there: only then do keys identify builders."""
     return all(map(_text, _sources()))
 
 

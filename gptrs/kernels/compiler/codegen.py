@@ -24,13 +24,13 @@ OPTIMISATION = 3
 _link_lock = new_lock()
 _numbers = count()
 
-# Who compiles has them in this order, and is inside LLVM with the second one only.
+# A compiling thread takes these locks in this order, and is inside LLVM with the second one only.
 hold_at_forks("numba.core.compiler_lock", "global_compiler_lock._lock")
 hold_at_forks("llvmlite.binding.ffi", "lib._lock._lock")
 
 
 class KernelError(PtirError, RuntimeError):
-    """A kernel cannot be compiled, or does what a kernel must not do."""
+    """A kernel cannot be compiled, or it calls functions that kernels must not call."""
 
 
 @cache

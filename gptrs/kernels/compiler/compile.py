@@ -32,7 +32,7 @@ class Kernel:
 
     @property
     def address(self) -> int:
-        """Where its machine code is. Raises `KernelError`."""
+        """The address of its machine code. Raises `KernelError`."""
         return self.library.addresses[self.name]
 
     @property
@@ -62,13 +62,13 @@ def compile_built(
 ) -> Kernel:
     """The kernel that ``builder(level, *arguments, **options)`` writes, a function of this package.
 
-    Writing the text of a large kernel takes longer than loading its code: the cache knows it by the
-    builder, what it is given, and the sources of this package. Raises `KernelError`.
+    Writing the text of a large kernel takes longer than loading its code: its cache key is
+    the builder, its arguments, and the sources of this package. Raises `KernelError`.
     """
     given = [*arguments, *(name for name, value in options.items() if value is True)]
     given += [value for value in options.values() if not isinstance(value, bool)]
-    words = [str(getattr(value, "label", value)) for value in given]
-    name = re.sub(r"\W", "_", "_".join([builder.__name__.removesuffix("_kernel"), *words]))
+    parts = [str(getattr(value, "label", value)) for value in given]
+    name = re.sub(r"\W", "_", "_".join([builder.__name__.removesuffix("_kernel"), *parts]))
     if not has_sources():
         return compile_ir(*builder(level, *arguments, **options))
     which = f"{builder.__module__}.{builder.__qualname__} {level} {arguments} {options}"

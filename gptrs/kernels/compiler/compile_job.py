@@ -13,17 +13,17 @@ from gptrs.locks import late_import_that_logs
 
 
 @dataclass(frozen=True)
-class Job:
-    """A text in LLVM IR or in the Python of source.py, and what is wanted of it."""
+class CompileJob:
+    """Source text (LLVM IR, or the Python of `numba_lowering`), its exports, and the target."""
 
     language: Literal["llvm", "python"]
     text: str
     exports: Mapping[str, str]
-    """The functions that are wanted, and what their symbols are to be."""
+    """Exported functions: name → symbol."""
     signature: str
-    """Theirs; "" is any."""
+    """Required signature of the exported functions; "" is any."""
     calls: frozenset[str]
-    """Symbols of this process that they may need."""
+    """Symbols of this process that they may call."""
     target: Target
 
     def module(self) -> Any:
@@ -43,7 +43,7 @@ class Job:
         return codegen.optimised(module, self.exports, self.target)
 
     def object_code(self) -> bytes:
-        """What a linker takes. Raises `KernelError`."""
+        """The object code. Raises `KernelError`."""
         return codegen.emit_object(self.module(), self.target, self.calls)
 
     def to_json(self) -> str:
@@ -59,7 +59,7 @@ class Job:
         )
 
     @classmethod
-    def from_json(cls, text: str | bytes) -> Job:
+    def from_json(cls, text: str | bytes) -> CompileJob:
         """The job that `to_json` wrote."""
         fields = json.loads(text)
         isa, *words = fields.pop("target")

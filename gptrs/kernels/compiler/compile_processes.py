@@ -22,12 +22,12 @@ from typing import IO, TypeAlias, cast
 from gptrs.isolated import start_python
 from gptrs.kernels.compiler.cache_key import Code, compiler_version
 from gptrs.kernels.compiler.codegen import KernelError
-from gptrs.kernels.compiler.compile_job import Job
+from gptrs.kernels.compiler.compile_job import CompileJob
 from gptrs.kernels.compiler.isa import Target
 
 _START = "from gptrs.kernels.compiler.compile_processes import serve; serve()"
 
-_PATIENCE = 60.0  # seconds without an answer, after which this process compiles what is left
+_TIMEOUT = 60.0  # seconds without an answer, after which this process compiles what is left
 
 Answer: TypeAlias = tuple[Code, bytes, float]
 
@@ -39,14 +39,15 @@ def object_codes(
 
     Up to so many other ``processes`` help. Raises `KernelError`.
     """
-    # Others begin at the front, with what needs Numba: this process may do without importing it.
+    # Worker processes take jobs from the front, which need Numba: this process may avoid importing
+    # it.
     waiting = deque(sorted(codes, key=lambda code: code.language != "python"))
     answers: SimpleQueue[Answer] = SimpleQueue()
-    others: list[_Other] = []
+    others: list[_WorkerProcess] = []
     try:
         with suppress(OSError):
             for _ in range(processes if _can_start() else 0):
-                others.append(_Other(waiting, answers, target))
+                others.append(_WorkerProcess(waiting, answers, target))
         left = dict.fromkeys(codes)
         while left:
             try:
@@ -68,11 +69,11 @@ def object_codes(
 
 
 def _next(waiting: deque[Code], answers: SimpleQueue[Answer]) -> Answer:
-    """An answer, or without bytes what this process is to compile. Raises `Empty` after a while."""
+    """An answer, or without bytes a job for this process. Raises `Empty` after `_TIMEOUT`."""
     if answers.empty():
         with suppress(IndexError):
             return waiting.pop(), b"", 0.0
-    return answers.get(timeout=_PATIENCE)
+    return answers.get(timeout=_TIMEOUT)
 
 
 def _can_start() -> bool:
@@ -80,8 +81,8 @@ def _can_start() -> bool:
     return "python" in os.path.basename(sys.executable or "") and not hasattr(sys, "frozen")
 
 
-class _Other:
-    """Another process, and the thread that hands it what is waiting. Raises `OSError`."""
+class _WorkerProcess:
+    """A worker process, and the thread that sends it the waiting jobs. Raises `OSError`."""
 
     def __init__(self, waiting: deque[Code], answers: SimpleQueue[Answer], target: Target) -> None:
         self._waiting, self._answers, self._target = waiting, answers, target
@@ -101,7 +102,7 @@ class _Other:
         jobs, answers = cast("tuple[IO[bytes], IO[bytes]]", (process.stdin, process.stdout))
         if answers.readline().strip() != compiler_version().encode():
             return  # it has other sources, or did not start
-        with suppress(Exception):  # raised again where this process compiles what was not
+        with suppress(Exception):  # raised again when this process compiles the job
             while self._waiting:
                 code, data, seconds = self._waiting.popleft(), b"", 0.0
                 try:
@@ -117,14 +118,14 @@ class _Other:
 
 def serve() -> None:
     """Compile jobs from the standard input until it ends, for `object_codes`."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started this process ends it
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process ends this one
     answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what others print is no answer
+    os.dup2(2, 1)  # output of other code is no answer
     answers.write(compiler_version().encode() + b"\n")
     answers.flush()
     for line in sys.stdin.buffer:
         start, data = time.perf_counter(), b""
         with suppress(KernelError):  # raised where the error is of use
-            data = Job.from_json(line).object_code()
+            data = CompileJob.from_json(line).object_code()
         answers.write(f"{len(data)} {time.perf_counter() - start}\n".encode() + data)
         answers.flush()

@@ -35,7 +35,7 @@ class KernelText(NamedTuple):
 
 
 def i64(value: int) -> Any:
-    """A constant word."""
+    """A constant of 64 bits."""
     return ir.Constant(I64, value)
 
 
@@ -52,9 +52,9 @@ def like(x: Any, value: float) -> Any:
 
 @dataclass
 class Loop:
-    """A loop being written: its index, and the values that one turn hands to the next.
+    """A loop being written: its index, and its loop-carried values.
 
-    Set ``values`` in the body to what the next turn gets; after the loop they are the last ones.
+    Set ``values`` in the body for the next iteration; after the loop they are the last ones.
     """
 
     index: Any
@@ -62,7 +62,7 @@ class Loop:
 
 
 class Builder(ir.IRBuilder):
-    """A builder with words for loops and for arithmetic, on vectors and on scalars alike."""
+    """An IR builder with loops and arithmetic, for vectors and scalars alike."""
 
     def at(self, pointer: Any, index: Any, element: Any = F32) -> Any:
         """The address of element ``index``."""
@@ -70,7 +70,7 @@ class Builder(ir.IRBuilder):
 
     @contextmanager
     def loop(self, first: Any, last: Any, step: Any = None, carried: Any = ()) -> Generator[Loop]:
-        """``for index in range(first, last, step)``, what is ``carried`` in registers."""
+        """``for index in range(first, last, step)``, with loop-carried values in registers."""
         before = self.block
         head, body, end = (self.append_basic_block(name) for name in ("head", "body", "end"))
         self.branch(head)
@@ -119,7 +119,7 @@ class Builder(ir.IRBuilder):
 
 
 class Function(Builder):
-    """A builder that writes a new function, for the vector level ``isa``.
+    """An IR builder in a new function, for the vector level ``isa``.
 
     Indices and strides count elements; nothing is assumed of an address beyond an element's
     alignment.
@@ -134,7 +134,8 @@ class Function(Builder):
 
     @classmethod
     def kernel(cls, module: Any, isa: Isa, name: str) -> Function:
-        """A kernel: ``arguments`` are the address of its words, and its range, ``first, last``."""
+        """A kernel: its arguments are the address of its argument block, and a range, ``first,
+        last``."""
         return cls(module, isa, name, I64, I64, I64)
 
     @classmethod
@@ -144,8 +145,10 @@ class Function(Builder):
         made.made.attributes.add("noinline")
         return made
 
-    def words(self, address: Any, pointers: Sequence[str], sizes: Sequence[str]) -> dict[str, Any]:
-        """The words at ``address`` by name: first pointers, then sizes."""
+    def argument_block(
+        self, address: Any, pointers: Sequence[str], sizes: Sequence[str]
+    ) -> dict[str, Any]:
+        """Loads the argument block at ``address``, by name: first pointers, then sizes."""
         block = self.inttoptr(address, POINTER)
         found: dict[str, Any] = {}
         for i, name in enumerate((*pointers, *sizes)):
@@ -153,7 +156,7 @@ class Function(Builder):
             found[name] = self.load(self.at(block, i64(i), I64), align=8, typ=kind)
         return found
 
-    def room(self, count: int, kind: Any = F32) -> Any:
+    def stack_array(self, count: int, kind: Any = F32) -> Any:
         """``count`` elements on the stack, at the beginning of a cache line."""
         made: Any = self.alloca(kind, i64(count))
         made.type = POINTER
@@ -161,7 +164,7 @@ class Function(Builder):
         return made
 
     def word(self, pointer: Any) -> Any:
-        """The word at ``pointer``."""
+        """The i64 at ``pointer``."""
         return self.load(pointer, align=8, typ=I64)
 
     def read(self, pointer: Any, kind: Any = None, mask: Any = None) -> Any:
@@ -187,17 +190,17 @@ class Function(Builder):
         self.call(store, [value, pointer, i32(_element_bytes(kind)), mask])
 
     def mask(self, count: Any) -> Any:
-        """Which lanes come before ``count``, an i64 of any value."""
+        """The mask of the lanes before ``count``, an i64 of any value."""
         lanes = self.isa.lanes
         wanted = self.splat(self.trunc(self.within(count, 0, lanes), I32))
         kind = ir.VectorType(I32, lanes)
         return self.icmp_signed("<", ir.Constant(kind, list(range(lanes))), wanted)
 
     def prefetch(self, pointer: Any, cache: int = 1) -> None:
-        """Ask for the line at ``pointer``, which may be anybody's or nobody's.
+        """Prefetch the cache line at ``pointer``, which may be any address, mapped or not.
 
-        It comes into caches from L``cache`` on: 1 for what is needed within some hundred cycles, 2
-        for what is needed later. L1 has room for few lines that are on their way.
+        It comes into caches from L``cache`` on: 1 for data needed within some hundred cycles, 2 for
+        data needed later. L1 has few buffers for lines in flight.
         """
         function = self.intrinsic("prefetch.p0", VOID, POINTER, I32, I32, I32)
         self.call(function, [pointer, i32(0), i32(4 - cache), i32(1)])
@@ -215,20 +218,20 @@ class Function(Builder):
         return self._call_on("fma", a, b, c) if self.isa.fma else self.fadd(self.fmul(a, b), c)
 
     def least(self, a: Any, b: Any) -> Any:
-        """The lesser of two signed words."""
+        """The lesser of two signed i64."""
         return self.select(self.icmp_signed("<", a, b), a, b)
 
     def positive(self, value: Any) -> Any:
-        """A signed word, or 0 if it is negative."""
+        """A signed i64, or 0 if it is negative."""
         return self.select(self.icmp_signed(">", value, i64(0)), value, i64(0))
 
     def within(self, value: Any, low: int, high: int) -> Any:
-        """A signed word, clamped to ``low`` and ``high``."""
+        """A signed i64, clamped to ``low`` and ``high``."""
         value = self.least(value, i64(high))
         return self.select(self.icmp_signed(">", value, i64(low)), value, i64(low))
 
     def ceiling(self, a: Any, b: Any) -> Any:
-        """⌈a / b⌉ of words, a ≥ 0 and b > 0."""
+        """⌈a / b⌉ of i64, a ≥ 0 and b > 0."""
         return self.udiv(self.add(a, self.sub(b, i64(1))), b)
 
     def transposed(self, rows: Sequence[Any]) -> list[Any]:
@@ -249,7 +252,7 @@ class Function(Builder):
         return result
 
     def pieces(self, rows: Any, columns: Any) -> Iterator[tuple[Any, Any, Any]]:
-        """A walk over ``rows`` x ``columns`` in vectors: ``for row, column, mask in pieces(...)``.
+        """A loop over ``rows`` x ``columns`` in vectors: ``for row, column, mask in pieces(...)``.
 
         The body is written twice: for whole vectors, with None for a mask, and for the rest of a
         row.

@@ -27,8 +27,8 @@ class Isa:
     tile_rows: int
     tile_vectors: int
     panel_bytes: int
-    """How much of a panel of the right operand a block of the product reads: what fits into L1, or
-    where L2 feeds the multiply-adds as fast, more, as C is then read and written less often."""
+    """Bytes of a panel of B in a cache block of the product: as many as fit into L1; where L2 feeds
+    the multiply-adds as fast, more, as C is then read and written less often."""
     fma: bool
     """Whether a multiply-add is one instruction (without it, LLVM's ``fma`` is a slow call)."""
     architectures: tuple[str, ...]
@@ -82,7 +82,7 @@ _BASELINE = {"x86_64": "x86-64", "aarch64": "generic", "arm64": "generic", "arm6
 
 @dataclass(frozen=True)
 class Target:
-    """What LLVM compiles for: a target triple, a CPU and its features (``+name,-name``)."""
+    """An LLVM target: triple, CPU and features (``+name,-name``)."""
 
     isa: Isa
     triple: str
@@ -101,13 +101,13 @@ def available(architecture: str, features: Mapping[str, bool]) -> tuple[Isa, ...
 
 
 def target_for(isa: Isa, triple: str, cpu: str, features: Mapping[str, bool]) -> Target:
-    """How LLVM is asked for the code of ``isa`` on a CPU that may offer more."""
+    """The LLVM target for the level ``isa`` on a CPU that may offer more."""
     architecture = triple.split("-", 1)[0]
     if isa.name == "generic" and architecture in _BASELINE:
         return Target(isa, triple, _BASELINE[architecture], "")
     flags = dict(features)
     if isa.name == "avx2":
-        # Also those that the list lacks but the CPU's name implies.
+        # Also features that the list lacks but the CPU's name implies.
         flags.update(dict.fromkeys(_AVX512, False))
         flags = {n: on and not n.startswith(_BEYOND_AVX2) for n, on in flags.items()}
     if isa.name == "avx512":
@@ -136,7 +136,7 @@ def host_levels() -> tuple[Isa, ...]:
 def current() -> Isa:
     """The level that kernels are compiled for: ``GPTRS_ISA``, or the best that this CPU offers.
 
-    Raises `SettingError` when the CPU does not offer the level asked for.
+    Raises `SettingError` when the CPU does not offer that level.
     """
     levels = host_levels()
     name = settings.isa()

@@ -38,9 +38,9 @@ class KernelReady:
 
 
 class Library:
-    """Code, which is loaded or compiled when its addresses are first asked for, if not before.
+    """Machine code that is loaded or compiled when its addresses are first read, if not before.
 
-    It stays loaded: machine code is never unloaded, as nobody knows who still holds an address.
+    It is never unloaded, as its addresses may still be in use.
     """
 
     cached: bool = False
@@ -59,7 +59,7 @@ class Library:
 
     @property
     def addresses(self) -> Mapping[str, int]:
-        """Where its functions are, by name. Raises `KernelError`."""
+        """The addresses of its functions, by name. Raises `KernelError`."""
         if self._addresses is None:
             _obtain([self])
         assert self._addresses is not None
@@ -79,27 +79,27 @@ class Library:
         return True
 
     def take(self, data: bytes, seconds: float) -> None:
-        """Load what a compiler made in ``seconds``, and keep it on disk."""
+        """Load object code that took ``seconds`` to compile, and store it on disk."""
         start, store = time.perf_counter(), open_cache()
         shielded(lambda: self._load(data))
         if store is not None:
-            # Numba may be imported by now: kept for those who will find the version that was used.
+            # Numba may be imported by now: stored under the key with the version that was used.
             store.store(cache_key(self.code, self.target), data)
         self.seconds = seconds + time.perf_counter() - start
-        self.tell()
+        self.emit_ready()
 
     def _load(self, data: bytes) -> None:
         names = self.code.names
         loaded = codegen.load(data, [symbol(name) for name in names])
         self._addresses = {name: loaded[symbol(name)] for name in names}
 
-    def tell(self) -> None:
-        """Say that it is ready."""
+    def emit_ready(self) -> None:
+        """Emit the event that it is ready."""
         events.emit(KernelReady(self.code.names, self.cached, self.seconds, self.code.kernel))
 
 
-# Everything ever asked for, by key: a plan that asks again gets the same code, so memory does not
-# grow with requests.
+# All libraries of this process, by key: equal requests share code, so memory does not grow with
+# requests.
 _libraries: dict[str, Library] = {}
 _lock = new_lock()
 _batch: ContextVar[list[Library] | None] = ContextVar("gptrs_batch", default=None)
@@ -127,7 +127,7 @@ def library(code: Code) -> Library:
 
 @contextmanager
 def together() -> Generator[None]:
-    """Kernels that are asked for in the block are compiled when it ends, on all cores.
+    """Kernels requested in the block are compiled when it ends, on all cores.
 
     Raises `KernelError` then.
     """
@@ -150,7 +150,7 @@ def _obtain(libraries: Iterable[Library]) -> None:
         if not wanted:
             return
         for found in shielded(lambda: [x for x in wanted if x.read()]):
-            found.tell()
+            found.emit_ready()
         missing = [x for x in wanted if not x.ready]
         if not missing:
             return

@@ -28,7 +28,7 @@ _MAGIC = b"gptrs-k\n"
 _VERSION = 1
 _HEADER = struct.Struct("<8sIQ32s")  # magic, version, length of the payload in bytes, checksum
 
-# What a killed writer left behind is removed at this age; a living one takes milliseconds.
+# Temporary files of killed writers are removed at this age; a writer takes milliseconds.
 _TEMPORARY_SECONDS = 3600.0
 # A use is noted no more often than this, so that reading rarely writes.
 _USE_SECONDS = 3600.0
@@ -79,7 +79,7 @@ class KernelCache:
         return self.folder / (key + _SUFFIX)
 
     def load(self, key: str) -> bytes | None:
-        """What was stored under ``key``; None when nothing was or it cannot be trusted."""
+        """The payload stored under ``key``; None if there is none or it cannot be trusted."""
         try:
             descriptor = os.open(self.path(key), _READ)
         except OSError:
@@ -150,7 +150,7 @@ class KernelCache:
         total = sum(entry.size for entry in kernels)
         if total <= self.limit:
             return
-        for entry in sorted(kernels)[:-1]:  # all but the newest: it was asked for just now
+        for entry in sorted(kernels)[:-1]:  # all but the newest, which is in use
             _remove(entry.path)
             total -= entry.size
             if total <= self.limit * _KEEP:
@@ -166,7 +166,7 @@ class _Entry(NamedTuple):
 def open_cache() -> KernelCache | None:
     """The cache that the settings name, its folder made if need be; None when there can be none.
 
-    A folder that others may enter or that belongs to somebody else is not used: what it holds is
+    A folder that others may enter or that belongs to another user is not used: its files are
     machine code, which would run. Warns once per folder.
     """
     limit = settings.cache_bytes()

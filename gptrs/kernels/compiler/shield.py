@@ -28,12 +28,12 @@ def shielded(function: Callable[[], T]) -> T:
     if current_thread() is not main_thread():
         return function()
     while True:
-        work = _Work(function)
+        work = _ThreadCall(function)
         try:
             Thread(target=copy_context().run, args=(work.run,), name="gptrs-shield").start()
             work.ended.acquire()
         except BaseException as error:
-            if work.take() is not None:  # nobody has begun with it
+            if work.take() is not None:  # the thread has not begun with it
                 if isinstance(error, RuntimeError):  # no thread can be had, or not any more
                     return function()
             elif not work.is_over:
@@ -46,7 +46,7 @@ def shielded(function: Callable[[], T]) -> T:
         # A handler has forked, and this is the child: the other thread is in the parent alone.
 
 
-class _Work(Generic[T]):
+class _ThreadCall(Generic[T]):
     """One call of a function by another thread."""
 
     def __init__(self, function: Callable[[], T]) -> None:
@@ -60,14 +60,14 @@ class _Work(Generic[T]):
         tell_children(self)
 
     def take(self) -> Callable[[], T] | None:
-        """The function for the first who asks, None for others."""
+        """The function at the first call, None at others."""
         try:
             return self._functions.pop()
         except IndexError:
             return None
 
     def run(self) -> None:
-        """Call it, unless somebody took it."""
+        """Call the function, unless it was taken."""
         try:
             if (function := self.take()) is not None:
                 self.results.append(function())

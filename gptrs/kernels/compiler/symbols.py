@@ -12,7 +12,7 @@ _MATH = (
     *("nearbyint", "nextafter", "pow", "rint", "round", "roundeven", "sin", "sincos", "sinh"),
     *("sqrt", "tan", "tanh", "tgamma", "trunc"),
 )
-# What LLVM itself puts in place of loops that copy or fill.
+# LLVM replaces loops that copy or fill by calls of these.
 _MEMORY = ("memcpy", "memmove", "memset", "bzero")
 
 ALLOWED = frozenset([*_MATH, *(name + "f" for name in _MATH), *_MEMORY])

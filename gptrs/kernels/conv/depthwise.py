@@ -24,7 +24,7 @@ from gptrs.kernels.vector_math import ACTIVATIONS
 
 @dataclass(frozen=True)
 class Depthwise(Body):
-    """What the code of a depthwise convolution depends on besides its window."""
+    """The body of a depthwise convolution: parameters of its code besides the window."""
 
     bias: bool = True
     activation: str | None = None
@@ -49,5 +49,5 @@ class Depthwise(Body):
 
 
 def depthwise_kernel(isa: Isa, window: Window, follows: Depthwise) -> KernelText:
-    """act(Σ x·weight + bias). Words: `gptrs.kernels.conv.window_loops.WINDOW_WORDS`."""
+    """act(Σ x·weight + bias). Arguments: `gptrs.kernels.conv.window_loops.WINDOW_ARGUMENTS`."""
     return window_kernel(isa, window, follows)

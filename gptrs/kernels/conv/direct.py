@@ -21,29 +21,29 @@ from gptrs.kernels.compiler.isa import KB, Isa
 from gptrs.kernels.conv.edges import Edges
 from gptrs.kernels.conv.indirect_gemm import (
     Epilogue,
-    Strips,
+    IndirectGemm,
     behind,
     copy_function,
-    each_strip,
+    each_row_block,
     fill_function,
-    places_apart,
+    strided_rows,
 )
 from gptrs.kernels.conv.window_tiles import Window
 from gptrs.kernels.gemm.packing import panel_count
 
-_POINTERS = ("x", "panels", "result", "bias", "residual", "room")
+_POINTERS = ("x", "panels", "result", "bias", "residual", "workspace")
 _SIZES = (
     *("height", "width", "out_height", "out_width", "channels", "columns", "top", "left"),
     *("taps_down", "taps_across", "stride_down", "stride_across", "far_down", "far_across"),
-    *("padded", "bands", "parts", "room_step"),
+    *("padded", "bands", "parts", "workspace_step"),
 )
-CONV_WORDS = _POINTERS + _SIZES
-"""The argument words of `conv_kernel`, in order.
+CONV_ARGUMENTS = _POINTERS + _SIZES
+"""The argument block of `conv_kernel`, in order.
 
 ``taps`` count, and lie ``far`` apart; ``columns`` are the outputs of a pixel. ``bias`` and
 ``residual`` (which lies as the result does) may be 0. An item of the extent is a band of rows of an
-image, times a part of the panels; with ``padded`` it copies what it reads to ``room``, where item i
-has ``room_step`` elements from i·room_step on.
+image, times a part of the panels; with ``padded`` it copies its input to ``workspace``, where item
+i has ``workspace_step`` elements from i·workspace_step on.
 """
 
 
@@ -55,21 +55,21 @@ def reach(window: Window, rows: int, columns: int) -> tuple[int, int]:
 
 
 class Bands(NamedTuple):
-    """How the work is cut; the fields are words."""
+    """How the work is partitioned; the fields are arguments of the kernel."""
 
     bands: int
     """Of rows of outputs in an image, as high as each other or one row higher."""
     parts: int
     """Of the panels."""
-    room_step: int
+    workspace_step: int
     """Elements of a band with zeros around it."""
 
 
 _BAND_BYTES = 192 * KB  # stays in L2 beside a panel
 _MOST_ITEMS = 8  # of the bands of an image and the parts of panels, for each thread
-# Time in units of a strip's multiply-adds with a row of a panel: what reading that row takes beside
-# them, what an element of the room takes, and how much of its last item a thread may wait for.
-_ROW_TIME, _ROOM_TIME, _WAITING = 0.5, 0.15, 0.3
+# Times in units of a row block's multiply-adds with a row of a panel: of reading that row, of an
+# element of the workspace, and the share of its last item that a thread waits for others.
+_ROW_TIME, _WORKSPACE_TIME, _WAITING = 0.5, 0.15, 0.3
 
 
 def bands_of(
@@ -85,27 +85,29 @@ def bands_of(
     height, width, channels, columns = sizes
     panels, depth = panel_count(isa, columns), window.size[0] * window.size[1] * channels
 
-    def room(rows: int) -> int:
+    def workspace(rows: int) -> int:
         down, across = reach(window, rows, width)
         return down * across * channels
 
-    fitting = max(1, 1 + (_BAND_BYTES // 4 - room(1)) // max(1, room(2) - room(1)))
+    fitting = max(1, 1 + (_BAND_BYTES // 4 - workspace(1)) // max(1, workspace(2) - workspace(1)))
     least = -(-height // min(height, fitting))
     if threads == 1:
-        return Bands(least, 1, room(-(-height // least)))
+        return Bands(least, 1, workspace(-(-height // least)))
 
     def time(cut: tuple[int, int]) -> float:
         """Until the last thread has ended."""
         bands, parts = cut
         rows = -(-height // bands)
-        strips = -(-rows * width // isa.tile_rows)
-        item = -(-panels // parts) * depth * (strips + _ROW_TIME) + _ROOM_TIME * room(rows)
+        blocks = -(-rows * width // isa.tile_rows)
+        item = -(-panels // parts) * depth * (blocks + _ROW_TIME) + _WORKSPACE_TIME * workspace(
+            rows
+        )
         return item * (-(-images * bands * parts // threads) + _WAITING)
 
     most = _MOST_ITEMS * threads
     cuts = ((b, p) for b in range(least, height + 1) for p in range(1, max(1, panels) + 1))
     bands, parts = min((cut for cut in cuts if cut[0] * cut[1] <= max(most, least)), key=time)
-    return Bands(bands, parts, room(-(-height // bands)))
+    return Bands(bands, parts, workspace(-(-height // bands)))
 
 
 def conv_extent(images: int, bands: Bands) -> int:
@@ -114,13 +116,13 @@ def conv_extent(images: int, bands: Bands) -> int:
 
 
 def conv_kernel(isa: Isa, epilogue: Epilogue) -> KernelText:
-    """The convolution. Words: `CONV_WORDS`; extent: `conv_extent`."""
+    """The convolution. Arguments: `CONV_ARGUMENTS`; extent: `conv_extent`."""
     name = f"conv_{epilogue.label}"
     module = ir.Module(f"{name} {isa.name}")
-    strips, pad = Strips(module, isa, epilogue), _pad(module, isa)
+    igemm, pad = IndirectGemm(module, isa, epilogue), _pad(module, isa)
     f = Function.kernel(module, isa, name)
     address, first, last = f.arguments
-    w = f.words(address, _POINTERS, _SIZES)
+    w = f.argument_block(address, _POINTERS, _SIZES)
     panels = f.ceiling(w["columns"], i64(isa.tile_columns))
     per_part = f.ceiling(panels, w["parts"])
     span = f.mul(f.sub(w["out_width"], i64(1)), w["stride_across"])
@@ -129,8 +131,8 @@ def conv_kernel(isa: Isa, epilogue: Epilogue) -> KernelText:
     padded = f.icmp_signed("!=", w["padded"], i64(0))
     line = f.mul(f.select(padded, span, w["width"]), w["channels"])
     source = _Source(f, w, line)
-    # Of all items of this call, one at a time is in the first one's room.
-    room = f.at(w["room"], f.mul(first, w["room_step"]))
+    # Of all items of this call, one at a time is in the first one's workspace.
+    workspace = f.at(w["workspace"], f.mul(first, w["workspace_step"]))
     with f.loop(first, last) as item:
         part, rest = f.srem(item.index, w["parts"]), f.sdiv(item.index, w["parts"])
         image, band = f.sdiv(rest, w["bands"]), f.srem(rest, w["bands"])
@@ -144,20 +146,20 @@ def conv_kernel(isa: Isa, epilogue: Epilogue) -> KernelText:
             tall = f.add(tall, f.mul(f.sub(w["taps_down"], i64(1)), w["far_down"]))
             above, tall = f.sub(from_row, w["top"]), f.add(tall, i64(1))
             sizes = [w["left"], span, w["height"], w["width"], w["channels"]]
-            f.call(pad, [whole, room, above, tall, *sizes])
-        source.begin = f.select(padded, room, f.at(whole, f.mul(from_row, line)))
+            f.call(pad, [whole, workspace, above, tall, *sizes])
+        source.begin = f.select(padded, workspace, f.at(whole, f.mul(from_row, line)))
         start = f.mul(part, per_part)
         end = f.least(f.add(start, per_part), panels)
         above = f.mul(image, w["out_height"])
-        _band(f, strips, w, source, (start, end), (above, top, bottom))
+        _band(f, igemm, w, source, (start, end), (above, top, bottom))
     f.ret_void()
     return KernelText(str(module), name)
 
 
 class _Source:
-    """Where pixels are read: rows ``line`` elements apart, each pixel in runs of side by side taps.
+    """Addresses of input pixels: rows ``line`` elements apart, a pixel's taps in contiguous runs.
 
-    Taps that lie apart are a run each.
+    With dilation along a row, each tap is a run.
     """
 
     def __init__(self, f: Function, w: dict[str, Any], line: Any) -> None:
@@ -165,7 +167,7 @@ class _Source:
         self.row = f.mul(w["stride_down"], line)
         self.across = w["out_width"]
         self._apart = f.icmp_signed("!=", self.row, f.mul(self.across, self.step))
-        self.places = places_apart(f, self.step)  # of a strip, as long as rows are not apart
+        self.places = strided_rows(f, self.step)  # of a block, as long as rows are not apart
         self.begin: Any = None  # the first pixel, item by item
         together = f.icmp_signed("==", w["far_across"], i64(1))
         across = f.select(together, i64(1), w["taps_across"])
@@ -179,14 +181,14 @@ class _Source:
             offset = f.add(down, f.mul(f.mul(column, w["far_across"]), w["channels"]))
             f.write(offset, f.at(self.offsets, run.index, I64))
 
-    def strip(self, f: Function, pixel: Any) -> Any:
-        """What the `places` of a strip count from that begins with output ``pixel`` of the band."""
+    def row_block(self, f: Function, pixel: Any) -> Any:
+        """The base address of the `places` of the row block with first output ``pixel``."""
         with f.if_then(self._apart):
             self._write_places(f, pixel)
         return f.at(self.begin, f.select(self._apart, i64(0), f.mul(pixel, self.step)))
 
     def _write_places(self, f: Function, pixel: Any) -> None:
-        """The places of a strip in which a row may end."""
+        """The places of a row block that may cross the end of an image row."""
         row, column = f.udiv(pixel, self.across), f.urem(pixel, self.across)
         place = f.add(f.mul(row, self.row), f.mul(column, self.step))
         around = f.sub(self.row, f.mul(f.sub(self.across, i64(1)), self.step))
@@ -200,13 +202,13 @@ class _Source:
 
 def _band(
     f: Function,
-    strips: Strips,
+    igemm: IndirectGemm,
     w: dict[str, Any],
     source: _Source,
     panels: tuple[Any, Any],
     rows: tuple[Any, Any, Any],
 ) -> None:
-    """The results of some rows of an image, of some panels. Meanwhile strips ask for the next one.
+    """The results of some rows of an image, of some panels. Row blocks prefetch the next panel.
 
     ``rows``: how many there are before the image, and the first and the end of those in it. Zeros
     above and below the image are left out. This changes no sum of finite taps, but for the sign of
@@ -229,31 +231,31 @@ def _band(
             taps = f.at(here, f.mul(begin, tap_row))
             offsets = f.at(source.offsets, f.mul(begin, across), I64)
             runs = f.mul(f.sub(end, begin), across)
-            with each_strip(f, f.mul(count, w["out_width"])) as strip:
-                pixel = f.add(f.mul(first, w["out_width"]), strip.first)
-                rows_at = source.strip(f, pixel)
-                ahead = f.at(following, f.mul(strip.share, depth), I8)
+            with each_row_block(f, f.mul(count, w["out_width"])) as block:
+                pixel = f.add(f.mul(first, w["out_width"]), block.first)
+                rows_at = source.row_block(f, pixel)
+                ahead = f.at(following, f.mul(block.share, depth), I8)
                 place = f.add(f.mul(f.add(above, top), w["out_width"]), pixel)
                 place = f.add(f.mul(place, w["columns"]), column)
-                words = [rows_at, source.places, offsets, runs, source.length, taps]
-                words += [ahead, f.select(group.asks, strip.bytes, i64(0))]
-                words += [f.at(w["result"], place), w["columns"], bias]
-                words += [behind(f, w["residual"], place), w["columns"]]
-                strips.emit(f, words, strip.height, f.sub(w["columns"], column))
+                arguments = [rows_at, source.places, offsets, runs, source.length, taps]
+                arguments += [ahead, f.select(group.prefetches, block.bytes, i64(0))]
+                arguments += [f.at(w["result"], place), w["columns"], bias]
+                arguments += [behind(f, w["residual"], place), w["columns"]]
+                igemm.emit(f, arguments, block.height, f.sub(w["columns"], column))
 
 
 def _pad(module: Any, isa: Isa) -> Any:
-    """pad(image, room, above, rows, left, columns, height, width, channels): ``rows`` by
+    """pad(image, workspace, above, rows, left, columns, height, width, channels): ``rows`` by
     ``columns`` pixels that begin at row ``above`` and column −``left`` of an image; zeros outside.
     """
     copy, fill = copy_function(module, isa), fill_function(module, isa)
     f = Function.part(module, isa, "pad", POINTER, POINTER, *(I64,) * 7)
-    image, room, above, rows, left, columns, height, width, channels = f.arguments
+    image, workspace, above, rows, left, columns, height, width, channels = f.arguments
     begin = f.least(left, columns)
     inside = f.least(width, f.sub(columns, begin))
     line = f.mul(columns, channels)
     with f.loop(i64(0), rows) as row:
-        out = f.at(room, f.mul(row.index, line))
+        out = f.at(workspace, f.mul(row.index, line))
         y = f.add(above, row.index)
         there = f.and_(f.icmp_signed(">=", y, i64(0)), f.icmp_signed("<", y, height))
         with f.if_else(there, likely=True) as (within, beyond):

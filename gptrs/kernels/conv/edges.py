@@ -21,40 +21,42 @@ class Group(NamedTuple):
     end: Any
     taps: tuple[Any, Any]
     """The first row of taps that meets the image, and the one behind the last."""
-    asks: Any
-    """Whether its strips ask for the next panel."""
+    prefetches: Any
+    """Whether its row blocks prefetch the next panel."""
 
 
 class Edges:
-    """Where rows of taps are outside the image, by the words of a convolution."""
+    """The rows of taps inside the image, from the argument block of a convolution."""
 
-    def __init__(self, f: Function, words: dict[str, Any]) -> None:
-        self._f, self._words = f, words
+    def __init__(self, f: Function, arguments: dict[str, Any]) -> None:
+        self._f, self._arguments = f, arguments
         # Outputs between these lack no row of the image.
-        self._begin = f.ceiling(words["top"], words["stride_down"])
-        reach = f.mul(f.sub(words["taps_down"], i64(1)), words["far_down"])
-        room = f.sub(f.add(words["height"], words["top"]), reach)
-        self._end = f.ceiling(f.positive(room), words["stride_down"])
+        self._begin = f.ceiling(arguments["top"], arguments["stride_down"])
+        reach = f.mul(f.sub(arguments["taps_down"], i64(1)), arguments["far_down"])
+        room = f.sub(f.add(arguments["height"], arguments["top"]), reach)
+        self._end = f.ceiling(f.positive(room), arguments["stride_down"])
 
     def taps(self, row: Any) -> tuple[Any, Any]:
         """The first row of taps that meets the image from output ``row``, and the one behind the
         last; equal if none does."""
-        f, words = self._f, self._words
-        start = f.sub(f.mul(row, words["stride_down"]), words["top"])
-        return inside(f, start, words["height"], words["taps_down"], words["far_down"])
+        f, arguments = self._f, self._arguments
+        start = f.sub(f.mul(row, arguments["stride_down"]), arguments["top"])
+        return inside(f, start, arguments["height"], arguments["taps_down"], arguments["far_down"])
 
     def finite(self, top: Any, bottom: Any, panel: Any, row: Any) -> Any:
-        """Whether those taps of ``panel`` are finite that rows ``top`` to ``bottom`` could do
-        without. A row of taps has ``row`` elements of it."""
+        """Whether the taps of ``panel`` are finite that rows ``top`` to ``bottom`` may leave out.
+
+        A row of taps has ``row`` elements of the panel.
+        """
         f = self._f
         begin, end = self.taps(top)[0], self.taps(f.sub(bottom, i64(1)))[1]
-        lost = f.mul(f.sub(self._words["taps_down"], end), row)
+        lost = f.mul(f.sub(self._arguments["taps_down"], end), row)
         above = f.all_finite(panel, f.mul(begin, row))
         return f.and_(above, f.all_finite(f.at(panel, f.mul(end, row)), lost))
 
     @contextmanager
     def each_group(self, top: Any, bottom: Any, some: Any) -> Generator[Group]:
-        """A loop over rows ``top`` to ``bottom``: those at the edges one by one, if there are
+        """A loop over rows ``top`` to ``bottom``: rows at the edges one by one, if there are
         ``some`` edges, and all others at once."""
         f = self._f
 
@@ -75,6 +77,6 @@ class Edges:
             met = self.taps(first)
             taps = (
                 f.select(whole, i64(0), met[0]),
-                f.select(whole, self._words["taps_down"], met[1]),
+                f.select(whole, self._arguments["taps_down"], met[1]),
             )
             yield Group(first, behind, taps, f.or_(whole, f.not_(middle)))

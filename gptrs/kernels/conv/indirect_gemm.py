@@ -29,7 +29,7 @@ _Vectors = tuple[Any, list[Any]]
 
 
 class Epilogue(NamedTuple):
-    """What follows a product besides the bias."""
+    """The epilogue of a product besides the bias: activation, and its order with the residual."""
 
     activation: str | None = None
     """One of `gptrs.kernels.vector_math.ACTIVATIONS`."""
@@ -49,8 +49,8 @@ class Epilogue(NamedTuple):
         residual: _Vectors,
         masks: Sequence[Any] | None = None,
     ) -> list[Any]:
-        """The sums with bias, activation and residual, each from where it is, if it is there; a
-        vector that has a mask reads no more than that."""
+        """The sums with bias, activation and residual, if they are given; vectors with a mask read
+        no other element."""
         masks = masks or [None] * len(sums)
 
         def activated(values: list[Any], now: bool) -> list[Any]:
@@ -69,41 +69,41 @@ class Rows(NamedTuple):
     count: Any
     depth: Any
     places: Any
-    """Where the rows of a strip begin: `places_apart`."""
+    """Address of the offsets of a block's rows: `strided_rows`."""
 
 
 class Places(NamedTuple):
-    """Where the elements of C are."""
+    """Addresses of the elements of C."""
 
     first: Any
     step: Any
     """Elements from row to row, also of the residual."""
 
 
-_STRIP = (
+_IGEMM = (
     *(POINTER, POINTER, POINTER, I64, I64, POINTER, POINTER, I64),
     *(POINTER, I64, POINTER, POINTER, I64),
 )
 
 
-class Strips:
-    """The functions for strips of all heights, in the module of a kernel."""
+class IndirectGemm:
+    """The functions for row blocks of all heights, in the module of a kernel."""
 
     def __init__(self, module: Any, isa: Isa, epilogue: Epilogue) -> None:
         self._isa, self._epilogue = isa, epilogue
-        strips = [self._strip(module, height) for height in range(1, isa.tile_rows + 1)]
-        self._whole = self._chosen(module, strips)
-        # By vectors; for the height of most strips alone, as each takes 50 ms to compile.
-        self._narrow = [self._strip(module, isa.tile_rows, n + 1) for n in range(isa.tile_vectors)]
-        self._edge = self._cut(module)
+        functions = [self._igemm(module, height) for height in range(1, isa.tile_rows + 1)]
+        self._whole = self._by_height(module, functions)
+        # By vectors; for the largest height alone (of most blocks), as each takes 50 ms to compile.
+        self._narrow = [self._igemm(module, isa.tile_rows, n + 1) for n in range(isa.tile_vectors)]
+        self._edge = self._edge_function(module)
 
     def emit(self, f: Function, given: list[Any], height: Any, columns: Any) -> None:
         """C of ``height`` rows, of the next ``columns`` columns.
 
-        Given are a, places (words: where each row begins, in elements), offsets (words: where each
-        run of a row begins behind that), how many runs, their length, panel, ahead, share (bytes
-        to ask for from ``ahead`` on, for each element of the depth), c, ldc, bias, residual, ldr.
-        A null bias or residual is none.
+        ``given``: a, places (address of i64: where each row begins, in elements), offsets (address
+        of i64: where each run of a row begins, relative to the row), number of runs, their length,
+        panel, ahead, share (bytes to prefetch from ``ahead`` on, for each element of the depth), c,
+        ldc, bias, residual, ldr. A null bias or residual is none.
         """
         width = i64(self._isa.tile_columns)
         with f.if_else(f.icmp_signed(">=", columns, width), likely=True) as (covered, cut):
@@ -114,8 +114,10 @@ class Strips:
                 with f.if_else(tall, likely=True) as (most, few):
                     with most:
                         vectors = f.ceiling(columns, i64(self._isa.lanes))
-                        cases = [(n + 1, strip) for n, strip in enumerate(self._narrow)]
-                        f.choose(vectors, [(n, strip, [*given, columns]) for n, strip in cases])
+                        cases = [(n + 1, function) for n, function in enumerate(self._narrow)]
+                        f.choose(
+                            vectors, [(n, function, [*given, columns]) for n, function in cases]
+                        )
                     with few:
                         f.call(self._edge, [*given, height, columns])
 
@@ -124,22 +126,22 @@ class Strips:
     ) -> None:
         """C of all rows of A, which lie without gaps, of the next ``columns`` columns.
 
-        Meanwhile the strips ask for the panel behind this one.
+        The row blocks prefetch the panel behind this one.
         """
         following = f.at(panel, f.mul(a.depth, i64(f.isa.tile_columns)))
-        with each_strip(f, a.count) as strip:
-            ahead = f.at(following, f.mul(strip.share, a.depth), I8)
-            begin, place = f.at(a.first, f.mul(strip.first, a.depth)), f.mul(strip.first, c.step)
-            words = [begin, a.places, a.places, i64(1), a.depth, panel, ahead, strip.bytes]
-            words += [f.at(c.first, place), c.step, bias, behind(f, residual, place), c.step]
-            self.emit(f, words, strip.height, columns)
+        with each_row_block(f, a.count) as block:
+            ahead = f.at(following, f.mul(block.share, a.depth), I8)
+            begin, place = f.at(a.first, f.mul(block.first, a.depth)), f.mul(block.first, c.step)
+            arguments = [begin, a.places, a.places, i64(1), a.depth, panel, ahead, block.bytes]
+            arguments += [f.at(c.first, place), c.step, bias, behind(f, residual, place), c.step]
+            self.emit(f, arguments, block.height, columns)
 
-    def _strip(self, module: Any, height: int, narrow: int = 0) -> Any:
-        """strip(as `emit`). With ``narrow`` not 0, it computes so many vectors of each row, and
-        writes as many columns as its last argument says."""
+    def _igemm(self, module: Any, height: int, narrow: int = 0) -> Any:
+        """igemm(arguments of `emit`). With ``narrow`` not 0, it computes that many vectors of a
+        row, and its last argument is the number of columns that it stores."""
         isa, extra = self._isa, [I64] if narrow else []
-        name = f"strip{height}_{self._epilogue.label}"
-        f = Function.part(module, isa, f"{name}_{narrow}" if narrow else name, *_STRIP, *extra)
+        name = f"igemm{height}_{self._epilogue.label}"
+        f = Function.part(module, isa, f"{name}_{narrow}" if narrow else name, *_IGEMM, *extra)
         a, places, offsets, runs, length, panel, ahead, share, *rest = f.arguments
         c, ldc, bias, residual, ldr, *columns = rest
         lanes, vectors = isa.lanes, narrow or isa.tile_vectors
@@ -193,17 +195,17 @@ class Strips:
         for total, offset, mask in zip(finished, offsets(c[1]), masks, strict=True):
             f.write(total, f.at(c[0], offset), mask)
 
-    def _chosen(self, module: Any, strips: list[Any]) -> Any:
-        """whole(as strip, height): the strip of that height."""
-        f = Function.part(module, self._isa, f"whole_{self._epilogue.label}", *_STRIP, I64)
+    def _by_height(self, module: Any, functions: list[Any]) -> Any:
+        """whole(as igemm, height): the function of that height."""
+        f = Function.part(module, self._isa, f"whole_{self._epilogue.label}", *_IGEMM, I64)
         *given, height = f.arguments
-        f.choose(height, [(i + 1, strip, given) for i, strip in enumerate(strips)])
+        f.choose(height, [(i + 1, function, given) for i, function in enumerate(functions)])
         f.ret_void()
         return f.made
 
-    def _cut(self, module: Any) -> Any:
-        """edge(as strip, height, columns): a strip that C does not cover, computed beside it."""
-        f = Function.part(module, self._isa, f"edge_{self._epilogue.label}", *_STRIP, I64, I64)
+    def _edge_function(self, module: Any) -> Any:
+        """edge(as igemm, height, columns): a row block at the edge of C, computed on the stack."""
+        f = Function.part(module, self._isa, f"edge_{self._epilogue.label}", *_IGEMM, I64, I64)
         *given, c, ldc, bias, residual, ldr, height, columns = f.arguments
         copy, width = copy_function(module, self._isa), i64(self._isa.tile_columns)
         room = ir.ArrayType(F32, self._isa.tile_rows * self._isa.tile_columns)
@@ -225,22 +227,22 @@ class Strips:
         return f.made
 
 
-class Strip(NamedTuple):
-    """One of the strips of a matrix."""
+class RowBlock(NamedTuple):
+    """A block of neighbouring rows of a matrix."""
 
     first: Any
     """Its first row."""
     height: Any
     bytes: Any
-    """How much of each row of the next panel each strip asks for, so that all ask for it all."""
+    """Bytes that a row block prefetches of each row of the next panel; all together the panel."""
     share: Any
-    """How much of it those before have asked for."""
+    """Bytes of it that the row blocks before prefetched."""
 
 
 @contextmanager
-def each_strip(f: Function, count: Any) -> Generator[Strip]:
-    """A loop over strips of ``count`` > 0 rows, as few as can be, whose heights differ by one at
-    most: a low one takes nearly as long as a high one."""
+def each_row_block(f: Function, count: Any) -> Generator[RowBlock]:
+    """A loop over row blocks of ``count`` > 0 rows: as few as possible, with heights that differ by
+    one at most, as a low block takes nearly as long as a high one."""
     number = f.ceiling(count, i64(f.isa.tile_rows))
     height = f.udiv(count, number)
     higher = f.sub(count, f.mul(height, number))
@@ -248,11 +250,11 @@ def each_strip(f: Function, count: Any) -> Generator[Strip]:
     with f.loop(i64(0), number) as loop:
         first = f.add(f.mul(loop.index, height), f.least(loop.index, higher))
         more = f.zext(f.icmp_signed("<", loop.index, higher), I64)
-        yield Strip(first, f.add(height, more), share, f.mul(loop.index, share))
+        yield RowBlock(first, f.add(height, more), share, f.mul(loop.index, share))
 
 
-def places_apart(f: Function, step: Any) -> Any:
-    """Words that say that the rows of a strip begin ``step`` elements apart, the first one at 0."""
+def strided_rows(f: Function, step: Any) -> Any:
+    """The `places` of rows that begin ``step`` elements apart, the first one at 0."""
     places = f.alloca(I64, i64(f.isa.tile_rows))
     for row in range(f.isa.tile_rows):
         f.write(f.mul(step, i64(row)), f.at(places, i64(row), I64))
@@ -260,12 +262,12 @@ def places_apart(f: Function, step: Any) -> Any:
 
 
 def given(f: Function, pointer: Any) -> Any:
-    """Whether there is something at ``pointer``."""
+    """Whether ``pointer`` is not null."""
     return f.icmp_unsigned("!=", pointer, ir.Constant(POINTER, None))
 
 
 def behind(f: Function, pointer: Any, index: Any) -> Any:
-    """The address of element ``index`` of what may not be there."""
+    """The address of element ``index`` of an array, null if the array is."""
     return f.select(given(f, pointer), f.at(pointer, index), ir.Constant(POINTER, None))
 
 

@@ -20,36 +20,37 @@ from llvmlite import ir
 
 from gptrs.kernels.compiler.ir_builder import I64, POINTER, VOID, Function, KernelText, i64
 from gptrs.kernels.compiler.isa import KB, Isa
-from gptrs.kernels.conv.direct import CONV_WORDS
+from gptrs.kernels.conv.direct import CONV_ARGUMENTS
 from gptrs.kernels.conv.indirect_gemm import behind, copy_function, given
-from gptrs.kernels.conv.window_loops import WINDOW_WORDS
+from gptrs.kernels.conv.window_loops import WINDOW_ARGUMENTS
 from gptrs.kernels.conv.window_tiles import Window
 
 _KERNELS = ("first", "depthwise", "last")
 _POINTERS = (
     *_KERNELS,
     *("x", "panels", "bias", "weight", "weight_bias", "last_panels", "last_bias"),
-    *("residual", "result", "room"),
+    *("residual", "result", "workspace"),
 )
 _SIZES = (
     *("height", "width", "channels", "hidden", "out_height", "out_width", "columns"),
-    *("top", "left", "reach", "stride", "part", "parts", "band", "lines", "held", "room_step"),
+    *("top", "left", "reach", "stride", "part", "parts", "band", "lines", "held", "workspace_step"),
 )
-BOTTLENECK_WORDS = _POINTERS + _SIZES
-"""The argument words of `bottleneck_kernel`, in order.
+BOTTLENECK_ARGUMENTS = _POINTERS + _SIZES
+"""The argument block of `bottleneck_kernel`, in order.
 
 ``first`` and ``last`` are addresses of kernels that `conv_kernel` wrote, ``depthwise`` of one of
 `depthwise_kernel`, whose windows have ``reach`` rows from the first to the last one and lie
 ``stride`` rows apart. Without ``first`` (0) x has ``hidden`` channels. x is [N, height, width,
 channels], the result and the residual [N, out_height, out_width, columns]; a bias or residual of 0
 is none. An item of the extent is a part of an image, so many rows of the result, done ``band`` rows
-after the other. The room of item i begins at element i·room_step with ``held`` elements for what
-the first product makes for a band; the depthwise convolution follows ``lines`` rows at a time.
+after the other. The workspace of item i begins at element i·workspace_step with ``held`` elements
+for the result of the first product for a band; the depthwise convolution follows ``lines`` rows at
+a time.
 """
 
 
 class Cut(NamedTuple):
-    """How the work is cut; the fields are words."""
+    """How the work is partitioned; the fields are arguments of the kernel."""
 
     part: int
     """Rows of outputs that an item has."""
@@ -60,15 +61,15 @@ class Cut(NamedTuple):
     lines: int
     """Rows of outputs for which the depthwise convolution is."""
     held: int
-    """Elements that the first product makes for a band."""
-    room_step: int
-    """Elements of an item's room."""
+    """Elements of the first product's result for a band."""
+    workspace_step: int
+    """Elements of an item's workspace."""
 
 
 _HELD_BYTES = 256 * KB
-"""Of what the first product makes: with the panels it stays in L2."""
+"""Of the result of the first product: with the panels it stays in L2."""
 _PIXELS = 48
-"""Outputs at a time at least, so that panels are not waited for."""
+"""Fewest outputs at a time, so that the last product does not wait for its panels."""
 
 
 def reach_of(window: Window) -> int:
@@ -98,14 +99,14 @@ def cut_of(
 
 
 def bottleneck_kernel(isa: Isa) -> KernelText:
-    """The bottleneck. Words: `BOTTLENECK_WORDS`; extent: images times parts."""
+    """The bottleneck. Arguments: `BOTTLENECK_ARGUMENTS`; extent: images times parts."""
     name = "bottleneck"
     module = ir.Module(f"{name} {isa.name}")
     copy = copy_function(module, isa)
     f = Function.kernel(module, isa, name)
     address, first, last = f.arguments
-    w = f.words(address, _POINTERS, _SIZES)
-    walk = _Walk(f, w, copy, first)
+    w = f.argument_block(address, _POINTERS, _SIZES)
+    stages = _Stages(f, w, copy, first)
     with f.loop(first, last) as item:
         image = f.sdiv(item.index, w["parts"])
         top = f.mul(f.srem(item.index, w["parts"]), w["part"])
@@ -115,17 +116,17 @@ def bottleneck_kernel(isa: Isa) -> KernelText:
         grows = given(f, w["first"])
         with f.loop(top, bottom, w["band"], carried=[i64(0), i64(0)]) as loop:
             band = _Band(image, loop.index, f.least(f.add(loop.index, w["band"]), bottom))
-            begin, end = walk.rows_read(band)
+            begin, end = stages.rows_read(band)
             with f.if_then(grows):
-                walk.grow(x, (begin, end), loop.values)
+                stages.grow(x, (begin, end), loop.values)
             above = f.sub(f.add(begin, w["top"]), f.mul(band.begin, w["stride"]))
             source = _Source(
-                f.select(grows, walk.held, x),
+                f.select(grows, stages.held, x),
                 f.select(grows, f.sub(end, begin), w["height"]),
                 f.select(grows, above, w["top"]),
                 f.select(grows, i64(0), band.begin),
             )
-            walk.shrink(source, band)
+            stages.shrink(source, band)
             loop.values = [begin, end]
     f.ret_void()
     return KernelText(str(module), name)
@@ -140,7 +141,7 @@ class _Band(NamedTuple):
 
 
 class _Source(NamedTuple):
-    """Where a depthwise convolution reads: an image of some rows, ``top`` rows of padding above.
+    """The input of the depthwise convolution: an image of some rows, ``top`` rows of padding above.
 
     ``first`` is the number of the band's first row of outputs in it.
     """
@@ -152,24 +153,24 @@ class _Source(NamedTuple):
 
 
 class _Call:
-    """A kernel that is called with words that change from call to call, and others that do not."""
+    """A call of a kernel: its argument block, of which some arguments change from call to call."""
 
     def __init__(
-        self, f: Function, kernel: Any, names: Sequence[str], words: dict[str, Any]
+        self, f: Function, kernel: Any, names: Sequence[str], arguments: dict[str, Any]
     ) -> None:
         self._f, self._kernel, self._names = f, kernel, names
         self._block = f.alloca(I64, i64(len(names)))
         for name in names:
-            self._put(name, words.get(name, i64(0)))
+            self._put(name, arguments.get(name, i64(0)))
 
     def _put(self, name: str, value: Any) -> None:
         f = self._f
         word = f.ptrtoint(value, I64) if value.type == POINTER else value
         f.write(word, f.at(self._block, i64(self._names.index(name)), I64))
 
-    def emit(self, first: Any, last: Any, **words: Any) -> None:
+    def emit(self, first: Any, last: Any, **arguments: Any) -> None:
         """Call it over a range of its extent."""
-        for name, value in words.items():
+        for name, value in arguments.items():
             self._put(name, value)
         block = self._f.ptrtoint(self._block, I64)
         kind = ir.FunctionType(VOID, [I64] * 3)
@@ -177,25 +178,27 @@ class _Call:
         self._f.call(code, [block, first, last])
 
 
-class _Walk:
-    """The three kernels, and where they leave what they make."""
+class _Stages:
+    """The three kernels of the block, and the buffers between them."""
 
     def __init__(self, f: Function, w: dict[str, Any], copy: Any, item: Any) -> None:
         self._f, self._w, self._copy = f, w, copy
-        # Of all items of this call, one at a time is in the first one's room.
-        self.held = f.at(w["room"], f.mul(item, w["room_step"]))
+        # Of all items of this call, one at a time is in the first one's workspace.
+        self.held = f.at(w["workspace"], f.mul(item, w["workspace_step"]))
         self._between = f.at(self.held, w["held"])
         ones = ("height", "out_height", "taps_down", "taps_across", "stride_down", "stride_across")
         ones += ("far_down", "far_across", "band", "bands", "parts")
         plain = dict.fromkeys(ones, i64(1))
         grown = {"panels": w["panels"], "bias": w["bias"], "channels": w["channels"]}
-        self._first = _Call(f, w["first"], CONV_WORDS, {**plain, **grown, "columns": w["hidden"]})
+        self._first = _Call(
+            f, w["first"], CONV_ARGUMENTS, {**plain, **grown, "columns": w["hidden"]}
+        )
         shrunk = {"panels": w["last_panels"], "bias": w["last_bias"], "channels": w["hidden"]}
         shrunk |= {"x": self._between, "columns": w["columns"]}
-        self._last = _Call(f, w["last"], CONV_WORDS, {**plain, **shrunk})
+        self._last = _Call(f, w["last"], CONV_ARGUMENTS, {**plain, **shrunk})
         windows = {"weight": w["weight"], "bias": w["weight_bias"], "channels": w["hidden"]}
         windows |= {name: w[name] for name in ("width", "out_width", "left")}
-        self._depthwise = _Call(f, w["depthwise"], WINDOW_WORDS, windows)
+        self._depthwise = _Call(f, w["depthwise"], WINDOW_ARGUMENTS, windows)
 
     def rows_read(self, band: _Band) -> tuple[Any, Any]:
         """The rows of the image that the windows of a band meet: from, to."""
@@ -232,7 +235,7 @@ class _Walk:
         with f.loop(band.begin, band.end, w["lines"]) as loop:
             count = f.least(w["lines"], f.sub(band.end, loop.index))
             first = f.add(source.first, f.sub(loop.index, band.begin))
-            # The walk counts rows of the result from 0, but writes these ones alone.
+            # The depthwise kernel counts rows of its result from 0, but writes these ones alone.
             result, last = f.at(self._between, f.neg(f.mul(first, line))), f.add(first, count)
             sizes = {"height": source.height, "top": source.top, "out_height": last}
             self._depthwise.emit(first, last, x=source.x, result=result, **sizes)

@@ -20,8 +20,8 @@ from gptrs.kernels.compiler.isa import Isa
 from gptrs.kernels.conv.window_loops import CHANNELS, channel_pieces, channels_of, window_kernel
 from gptrs.kernels.conv.window_tiles import Body, Given, Place, Window, edge_part
 
-GLOBAL_POOL_WORDS = ("x", "result", "height", "width", "channels")
-"""The argument words of `global_avg_pool_kernel`, in order. x [N, height, width, channels] and the
+GLOBAL_POOL_ARGUMENTS = ("x", "result", "height", "width", "channels")
+"""The argument block of `global_avg_pool_kernel`, in order. x [N, height, width, channels] and the
 result [N, channels] are contiguous and do not overlap."""
 
 
@@ -40,7 +40,7 @@ class _Greatest(Body):
 @dataclass(frozen=True)
 class _Mean(Body):
     divisor: int | None
-    """How many elements a window has; None for those inside the image."""
+    """The number of elements of a window; None: of its elements inside the image."""
 
     name = "avg_pool"
 
@@ -61,16 +61,16 @@ class _Mean(Body):
 def max_pool_kernel(isa: Isa, window: Window) -> KernelText:
     """The greatest element of each window, −∞ where it is nothing but padding; NaN wins.
 
-    Words: `gptrs.kernels.conv.window_loops.WINDOW_WORDS`, weight and bias unused.
+    Arguments: `gptrs.kernels.conv.window_loops.WINDOW_ARGUMENTS`, weight and bias unused.
     """
     return window_kernel(isa, window, _Greatest())
 
 
 def avg_pool_kernel(isa: Isa, window: Window, *, count_padding: bool = True) -> KernelText:
-    """The sum of each window over its number of elements, or over that of those inside the image.
+    """The sum of each window over its number of elements, or of its elements inside the image.
 
-    NaN for a window of nothing but padding that does not count. Words:
-    `gptrs.kernels.conv.window_loops.WINDOW_WORDS`, weight and bias unused.
+    NaN for a window of nothing but padding that does not count. Arguments:
+    `gptrs.kernels.conv.window_loops.WINDOW_ARGUMENTS`, weight and bias unused.
     """
     height, width = window.size
     return window_kernel(isa, window, _Mean(height * width if count_padding else None))
@@ -79,23 +79,23 @@ def avg_pool_kernel(isa: Isa, window: Window, *, count_padding: bool = True) -> 
 def global_avg_pool_kernel(isa: Isa) -> KernelText:
     """The sum of each channel of an image over its number of pixels; NaN if it has none.
 
-    Words: `GLOBAL_POOL_WORDS`; extent: `global_pool_extent`.
+    Arguments: `GLOBAL_POOL_ARGUMENTS`; extent: `global_pool_extent`.
     """
     name = "global_avg_pool"
     module = ir.Module(f"{name} {isa.name}")
     edge = edge_part(module, isa, Window((1, 1)), _Mean(None))
     f = Function.kernel(module, isa, name)
     address, first, last = f.arguments
-    words = f.words(address, GLOBAL_POOL_WORDS[:2], GLOBAL_POOL_WORDS[2:])
-    height, width, channels = (words[size] for size in GLOBAL_POOL_WORDS[2:])
+    arguments = f.argument_block(address, GLOBAL_POOL_ARGUMENTS[:2], GLOBAL_POOL_ARGUMENTS[2:])
+    height, width, channels = (arguments[size] for size in GLOBAL_POOL_ARGUMENTS[2:])
     line = f.mul(width, channels)
     parts = channel_pieces(f, channels)
     none = ir.Constant(POINTER, None)
     with f.loop(first, last) as piece:
         image = f.udiv(piece.index, parts)
         channel, count = channels_of(f, f.urem(piece.index, parts), channels)
-        x = f.at(words["x"], f.add(f.mul(image, f.mul(height, line)), channel))
-        result = f.at(words["result"], f.add(f.mul(image, channels), channel))
+        x = f.at(arguments["x"], f.add(f.mul(image, f.mul(height, line)), channel))
+        result = f.at(arguments["result"], f.add(f.mul(image, channels), channel))
         sizes = (i64(0), i64(0), height, i64(0), width, line, channels, count)
         f.call(edge, Given(x, result, none, none, *sizes))
     f.ret_void()
@@ -103,5 +103,5 @@ def global_avg_pool_kernel(isa: Isa) -> KernelText:
 
 
 def global_pool_extent(images: int, channels: int) -> int:
-    """How many pieces of work there are: some channels of an image each."""
+    """The extent: pieces of some channels of an image each."""
     return images * max(1, channels // CHANNELS)

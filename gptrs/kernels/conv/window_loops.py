@@ -35,11 +35,11 @@ from gptrs.kernels.conv.window_tiles import (
 )
 
 POINTERS = ("x", "result", "weight", "bias")
-WINDOW_WORDS = (
+WINDOW_ARGUMENTS = (
     *POINTERS,
     *("height", "width", "channels", "out_height", "out_width", "top", "left"),
 )
-"""The argument words of all kernels of windows, in order.
+"""The argument block of all window kernels, in order.
 
 x [N, height, width, channels] and the result [N, out_height, out_width, channels] are contiguous
 and do not overlap; ``top`` and ``left`` are how many rows and columns of padding stand before x.
@@ -47,14 +47,15 @@ Weight [KH, KW, channels] and bias [channels] may be anything where they are not
 is N · out_height: the rows of the result.
 """
 
-# So many channels of a block of rows, or up to twice as many, are done before the next ones: few
-# enough for what windows have in common to stay near, enough for memory to be read in long runs
-# (measured with AVX2).
+# So many channels of a block of rows, or up to twice as many, are computed before the next ones:
+# few enough for the rows that windows share to stay in cache, enough for memory to be read in long
+# runs (measured with AVX2).
 _ROWS, CHANNELS = 8, 256
 
 
 def window_kernel(isa: Isa, window: Window, body: Body) -> KernelText:
-    """The kernel that combines windows as ``body`` says. Words: `WINDOW_WORDS`."""
+    """The kernel that combines the elements of windows by ``body``. Arguments:
+    `WINDOW_ARGUMENTS`."""
     name = f"{body.label}_{window.label}"
     module = ir.Module(f"{name} {isa.name}")
     sizes = tile_sizes(isa, window, body)
@@ -62,46 +63,52 @@ def window_kernel(isa: Isa, window: Window, body: Body) -> KernelText:
     edge = edge_part(module, isa, window, body)
     f = Function.kernel(module, isa, name)
     address, first, last = f.arguments
-    words = f.words(address, POINTERS, WINDOW_WORDS[len(POINTERS) :])
-    _Walk(f, window, words, tiles, edge, body.reads_weights).rows(first, last)
+    arguments = f.argument_block(address, POINTERS, WINDOW_ARGUMENTS[len(POINTERS) :])
+    _WindowLoops(f, window, arguments, tiles, edge, body.reads_weights).rows(first, last)
     f.ret_void()
     return KernelText(str(module), name)
 
 
-class _Walk:
-    """Calls the parts for all outputs of rows."""
+class _WindowLoops:
+    """The loops over outputs, which call the functions of `window_tiles`."""
 
     def __init__(
         self,
         f: Function,
         window: Window,
-        words: dict[str, Any],
+        arguments: dict[str, Any],
         tiles: dict[int, Any],
         edge: Any,
         reads_weights: bool,
     ) -> None:
-        self.f, self.window, self.words, self.tiles, self.edge = f, window, words, tiles, edge
-        self.stride = words["channels"]
-        self.line = f.mul(words["width"], self.stride)
+        self.f, self.window, self.arguments, self.tiles, self.edge = (
+            f,
+            window,
+            arguments,
+            tiles,
+            edge,
+        )
+        self.stride = arguments["channels"]
+        self.line = f.mul(arguments["width"], self.stride)
         self.row_step = f.mul(self.line, i64(window.dilation[0]))
         self.whole = self._whole_columns()
         self.zeros = i64(0)
         if reads_weights:
             height, width = window.size
             count = f.mul(self.stride, i64(height * width))
-            finite = f.all_finite(words["weight"], count)
+            finite = f.all_finite(arguments["weight"], count)
             self.zeros = f.select(finite, i64(0), i64(height))
 
     def _whole_columns(self) -> tuple[Any, Any]:
         """The first output whose window lacks no column on the left, and the first after it that
         lacks some on the right. No output for fewer channels than a vector has lanes."""
-        f, words, window = self.f, self.words, self.window
-        outputs = words["out_width"]
+        f, arguments, window = self.f, self.arguments, self.window
+        outputs = arguments["out_width"]
         if not self.tiles:
             return outputs, outputs
         step, reach = i64(window.strides[1]), (window.size[1] - 1) * window.dilation[1]
-        first = f.least(f.ceiling(words["left"], step), outputs)
-        room = f.sub(f.add(words["width"], words["left"]), i64(reach))
+        first = f.least(f.ceiling(arguments["left"], step), outputs)
+        room = f.sub(f.add(arguments["width"], arguments["left"]), i64(reach))
         last = f.ceiling(f.positive(room), step)
         last = f.least(last, outputs)
         last = f.select(f.icmp_signed("<", last, first), first, last)
@@ -119,18 +126,18 @@ class _Walk:
                     self._row(row.index, channel, count)
 
     def _row(self, number: Any, channel: Any, count: Any) -> None:
-        f, words, window = self.f, self.words, self.window
-        image, y = f.udiv(number, words["out_height"]), f.urem(number, words["out_height"])
-        top = f.sub(f.mul(y, i64(window.strides[0])), words["top"])
-        begin, end = self._inside(top, 0, words["height"])
+        f, arguments, window = self.f, self.arguments, self.window
+        image, y = f.udiv(number, arguments["out_height"]), f.urem(number, arguments["out_height"])
+        top = f.sub(f.mul(y, i64(window.strides[0])), arguments["top"])
+        begin, end = self._inside(top, 0, arguments["height"])
         within = f.add(top, f.mul(begin, i64(window.dilation[0])))
-        source = f.add(f.mul(image, words["height"]), within)
-        x = f.at(words["x"], f.add(f.mul(source, self.line), channel))
-        line = f.mul(words["out_width"], self.stride)
-        result = f.at(words["result"], f.add(f.mul(number, line), channel))
+        source = f.add(f.mul(image, arguments["height"]), within)
+        x = f.at(arguments["x"], f.add(f.mul(source, self.line), channel))
+        line = f.mul(arguments["out_width"], self.stride)
+        result = f.at(arguments["result"], f.add(f.mul(number, line), channel))
         tap = f.mul(begin, i64(window.size[1]))
-        weight = f.at(words["weight"], f.add(f.mul(tap, self.stride), channel))
-        bias = f.at(words["bias"], channel)
+        weight = f.at(arguments["weight"], f.add(f.mul(tap, self.stride), channel))
+        bias = f.at(arguments["bias"], channel)
         rows, taps = f.sub(end, begin), i64(window.size[1])
         met = (begin, rows, i64(0), taps)
         sizes = (self.zeros, *met, self.row_step, self.stride, count)
@@ -138,10 +145,11 @@ class _Walk:
         first, last = self.whole
         self._edges(given, i64(0), first)
         self._tiles(given, first, last)
-        self._edges(given, last, words["out_width"])
+        self._edges(given, last, arguments["out_width"])
 
     def _inside(self, start: Any, axis: int, extent: Any) -> tuple[Any, Any]:
-        """Which elements of a window that begins at ``start`` are in the image: from, to."""
+        """The range of elements inside the image, of a window that begins at ``start``: from,
+        to."""
         size, dilation = i64(self.window.size[axis]), i64(self.window.dilation[axis])
         return inside(self.f, start, extent, size, dilation)
 
@@ -149,8 +157,8 @@ class _Walk:
         """The outputs ``first`` to ``last`` of a row, one by one."""
         f, window = self.f, self.window
         with f.loop(first, last) as output:
-            left = f.sub(f.mul(output.index, i64(window.strides[1])), self.words["left"])
-            begin, end = self._inside(left, 1, self.words["width"])
+            left = f.sub(f.mul(output.index, i64(window.strides[1])), self.arguments["left"])
+            begin, end = self._inside(left, 1, self.arguments["width"])
             column = f.add(left, f.mul(begin, i64(window.dilation[1])))
             f.call(
                 self.edge,
@@ -168,7 +176,7 @@ class _Walk:
         f, step = self.f, i64(self.window.strides[1])
         for size, tile in self.tiles.items():
             with f.loop(first, f.sub(last, i64(size - 1)), i64(size), carried=[first]) as output:
-                column = f.sub(f.mul(output.index, step), self.words["left"])
+                column = f.sub(f.mul(output.index, step), self.arguments["left"])
                 part = given._replace(
                     x=f.at(given.x, f.mul(column, self.stride)),
                     result=f.at(given.result, f.mul(output.index, self.stride)),
@@ -179,13 +187,13 @@ class _Walk:
 
 
 def channel_pieces(f: Function, channels: Any) -> Any:
-    """How many pieces the channels are done in."""
+    """The number of pieces that the channels are cut into."""
     whole = f.udiv(channels, i64(CHANNELS))
     return f.select(f.icmp_signed(">", whole, i64(1)), whole, i64(1))
 
 
 def channels_of(f: Function, piece: Any, channels: Any) -> tuple[Any, Any]:
-    """The first channel of a piece, and how many it has: the last one has what is left."""
+    """The first channel of a piece, and its number of channels: the last one has the rest."""
     first = f.mul(piece, i64(CHANNELS))
     left = f.sub(channels, first)
     return first, f.select(f.icmp_signed("<", left, i64(2 * CHANNELS)), left, i64(CHANNELS))

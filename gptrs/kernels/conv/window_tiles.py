@@ -33,7 +33,7 @@ Pair = tuple[int, int]
 
 @dataclass(frozen=True)
 class Window:
-    """What the code of a walk depends on besides the vector level."""
+    """Parameters of a window kernel's code besides the vector level and the body."""
 
     size: Pair
     strides: Pair = (1, 1)
@@ -47,15 +47,15 @@ class Window:
 
 
 def inside(f: Function, start: Any, extent: Any, size: Any, dilation: Any) -> tuple[Any, Any]:
-    """Which of ``size`` elements, ``dilation`` apart, of a window that begins at ``start`` lie
-    between 0 and ``extent``: from, to; equal if none does."""
+    """The range of ``size`` elements, ``dilation`` apart, of a window that begins at ``start``,
+    that lie between 0 and ``extent``: from, to; equal if none does."""
     begin = f.least(f.ceiling(f.positive(f.neg(start)), dilation), size)
     end = f.least(f.ceiling(f.positive(f.sub(extent, start)), dilation), size)
     return begin, f.select(f.icmp_signed("<", end, begin), begin, end)
 
 
 class Given(NamedTuple):
-    """What a part is told: pointers to the first element, tap, bias and result, and sizes."""
+    """Arguments of tile and edge functions: pointers to first element, tap, bias, result; sizes."""
 
     x: Any
     result: Any
@@ -72,7 +72,7 @@ class Given(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Which channels of a part a vector has."""
+    """The channels of a vector: the first one, and the mask."""
 
     channel: Any
     mask: Any
@@ -140,8 +140,8 @@ def _part(module: Any, isa: Isa, name: str) -> tuple[Function, Given]:
 def _starts(
     f: Function, window: Window, body: Body, given: Given, places: list[Place]
 ) -> list[Any]:
-    """What the chains of ``places`` begin with: the start of the body, and zeros combined with the
-    weights of the elements outside the image, of which an infinite one or NaN gives NaN."""
+    """Initial values of the chains of ``places``: the start of the body, combined with zeros times
+    the weights of the elements outside the image, of which an infinite one or NaN gives NaN."""
     starts: list[Any] = [ir.Constant(f.vector, [body.start] * f.isa.lanes) for _ in places]
     if not body.reads_weights:
         return starts
@@ -235,9 +235,9 @@ def edge_part(module: Any, isa: Isa, window: Window, body: Body) -> Any:
 
 
 def _keep_short(f: Function, end: Any) -> None:
-    """Let LLVM not write out the loop that ends with the block ``end``, turn by turn: its body is
-    long, and that costs registers for addresses."""
+    """Disable unrolling of the loop that ends with the block ``end``: its body is long, and
+    unrolling costs registers for addresses."""
     hint: Any = f.module.add_metadata([])
-    # It stands for itself, so that no other loop is meant.
+    # Self-referential, as LLVM's distinct loop metadata is.
     hint.operands = (hint, f.module.add_metadata(["llvm.loop.unroll.disable"]))
     end.terminator.set_metadata("llvm.loop", hint)

@@ -116,17 +116,17 @@ def _twice(f: Function, transform: _Transform, square: Sequence[_Vectors]) -> li
 # --- taps
 
 
-def winograd_taps_kernel(isa: Isa, m: Outputs) -> KernelText:
+def winograd_filter_kernel(isa: Isa, m: Outputs) -> KernelText:
     """Transforms and packs taps [3, 3, C, O] to U, panels [planes, ⌈O/w⌉, C, w].
 
-    Words: pointers taps and u, sizes channels, columns; extent: panels. Columns that are missing
-    in the last one are zero.
+    Arguments: pointers taps and u, sizes channels, columns; extent: panels. Columns that are
+    missing in the last one are zero.
     """
-    name = f"winograd{m}_taps"
+    name = f"winograd{m}_filter"
     module = ir.Module(f"{name} {isa.name}")
     f = Function.kernel(module, isa, name)
     address, first, last = f.arguments
-    w = f.words(address, ("taps", "u"), ("channels", "columns"))
+    w = f.argument_block(address, ("taps", "u"), ("channels", "columns"))
     width, lanes = i64(isa.tile_columns), isa.lanes
     panel_size = f.mul(w["channels"], width)
     plane = f.mul(f.ceiling(w["columns"], width), panel_size)
@@ -150,29 +150,30 @@ def winograd_taps_kernel(isa: Isa, m: Outputs) -> KernelText:
 
 # --- pixels
 
-PIXEL_WORDS = (
+WINOGRAD_INPUT_ARGUMENTS = (
     *("x", "v"),
     *("height", "width", "channels", "top", "left"),
     *("down", "across", "first", "v_step"),
 )
-"""The argument words of `winograd_pixels_kernel`: pointers x and v, then sizes.
+"""The argument block of `winograd_input_kernel`: pointers x and v, then sizes.
 
 Tiles are counted along rows, ``across`` in a row, ``down`` in an image; item i is tile ``first`` +
 i, row i of each plane of V; planes are ``v_step`` elements apart.
 """
 
 
-def winograd_pixels_kernel(isa: Isa, m: Outputs) -> KernelText:
+def winograd_input_kernel(isa: Isa, m: Outputs) -> KernelText:
     """Transforms tiles of images x [N, H, W, C] with zeros around them to V.
 
-    Words: `PIXEL_WORDS`; extent: tiles. Channels are a multiple of a vector's lanes, 1024 at most.
+    Arguments: `WINOGRAD_INPUT_ARGUMENTS`; extent: tiles. Channels are a multiple of a vector's
+    lanes, 1024 at most.
     """
-    name = f"winograd{m}_pixels"
+    name = f"winograd{m}_input"
     module = ir.Module(f"{name} {isa.name}")
     transform, gather = _pixels_of_tile(module, isa, m), _gather(module, isa, m + 2)
     f = Function.kernel(module, isa, name)
     address, first, last = f.arguments
-    w = f.words(address, PIXEL_WORDS[:2], PIXEL_WORDS[2:])
+    w = f.argument_block(address, WINOGRAD_INPUT_ARGUMENTS[:2], WINOGRAD_INPUT_ARGUMENTS[2:])
     beside = f.alloca(F32, i64((m + 2) ** 2 * MOST_CHANNELS))
     line = f.mul(w["width"], w["channels"])
     with f.loop(first, last) as item:
@@ -247,30 +248,32 @@ def _gather(module: Any, isa: Isa, size: int) -> Any:
 
 # --- sums
 
-SUM_WORDS = (
+WINOGRAD_OUTPUT_ARGUMENTS = (
     *("sums", "result", "bias", "residual"),
     *("height", "width", "columns"),
     *("down", "across", "first", "step", "row_step"),
 )
-"""The argument words of `winograd_sums_kernel`: four pointers, then sizes.
+"""The argument block of `winograd_output_kernel`: four pointers, then sizes.
 
 ``height`` and ``width`` are those of the result, ``step`` and ``row_step`` the distances of planes
-and tiles in the sums; ``down``, ``across`` and ``first`` as in `PIXEL_WORDS`. ``bias`` and
-``residual`` (which lies as the result does) may be 0.
+and tiles in the sums; ``down``, ``across`` and ``first`` as in `WINOGRAD_INPUT_ARGUMENTS`. ``bias``
+and ``residual`` (which lies as the result does) may be 0.
 """
 
 
-def winograd_sums_kernel(isa: Isa, m: Outputs, epilogue: Epilogue) -> KernelText:
-    """Transforms sums [planes, tiles, O] to the result [N, H, W, O], with what follows.
+def winograd_output_kernel(isa: Isa, m: Outputs, epilogue: Epilogue) -> KernelText:
+    """Transforms sums [planes, tiles, O] to the result [N, H, W, O], with bias, activation,
+    residual.
 
-    Words: `SUM_WORDS`; extent: tiles. Columns are a multiple of a vector's lanes, 1024 at most.
+    Arguments: `WINOGRAD_OUTPUT_ARGUMENTS`; extent: tiles. Columns are a multiple of a vector's
+    lanes, 1024 at most.
     """
-    name = f"winograd{m}_sums_{epilogue.label}"
+    name = f"winograd{m}_output_{epilogue.label}"
     module = ir.Module(f"{name} {isa.name}")
     copy, transform = copy_function(module, isa), _sums_of_tile(module, isa, m, epilogue)
     f = Function.kernel(module, isa, name)
     address, first, last = f.arguments
-    w = f.words(address, SUM_WORDS[:4], SUM_WORDS[4:])
+    w = f.argument_block(address, WINOGRAD_OUTPUT_ARGUMENTS[:4], WINOGRAD_OUTPUT_ARGUMENTS[4:])
     beside = f.alloca(F32, i64(m * m * MOST_CHANNELS))
     more = f.alloca(F32, i64(m * m * MOST_CHANNELS))
     null, columns = ir.Constant(POINTER, None), w["columns"]

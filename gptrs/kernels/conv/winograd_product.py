@@ -10,13 +10,13 @@ from llvmlite import ir
 
 from gptrs.kernels.compiler.ir_builder import POINTER, Function, KernelText, i64
 from gptrs.kernels.compiler.isa import Isa
-from gptrs.kernels.conv.indirect_gemm import Epilogue, Places, Rows, Strips, places_apart
+from gptrs.kernels.conv.indirect_gemm import Epilogue, IndirectGemm, Places, Rows, strided_rows
 
-PRODUCT_WORDS = (
+WINOGRAD_PRODUCT_ARGUMENTS = (
     *("v", "u", "sums"),
     *("tiles", "channels", "panels", "v_step", "sums_step"),
 )
-"""The argument words of `winograd_product_kernel`: three pointers, then sizes.
+"""The argument block of `winograd_product_kernel`: three pointers, then sizes.
 
 The steps are those from plane to plane.
 """
@@ -25,24 +25,24 @@ The steps are those from plane to plane.
 def winograd_product_kernel(isa: Isa) -> KernelText:
     """V [planes, tiles, C] times panels U [planes, panels, C, w]: sums [planes, tiles, panels·w].
 
-    Words: `PRODUCT_WORDS`; extent: planes times panels, all panels of a plane in turn.
+    Arguments: `WINOGRAD_PRODUCT_ARGUMENTS`; extent: planes times panels, panels innermost.
     """
     name = "winograd_product"
     module = ir.Module(f"{name} {isa.name}")
-    strips = Strips(module, isa, Epilogue())
+    igemm = IndirectGemm(module, isa, Epilogue())
     f = Function.kernel(module, isa, name)
     address, first, last = f.arguments
-    w = f.words(address, PRODUCT_WORDS[:3], PRODUCT_WORDS[3:])
+    w = f.argument_block(address, WINOGRAD_PRODUCT_ARGUMENTS[:3], WINOGRAD_PRODUCT_ARGUMENTS[3:])
     width, null = i64(isa.tile_columns), ir.Constant(POINTER, None)
     size = f.mul(w["channels"], width)
     row = f.mul(w["panels"], width)
-    places = places_apart(f, w["channels"])
+    places = strided_rows(f, w["channels"])
     with f.loop(first, last) as item:
         plane, panel = f.sdiv(item.index, w["panels"]), f.srem(item.index, w["panels"])
         v = f.at(w["v"], f.mul(plane, w["v_step"]))
         a = Rows(v, w["tiles"], w["channels"], places)
         sums = f.at(w["sums"], f.add(f.mul(plane, w["sums_step"]), f.mul(panel, width)))
         here = f.at(w["u"], f.mul(item.index, size))
-        strips.emit_panel(f, a, here, Places(sums, row), null, null, width)
+        igemm.emit_panel(f, a, here, Places(sums, row), null, null, width)
     f.ret_void()
     return KernelText(str(module), name)

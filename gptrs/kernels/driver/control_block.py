@@ -50,7 +50,7 @@ def i32(value: int) -> Any:
 
 
 class PoolCode(ir.IRBuilder):
-    """A builder in a new function; finds blocks by name and words by their offset."""
+    """An IR builder in a new function: basic blocks by name, control block words by offset."""
 
     def __init__(
         self, module: Any, name: str, result: Any, *arguments: Any, public: bool = False
@@ -93,7 +93,7 @@ class PoolCode(ir.IRBuilder):
         return more
 
     def place(self, name: str) -> Any:
-        """The block called ``name``, made when it is first asked for."""
+        """The basic block called ``name``, created at the first use."""
         if name not in self._places:
             self._places[name] = self.append_basic_block(name)
         return self._places[name]

@@ -19,7 +19,7 @@ def current_driver() -> Driver:
     return _made[name]
 
 
-_made: dict[str, Driver] = {}  # by what GPTRS_DRIVER says
+_made: dict[str, Driver] = {}  # by the value of GPTRS_DRIVER
 _making = new_lock()  # the first plans may run in several threads at once
 
 

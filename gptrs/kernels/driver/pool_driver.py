@@ -42,7 +42,7 @@ def _native() -> _Native:
 
 
 def _new_block() -> int:
-    """Zeroed words that are never freed, as a late worker may look at them at any time."""
+    """Zeroed memory for a control block, never freed, as a late worker may read it at any time."""
     prototype = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t)
     block = prototype(("PyMem_RawCalloc", ctypes.pythonapi))(BLOCK_WORDS + 16, 8)
     if not block:

@@ -31,7 +31,7 @@ from gptrs.kernels.driver.control_block import MAX_CHUNKS
 class Step(NamedTuple):
     """One row of a step table: two addresses, the extent, and how many chunks it is cut into.
 
-    One chunk runs in the calling thread and wakes nobody. A step without extent is skipped.
+    A single chunk runs in the calling thread and wakes no worker. A step without extent is skipped.
     """
 
     kernel: int
@@ -44,8 +44,8 @@ class Step(NamedTuple):
 class StepTable:
     """Steps in the form that drivers read: int64 [steps, 4] in C order.
 
-    Whoever makes the table keeps kernels and argument blocks alive. `words` may be changed between
-    runs, at its place. Raises `ArgumentError` for a step that no driver could run.
+    The caller keeps kernels and argument blocks alive. `words` may be changed in place between
+    runs. Raises `ArgumentError` for a step that no driver could run.
     """
 
     def __init__(self, steps: Iterable[Step]) -> None:
@@ -86,11 +86,11 @@ class Failure:
 
 @final
 class Status:
-    """Where kernels report failures: the words step, code and index.
+    """The memory where kernels report failures: step, code and index, an int64 each.
 
     Code 0 means that all is well. A kernel that fails exchanges code 0 for its own by one
-    compare-exchange; who succeeds stores the index, others keep quiet. Then the kernel returns; its
-    result does not matter. The driver clears the code when it starts and stores the step when it
+    compare-exchange, and stores the index if that succeeds. Then the kernel returns; its result
+    does not matter. The driver clears the code when it starts and stores the step when it
     stops. If several chunks fail, one of them is reported. One status serves one run at a time.
     """
 
@@ -99,7 +99,7 @@ class Status:
         self.address: int = self.words.ctypes.data
 
     def failure(self) -> Failure | None:
-        """What the last run met."""
+        """The failure of the last run, if any."""
         step, code, index = self.words.tolist()
         return Failure(step, code, index) if code else None
 

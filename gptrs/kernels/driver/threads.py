@@ -20,7 +20,7 @@ from gptrs.locks import new_lock
 T = TypeVar("T")
 
 MAX_THREADS = 1024
-"""Threads that a run has at most, whatever it asks for."""
+"""Most threads of a run, whatever is requested."""
 
 
 def thread_count() -> int:
@@ -29,8 +29,8 @@ def thread_count() -> int:
     What `limit_threads` says in this context, else ``GPTRS_NUM_THREADS``, if it is not 0; else the
     available cores, or ``OMP_NUM_THREADS`` if that is less.
     """
-    if asked := _limit.get() or settings.num_threads():
-        return min(asked, MAX_THREADS)
+    if wanted := _limit.get() or settings.num_threads():
+        return min(wanted, MAX_THREADS)
     cores = recent_cores()
     if settings.raw("OMP_NUM_THREADS") is None:
         return cores
@@ -53,8 +53,9 @@ def limit_threads(count: int) -> Generator[None]:
 def spread(function: Callable[[T], object], items: Iterable[T], threads: int) -> None:
     """Call ``function`` with every item, on up to ``threads`` Python threads at once.
 
-    For what releases the GIL: reading, and kernels, which run on one thread each. Items are taken
-    in their order. After an error no more are begun, and it is raised when the others have ended.
+    For work that releases the GIL: reading, and kernels, which run on one thread each. Items are
+    taken in their order. After an error no more are begun, and it is raised when the others have
+    ended.
     """
     left, lock = iter(items), new_lock()
     errors: list[BaseException] = []
@@ -86,7 +87,7 @@ _recent = (0.0, 1)  # until when, and how many cores
 
 
 def recent_cores() -> int:
-    """`available_cores`, asked anew from time to time only."""
+    """`available_cores`, cached for `_RECENT` seconds."""
     global _recent
     until, cores = _recent
     if (now := monotonic()) >= until:

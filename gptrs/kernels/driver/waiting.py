@@ -18,11 +18,12 @@ PAUSES = 200
 YIELDS = 150
 """How often they look afterwards, leaving the core to other threads in between, before they sleep.
 
-A yield takes half a µs where nobody wants the core, so that sleep, from which a worker needs about
-40 µs to wake, begins after some 90. Where somebody does (more threads than cores, another program,
-the scheduler's habit of waking a worker on its caller's core) pausing on would keep the core from
-the very thread that is waited for. Beside other busy programs 2,000 pauses made two threads 0.7 to
-0.9 times as fast as one, yields 1 to 1.8 times, and 8 threads on 2 cores no slower than 2.
+A yield takes half a µs where no other thread wants the core, so that sleep, from which a worker
+needs about 40 µs to wake, begins after some 90. Where another thread does (more threads than cores,
+another program, the scheduler's habit of waking a worker on its caller's core) pausing on would
+keep the core from the very thread that is waited for. Beside other busy programs 2,000 pauses made
+two threads 0.7 to 0.9 times as fast as one, yields 1 to 1.8 times, and 8 threads on 2 cores no
+slower than 2.
 """
 
 FUTEX = {"x86_64": 202, "aarch64": 98}  # the system call's number: asm/unistd.h

@@ -72,7 +72,7 @@ def build_pool_ir(machine: str = "") -> str:
 
 
 class _Pool:
-    """The module's functions, each made after those that it calls."""
+    """The module's functions, each generated after its callees."""
 
     def __init__(self, machine: str) -> None:
         self.module: Any = ir.Module("gptrs_pool")
@@ -123,7 +123,7 @@ class _Pool:
         return code.made
 
     def _emit_work(self) -> None:
-        """work(block) -> null: the life of a worker."""
+        """work(block) -> null: the main function of a worker thread."""
         code = PoolCode(self.module, "work", WORDS, WORDS, public=True)
         (block,) = code.arguments
         one = i64(1)

@@ -21,16 +21,21 @@ from gptrs.kernels.gemm.product import (
     Finish,
     Product,
     depth_blocks,
+    gemm_arguments,
     is_given,
-    matmul_words,
 )
 from gptrs.kernels.gemm.weight_elements import AHEAD, row_bytes
-from gptrs.kernels.weight_compression.decoder import decoding_rows
-from gptrs.kernels.weight_compression.format import DEPTH_STEP, Container, skipped, unpack_part
+from gptrs.kernels.weight_compression.decoder import decoder_rows
+from gptrs.kernels.weight_compression.format import (
+    DEPTH_STEP,
+    Container,
+    decompress_function,
+    skip_exceptions,
+)
 
 
 class Blocking(NamedTuple):
-    """Sizes of what the tile kernel works on."""
+    """Block sizes of the blocked product."""
 
     depth_block: int
     """Elements of the depth."""
@@ -41,13 +46,16 @@ class Blocking(NamedTuple):
 
 
 def _row_block_bytes(isa: Isa) -> int:
-    """The size of a row block of A: what stays in L2 beside a part of a panel. Levels with large
-    panels need A so seldom that more of it may come from L3, and each row block decodes panels."""
+    """The size of a row block of A, which stays in L2 beside a block of a panel.
+
+    Levels with large panels read A so seldom that more of it may come from L3; and each row block
+    decodes the panels again.
+    """
     return max(384 * KB, 7 * isa.panel_bytes)
 
 
 def blocking(
-    isa: Isa, rows: int, depth: int, *, row_blocks: int = 1, coded: bool = False
+    isa: Isa, rows: int, depth: int, *, row_blocks: int = 1, compressed: bool = False
 ) -> Blocking:
     """Blocks that suit the caches; at least so many row blocks, if there are tiles for them.
 
@@ -57,7 +65,7 @@ def blocking(
     most, depth = _most_depth(isa), min(depth, FIRST_BLOCK)  # the others are shorter
     steps = -(-depth // max(1, -(-depth // most) * DEPTH_STEP))
     depth_block = max(1, steps) * DEPTH_STEP
-    tiles = -(-rows // (decoding_rows(isa) if coded else isa.tile_rows))
+    tiles = -(-rows // (decoder_rows(isa) if compressed else isa.tile_rows))
     height = max(1, -(-rows // max(1, tiles)))  # 8 rows are two tiles of 4, and not of 6 and 2
     fitting = max(1, _row_block_bytes(isa) // (4 * depth_block * isa.tile_rows))
     return Blocking(depth_block, height, max(-(-tiles // fitting), min(row_blocks, tiles)))
@@ -68,14 +76,14 @@ def _most_depth(isa: Isa) -> int:
     return isa.panel_bytes // (4 * isa.tile_columns)
 
 
-def tile_extent(isa: Isa, columns: int, blocks: Blocking) -> int:
-    """The extent of `tile_kernel`: panels times row blocks, all panels of a row block in turn."""
+def blocked_gemm_extent(isa: Isa, columns: int, blocks: Blocking) -> int:
+    """The extent of `blocked_gemm_kernel`: row blocks times panels, panels innermost."""
     return blocks.row_blocks * panel_count(isa, columns)
 
 
 def _add_up(module: Any, isa: Isa) -> Any:
     """add_up(c, ldc, rows, columns, totals, ldt, first, last): totals = (0 if first else totals) +
-    C, in f64; if it is the last time, C is what they are then."""
+    C, in f64; in the last block of the depth C = totals."""
     sizes = (I64, I64, I64)
     f = Function.part(module, isa, "add_up", POINTER, *sizes, POINTER, I64, I1, I1)
     c, ldc, rows, columns, totals, ldt, first, last = f.arguments
@@ -98,46 +106,46 @@ def _add_up(module: Any, isa: Isa) -> Any:
     return f.made
 
 
-def tile_kernel(isa: Isa, product: Product) -> KernelText:
+def blocked_gemm_kernel(isa: Isa, product: Product) -> KernelText:
     """The product of packed rows and panels.
 
-    Words: `gptrs.kernels.gemm.product.MATMUL_WORDS`, the last of them a `Blocking`; extent:
-    `tile_extent`. Each tile of a panel asks for its share of the next panel.
+    Arguments: `gptrs.kernels.gemm.product.GEMM_ARGUMENTS`, the last of them a `Blocking`; extent:
+    `blocked_gemm_extent`. Each tile of a panel prefetches its share of the next panel.
     """
-    kernel = _Kernel(isa, product)
+    kernel = _BlockedGemm(isa, product)
     kernel.emit()
     return KernelText(str(kernel.module), kernel.name)
 
 
-class _Kernel:
-    """The tile kernel, as it is being written."""
+class _BlockedGemm:
+    """The kernel, as it is being written."""
 
     def __init__(self, isa: Isa, product: Product) -> None:
-        self.name = f"matmul_tiles_{product.label}"
+        self.name = f"gemm_blocked_{product.label}"
         self.module: Any = ir.Module(f"{self.name} {isa.name}")
         module, weights = self.module, product.weights
         tiles, self._finish = Tiles(module, isa, product), Finish(module, isa, product)
         self._stored = tiles.functions("stored")
         self._add_up = _add_up(module, isa)
-        self._unpack = unpack_part(module, isa, weights) if product.coded else None
-        self._decodes = product.coded and isa.lookup
-        if self._decodes:
+        self._unpack = decompress_function(module, isa, weights) if product.compressed else None
+        self._decompresses = product.compressed and isa.lookup
+        if self._decompresses:
             self._decoded, self._kept = tiles.functions("decoded"), tiles.functions("kept")
         self._f = f = Function.kernel(module, isa, self.name)
-        self._words = w = matmul_words(f, f.arguments[0])
+        self._arguments = w = gemm_arguments(f, f.arguments[0])
         self._width, self._line = i64(isa.tile_columns), i64(row_bytes(isa, weights))
         self._start, self._container = w["panels"], None
         self._block = DepthBlock(None, None, [])  # the one that is being written
-        if product.coded:
+        if product.compressed:
             self._container = Container(f, weights, w["panels"])
             self._start = self._container.panels
             held = self._container.row_bytes
-            self._line = f.select(self._container.coded, held, self._line)
-            self._beside = f.room(_most_depth(isa) * isa.tile_columns)
+            self._line = f.select(self._container.compressed, held, self._line)
+            self._beside = f.stack_array(_most_depth(isa) * isa.tile_columns)
 
     def emit(self) -> None:
-        """Row blocks, blocks of the depth in the order of sums, those that suit caches, panels."""
-        f, w = self._f, self._words
+        """The loop nest: row blocks, depth blocks (order rule), depth blocks (cache), panels."""
+        f, w = self._f, self._arguments
         _, first, last = f.arguments
         panels = f.ceiling(w["columns"], self._width)
         panels = f.select(f.icmp_signed(">", panels, i64(0)), panels, i64(1))  # it divides
@@ -164,52 +172,53 @@ class _Kernel:
         """The tiles of these ``numbers``, first and last, of a block of a panel, which may be the
         first of all (``opens``).
 
-        Each tile asks for its share of the next panel. What nobody has asked for, a panel's first
-        tile asks for as it goes; so does an only one, as the next panel may be another thread's. A
-        panel that was unpacked has been read already.
+        Each tile prefetches its share of the next panel. A panel that was not prefetched so (the
+        first one, and every one if panels have one tile, as the next panel may be another
+        thread's) is prefetched by its first tile, `AHEAD` bytes before the use. A panel that was
+        decompressed to the stack has been read already.
         """
-        f, w, (k, length), (top, bottom) = self._f, self._words, depth, numbers
+        f, w, (k, length), (top, bottom) = self._f, self._arguments, depth, numbers
         here = f.mul(f.add(f.mul(panel, w["depth"]), k), self._line)
         here = f.at(self._start, here, I8)
         following = f.at(here, f.mul(w["depth"], self._line), I8)
         tiles = f.sub(bottom, top)
         step = f.ceiling(self._line, tiles)
-        unasked = f.or_(opens, f.icmp_signed("==", tiles, i64(1)))
+        not_prefetched = f.or_(opens, f.icmp_signed("==", tiles, i64(1)))
 
-        def walk(functions: TileFunctions, first: Any, last: Any, *weights: Any) -> None:
+        def emit_tiles(functions: TileFunctions, first: Any, last: Any, *weights: Any) -> None:
             with f.loop(first, last) as number:
                 share = f.mul(f.mul(f.sub(number.index, top), step), length)
                 ahead, pace = f.at(following, share, I8), step
                 if weights[0] is here:
-                    itself = f.and_(unasked, f.icmp_signed("==", number.index, top))
+                    itself = f.and_(not_prefetched, f.icmp_signed("==", number.index, top))
                     ahead = f.select(itself, f.at(here, i64(AHEAD), I8), ahead)
                     pace = f.select(itself, self._line, pace)
                 self._tile(functions, number.index, panel, depth, (ahead, pace), weights)
 
-        def walk_unpacked() -> None:
+        def emit_decompressed() -> None:
             where = w["panels"], w["depth"], panel, k, length
             f.call(self._unpack, [*where, self._beside])
-            walk(self._stored, top, bottom, self._beside)
+            emit_tiles(self._stored, top, bottom, self._beside)
 
         if self._container is None:
-            walk(self._stored, top, bottom, here)
-        elif not self._decodes:
-            walk_unpacked()
+            emit_tiles(self._stored, top, bottom, here)
+        elif not self._decompresses:
+            emit_decompressed()
         else:
-            low = f.icmp_signed("<=", w["height"], i64(decoding_rows(f.isa)))
-            with f.if_else(f.and_(self._container.coded, low)) as (coded, other):
-                with coded:
+            low = f.icmp_signed("<=", w["height"], i64(decoder_rows(f.isa)))
+            with f.if_else(f.and_(self._container.compressed, low)) as (compressed, other):
+                with compressed:
                     place, second = f.mul(k, self._width), f.add(top, i64(1))
-                    entry = skipped(f, self._container.exceptions(panel), place)
+                    entry = skip_exceptions(f, self._container.exceptions(panel), place)
                     given = here, w["panels"], entry, place
                     with f.if_else(f.icmp_signed("==", second, bottom)) as (alone, several):
                         with alone:
-                            walk(self._decoded, top, second, *given)
+                            emit_tiles(self._decoded, top, second, *given)
                         with several:
-                            walk(self._kept, top, second, *given, self._beside)
-                            walk(self._stored, second, bottom, self._beside)
+                            emit_tiles(self._kept, top, second, *given, self._beside)
+                            emit_tiles(self._stored, second, bottom, self._beside)
                 with other:
-                    walk_unpacked()
+                    emit_decompressed()
 
     def _tile(
         self,
@@ -220,15 +229,15 @@ class _Kernel:
         ahead: tuple[Any, Any],
         weights: Sequence[Any],
     ) -> None:
-        """A tile, and what follows the product if the depth ends."""
-        f, w, (k, length) = self._f, self._words, depth
+        """A tile; at the end of the depth also bias, activation and residual."""
+        f, w, (k, length) = self._f, self._arguments, depth
         row, column = f.mul(number, w["height"]), f.mul(panel, self._width)
         rows = f.least(f.sub(w["rows"], row), w["height"])
         columns = f.least(f.sub(w["columns"], column), self._width)
         a = f.mul(f.add(f.mul(number, w["depth"]), k), i64(f.isa.tile_rows))
         c = f.at(w["c"], f.add(f.mul(row, w["ldc"]), column))
-        fresh, (source, *coded) = f.icmp_signed("==", k, self._block.begin), weights
-        given = [f.at(w["a"], a), source, *ahead, c, w["ldc"], length, fresh, *coded, rows]
+        fresh, (source, *compressed) = f.icmp_signed("==", k, self._block.begin), weights
+        given = [f.at(w["a"], a), source, *ahead, c, w["ldc"], length, fresh, *compressed, rows]
         covered = f.icmp_signed("==", columns, self._width)
         with f.if_else(covered, likely=True) as (inside, cut):
             with inside:

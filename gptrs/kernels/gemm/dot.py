@@ -38,13 +38,13 @@ from gptrs.kernels.rowwise.norm import across
 
 _POINTERS = ("a", "x", "totals", "c", "bias", "residual")
 _SIZES = ("rows", "depth", "segments", "lda", "a_step", "x_step", "ldc", "ldr", "by_rows")
-DOT_WORDS = _POINTERS + _SIZES
-"""The argument words of `dot_kernel` and `dot_totals_kernel`, in order.
+DOT_ARGUMENTS = _POINTERS + _SIZES
+"""The argument block of `dot_kernel` and `dot_totals_kernel`, in order.
 
 Each matrix of a batch has so many ``rows``, ``lda`` elements apart; matrices are ``a_step`` and
 their vectors ``x_step`` elements apart. The result's elements follow each other; bias, residual,
-ldc, ldr and ``by_rows`` are those of `gptrs.kernels.gemm.gemv.GEMV_WORDS`, of one vector. With one
-segment, ``totals`` is not used, and `dot_kernel` does all.
+ldc, ldr and ``by_rows`` are those of `gptrs.kernels.gemm.gemv.GEMV_ARGUMENTS`, of one vector. With
+one segment, ``totals`` is not used, and `dot_kernel` alone is run.
 """
 
 SHORTEST = 32
@@ -61,7 +61,7 @@ def dot_segments(depth: int) -> int:
 
 
 def _rows_at_once(isa: Isa) -> int:
-    """How many rows' sums registers hold beside what is read."""
+    """The number of rows whose sums registers hold, beside the vectors that are read."""
     return max(1, min(4, isa.registers * 3 // 4 * isa.lanes // _LANES))
 
 
@@ -126,14 +126,15 @@ def _dots(module: Any, isa: Isa, rows: int, result: Any) -> Any:
 
 
 def dot_kernel(isa: Isa, product: Product) -> KernelText:
-    """A segment of a row times the vector. Words: `DOT_WORDS`; extent: segments of all rows."""
+    """Segments of rows times the vector. Arguments: `DOT_ARGUMENTS`; extent: segments of all
+    rows."""
     name, most = f"dot_{product.label}", _rows_at_once(isa)
     module = ir.Module(f"{name} {isa.name}")
     finish, part = Finish(module, isa, product), _dots(module, isa, 1, F64)
     wholes = [_dots(module, isa, rows, F32) for rows in range(1, most + 1)]
     f = Function.kernel(module, isa, name)
     address, first, last = f.arguments
-    w = f.words(address, _POINTERS, _SIZES)
+    w = f.argument_block(address, _POINTERS, _SIZES)
     rows, segments, depth = w["rows"], w["segments"], w["depth"]
 
     def operands(matrix: Any, row: Any) -> tuple[Any, Any]:
@@ -164,13 +165,13 @@ def dot_kernel(isa: Isa, product: Product) -> KernelText:
 
 
 def dot_totals_kernel(isa: Isa, product: Product) -> KernelText:
-    """The sums of segments, in order. Words: `DOT_WORDS`; extent: rows."""
+    """The sums of segments, in order. Arguments: `DOT_ARGUMENTS`; extent: rows."""
     name = f"dot_totals_{product.label}"
     module = ir.Module(f"{name} {isa.name}")
     finish = Finish(module, isa, product)
     f = Function.kernel(module, isa, name)
     address, first, last = f.arguments
-    w = f.words(address, _POINTERS, _SIZES)
+    w = f.argument_block(address, _POINTERS, _SIZES)
     with f.loop(first, last) as row:
         begin = f.mul(row.index, w["segments"])
         end, zero = f.add(begin, w["segments"]), ir.Constant(F64, 0.0)

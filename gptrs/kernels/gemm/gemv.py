@@ -36,8 +36,8 @@ _SIZES = (
     *("vectors", "depth", "outputs", "x_step", "x_depth"),
     *("ldm", "ldc", "ldr", "by_rows", "item"),
 )
-GEMV_WORDS = _POINTERS + _SIZES
-"""The argument words of `gemv_kernel` and `gptrs.kernels.gemm.gemv_transposed`, in order.
+GEMV_ARGUMENTS = _POINTERS + _SIZES
+"""The argument block of `gemv_kernel` and `gptrs.kernels.gemm.gemv_transposed`, in order.
 
 C[v, o] = Σₖ x[v, k] · matrix[k, o] for ``vectors`` x ``outputs``. Vectors begin ``x_step`` elements
 apart, and their elements lie ``x_depth`` apart; ldm, ldc and ldr are leading dimensions of the
@@ -46,46 +46,46 @@ vectors] where it is 0: few rows, or few columns. The extent counts items of so 
 """
 
 _AT_ONCE = (1, 2, 4, 8)
-"""Numbers of vectors that there are functions for; of another one, one is taken several times."""
+"""Numbers of vectors that functions are generated for; others are padded to the next."""
 MOST_VECTORS = _AT_ONCE[-1]
-"""Of more, the matrix is read again."""
+"""With more vectors, the matrix is read again for the next ones."""
 _WINDOW = 4096
-"""Columns of one vector; of more, fewer."""
+"""Columns of a window for one vector; for more vectors, fewer."""
 _ROWS = 8
 """How many rows of the matrix are read side by side; the depth of a short block."""
 
 
-def gemv_words(f: Function, address: Any) -> dict[str, Any]:
-    """The words at ``address`` by name."""
-    return f.words(address, _POINTERS, _SIZES)
+def gemv_arguments(f: Function, address: Any) -> dict[str, Any]:
+    """The arguments at ``address`` by name."""
+    return f.argument_block(address, _POINTERS, _SIZES)
 
 
 def finish_outputs(
-    f: Function, finish: Finish, words: dict[str, Any], vectors: Any, first: Any, last: Any
+    f: Function, finish: Finish, arguments: dict[str, Any], vectors: Any, first: Any, last: Any
 ) -> None:
-    """What follows the product, for a range of outputs."""
+    """The epilogue of the product, for a range of outputs."""
     count, zero = f.sub(last, first), i64(0)
-    with f.if_else(f.icmp_signed("!=", words["by_rows"], zero)) as (rows, columns):
+    with f.if_else(f.icmp_signed("!=", arguments["by_rows"], zero)) as (rows, columns):
         with rows:
-            finish.emit(f, words, (zero, first), (vectors, count))
+            finish.emit(f, arguments, (zero, first), (vectors, count))
         with columns:
-            finish.emit(f, words, (first, zero), (count, vectors))
+            finish.emit(f, arguments, (first, zero), (count, vectors))
 
 
 class OutputStore:
-    """Writes vectors of outputs to C. To be made where a function begins."""
+    """Stores vectors of outputs to C. Constructed at the beginning of a function (stack)."""
 
-    def __init__(self, f: Function, words: dict[str, Any]) -> None:
-        self._f, self._words, self._beside = f, words, f.room(f.isa.lanes)
+    def __init__(self, f: Function, arguments: dict[str, Any]) -> None:
+        self._f, self._arguments, self._beside = f, arguments, f.stack_array(f.isa.lanes)
 
     def emit(self, vector: Any, first: Any, value: Any) -> None:
         """``value`` for outputs from ``first`` on, as many of them as there are, if there is such a
         vector."""
-        with self._f.if_then(self._f.icmp_signed("<", vector, self._words["vectors"])):
+        with self._f.if_then(self._f.icmp_signed("<", vector, self._arguments["vectors"])):
             self._write(vector, first, value)
 
     def _write(self, vector: Any, first: Any, value: Any) -> None:
-        f, w = self._f, self._words
+        f, w = self._f, self._arguments
         left = f.sub(w["outputs"], first)
         with f.if_else(f.icmp_signed("!=", w["by_rows"], i64(0))) as (rows, columns):
             with rows:
@@ -99,11 +99,11 @@ class OutputStore:
                     f.write(element, f.at(w["c"], f.add(row, vector)))
 
 
-def vector_starts(f: Function, words: dict[str, Any], top: Any, count: int) -> list[Any]:
-    """Where so many vectors begin, from ``top`` on; the last one stands for those that miss."""
-    final = f.sub(words["vectors"], i64(1))
+def vector_starts(f: Function, arguments: dict[str, Any], top: Any, count: int) -> list[Any]:
+    """Addresses of ``count`` vectors from ``top`` on; beyond the last vector, that of the last."""
+    final = f.sub(arguments["vectors"], i64(1))
     numbers = [f.least(f.add(top, i64(i)), final) for i in range(count)]
-    return [f.at(words["x"], f.mul(number, words["x_step"])) for number in numbers]
+    return [f.at(arguments["x"], f.mul(number, arguments["x_step"])) for number in numbers]
 
 
 class _Window:
@@ -112,11 +112,14 @@ class _Window:
     def __init__(self, f: Function, vectors: int, short: bool) -> None:
         self.f, self.vectors, self.short = f, vectors, short
         address, self.top, self.begin, self.end = f.arguments
-        self.words = gemv_words(f, address)
-        self.store = OutputStore(f, self.words)
-        self.x = vector_starts(f, self.words, self.top, vectors)
+        self.arguments = gemv_arguments(f, address)
+        self.store = OutputStore(f, self.arguments)
+        self.x = vector_starts(f, self.arguments, self.top, vectors)
         self.most = max(_WINDOW // vectors, _WINDOW // 4)
-        self.sums, self.totals = f.room(vectors * self.most), f.room(vectors * self.most, F64)
+        self.sums, self.totals = (
+            f.stack_array(vectors * self.most),
+            f.stack_array(vectors * self.most, F64),
+        )
         self.wide: Any = ir.VectorType(F64, f.isa.lanes)
         self.zero = ir.Constant(f.vector, [0.0] * f.isa.lanes)
 
@@ -128,7 +131,7 @@ class _Window:
             self._window()
 
     def _window(self) -> None:
-        f, w = self.f, self.words
+        f, w = self.f, self.arguments
         self._each(lambda v, at: f.write(ir.Constant(self.wide, None), self._total(v, at)))
         if self.short:
             self._short_blocks()
@@ -168,7 +171,7 @@ class _Window:
         self.store.emit(place, f.add(self.first, at), value)
 
     def _short_blocks(self) -> None:
-        f, depth = self.f, self.words["depth"]
+        f, depth = self.f, self.arguments["depth"]
         whole = f.sub(depth, f.srem(depth, i64(_ROWS)))
         self._rows(i64(0), whole, _ROWS)
         self._each(lambda v, at: f.write(self.zero, self._sum(v, at)))
@@ -176,9 +179,9 @@ class _Window:
         self._each(self._add_sum)
 
     def _rows(self, begin: Any, end: Any, many: int) -> None:
-        """Add the products of the rows in a range, so ``many`` at once, to the sums; those of a
+        """Add the products of the rows in a range, so ``many`` at once, to the sums; of a
         short block to the totals."""
-        f, w = self.f, self.words
+        f, w = self.f, self.arguments
         with f.loop(begin, end, i64(many)) as k:
             numbers = [f.add(k.index, i64(row)) for row in range(many)]
             starts = [f.at(w["matrix"], f.add(f.mul(n, w["ldm"]), self.first)) for n in numbers]
@@ -207,7 +210,7 @@ class _Window:
 
     def _factor(self, vector: int, row: Any) -> Any:
         f = self.f
-        return f.splat(f.read(f.at(self.x[vector], f.mul(row, self.words["x_depth"])), F32))
+        return f.splat(f.read(f.at(self.x[vector], f.mul(row, self.arguments["x_depth"])), F32))
 
 
 def few_vectors_kernel(
@@ -219,7 +222,7 @@ def few_vectors_kernel(
 ) -> KernelText:
     """A kernel with functions for these numbers of vectors, which ``emit`` writes.
 
-    They take the address of the words, the first vector, and a range of outputs.
+    Their arguments: the address of the argument block, the first vector, a range of outputs.
     """
     name = f"{name}_{product.label}"
     module = ir.Module(f"{name} {isa.name}")
@@ -232,7 +235,7 @@ def few_vectors_kernel(
         parts[vectors] = part.made
     f = Function.kernel(module, isa, name)
     address, first, last = f.arguments
-    w = gemv_words(f, address)
+    w = gemv_arguments(f, address)
     begin = f.mul(first, w["item"])
     end = f.least(f.mul(last, w["item"]), w["outputs"])
     most = at_once[-1]
@@ -247,7 +250,7 @@ def few_vectors_kernel(
 
 
 def gemv_kernel(isa: Isa, product: Product, *, short: bool = False) -> KernelText:
-    """Vectors times a matrix as it lies. Words: `GEMV_WORDS`; extent: items.
+    """Vectors times a matrix as it lies. Arguments: `GEMV_ARGUMENTS`; extent: items.
 
     ``short`` blocks, of one vector alone, are added up in f64 every few elements.
     """

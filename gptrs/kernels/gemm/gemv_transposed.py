@@ -26,7 +26,7 @@ from llvmlite import ir
 
 from gptrs.kernels.compiler.ir_builder import F32, Function, KernelText, i64
 from gptrs.kernels.compiler.isa import Isa
-from gptrs.kernels.gemm.gemv import OutputStore, few_vectors_kernel, gemv_words, vector_starts
+from gptrs.kernels.gemm.gemv import OutputStore, few_vectors_kernel, gemv_arguments, vector_starts
 from gptrs.kernels.gemm.product import Product, Totals, depth_blocks
 
 
@@ -36,14 +36,14 @@ class _Groups:
     def __init__(self, f: Function, vectors: int) -> None:
         self.f, lanes = f, f.isa.lanes
         address, self.top, self.begin, self.end = f.arguments
-        self.words = w = gemv_words(f, address)
-        self.store, self.square = OutputStore(f, w), f.room(lanes * lanes)
+        self.arguments = w = gemv_arguments(f, address)
+        self.store, self.square = OutputStore(f, w), f.stack_array(lanes * lanes)
         self.totals = Totals(f, vectors)
         self.x = vector_starts(f, w, self.top, vectors)
 
     def emit(self) -> None:
         """All groups of a range."""
-        f, w, lanes = self.f, self.words, self.f.isa.lanes
+        f, w, lanes = self.f, self.arguments, self.f.isa.lanes
         final = f.sub(w["outputs"], i64(1))
         with f.loop(self.begin, self.end, i64(lanes)) as group:
             numbers = [f.least(f.add(group.index, i64(i)), final) for i in range(lanes)]
@@ -55,8 +55,8 @@ class _Groups:
                 self.store.emit(f.add(self.top, i64(vector)), group.index, value)
 
     def _sums(self, rows: list[Any], begin: Any, end: Any) -> list[Any]:
-        """The sums over a block of the depth. What is left of it after whole squares is transposed
-        on the stack: there may be no more of x."""
+        """The sums over a block of the depth. The rest of it after whole squares is transposed to
+        the stack, as there may be no more elements of x."""
         f, lanes = self.f, i64(self.f.isa.lanes)
         whole = f.sub(end, f.srem(f.sub(end, begin), lanes))
         zero = ir.Constant(f.vector, [0.0] * f.isa.lanes)
@@ -78,15 +78,14 @@ class _Groups:
 
     def _add(self, sums: list[Any], column: Any, k: Any) -> list[Any]:
         """The sums with the products of a column."""
-        f, at = self.f, self.f.mul(k, self.words["x_depth"])
+        f, at = self.f, self.f.mul(k, self.arguments["x_depth"])
         left = [f.splat(f.read(f.at(x, at), F32)) for x in self.x]
         return [f.multiply_add(a, column, total) for a, total in zip(left, sums, strict=True)]
 
 
 def gemv_transposed_kernel(isa: Isa, product: Product) -> KernelText:
-    """Vectors times the transpose of a matrix as it lies. Words:
-    `gptrs.kernels.gemm.gemv.GEMV_WORDS`,
-    of a matrix [outputs, depth]; extent: items."""
+    """Vectors times the transpose of a matrix as it lies. Arguments:
+    `gptrs.kernels.gemm.gemv.GEMV_ARGUMENTS`, of a matrix [outputs, depth]; extent: items."""
     return few_vectors_kernel(
         isa, product, "gemv_transposed", lambda f, vectors: _Groups(f, vectors).emit()
     )

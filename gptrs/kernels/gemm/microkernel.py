@@ -22,31 +22,40 @@ from gptrs.kernels.gemm.weight_elements import (
     read_weights,
     row_bytes,
 )
-from gptrs.kernels.weight_compression.decoder import CodedWalk, Decoder, can_be_early, decoding_rows
+from gptrs.kernels.weight_compression.decoder import (
+    Decoder,
+    PanelDecoder,
+    can_pipeline,
+    decoder_rows,
+)
 from gptrs.kernels.weight_compression.format import Container
 
 Panel = Literal["stored", "decoded", "kept"]
-"""How a tile takes a panel: as it is stored (as f32 if its product's are coded, and somebody has
-unpacked it), decoding it, or decoding it and keeping what it found for other tiles."""
+"""How a tile reads a panel.
+
+- stored: as it is (f32 if the weights are compressed and the panel was decompressed before);
+- decoded: compressed, and decoded in registers;
+- kept: the same, and the decoded f32 are stored for the other tiles of the panel.
+"""
 
 _TILE = (POINTER, POINTER, POINTER, I64, POINTER, I64, I64, I1)
-_CODED = (POINTER, POINTER, I64)
+_COMPRESSED = (POINTER, POINTER, I64)
 _ARGUMENTS: dict[Panel, tuple[Any, ...]] = {
     "stored": _TILE,
-    "decoded": (*_TILE, *_CODED),
-    "kept": (*_TILE, *_CODED, POINTER),
+    "decoded": (*_TILE, *_COMPRESSED),
+    "kept": (*_TILE, *_COMPRESSED, POINTER),
 }
 
 
 def _tile(module: Any, isa: Isa, product: Product, panels: Panel, rows: int) -> Any:
     """tile(a, panel, ahead, step, c, ldc, depth, fresh): C[rows, w] = (0 if fresh else C) + A·B.
 
-    Meanwhile it asks for memory from ``ahead`` on, ``step`` bytes for each row of the panel. If it
-    decodes, the container follows, the panel's exceptions from here on, and the place of the
-    block's begin in the panel; then where to keep f32.
+    ``ahead``: the address prefetched meanwhile, ``step`` bytes for each row of the panel. A tile
+    that decodes has three more arguments: the container, the address of the panel's next exception,
+    and the place in the panel where the block begins; "kept" a fourth: where the f32 are stored.
     """
     f = Function.part(module, isa, f"{panels}_tile{rows}", *_ARGUMENTS[panels])
-    a, panel, ahead, step, c, ldc, depth, fresh, *coded = f.arguments
+    a, panel, ahead, step, c, ldc, depth, fresh, *compressed = f.arguments
     lanes, vectors, line = isa.lanes, isa.tile_vectors, row_bytes(isa, product.weights)
     places = [
         f.at(f.at(c, f.mul(ldc, i64(row))), i64(vector * lanes))
@@ -54,9 +63,9 @@ def _tile(module: Any, isa: Isa, product: Product, panels: Panel, rows: int) -> 
         for vector in range(vectors)
     ]
     weights = (
-        _Coded(f, product, len(places), panel, depth, *coded)
-        if coded
-        else _Stored(f, product, panel)
+        _CompressedPanel(f, product, len(places), panel, depth, *compressed)
+        if compressed
+        else _StoredPanel(f, product, panel)
     )
     for place in places[:: max(1, LINE_BYTES // (4 * lanes))]:
         f.prefetch(place)
@@ -83,7 +92,7 @@ def _tile(module: Any, isa: Isa, product: Product, panels: Panel, rows: int) -> 
                 for vector in range(vectors):
                     i = row * vectors + vector
                     sums[i] = f.multiply_add(left, right[vector], sums[i])
-                weights.proceed()
+                weights.advance()
             ahead = f.at(ahead, step, I8)
         loop.values = [*sums, ahead, *weights.carried]
     for total, place in zip(loop.values, places, strict=False):
@@ -92,14 +101,14 @@ def _tile(module: Any, isa: Isa, product: Product, panels: Panel, rows: int) -> 
     return f.made
 
 
-class _Stored:
+class _StoredPanel:
     """Rows of a panel as vectors of f32, one at a time."""
 
     rows = 1
 
     def __init__(self, f: Function, product: Product, panel: Any) -> None:
         self._f, self._panel = f, panel
-        self._weights: WeightType = "f32" if product.coded else product.weights
+        self._weights: WeightType = "f32" if product.compressed else product.weights
         self.carried: list[Any] = []
 
     def read(self, row: Any) -> Iterator[tuple[int, list[Any]]]:
@@ -109,12 +118,12 @@ class _Stored:
         places = [f.add(at, i64(i * f.isa.lanes)) for i in range(f.isa.tile_vectors)]
         yield 0, [read_weights(f, self._weights, self._panel, place) for place in places]
 
-    def proceed(self) -> None:
-        """Go on with what stands between multiply-adds."""
+    def advance(self) -> None:
+        """Emit the instructions that are interleaved with multiply-adds: none."""
 
 
-class _Coded(CodedWalk):
-    """`_Stored` of a panel that is coded, the rows of a block at a time."""
+class _CompressedPanel(PanelDecoder):
+    """Rows of a compressed panel as vectors of f32, the rows of a block at a time."""
 
     def __init__(
         self,
@@ -129,12 +138,12 @@ class _Coded(CodedWalk):
         keep: Any = None,
     ) -> None:
         decoder = Decoder(f, product.weights, Container(f, product.weights, start))
-        early = can_be_early(f.isa, sums)
-        super().__init__(decoder, panel, depth, entry, first, early=early)
+        pipelined = can_pipeline(f.isa, sums)
+        super().__init__(decoder, panel, depth, entry, first, pipelined=pipelined)
         self._keep = keep
 
     def read(self, row: Any) -> Iterator[tuple[int, list[Any]]]:
-        """As that of `_Stored`."""
+        """`_StoredPanel.read`; stores the vectors too if the tile keeps them."""
         f = self._f
         for k, vectors in super().read(row):
             if self._keep is not None:
@@ -145,15 +154,15 @@ class _Coded(CodedWalk):
 
 
 class TileFunctions(NamedTuple):
-    """Both take the arguments of a tile function, then how many rows it has."""
+    """Both have the arguments of a tile function, then the number of rows."""
 
     whole: Any
     edge: Any
-    """Of a tile that C does not cover; how many columns it has comes last."""
+    """Of a tile at the edge of C; the last argument is the number of columns."""
 
 
 class Tiles:
-    """The functions of a module for tiles of any size; `_tile` says what they take."""
+    """The functions of a module for tiles of any size; their arguments are those of `_tile`."""
 
     def __init__(self, module: Any, isa: Isa, product: Product) -> None:
         self._module, self._isa, self._product = module, isa, product
@@ -166,7 +175,7 @@ class Tiles:
     def _whole(self, panels: Panel) -> Any:
         """whole(as tile, rows): the tile function for so many rows."""
         module, isa = self._module, self._isa
-        most = isa.tile_rows if panels == "stored" else decoding_rows(isa)
+        most = isa.tile_rows if panels == "stored" else decoder_rows(isa)
         tiles = [_tile(module, isa, self._product, panels, rows + 1) for rows in range(most)]
         f = Function.part(module, isa, f"{panels}_whole", *_ARGUMENTS[panels], I64)
         *arguments, rows = f.arguments
@@ -175,14 +184,14 @@ class Tiles:
         return f.made
 
     def _edge(self, panels: Panel, whole: Any) -> Any:
-        """edge(as tile, rows, columns): a tile that C does not cover, computed beside it."""
+        """edge(as tile, rows, columns): a tile at the edge of C, computed on the stack."""
         isa = self._isa
         f = Function.part(self._module, isa, f"{panels}_edge", *_ARGUMENTS[panels], I64, I64)
-        a, panel, ahead, step, c, ldc, depth, fresh, *coded, rows, columns = f.arguments
-        width, beside = i64(isa.tile_columns), f.room(isa.tile_rows * isa.tile_columns)
+        a, panel, ahead, step, c, ldc, depth, fresh, *compressed, rows, columns = f.arguments
+        width, beside = i64(isa.tile_columns), f.stack_array(isa.tile_rows * isa.tile_columns)
         with f.if_then(f.not_(fresh)):
             f.call(self._copy, [c, ldc, beside, width, rows, columns])
-        f.call(whole, [a, panel, ahead, step, beside, width, depth, fresh, *coded, rows])
+        f.call(whole, [a, panel, ahead, step, beside, width, depth, fresh, *compressed, rows])
         f.call(self._copy, [beside, width, c, ldc, rows, columns])
         f.ret_void()
         return f.made

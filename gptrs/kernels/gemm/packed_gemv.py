@@ -24,7 +24,7 @@ from gptrs.kernels.gemm.product import (
     Product,
     Totals,
     depth_blocks,
-    matmul_words,
+    gemm_arguments,
 )
 from gptrs.kernels.gemm.weight_elements import (
     AHEAD,
@@ -35,75 +35,78 @@ from gptrs.kernels.gemm.weight_elements import (
     row_bytes,
 )
 from gptrs.kernels.weight_compression.decoder import (
-    CodedWalk,
     Decoder,
-    can_be_early,
-    decoding_registers,
-    decoding_rows,
+    PanelDecoder,
+    can_pipeline,
+    decoder_registers,
+    decoder_rows,
 )
 from gptrs.kernels.weight_compression.format import Container, block_bytes, block_rows
 
 _MOST_ROWS = 8
-_TWO_CODED = 20
-"""Most sums of two coded panels: of more, one is decoded early (`CodedWalk`)."""
+_TWO_COMPRESSED = 20
+"""Most sums with which two compressed panels are read side by side. With more, one panel is read,
+and its blocks are decoded in a software pipeline (`PanelDecoder`)."""
 
 
-def row_kernel_limit(isa: Isa, product: Product) -> int:
-    """The most rows for which `row_kernel` is the faster one: fewer than a tile has."""
-    most = decoding_rows(isa) if product.coded else isa.tile_rows
+def packed_gemv_limit(isa: Isa, product: Product) -> int:
+    """The most rows for which `packed_gemv_kernel` is the faster one: fewer than a tile has."""
+    most = decoder_rows(isa) if product.compressed else isa.tile_rows
     return max(1, min(_MOST_ROWS, most - 1))
 
 
-def _streams(isa: Isa, rows: int, coded: bool) -> list[int]:
-    """How many panels are walked at once, for the bulk and for what is left: two if registers hold
-    their sums, which gives the CPU instructions enough to keep it busy."""
+def _streams(isa: Isa, rows: int, compressed: bool) -> list[int]:
+    """How many panels are read side by side, in the main loop and in the loop over the rest: two if
+    registers hold their sums, which gives the CPU enough independent instructions."""
     sums = 2 * rows * isa.tile_vectors
-    if coded:
-        both = sums <= min(_TWO_CODED, decoding_registers(isa))
+    if compressed:
+        both = sums <= min(_TWO_COMPRESSED, decoder_registers(isa))
     else:
         both = sums + rows < isa.registers  # and an element of each row of A
     return [2, 1] if both else [1]
 
 
-_WALK = (I64, POINTER, I64, I64, I64)
+_GEMV_ARGUMENTS = (I64, POINTER, I64, I64, I64)
 
 
-def _walk(module: Any, isa: Isa, product: Product, rows: int, coded: bool) -> Any:
-    """walk(words, panels, row, first, last): ``rows`` rows of C from ``row`` on, panels of the
-    range; ``panels`` is a container's begin if they are coded."""
-    f = Function.part(module, isa, f"walk{rows}{'_coded' * coded}", *_WALK)
+def _gemv_function(module: Any, isa: Isa, product: Product, rows: int, compressed: bool) -> Any:
+    """gemv(arguments, panels, row, first, last): ``rows`` rows of C from ``row`` on, for a range
+    of panels. ``panels`` is the address of the container if the panels are compressed."""
+    f = Function.part(module, isa, f"gemv{rows}{'_compressed' * compressed}", *_GEMV_ARGUMENTS)
     address, panels, top, first, last = f.arguments
-    w = matmul_words(f, address)
+    w = gemm_arguments(f, address)
     a = [f.at(w["a"], f.mul(f.add(top, i64(row)), w["lda"])) for row in range(rows)]
-    panels_at_once = _streams(isa, rows, coded)
-    kind = _CodedDots if coded else _Dots
+    panels_at_once = _streams(isa, rows, compressed)
+    kind = _CompressedPanels if compressed else _Panels
     totals = Totals(f, rows * panels_at_once[0] * isa.tile_vectors)
-    walk = kind(f, product, w, panels, totals, asks=panels_at_once == [1])
+    group = kind(f, product, w, panels, totals, prefetches=panels_at_once == [1])
     for streams in panels_at_once:
         length = f.sdiv(f.sub(last, first), i64(streams))
         with f.loop(i64(0), length) as turn:
             begin = f.add(first, turn.index)
-            walk.emit(a, top, [f.add(begin, f.mul(length, i64(i))) for i in range(streams)])
+            group.emit(a, top, [f.add(begin, f.mul(length, i64(i))) for i in range(streams)])
         first = f.add(first, f.mul(length, i64(streams)))
     f.ret_void()
     return f.made
 
 
-class _Dots:
-    """Rows of C from several panels, read side by side. If it ``asks`` for memory, `AHEAD` of its
-    use."""
+class _Panels:
+    """Rows of C from several panels that are read side by side.
+
+    With ``prefetches``, panels are prefetched in software, `AHEAD` bytes before their use.
+    """
 
     def __init__(
         self,
         f: Function,
         product: Product,
-        words: dict[str, Any],
+        arguments: dict[str, Any],
         panels: Any,
         totals: Totals,
         *,
-        asks: bool,
+        prefetches: bool,
     ) -> None:
-        self.f, self.words, self.panels, self.asks = f, words, panels, asks
+        self.f, self.arguments, self.panels, self.prefetches = f, arguments, panels, prefetches
         self.totals = totals
         self.weights: WeightType = product.weights
         self.zero = ir.Constant(f.vector, [0.0] * f.isa.lanes)
@@ -112,20 +115,20 @@ class _Dots:
         """The rows ``a``, from row ``top`` of C on, of the panels with these ``numbers``."""
         count = len(a) * len(numbers) * self.f.isa.tile_vectors
         self.totals.clear(count)
-        with depth_blocks(self.f, self.words["depth"], self.begin(numbers)) as block:
+        with depth_blocks(self.f, self.arguments["depth"], self.begin(numbers)) as block:
             sums, block.carried = self.sums(a, numbers, block)
             self.totals.add(sums)
         self.store(self.totals.sums(count), top, numbers)
 
     def begin(self, numbers: list[Any]) -> list[Any]:
-        """What goes from block to block of the depth."""
+        """The values carried from block to block of the depth."""
         return []
 
     def sums(
         self, a: list[Any], numbers: list[Any], block: DepthBlock
     ) -> tuple[list[Any], list[Any]]:
-        """Sums over a block by row, panel and vector; and what goes on to the next block."""
-        f, w, vectors = self.f, self.words, self.f.isa.tile_vectors
+        """Sums over a block by row, panel and vector; and the values carried to the next block."""
+        f, w, vectors = self.f, self.arguments, self.f.isa.tile_vectors
         kind, streams = element_type(self.weights), len(numbers)
         width = i64(f.isa.tile_columns)
         starts = [f.mul(f.mul(number, w["depth"]), width) for number in numbers]
@@ -134,7 +137,7 @@ class _Dots:
         with f.loop(block.begin, block.end, carried=carried) as loop:
             left = [f.splat(f.read(f.at(row, loop.index), F32)) for row in a]
             at = f.mul(loop.index, width)
-            if self.asks:
+            if self.prefetches:
                 size = row_bytes(f.isa, self.weights)
                 ahead = f.mul(f.add(loop.index, i64(AHEAD // size)), width)
                 for panel in panels:
@@ -150,7 +153,7 @@ class _Dots:
 
     def store(self, sums: list[Any], top: Any, numbers: list[Any]) -> None:
         """Write sums to C."""
-        f, w, vectors = self.f, self.words, self.f.isa.tile_vectors
+        f, w, vectors = self.f, self.arguments, self.f.isa.tile_vectors
         for j, total in enumerate(sums):
             row, i = divmod(j, len(numbers) * vectors)
             column = f.mul(numbers[i // vectors], i64(f.isa.tile_columns))
@@ -159,39 +162,39 @@ class _Dots:
             f.write(total, c, f.mask(f.sub(w["columns"], here)))
 
 
-class _CodedDots(_Dots):
-    """`_Dots` of coded panels, a few rows of each at a time."""
+class _CompressedPanels(_Panels):
+    """`_Panels` of compressed panels, a few rows of each at a time."""
 
     def __init__(
         self,
         f: Function,
         product: Product,
-        words: dict[str, Any],
+        arguments: dict[str, Any],
         panels: Any,
         totals: Totals,
         *,
-        asks: bool,
+        prefetches: bool,
     ) -> None:
-        super().__init__(f, product, words, panels, totals, asks=asks)
+        super().__init__(f, product, arguments, panels, totals, prefetches=prefetches)
         self.container = Container(f, product.weights, panels)
         self.decoder = Decoder(f, product.weights, self.container)
-        self.walks: list[CodedWalk] = []
+        self.decoders: list[PanelDecoder] = []
 
     def begin(self, numbers: list[Any]) -> list[Any]:
-        f, depth, zero = self.f, self.words["depth"], i64(0)
-        early = self.asks and can_be_early(f.isa, self.totals.most)
-        self.walks = [
-            CodedWalk(
+        f, depth, zero = self.f, self.arguments["depth"], i64(0)
+        pipelined = self.prefetches and can_pipeline(f.isa, self.totals.most)
+        self.decoders = [
+            PanelDecoder(
                 self.decoder,
                 self.container.block(number, depth, zero),
                 depth,
                 self.container.exceptions(number),
                 zero,
-                early=early,
+                pipelined=pipelined,
             )
             for number in numbers
         ]
-        return [value for walk in self.walks for value in walk.carried]
+        return [value for decoder in self.decoders for value in decoder.carried]
 
     def sums(
         self, a: list[Any], numbers: list[Any], block: DepthBlock
@@ -201,53 +204,58 @@ class _CodedDots(_Dots):
         carried = [self.zero] * count + block.carried
         with f.loop(block.begin, block.end, i64(block_rows(f.isa)), carried=carried) as loop:
             sums, state = loop.values[:count], iter(loop.values[count:])
-            for stream, walk in enumerate(self.walks):
-                walk.carried = [next(state) for _ in walk.carried]
-                if self.asks:
-                    ahead = f.at(walk.block(loop.index), i64(AHEAD), I8)
+            for stream, decoder in enumerate(self.decoders):
+                decoder.carried = [next(state) for _ in decoder.carried]
+                if self.prefetches:
+                    ahead = f.at(decoder.block(loop.index), i64(AHEAD), I8)
                     read_ahead(f, block_bytes(f.isa, self.weights), ahead)
-                for k, right in walk.read(loop.index):
+                for k, right in decoder.read(loop.index):
                     for row in range(len(a)):
                         left = f.splat(f.read(f.at(a[row], f.add(loop.index, i64(k))), F32))
                         for vector in range(vectors):
                             j = (row * streams + stream) * vectors + vector
                             sums[j] = f.multiply_add(left, right[vector], sums[j])
-                        walk.proceed()
-            loop.values = [*sums, *(value for walk in self.walks for value in walk.carried)]
+                        decoder.advance()
+            loop.values = [
+                *sums,
+                *(value for decoder in self.decoders for value in decoder.carried),
+            ]
         return loop.values[:count], loop.values[count:]
 
 
-def row_kernel(isa: Isa, product: Product) -> KernelText:
+def packed_gemv_kernel(isa: Isa, product: Product) -> KernelText:
     """The product for few rows.
 
-    Words: `gptrs.kernels.gemm.product.MATMUL_WORDS`; extent:
+    Arguments: `gptrs.kernels.gemm.product.GEMM_ARGUMENTS`; extent:
     `gptrs.kernels.gemm.packing.panel_count`.
     """
-    name = f"matmul_rows_{product.label}"
+    name = f"packed_gemv_{product.label}"
     module = ir.Module(f"{name} {isa.name}")
-    most = row_kernel_limit(isa, product)
+    most = packed_gemv_limit(isa, product)
     finish = Finish(module, isa, product)
     f = Function.kernel(module, isa, name)
     address, first, last = f.arguments
-    w = matmul_words(f, address)
+    w = gemm_arguments(f, address)
 
-    def walk(panels: Any, coded: bool = False) -> None:
-        walks = [_walk(module, isa, product, rows + 1, coded) for rows in range(most)]
+    def emit_gemv(panels: Any, compressed: bool = False) -> None:
+        functions = [
+            _gemv_function(module, isa, product, rows + 1, compressed) for rows in range(most)
+        ]
         with f.loop(i64(0), w["rows"], i64(most)) as top:
             rows = f.least(f.sub(w["rows"], top.index), i64(most))
             arguments = [address, panels, top.index, first, last]
-            f.choose(rows, [(i + 1, walk, arguments) for i, walk in enumerate(walks)])
+            f.choose(rows, [(i + 1, function, arguments) for i, function in enumerate(functions)])
 
-    if product.coded:
+    if product.compressed:
         container = Container(f, product.weights, w["panels"])
-        with f.if_else(container.coded) as (coded, plain):
-            with coded:
+        with f.if_else(container.compressed) as (compressed, plain):
+            with compressed:
                 if isa.lookup:
-                    walk(w["panels"], coded=True)
+                    emit_gemv(w["panels"], compressed=True)
             with plain:
-                walk(container.panels)
+                emit_gemv(container.panels)
     else:
-        walk(w["panels"])
+        emit_gemv(w["panels"])
     column = f.mul(first, i64(isa.tile_columns))
     end = f.least(f.mul(last, i64(isa.tile_columns)), w["columns"])
     finish.emit(f, w, (i64(0), column), (w["rows"], f.sub(end, column)))

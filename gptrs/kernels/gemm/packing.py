@@ -17,7 +17,8 @@ from gptrs.kernels.gemm.weight_elements import WeightType, element_type
 
 
 def panel_count(isa: Isa, columns: int) -> int:
-    """How many panels hold ``columns`` columns of B: the extent of packing and of `row_kernel`."""
+    """The number of panels of ``columns`` columns: the extent of packing and
+    `packed_gemv_kernel`."""
     return -(-columns // isa.tile_columns)
 
 
@@ -25,18 +26,19 @@ def pack_rows_kernel(isa: Isa, tile: int, weights: WeightType = "f32") -> Kernel
     """Packs [rows, depth] with a leading dimension into tiles [⌈rows/height⌉, depth, tile].
 
     With ``tile = isa.tile_rows`` it packs A, with ``tile = isa.tile_columns`` a weight [N, K].
-    Words: pointers source and destination, sizes rows, depth, ld, height; extent: tiles. Each tile
-    begins ``height`` rows after the one before, at most as many as it has: what follows in it does
-    not matter. Elements are copied as they are; rows that are missing in the last tile are zero.
+    Arguments: pointers source and destination, sizes rows, depth, ld, height; extent: tiles. Each
+    tile begins ``height`` ≤ ``tile`` rows after the one before; its columns beyond ``height`` are
+    not read. Elements are copied as they are; rows that are missing in the last tile are zero.
     """
     name = f"pack_rows{tile}_{weights}"
     module = ir.Module(f"{name} {isa.name}")
     element, lanes = element_type(weights), isa.lanes
     f = Function.kernel(module, isa, name)
     address, first, last = f.arguments
-    w = f.words(address, ("source", "destination"), ("rows", "depth", "ld", "height"))
+    w = f.argument_block(address, ("source", "destination"), ("rows", "depth", "ld", "height"))
     final = f.sub(w["rows"], i64(1))
-    # A store of a vector across the tile's end is mended by the next one; the last has none.
+    # A vector stored across the end of a depth row is overwritten by the next row; the last row
+    # has no next one.
     usable = w["depth"] if tile % lanes == 0 else f.sub(w["depth"], i64(1))
     full = f.sub(usable, f.srem(usable, i64(lanes)))
     vector = ir.VectorType(element, lanes)
@@ -53,7 +55,7 @@ def pack_rows_kernel(isa: Isa, tile: int, weights: WeightType = "f32") -> Kernel
             return f.select(missing[row], zero, f.read(f.at(rows[row], k, element), kind))
 
         with f.loop(i64(0), full, i64(lanes)) as k:
-            # Last rows first: what they leave too much is overwritten by the first ones.
+            # Last rows first: stores of the first rows overwrite what these write beyond the tile.
             for group in reversed(range(0, tile, lanes)):
                 block = [read(i, k.index, vector) for i in range(group, min(group + lanes, tile))]
                 block += [ir.Constant(vector, ir.Undefined)] * (lanes - len(block))
@@ -74,16 +76,16 @@ _PANELS_AT_ONCE = 8
 def pack_columns_kernel(isa: Isa, weights: WeightType = "f32") -> KernelText:
     """Packs rows of a weight [K, N] with a leading dimension into panels.
 
-    Words: pointers source and destination (the first of the rows in the first panel), sizes depth
-    (how many rows), columns, ld, height (of a panel: K); extent: panels. Elements are copied as
-    they are; columns that are missing in the last panel are zero.
+    Arguments: pointers source and destination (the first of the rows in the first panel), sizes
+    depth (number of rows), columns, ld, height (of a panel: K); extent: panels. Elements are copied
+    as they are; columns that are missing in the last panel are zero.
     """
     name = f"pack_columns_{weights}"
     module = ir.Module(f"{name} {isa.name}")
     element, lanes, width = element_type(weights), isa.lanes, isa.tile_columns
     f = Function.kernel(module, isa, name)
     address, first, last = f.arguments
-    w = f.words(address, ("source", "destination"), ("depth", "columns", "ld", "height"))
+    w = f.argument_block(address, ("source", "destination"), ("depth", "columns", "ld", "height"))
     kind = ir.VectorType(element, lanes)
 
     def row_of_panel(k: Any, panel: Any, read: Callable[[Any, Any], Any]) -> None:

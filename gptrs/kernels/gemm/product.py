@@ -45,8 +45,8 @@ _SIZES = (
     *("rows", "depth", "columns", "lda", "ldc", "ldr"),
     *("depth_block", "height", "row_blocks"),
 )
-MATMUL_WORDS = _POINTERS + _SIZES
-"""The argument words of both product kernels, in order.
+GEMM_ARGUMENTS = _POINTERS + _SIZES
+"""The argument block of both product kernels, in order.
 
 Leading dimensions (lda of A, ldc of C, ldr of the residual) and sizes count elements. Where
 ``bias`` or ``residual`` is 0, nothing is added. For the tile kernel ``a`` points to packed tiles
@@ -57,10 +57,10 @@ blocks, else 0, and the sizes of its blocks. C overlaps no operand.
 
 @dataclass(frozen=True)
 class Product:
-    """What the code of a product depends on besides the vector level."""
+    """The parameters of a product kernel's code besides the vector level."""
 
     weights: WeightType = "f32"
-    coded: bool = False
+    compressed: bool = False
     """Whether the panels are in a container of `gptrs.kernels.weight_compression.format`."""
     activation: str | None = None
     """One of `gptrs.kernels.vector_math.ACTIVATIONS`, applied after the bias."""
@@ -68,7 +68,7 @@ class Product:
     @property
     def label(self) -> str:
         """A part of the names of its kernels."""
-        parts = [self.weights, "coded" if self.coded else None, self.activation]
+        parts = [self.weights, "compressed" if self.compressed else None, self.activation]
         return "_".join(part for part in parts if part)
 
 
@@ -78,7 +78,7 @@ FIRST_BLOCK, BLOCK = 4096, 512
 
 @dataclass
 class DepthBlock:
-    """A block of the depth in a loop over all of them, and what goes from one to the next."""
+    """A block of the depth in a loop over all of them, and the values carried to the next one."""
 
     begin: Any
     end: Any
@@ -102,19 +102,19 @@ def depth_blocks(f: Function, depth: Any, carried: Sequence[Any] = ()) -> Genera
 class Totals:
     """Vectors of sums over blocks of the depth, added up in f64 on the stack.
 
-    To be made where a function begins.
+    Constructed at the beginning of a function, as it allocates on the stack.
     """
 
     def __init__(self, f: Function, most: int) -> None:
         self._f, self.most = f, most
         self._wide: Any = ir.VectorType(F64, f.isa.lanes)
-        self._held = f.room(most * f.isa.lanes, F64)
+        self._held = f.stack_array(most * f.isa.lanes, F64)
 
     def _place(self, number: int) -> Any:
         return self._f.at(self._held, i64(number * self._f.isa.lanes), F64)
 
     def clear(self, count: int) -> None:
-        """Let so many of them be zero."""
+        """Set the first ``count`` vectors to zero."""
         for number in range(count):
             self._f.write(ir.Constant(self._wide, None), self._place(number))
 
@@ -126,18 +126,18 @@ class Totals:
             f.write(f.fadd(f.read(place, self._wide), f.fpext(value, self._wide)), place)
 
     def sums(self, count: int) -> list[Any]:
-        """So many of them in f32."""
+        """The first ``count`` vectors in f32."""
         f = self._f
         return [f.fptrunc(f.read(self._place(i), self._wide), f.vector) for i in range(count)]
 
 
-def matmul_words(f: Function, address: Any) -> dict[str, Any]:
-    """The words at ``address`` by name."""
-    return f.words(address, _POINTERS, _SIZES)
+def gemm_arguments(f: Function, address: Any) -> dict[str, Any]:
+    """The arguments at ``address`` by name."""
+    return f.argument_block(address, _POINTERS, _SIZES)
 
 
 class Finish:
-    """What follows a product, written into the module of its kernel.
+    """The epilogue of a product (bias, activation, residual), in the module of its kernel.
 
     Bias, activation and residual are a pass each over a part of C that is still in L1: a pass costs
     little there, and one kernel serves products with and without them.
@@ -148,12 +148,16 @@ class Finish:
         self._activate = _activate(module, isa, product.activation) if product.activation else None
 
     def emit(
-        self, f: Function, words: dict[str, Any], place: tuple[Any, Any], size: tuple[Any, Any]
+        self, f: Function, arguments: dict[str, Any], place: tuple[Any, Any], size: tuple[Any, Any]
     ) -> None:
         """Finish the part of C at ``place`` (row, column) of ``size`` (rows, columns)."""
         row, column = place
-        bias, residual, ldr = words["bias"], words["residual"], words["ldr"]
-        part = [f.at(words["c"], f.add(f.mul(row, words["ldc"]), column)), words["ldc"], *size]
+        bias, residual, ldr = arguments["bias"], arguments["residual"], arguments["ldr"]
+        part = [
+            f.at(arguments["c"], f.add(f.mul(row, arguments["ldc"]), column)),
+            arguments["ldc"],
+            *size,
+        ]
         with f.if_then(is_given(f, bias)):
             f.call(self._add, [*part, f.at(bias, column), i64(0)])
         if self._activate is not None:

@@ -69,7 +69,7 @@ def weight_bytes(weights: WeightType) -> int:
 
 
 AHEAD = 8192
-"""How many bytes ahead a panel is asked for by who reads it alone."""
+"""Prefetch distance in bytes, where a single stream of panels is read."""
 
 
 def row_bytes(isa: Isa, weights: WeightType) -> int:
@@ -78,6 +78,6 @@ def row_bytes(isa: Isa, weights: WeightType) -> int:
 
 
 def read_ahead(f: Function, size: int, place: Any) -> None:
-    """Ask for ``size`` bytes of memory from ``place`` on, into L2."""
+    """Prefetch ``size`` bytes of memory from ``place`` on, into L2."""
     for offset in range(0, size, LINE_BYTES):
         f.prefetch(f.at(place, i64(offset), I8), cache=2)

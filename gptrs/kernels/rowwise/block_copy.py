@@ -26,11 +26,11 @@ from gptrs.kernels.compiler.isa import Isa
 ElementBytes: TypeAlias = Literal[1, 2, 4, 8, 16]
 ELEMENT_BYTES: tuple[ElementBytes, ...] = get_args(ElementBytes)
 
-COPY_WORDS = (
+COPY_ARGUMENTS = (
     *("source", "destination", "count", "source_step", "destination_step"),
     *("rows", "source_row", "destination_row", "axes"),
 )
-"""The argument words of `copy_kernel`, in order; then ``axes`` triples (extent, stride in the
+"""The argument block of `copy_kernel`, in order; then ``axes`` triples (extent, stride in the
 source, stride in the destination) of the axes around ``rows``, the outermost first.
 
 A row has ``count`` elements at distances of ``source_step`` and ``destination_step``; ``rows`` of
@@ -38,27 +38,27 @@ them, at least 1, follow each other at ``source_row`` and ``destination_row``. A
 elements. Source and destination do not overlap.
 """
 
-FILL_WORDS = ("destination", "low", "high", "count", "rows", "destination_row", "axes")
-"""The argument words of `fill_kernel`, in order; then ``axes`` pairs (extent, stride).
+FILL_ARGUMENTS = ("destination", "low", "high", "count", "rows", "destination_row", "axes")
+"""The argument block of `fill_kernel`, in order; then ``axes`` pairs (extent, stride).
 
 ``low`` and ``high`` are the bits of 16 bytes of equal elements; those of a row are contiguous. The
-rest is as in `COPY_WORDS`.
+rest is as in `COPY_ARGUMENTS`.
 """
 
 
 def copy_kernel(isa: Isa, size: ElementBytes) -> KernelText:
     """destination[i] = source[i] for each index i of a block, of elements of ``size`` bytes.
 
-    Words: `COPY_WORDS`; extent: the product of the axes and ``rows``.
+    Arguments: `COPY_ARGUMENTS`; extent: the product of the axes and ``rows``.
     """
     module = ir.Module(f"copy{size} {isa.name}")
     f = Function.kernel(module, isa, f"copy{size}")
     address, first, last = f.arguments
-    w = f.words(address, COPY_WORDS[:2], COPY_WORDS[2:])
+    w = f.argument_block(address, COPY_ARGUMENTS[:2], COPY_ARGUMENTS[2:])
     one = i64(1)
     steps = [f.icmp_signed("==", w[f"{name}_step"], one) for name in ("source", "destination")]
     contiguous = f.and_(steps[0], steps[1])
-    axes = f.add(address, i64(8 * len(COPY_WORDS)))
+    axes = f.add(address, i64(8 * len(COPY_ARGUMENTS)))
     with _rows(f, w, axes, ("source", "destination"), first, last) as (source, destination):
         source = _element(f, w["source"], source, size)
         destination = _element(f, w["destination"], destination, size)
@@ -73,19 +73,19 @@ def copy_kernel(isa: Isa, size: ElementBytes) -> KernelText:
 
 
 def fill_kernel(isa: Isa, size: ElementBytes) -> KernelText:
-    """destination[i] = the element in the words, for each index i of a block.
+    """destination[i] = the element in the argument block, for each index i of a block.
 
-    Words: `FILL_WORDS`; extent: the product of the axes and ``rows``.
+    Arguments: `FILL_ARGUMENTS`; extent: the product of the axes and ``rows``.
     """
     module = ir.Module(f"fill{size} {isa.name}")
     f = Function.kernel(module, isa, f"fill{size}")
     address, first, last = f.arguments
-    w = f.words(address, FILL_WORDS[:1], FILL_WORDS[1:])
+    w = f.argument_block(address, FILL_ARGUMENTS[:1], FILL_ARGUMENTS[1:])
     lanes = isa.vector_bits // 64
     pattern: Any = ir.Constant(ir.VectorType(I64, lanes), ir.Undefined)
     for lane in range(lanes):
         pattern = f.insert_element(pattern, w["high" if lane % 2 else "low"], i64(lane))
-    axes = f.add(address, i64(8 * len(FILL_WORDS)))
+    axes = f.add(address, i64(8 * len(FILL_ARGUMENTS)))
     with _rows(f, w, axes, ("destination",), first, last) as (destination,):
         destination = _element(f, w["destination"], destination, size)
 
@@ -200,7 +200,7 @@ def _store(f: Function, size: ElementBytes, value: Any, place: Any) -> None:
 
 
 def _part(f: Function, pattern: Any, size: int) -> Any:
-    """The first ``size`` bytes of a vector of words."""
+    """The first ``size`` bytes of a vector of i64."""
     words = max(size // 8, 1)
     if words == 1:
         first = f.extract_element(pattern, i64(0))

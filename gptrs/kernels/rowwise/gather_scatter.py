@@ -19,12 +19,12 @@ from gptrs.kernels.compiler.isa import Isa
 from gptrs.kernels.driver.step_table import emit_failure
 from gptrs.kernels.gemm.weight_elements import WeightType, element_type, read_weights
 from gptrs.kernels.rowwise.block_copy import copy_run
-from gptrs.kernels.weight_compression.format import unpack_part
+from gptrs.kernels.weight_compression.format import decompress_function
 
 _TAKE_POINTERS = ("table", "indices", "result")
 _TAKE_SIZES = ("status", "code", "rows", "width", "ld", "result_row", "index_bytes")
-TAKE_WORDS = _TAKE_POINTERS + _TAKE_SIZES
-"""The argument words of `take_kernel` and `take_panels_kernel`, in order.
+TAKE_ARGUMENTS = _TAKE_POINTERS + _TAKE_SIZES
+"""The argument block of `take_kernel` and `take_panels_kernel`, in order.
 
 ``table`` is [rows, width] with distance ``ld`` of rows, or the panels [⌈rows/w⌉, width, w] of a
 weight [rows, width] (``ld`` is not read); ``indices`` are signed integers of ``index_bytes``, 4 or
@@ -35,7 +35,7 @@ elements. The result overlaps no operand.
 """
 
 UPDATE_AXES = 5
-UPDATE_WORDS = (
+UPDATE_ARGUMENTS = (
     *("source", "destination"),
     *(f"start{axis}" for axis in range(UPDATE_AXES)),
     *(f"start_bytes{axis}" for axis in range(UPDATE_AXES)),
@@ -44,7 +44,7 @@ UPDATE_WORDS = (
     *(f"source_stride{axis}" for axis in range(UPDATE_AXES - 1)),
     *(f"destination_stride{axis}" for axis in range(UPDATE_AXES - 1)),
 )
-"""The argument words of `update_kernel`, in order.
+"""The argument block of `update_kernel`, in order.
 
 ``start`` is an integer if ``start_bytes`` of its axis is 0, else the address of a signed integer of
 so many bytes, 4 or 8. ``size`` is the shape of the source, ``extent`` that of the destination, at
@@ -53,7 +53,7 @@ contiguous. Source and destination do not overlap.
 """
 
 
-_UNPACKED = 64  # rows of a coded panel at a time
+_UNPACKED = 64  # rows of a compressed panel at a time
 
 
 def _integer(f: Function, place: Any, size: Any) -> Any:
@@ -91,13 +91,15 @@ def _copy_column(
         f.write(read_weights(f, weights, panels, place, 1), f.at(target, k.index))
 
 
-def _take_kernel(isa: Isa, name: str, weights: WeightType, panels: bool, coded: bool) -> KernelText:
+def _take_kernel(
+    isa: Isa, name: str, weights: WeightType, panels: bool, compressed: bool
+) -> KernelText:
     module = ir.Module(f"{name} {isa.name}")
-    unpack = unpack_part(module, isa, weights) if coded else None
+    unpack = decompress_function(module, isa, weights) if compressed else None
     f = Function.kernel(module, isa, name)
     address, first, last = f.arguments
-    w = f.words(address, _TAKE_POINTERS, _TAKE_SIZES)
-    beside = f.room(_UNPACKED * isa.tile_columns) if coded else None
+    w = f.argument_block(address, _TAKE_POINTERS, _TAKE_SIZES)
+    beside = f.stack_array(_UNPACKED * isa.tile_columns) if compressed else None
 
     def copy_coded_column(row: Any, target: Any) -> None:
         """`_copy_column` of panels in a container, unpacked some rows at a time."""
@@ -114,7 +116,7 @@ def _take_kernel(isa: Isa, name: str, weights: WeightType, panels: bool, coded: 
         # One unsigned comparison: a negative index is a huge one.
         with f.if_else(f.icmp_unsigned("<", row, w["rows"]), likely=True) as (inside, outside):
             with inside:
-                if coded:
+                if compressed:
                     copy_coded_column(row, target)
                 elif panels:
                     _copy_column(f, weights, w["table"], row, target, w["width"])
@@ -130,18 +132,20 @@ def _take_kernel(isa: Isa, name: str, weights: WeightType, panels: bool, coded: 
 def take_kernel(isa: Isa, weights: WeightType = "f32") -> KernelText:
     """result[i] = table[indices[i]], from a table of ``weights`` to f32.
 
-    Words: `TAKE_WORDS`; extent: the number of indices.
+    Arguments: `TAKE_ARGUMENTS`; extent: the number of indices.
     """
-    return _take_kernel(isa, f"take_{weights}", weights, panels=False, coded=False)
+    return _take_kernel(isa, f"take_{weights}", weights, panels=False, compressed=False)
 
 
-def take_panels_kernel(isa: Isa, weights: WeightType = "f32", coded: bool = False) -> KernelText:
+def take_panels_kernel(
+    isa: Isa, weights: WeightType = "f32", compressed: bool = False
+) -> KernelText:
     """`take_kernel` of a weight that is packed for the product (`gptrs.kernels.gemm.product`).
 
-    If it is ``coded``, the table is a container of `gptrs.kernels.weight_compression.format`.
+    If it is ``compressed``, the table is a container of `gptrs.kernels.weight_compression.format`.
     """
-    name = f"take_panels_{weights}{'_coded' * coded}"
-    return _take_kernel(isa, name, weights, panels=True, coded=coded)
+    name = f"take_panels_{weights}{'_compressed' * compressed}"
+    return _take_kernel(isa, name, weights, panels=True, compressed=compressed)
 
 
 def update_extent(size: Sequence[int]) -> int:
@@ -153,13 +157,13 @@ def update_kernel(isa: Isa, size: Literal[1, 2, 4, 8] = 4) -> KernelText:
     """destination[start:start + size] = source, of elements of ``size`` bytes.
 
     Both have `UPDATE_AXES` axes; the start is moved so that the source lies in the destination.
-    Words: `UPDATE_WORDS`; extent: `update_extent`.
+    Arguments: `UPDATE_ARGUMENTS`; extent: `update_extent`.
     """
     name = f"update{size}"
     module = ir.Module(f"{name} {isa.name}")
     f = Function.kernel(module, isa, name)
     address, first, last = f.arguments
-    w = f.words(address, UPDATE_WORDS[:2], UPDATE_WORDS[2:])
+    w = f.argument_block(address, UPDATE_ARGUMENTS[:2], UPDATE_ARGUMENTS[2:])
     starts = [_start(f, w, axis) for axis in range(UPDATE_AXES)]
     with f.loop(first, last) as row:
         places, rest = [], row.index
@@ -180,7 +184,7 @@ def update_kernel(isa: Isa, size: Literal[1, 2, 4, 8] = 4) -> KernelText:
 
 
 def _start(f: Function, w: dict[str, Any], axis: int) -> Any:
-    """Where the source begins along ``axis``, moved into the destination."""
+    """The start of the source along ``axis``, clamped so that it lies in the destination."""
     given, size, before = w[f"start{axis}"], w[f"start_bytes{axis}"], f.block
     with f.if_then(f.icmp_signed("!=", size, i64(0))):
         held, after = _integer(f, f.inttoptr(given, POINTER), size), f.block

@@ -31,16 +31,16 @@ from gptrs.kernels.compiler.isa import Isa
 from gptrs.kernels.vector_math import exp
 
 _POINTERS = ("x", "result", "weight", "bias")
-NORM_WORDS = (*_POINTERS, "columns", "x_row", "result_row")
-"""The argument words of `layer_norm_kernel` and `rms_norm_kernel`, in order.
+NORM_ARGUMENTS = (*_POINTERS, "columns", "x_row", "result_row")
+"""The argument block of `layer_norm_kernel` and `rms_norm_kernel`, in order.
 
 ``columns`` is the length of a row, ``x_row`` and ``result_row`` are the distances of rows in
 elements. The extent is the number of rows. The result may be x itself; it overlaps no other
 operand. Unused pointers may be anything.
 """
 
-SOFTMAX_WORDS = ("x", "result", "columns", "x_row", "result_row")
-"""The argument words of `softmax_kernel`, as `NORM_WORDS`."""
+SOFTMAX_ARGUMENTS = ("x", "result", "columns", "x_row", "result_row")
+"""The argument block of `softmax_kernel`, as `NORM_ARGUMENTS`."""
 
 _SUMS = 4
 
@@ -114,7 +114,7 @@ def _norm_kernel(
     module = ir.Module(f"{label} {eps} {isa.name}")
     f = Function.kernel(module, isa, label)
     address, first, last = f.arguments
-    w = f.words(address, _POINTERS, NORM_WORDS[len(_POINTERS) :])
+    w = f.argument_block(address, _POINTERS, NORM_ARGUMENTS[len(_POINTERS) :])
     columns = w["columns"]
     count = f.sitofp(columns, F32)
     with f.loop(first, last) as row:
@@ -163,21 +163,24 @@ def _root(f: Function, x: Any) -> Any:
 def layer_norm_kernel(
     isa: Isa, *, weight: bool = True, bias: bool = True, eps: float = 1e-5
 ) -> KernelText:
-    """(x − mean x) / √(var x + eps) · weight + bias of rows. Words: `NORM_WORDS`; extent: rows."""
+    """(x − mean x) / √(var x + eps) · weight + bias of rows.
+
+    Arguments: `NORM_ARGUMENTS`; extent: rows.
+    """
     return _norm_kernel(isa, "layer_norm", centred=True, weight=weight, bias=bias, eps=eps)
 
 
 def rms_norm_kernel(isa: Isa, *, weight: bool = True, eps: float = 1e-5) -> KernelText:
-    """x / √(mean x² + eps) · weight of rows (arXiv:1910.07467). Words: `NORM_WORDS`; extent: rows.
+    """x / √(mean x² + eps) · weight of rows (arXiv:1910.07467).
 
-    Squares must not overflow: a row with \\|x\\| beyond 1.8e19 gives 0 or NaN, as its definition in
-    f32 does.
+    Arguments: `NORM_ARGUMENTS`; extent: rows. Squares must not overflow: a row with \\|x\\| beyond
+    1.8e19 gives 0 or NaN, as its definition in f32 does.
     """
     return _norm_kernel(isa, "rms_norm", centred=False, weight=weight, bias=False, eps=eps)
 
 
 def softmax_kernel(isa: Isa) -> KernelText:
-    """exp(x − max x) / Σ exp(x − max x) of rows. Words: `SOFTMAX_WORDS`; extent: rows.
+    """exp(x − max x) / Σ exp(x − max x) of rows. Arguments: `SOFTMAX_ARGUMENTS`; extent: rows.
 
     A row with NaN or +∞ in it, or of −∞ alone, is NaN.
     """
@@ -185,7 +188,7 @@ def softmax_kernel(isa: Isa) -> KernelText:
     module = ir.Module(f"{name} {isa.name}")
     f = Function.kernel(module, isa, name)
     address, first, last = f.arguments
-    w = f.words(address, SOFTMAX_WORDS[:2], SOFTMAX_WORDS[2:])
+    w = f.argument_block(address, SOFTMAX_ARGUMENTS[:2], SOFTMAX_ARGUMENTS[2:])
     columns = w["columns"]
 
     with f.loop(first, last) as row:

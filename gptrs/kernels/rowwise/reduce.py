@@ -36,7 +36,7 @@ REDUCTIONS: dict[str, tuple[float, Callable[[Builder, Any, Any], Any]]] = {
     "maximum": (-math.inf, Builder.maximum),
     "minimum": (math.inf, Builder.minimum),
 }
-"""By name: what changes nothing, and how two lanes are joined."""
+"""By name: the neutral element, and the operation that joins two lanes."""
 
 
 def scratch(element: Any) -> Any:

@@ -18,15 +18,15 @@ from gptrs.kernels.weight_compression.format import (
     TABLE,
     block_bytes,
     block_rows,
-    picked,
     register_bytes,
+    shuffle,
     slots,
 )
 
 _POINTERS = ("source", "destination", "flags", "table")
 _SIZES = ("rows", "step")
-CODING_WORDS = _POINTERS + _SIZES
-"""The argument words of `code_kernel`, in order.
+COMPRESS_ARGUMENTS = _POINTERS + _SIZES
+"""The argument block of `compress_kernel`, in order.
 
 ``source`` is [panels, rows, w], ``destination`` the place of the first block in the first panel,
 and ``step`` the bytes from a panel to the next one there. ``flags`` has a byte for each block,
@@ -36,16 +36,16 @@ has `TABLE` bytes; ``rows`` is a multiple of `DEPTH_STEP`.
 _NONE = 255  # the code of a byte that the table lacks
 
 
-def code_kernel(isa: Isa, weights: WeightType) -> KernelText:
-    """Codes rows of panels, for a level with `Isa.lookup`.
+def compress_kernel(isa: Isa, weights: WeightType) -> KernelText:
+    """Compresses rows of panels, for a level with `Isa.lookup`.
 
-    Words: `CODING_WORDS`; extent: panels.
+    Arguments: `COMPRESS_ARGUMENTS`; extent: panels.
     """
-    name = f"code_{weights}"
+    name = f"compress_{weights}"
     module = ir.Module(f"{name} {isa.name}")
     f = Function.kernel(module, isa, name)
     address, first, last = f.arguments
-    w = f.words(address, _POINTERS, _SIZES)
+    w = f.argument_block(address, _POINTERS, _SIZES)
     size, element = register_bytes(isa), i64(weight_bytes(weights))
     heads = [f.splat(f.read(f.at(w["table"], i64(i), I8), I8), size) for i in range(TABLE)]
     blocks = f.udiv(w["rows"], i64(block_rows(isa)))
@@ -54,14 +54,16 @@ def code_kernel(isa: Isa, weights: WeightType) -> KernelText:
         source = f.at(w["source"], f.mul(number, f.mul(i64(size), element)), I8)
         place = f.mul(block.index, i64(block_bytes(isa, weights)))
         target = f.at(w["destination"], f.add(f.mul(panel.index, w["step"]), place), I8)
-        missing = _code(f, weights, heads, source, target)
+        missing = _compress_block(f, weights, heads, source, target)
         f.write(f.zext(missing, I8), f.at(w["flags"], number, I8))
     f.ret_void()
     return KernelText(str(module), name)
 
 
-def _code(f: Function, weights: WeightType, heads: list[Any], source: Any, target: Any) -> Any:
-    """Code one block; whether the table lacks a head."""
+def _compress_block(
+    f: Function, weights: WeightType, heads: list[Any], source: Any, target: Any
+) -> Any:
+    """Compress one block. Returns whether the table lacks a first byte (it has exceptions)."""
     size = register_bytes(f.isa)
     of_bytes, of_halves = slots(f.isa, weights)
     bits = 8 * weight_bytes(weights)
@@ -91,4 +93,4 @@ def _narrow(f: Function, whole: Any, kind: Any, shift: int) -> Any:
 
 
 def _shuffled(f: Function, vector: Any, places: Sequence[int]) -> Any:
-    return picked(f, (vector, ir.Constant(vector.type, ir.Undefined)), places)
+    return shuffle(f, (vector, ir.Constant(vector.type, ir.Undefined)), places)

@@ -42,8 +42,8 @@ from gptrs.kernels.compiler.isa import Isa
 from gptrs.kernels.gemm.packing import panel_count
 from gptrs.kernels.gemm.weight_elements import WeightType, read_weights, weight_bytes
 
-CODED: tuple[WeightType, ...] = ("f32", "bf16")
-"""The types of weights that can be coded."""
+COMPRESSIBLE: tuple[WeightType, ...] = ("f32", "bf16")
+"""The types of weights that can be compressed."""
 DEPTH_STEP = 2
 """Depths are multiples of it: all levels have blocks of so many rows, or of one."""
 TABLE, END = 16, 2**32 - 1
@@ -67,7 +67,7 @@ def block_bytes(isa: Isa, weights: WeightType) -> int:
 
 
 class Layout(NamedTuple):
-    """Where the parts of a coded container begin, in bytes."""
+    """Offsets of the parts of a compressed container, in bytes."""
 
     panels: int
     lists: int
@@ -95,43 +95,43 @@ def interleaved(count: int, unit: int, high: bool) -> list[int]:
 
 
 def slots(isa: Isa, weights: WeightType) -> tuple[list[int], list[int]]:
-    """Which weight of a block each place is for: of its bytes, and of its last halves.
+    """The weight of a block that each slot holds: byte slots, and slots of last halves.
 
-    Read off `decoded`, for weights that are numbered row by row.
+    Read off `decode_block`, for weights that are numbered row by row.
     """
     size, lanes = register_bytes(isa), isa.lanes
     of_bytes, of_halves = [0] * size, [0] * size
     for k, word in product((0, 1), range(size // 2)):
-        if weights == "f32":  # words of eight, the higher four in the next vector
+        if weights == "f32":  # 16-bit words in groups of eight, the upper four in the next vector
             vector, lane = 2 * k + word % 8 // 4, word // 8 * 4 + word % 4
-        else:  # even words, and odd ones
+        else:  # even 16-bit words, and odd ones
             vector, lane = 2 * k + word % 2, word // 2
         byte = interleaved(size, 1, bool(k))[2 * word]
         of_bytes[byte] = of_halves[k * size // 2 + word] = vector * lanes + lane
     return of_bytes, of_halves
 
 
-def picked(f: Function, vectors: tuple[Any, Any], places: Sequence[int]) -> Any:
+def shuffle(f: Function, vectors: tuple[Any, Any], places: Sequence[int]) -> Any:
     """The elements at ``places`` of two vectors that follow one another."""
     return f.shuffle_vector(*vectors, ir.Constant(ir.VectorType(I32, len(places)), list(places)))
 
 
-def decoded(f: Function, weights: WeightType, table: Any, block: Any) -> list[Any]:
+def decode_block(f: Function, weights: WeightType, table: Any, block: Any) -> list[Any]:
     """The weights of a block as vectors of f32, row by row."""
     result: list[Any] = []
-    for _ in decoding(f, weights, table, block, result):
+    for _ in decode_steps(f, weights, table, block, result):
         pass
     return result
 
 
-def decoding(
+def decode_steps(
     f: Function, weights: WeightType, table: Any, block: Any, result: list[Any]
 ) -> Iterator[None]:
-    """`decoded` to ``result``, an instruction or two at a time, to be written between others."""
+    """`decode_block` to ``result``, an instruction or two at a time, to interleave with others."""
     size = register_bytes(f.isa)
     bytes_, words, wide = (ir.VectorType(k, 8 * size // k.width) for k in (I8, I16, I32))
     half = f.read(block, ir.VectorType(I8, size // 2))
-    twice = f.bitcast(picked(f, (half, half), range(size)), wide)
+    twice = f.bitcast(shuffle(f, (half, half), range(size)), wide)
     count = wide.count // 2
     codes = f.bitcast(f.lshr(twice, ir.Constant(wide, [0] * count + [4] * count)), bytes_)
     codes = f.and_(codes, like(codes, TABLE - 1))
@@ -141,36 +141,36 @@ def decoding(
     seconds = f.read(f.at(block, i64(size // 2), I8), bytes_)
     for k in (0, 1):
         yield
-        upper = picked(f, (seconds, heads), interleaved(size, 1, bool(k)))
+        upper = shuffle(f, (seconds, heads), interleaved(size, 1, bool(k)))
         if weights == "bf16":
             pair = f.bitcast(upper, wide)
             found = f.shl(pair, like(pair, 16)), f.and_(pair, like(pair, 0xFFFF0000))
         else:
             lower = f.read(f.at(block, i64(size * (3 + 2 * k) // 2), I8), words)
             pair = lower, f.bitcast(upper, words)
-            found = (picked(f, pair, interleaved(size // 2, 2, high)) for high in (False, True))
+            found = (shuffle(f, pair, interleaved(size // 2, 2, high)) for high in (False, True))
         for vector in found:
             yield
             result.append(f.bitcast(vector, f.vector))
 
 
 class Container:
-    """A container, as kernels read it."""
+    """A container in memory: addresses of its parts, as IR values."""
 
     def __init__(self, f: Function, weights: WeightType, start: Any) -> None:
         self._f, self._start = f, start
         self._weights: WeightType = weights
-        self.coded = f.icmp_signed("!=", f.word(start), i64(0))
+        self.compressed = f.icmp_signed("!=", f.word(start), i64(0))
         self.panels = f.at(start, f.word(f.at(start, i64(1), I64)), I8)
         self.row_bytes = i64(block_bytes(f.isa, weights) // block_rows(f.isa))
-        """Of a panel that is coded."""
+        """Of a panel that is compressed."""
 
     def table(self) -> Any:
         """The table, once in each 16 bytes of a register."""
         kind = ir.VectorType(I8, TABLE)
         once = self._f.read(self._f.at(self._start, i64(TABLE), I8), kind)
         places = [i % TABLE for i in range(register_bytes(self._f.isa))]
-        return picked(self._f, (once, ir.Constant(kind, ir.Undefined)), places)
+        return shuffle(self._f, (once, ir.Constant(kind, ir.Undefined)), places)
 
     def block(self, panel: Any, depth: Any, row: Any) -> Any:
         """The block of a panel that begins with ``row``."""
@@ -191,11 +191,13 @@ class Container:
 
 
 def place_of(f: Function, entry: Any) -> Any:
-    """The place of the exception at ``entry``, as a word; `END` is behind all places."""
+    """The place of the exception at ``entry``, as i64; `END` is behind all places."""
     return f.zext(f.read(entry, I32), I64)
 
 
-def mend(f: Function, entry: Any, target: Any, first: Any, last: Any) -> tuple[Any, Any]:
+def apply_exceptions(
+    f: Function, entry: Any, target: Any, first: Any, last: Any
+) -> tuple[Any, Any]:
     """Write the exceptions from ``entry`` on whose places are before ``last`` to ``target``, where
     the weight at place ``first`` begins. Gives the entry that follows, and its place."""
     before, place = f.block, place_of(f, entry)
@@ -216,7 +218,7 @@ def mend(f: Function, entry: Any, target: Any, first: Any, last: Any) -> tuple[A
     return here, at
 
 
-def skipped(f: Function, entry: Any, first: Any) -> Any:
+def skip_exceptions(f: Function, entry: Any, first: Any) -> Any:
     """The first exception from ``entry`` on whose place is not before ``first``."""
     before = f.block
     head, body, end = (f.append_basic_block(name) for name in ("skip", "skipping", "skipped"))
@@ -232,7 +234,7 @@ def skipped(f: Function, entry: Any, first: Any) -> Any:
     return here
 
 
-def unpack_part(module: Any, isa: Isa, weights: WeightType) -> Any:
+def decompress_function(module: Any, isa: Isa, weights: WeightType) -> Any:
     """unpack(container, depth, panel, row, rows, target): rows of a panel as f32.
 
     ``row`` and ``rows`` are multiples of `DEPTH_STEP`; ``depth`` is the weight's.
@@ -241,15 +243,17 @@ def unpack_part(module: Any, isa: Isa, weights: WeightType) -> Any:
     start, depth, panel, row, rows, target = f.arguments
     container, width = Container(f, weights, start), i64(isa.tile_columns)
     if isa.lookup:
-        with f.if_then(container.coded):
+        with f.if_then(container.compressed):
             table, end = container.table(), f.add(row, rows)
             with f.loop(row, end, i64(block_rows(isa))) as k:
                 out = f.at(target, f.mul(f.sub(k.index, row), width))
                 block = container.block(panel, depth, k.index)
-                for i, vector in enumerate(decoded(f, weights, table, block)):
+                for i, vector in enumerate(decode_block(f, weights, table, block)):
                     f.write(vector, f.at(out, i64(i * isa.lanes)))
             first, last = f.mul(row, width), f.mul(end, width)
-            mend(f, skipped(f, container.exceptions(panel), first), target, first, last)
+            apply_exceptions(
+                f, skip_exceptions(f, container.exceptions(panel), first), target, first, last
+            )
             f.ret_void()
     begin = f.mul(f.add(f.mul(panel, depth), row), width)
     with f.loop(i64(0), f.mul(rows, width), i64(isa.lanes)) as i:

@@ -13,7 +13,7 @@ from gptrs.ir.program import Instruction, Value
 from gptrs.ir.types import f32
 from gptrs.kernels.attention.blocks import Head, Index
 from gptrs.kernels.attention.kernel import (
-    ATTENTION_WORDS,
+    ATTENTION_ARGUMENTS,
     attention_extent,
     attention_kernel,
     attention_time,
@@ -88,7 +88,7 @@ class Attention(Call):
         groups, keys = b.size(self.k.view.shape[1]), b.size(self.k.view.shape[2])
         if not batch * heads * queries:
             return True
-        words: dict[str, int | Address] = dict.fromkeys(ATTENTION_WORDS, 0)
+        words: dict[str, int | Address] = dict.fromkeys(ATTENTION_ARGUMENTS, 0)
         for name, source in (("q", self.q), ("k", self.k), ("v", self.v)):
             words[name] = b.address(source.value, source.view.offset)
             _put_strides(words, name, b, source.view.strides)

@@ -40,7 +40,7 @@ class Panels(NamedTuple):
     weights: WeightType
     depth: int
     columns: int
-    coded: bool = False
+    compressed: bool = False
     """Whether in a container of `kernels.weight_compression.format`."""
 
     @property

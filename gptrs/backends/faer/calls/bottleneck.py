@@ -25,7 +25,7 @@ from gptrs.kernels.compiler.isa import KB, Isa
 from gptrs.kernels.conv.depthwise import Depthwise, depthwise_kernel
 from gptrs.kernels.conv.direct import conv_kernel
 from gptrs.kernels.conv.inverted_bottleneck import (
-    BOTTLENECK_WORDS,
+    BOTTLENECK_ARGUMENTS,
     bottleneck_kernel,
     cut_of,
     reach_of,
@@ -141,7 +141,10 @@ class Bottleneck(Call):
             parts=parts,
         )
         extent = images * cut.parts
-        words: dict[str, int | Address] = {**dict.fromkeys(BOTTLENECK_WORDS, 0), **cut._asdict()}
+        words: dict[str, int | Address] = {
+            **dict.fromkeys(BOTTLENECK_ARGUMENTS, 0),
+            **cut._asdict(),
+        }
         for prefix, part in (("", self.first), ("last_", self.last)):
             if part is not None:
                 words[f"{prefix}panels"] = part.taps.panels(b)
@@ -150,7 +153,9 @@ class Bottleneck(Call):
         for name, source in (("x", self.x), ("weight", self.weight), ("weight_bias", self.bias)):
             if source is not None:
                 words[name] = b.address(source.value, source.view.offset)
-        words.update(result=b.address(self.result), room=b.scratch(4 * extent * cut.room_step))
+        words.update(
+            result=b.address(self.result), workspace=b.scratch(4 * extent * cut.workspace_step)
+        )
         words.update(height=height, width=width, channels=channels, hidden=hidden)
         words.update(out_height=rows, out_width=columns, columns=outputs)
         words.update(top=self.padding[0][0], left=self.padding[1][0])

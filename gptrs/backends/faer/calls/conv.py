@@ -22,19 +22,19 @@ from gptrs.ir.ops.vision import Padding2d
 from gptrs.ir.program import Instruction, Value
 from gptrs.ir.types import f32
 from gptrs.kernels.compiler.isa import KB, Isa
-from gptrs.kernels.conv.direct import CONV_WORDS, bands_of, conv_extent, conv_kernel
+from gptrs.kernels.conv.direct import CONV_ARGUMENTS, bands_of, conv_extent, conv_kernel
 from gptrs.kernels.conv.window_tiles import Window
 from gptrs.kernels.conv.winograd import (
     MOST_CHANNELS,
-    PIXEL_WORDS,
-    SUM_WORDS,
+    WINOGRAD_INPUT_ARGUMENTS,
+    WINOGRAD_OUTPUT_ARGUMENTS,
     Outputs,
     planes,
-    winograd_pixels_kernel,
-    winograd_sums_kernel,
-    winograd_taps_kernel,
+    winograd_filter_kernel,
+    winograd_input_kernel,
+    winograd_output_kernel,
 )
-from gptrs.kernels.conv.winograd_product import PRODUCT_WORDS, winograd_product_kernel
+from gptrs.kernels.conv.winograd_product import WINOGRAD_PRODUCT_ARGUMENTS, winograd_product_kernel
 from gptrs.kernels.gemm.packing import panel_count
 from gptrs.locks import cached_property
 
@@ -149,10 +149,10 @@ class DirectConv(_Convolution):
         bands = bands_of(b.isa, self.window, sizes, images=images, threads=b.threads)
         extent = conv_extent(images, bands)
         padded = any(n for pair in self.padding for n in pair)
-        room = b.scratch(4 * extent * bands.room_step) if padded else 0
-        words: dict[str, int | Address] = dict.fromkeys(CONV_WORDS, 0)
+        room = b.scratch(4 * extent * bands.workspace_step) if padded else 0
+        words: dict[str, int | Address] = dict.fromkeys(CONV_ARGUMENTS, 0)
         words.update(given, **self.following.addresses(b), **bands._asdict())
-        words.update(x=b.address(self.x.value, self.x.view.offset), panels=panels, room=room)
+        words.update(x=b.address(self.x.value, self.x.view.offset), panels=panels, workspace=room)
         words.update(result=b.address(self.result), out_height=rows, out_width=columns)
         words.update(channels=self.channels, columns=self.outputs, padded=int(padded))
         (down, across), (far_down, far_across) = self.window.size, self.window.dilation
@@ -205,10 +205,10 @@ class WinogradConv(_Convolution):
 
     def compile(self, isa: Isa) -> None:
         assert self._form is not None
-        kernel(winograd_pixels_kernel, isa, self._form.tile)
+        kernel(winograd_input_kernel, isa, self._form.tile)
         kernel(winograd_product_kernel, isa)
-        kernel(winograd_sums_kernel, isa, self._form.tile, self.following.epilogue)
-        kernel(winograd_taps_kernel, isa, self._form.tile)
+        kernel(winograd_output_kernel, isa, self._form.tile, self.following.epilogue)
+        kernel(winograd_filter_kernel, isa, self._form.tile)
 
     def bind(self, b: Binder) -> bool:
         assert self._form is not None
@@ -245,7 +245,7 @@ class WinogradConv(_Convolution):
             return kept
         room = b.scratch(size)
         words = [b.address(self.taps), room, self.channels, self.outputs]
-        code = kernel(winograd_taps_kernel, b.isa, self._form.tile)
+        code = kernel(winograd_filter_kernel, b.isa, self._form.tile)
         b.step(code, words, panel_count(b.isa, self.outputs), 2 * size / _BYTES_PER_NS)
         return room
 
@@ -255,21 +255,24 @@ class WinogradConv(_Convolution):
         m, count = self._form.tile, planes(self._form.tile)
         moved = 4 * count * tiles / _BYTES_PER_NS
         b.step(
-            kernel(winograd_pixels_kernel, b.isa, m),
-            [given[name] for name in PIXEL_WORDS],
+            kernel(winograd_input_kernel, b.isa, m),
+            [given[name] for name in WINOGRAD_INPUT_ARGUMENTS],
             tiles,
             2 * moved * self.channels,
         )
         b.step(
             kernel(winograd_product_kernel, b.isa),
-            [given[name] for name in PRODUCT_WORDS],
+            [given[name] for name in WINOGRAD_PRODUCT_ARGUMENTS],
             count * panel_count(b.isa, self.outputs),
             2 * count * tiles * self.channels * self.outputs / _FLOPS_PER_NS,
         )
         _, rows, columns, _ = map(b.size, self.result.type.shape)
         b.step(
-            kernel(winograd_sums_kernel, b.isa, m, self.following.epilogue),
-            [{**given, "height": rows, "width": columns}[name] for name in SUM_WORDS],
+            kernel(winograd_output_kernel, b.isa, m, self.following.epilogue),
+            [
+                {**given, "height": rows, "width": columns}[name]
+                for name in WINOGRAD_OUTPUT_ARGUMENTS
+            ],
             tiles,
             2 * moved * self.outputs,
         )

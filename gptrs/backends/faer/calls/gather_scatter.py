@@ -16,9 +16,9 @@ from gptrs.kernels.compiler.compile import Kernel
 from gptrs.kernels.compiler.isa import Isa
 from gptrs.kernels.gemm.weight_elements import WeightType
 from gptrs.kernels.rowwise.gather_scatter import (
-    TAKE_WORDS,
+    TAKE_ARGUMENTS,
+    UPDATE_ARGUMENTS,
     UPDATE_AXES,
-    UPDATE_WORDS,
     take_kernel,
     take_panels_kernel,
     update_extent,
@@ -86,12 +86,14 @@ class Take(Call):
             builder, table = take_kernel, b.address(self.table, self.matrix.offset)
         type = self.indices.value.type
         count = b.size(product(self.indices.view.shape))
-        words: dict[str, int | Address] = dict.fromkeys(TAKE_WORDS, 0)
+        words: dict[str, int | Address] = dict.fromkeys(TAKE_ARGUMENTS, 0)
         words.update(table=table, indices=b.address(self.indices.value))
         words.update(result=b.address(self.result), status=b.status, code=_OUTSIDE)
         words.update(rows=rows, width=width, result_row=width)
         words.update(ld=b.size(self.matrix.stride), index_bytes=_INDICES[type.dtype.name])
-        given = (self.weights, form.coded) if builder is take_panels_kernel else (self.weights,)
+        given = (
+            (self.weights, form.compressed) if builder is take_panels_kernel else (self.weights,)
+        )
         b.step(kernel(builder, b.isa, *given), [*words.values()], count, count * width)
         return True
 
@@ -146,7 +148,7 @@ class Update(Call):
             return False  # an error, which the reference words
         if not b.in_place:
             self._copy(b, extents)
-        words: dict[str, int | Address] = dict.fromkeys(UPDATE_WORDS, 0)
+        words: dict[str, int | Address] = dict.fromkeys(UPDATE_ARGUMENTS, 0)
         words["source"] = b.address(self.update.value, self.update.view.offset)
         words["destination"] = b.address(self.result)
         for axis, entry in enumerate(self.start, missing):
@@ -161,7 +163,7 @@ class Update(Call):
 
     def _copy(self, b: Binder, extents: list[int]) -> None:
         """Add a copy of the whole old array."""
-        words: dict[str, int | Address] = dict.fromkeys(UPDATE_WORDS, 0)
+        words: dict[str, int | Address] = dict.fromkeys(UPDATE_ARGUMENTS, 0)
         words.update(source=b.address(self.x), destination=b.address(self.result))
         self._step(b, words, extents, extents, _row_major(extents))
 

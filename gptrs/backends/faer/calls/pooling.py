@@ -11,7 +11,7 @@ from gptrs.ir.program import Instruction
 from gptrs.kernels.compiler.compile import Kernel
 from gptrs.kernels.compiler.isa import Isa
 from gptrs.kernels.conv.pooling import (
-    GLOBAL_POOL_WORDS,
+    GLOBAL_POOL_ARGUMENTS,
     avg_pool_kernel,
     global_avg_pool_kernel,
     global_pool_extent,
@@ -87,7 +87,7 @@ class GlobalAvgPool(Call):
 
     def bind(self, b: Binder) -> bool:
         images, height, width, channels = map(b.size, self.x.view.shape)
-        words: dict[str, int | Address] = dict.fromkeys(GLOBAL_POOL_WORDS, 0)
+        words: dict[str, int | Address] = dict.fromkeys(GLOBAL_POOL_ARGUMENTS, 0)
         words.update(x=b.address(self.x.value, self.x.view.offset), result=b.address(self.result))
         words.update(height=height, width=width, channels=channels)
         time = _NS_PER_ELEMENT * images * height * width * channels

@@ -30,16 +30,16 @@ from gptrs.ir.program import Instruction, Value
 from gptrs.ir.types import f32
 from gptrs.kernels.compiler.compile import Kernel
 from gptrs.kernels.compiler.isa import Isa
-from gptrs.kernels.gemm.blocked import Blocking, blocking, tile_extent, tile_kernel
-from gptrs.kernels.gemm.packed_gemv import row_kernel, row_kernel_limit
+from gptrs.kernels.gemm.blocked import Blocking, blocked_gemm_extent, blocked_gemm_kernel, blocking
+from gptrs.kernels.gemm.packed_gemv import packed_gemv_kernel, packed_gemv_limit
 from gptrs.kernels.gemm.packing import (
     pack_columns_kernel,
     pack_rows_kernel,
     panel_count,
 )
-from gptrs.kernels.gemm.product import FIRST_BLOCK, MATMUL_WORDS, Product
+from gptrs.kernels.gemm.product import FIRST_BLOCK, GEMM_ARGUMENTS, Product
 from gptrs.kernels.gemm.weight_elements import WeightType, weight_bytes
-from gptrs.kernels.weight_compression.format import CODED, DEPTH_STEP
+from gptrs.kernels.weight_compression.format import COMPRESSIBLE, DEPTH_STEP
 
 _FLOPS_PER_NS = 60.0
 
@@ -70,8 +70,8 @@ class MatrixProduct(Call):
         """Whether kernels can read the operands of a product in their layout."""
         return contraction(core, graph, Members()) is not None
 
-    def _product(self, coded: bool) -> Product:
-        return Product(self.core.weights, coded, self.follows.activation)
+    def _product(self, compressed: bool) -> Product:
+        return Product(self.core.weights, compressed, self.follows.activation)
 
     @property
     def _panels(self) -> Panels | None:
@@ -82,7 +82,7 @@ class MatrixProduct(Call):
 
     def compile(self, isa: Isa) -> None:
         core, panels = self.core, self._panels
-        product = self._product(panels is not None and panels.coded)
+        product = self._product(panels is not None and panels.compressed)
         if core.is_column:
             compile_column(core, isa, product)
             return
@@ -91,11 +91,11 @@ class MatrixProduct(Call):
             compile_few(core, isa, product)
             if not needs_packing(core):
                 return
-        limit = row_kernel_limit(isa, product)
+        limit = packed_gemv_limit(isa, product)
         if panels is not None and (not isinstance(core.rows, int) or core.rows <= limit):
-            kernel(row_kernel, isa, product)
+            kernel(packed_gemv_kernel, isa, product)
         if not isinstance(core.rows, int) or core.rows > limit:
-            kernel(tile_kernel, isa, product)
+            kernel(blocked_gemm_kernel, isa, product)
             kernel(pack_rows_kernel, isa, isa.tile_rows)
         packing_kernel(isa, core.b.transposed, core.weights)
 
@@ -108,7 +108,7 @@ class MatrixProduct(Call):
         if not rows or not columns or not all(b.size(n) for n in core.batch):
             return True
         packed = None if form is None else b.panels(core.b.value, form)
-        product = self._product(packed is not None and form is not None and form.coded)
+        product = self._product(packed is not None and form is not None and form.compressed)
         operands = core, product, self.follows, self.result
         if core.is_column:
             return bind_column(b, *operands)
@@ -127,10 +127,10 @@ class MatrixProduct(Call):
         """Scratch memory for packed rows and for totals, and the blocking; None where rows are
         few."""
         rows, depth, columns = map(b.size, (self.core.rows, self.core.depth, self.core.columns))
-        if rows <= row_kernel_limit(b.isa, product):
+        if rows <= packed_gemv_limit(b.isa, product):
             return None
         fair = -(-(b.threads * PIECES if b.threads > 1 else 1) // panel_count(b.isa, columns))
-        blocks = blocking(b.isa, rows, depth, row_blocks=fair, coded=product.coded)
+        blocks = blocking(b.isa, rows, depth, row_blocks=fair, compressed=product.compressed)
         count = -(-rows // blocks.height) * b.isa.tile_rows
         totals = b.scratch(8 * rows * columns) if depth > FIRST_BLOCK else 0
         return b.scratch(count * depth * 4), totals, blocks
@@ -160,14 +160,14 @@ class MatrixProduct(Call):
         core, (start, first_row) = self.core, place
         isa, rows, depth, columns = b.isa, *map(b.size, (core.rows, core.depth, core.columns))
         a, stride = b.address(core.a.value, start), b.size(core.a.matrix.stride)
-        words: dict[str, int | Address] = dict.fromkeys(MATMUL_WORDS, 0)
+        words: dict[str, int | Address] = dict.fromkeys(GEMM_ARGUMENTS, 0)
         words.update(a=a, panels=panels, rows=rows, depth=depth, columns=columns, lda=stride)
         words.update(c=b.address(self.result, first_row * columns), ldc=columns)
         words.update(self.follows.words(b, first_row))
         time = max(2 * rows / _FLOPS_PER_NS, 4 / BYTES_PER_NS) * depth * columns
         if tiles is None:
             extent = panel_count(isa, columns)
-            b.step(kernel(row_kernel, isa, product), [*words.values()], extent, time)
+            b.step(kernel(packed_gemv_kernel, isa, product), [*words.values()], extent, time)
             return
         packed, totals, blocks = tiles
         words.update(a=packed, totals=totals, **blocks._asdict())
@@ -175,8 +175,8 @@ class MatrixProduct(Call):
         pack_words = [a, packed, rows, depth, stride, blocks.height]
         pack_time = 8 * rows * depth / BYTES_PER_NS
         b.step(pack, pack_words, -(-rows // blocks.height), pack_time)
-        extent = tile_extent(isa, columns, blocks)
-        b.step(kernel(tile_kernel, isa, product), [*words.values()], extent, time)
+        extent = blocked_gemm_extent(isa, columns, blocks)
+        b.step(kernel(blocked_gemm_kernel, isa, product), [*words.values()], extent, time)
 
 
 def packing_kernel(isa: Isa, transposed: bool, weights: WeightType) -> Kernel:
@@ -187,15 +187,15 @@ def packing_kernel(isa: Isa, transposed: bool, weights: WeightType) -> Kernel:
     return kernel(pack_rows_kernel, isa, isa.tile_columns, weights)
 
 
-_CODED_FROM = 2**20
+_COMPRESSED_FROM = 2**20
 """The size from which a weight is compressed: smaller weights stay in cache."""
 
 
 def product_panels(transposed: bool, weights: WeightType, depth: int, columns: int) -> Panels:
     """The packed form of a weight for a product."""
-    large = weight_bytes(weights) * depth * columns >= _CODED_FROM
-    coded = weights in CODED and large and depth % DEPTH_STEP == 0
-    return Panels(transposed, weights, depth, columns, coded)
+    large = weight_bytes(weights) * depth * columns >= _COMPRESSED_FROM
+    compressed = weights in COMPRESSIBLE and large and depth % DEPTH_STEP == 0
+    return Panels(transposed, weights, depth, columns, compressed)
 
 
 def panel_bytes(isa: Isa, weights: WeightType, depth: int, columns: int) -> int:

@@ -15,8 +15,8 @@ from gptrs.ir.types import f32
 from gptrs.kernels.compiler.compile import Kernel
 from gptrs.kernels.compiler.isa import Isa
 from gptrs.kernels.rowwise.norm import (
-    NORM_WORDS,
-    SOFTMAX_WORDS,
+    NORM_ARGUMENTS,
+    SOFTMAX_ARGUMENTS,
     layer_norm_kernel,
     rms_norm_kernel,
     softmax_kernel,
@@ -98,7 +98,7 @@ class _Norm(_Rowwise):
         self._kernel(isa)
 
     def bind(self, b: Binder) -> bool:
-        words = dict.fromkeys(NORM_WORDS, 0) | self.words(b)
+        words = dict.fromkeys(NORM_ARGUMENTS, 0) | self.words(b)
         for name, source in (("weight", self.weight), ("bias", self.bias)):
             if source is not None:
                 words[name] = b.address(source.value, source.view.offset)
@@ -151,7 +151,7 @@ class Softmax(_Rowwise):
         kernel(softmax_kernel, isa)
 
     def bind(self, b: Binder) -> bool:
-        words = dict.fromkeys(SOFTMAX_WORDS, 0) | self.words(b)
+        words = dict.fromkeys(SOFTMAX_ARGUMENTS, 0) | self.words(b)
         rows = b.size(self.matrix.rows)
         b.step(kernel(softmax_kernel, b.isa), [*words.values()], rows, 1.5 * self.elements(b))
         return True

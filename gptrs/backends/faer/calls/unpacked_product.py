@@ -15,14 +15,14 @@ from gptrs.ir.dims import DimLike
 from gptrs.ir.program import Value
 from gptrs.kernels.compiler.isa import Isa
 from gptrs.kernels.gemm.dot import (
-    DOT_WORDS,
+    DOT_ARGUMENTS,
     SEGMENT,
     SHORTEST,
     dot_kernel,
     dot_segments,
     dot_totals_kernel,
 )
-from gptrs.kernels.gemm.gemv import GEMV_WORDS, MOST_VECTORS, gemv_kernel
+from gptrs.kernels.gemm.gemv import GEMV_ARGUMENTS, MOST_VECTORS, gemv_kernel
 from gptrs.kernels.gemm.gemv_transposed import gemv_transposed_kernel
 from gptrs.kernels.gemm.product import Product
 
@@ -120,7 +120,7 @@ def _gemv(
     count, outputs = sizes if x is core.a else reversed(sizes)
     depth, stride = b.size(core.depth), b.size(x.matrix.stride)
     item = _item(b, outputs, _WIDE if w.transposed else 1)
-    block: dict[str, int | Address] = dict.fromkeys(GEMV_WORDS, 0)
+    block: dict[str, int | Address] = dict.fromkeys(GEMV_ARGUMENTS, 0)
     block |= {"x": b.address(x.value, x_start), "matrix": b.address(w.value, start)}
     block |= {"vectors": count, "depth": depth, "outputs": outputs, "item": item}
     block |= {"x_step": 1, "x_depth": stride} if x.transposed else {"x_step": stride, "x_depth": 1}
@@ -215,7 +215,7 @@ def _dots(
     (count, a_step, x_step), (a, x) = batch, starts
     rows, depth = b.size(core.rows), b.size(core.depth)
     segments = dot_segments(depth)
-    block: dict[str, int | Address] = dict.fromkeys(DOT_WORDS, 0)
+    block: dict[str, int | Address] = dict.fromkeys(DOT_ARGUMENTS, 0)
     block |= {"a": b.address(core.a.value, a), "x": b.address(core.b.value, x)}
     block |= {"rows": rows, "depth": depth, "segments": segments}
     block |= {"lda": b.size(core.a.matrix.stride), "a_step": a_step, "x_step": x_step}

@@ -12,7 +12,7 @@ from gptrs.ir.ops.vision import Padding2d
 from gptrs.ir.program import Instruction, Operand, Value
 from gptrs.ir.types import f32
 from gptrs.kernels.compiler.compile import Kernel
-from gptrs.kernels.conv.window_loops import WINDOW_WORDS
+from gptrs.kernels.conv.window_loops import WINDOW_ARGUMENTS
 from gptrs.kernels.conv.window_tiles import Window
 
 _FLOPS_PER_NS, _BYTES_PER_NS = 40.0, 20.0
@@ -54,7 +54,7 @@ class Windowed(Call):
 
     def words(self, b: Binder) -> dict[str, int | Address]:
         """The argument words of the kernel, except weight and bias."""
-        words: dict[str, int | Address] = dict.fromkeys(WINDOW_WORDS, 0)
+        words: dict[str, int | Address] = dict.fromkeys(WINDOW_ARGUMENTS, 0)
         _, height, width, channels = map(b.size, self.x.view.shape)
         _, out_height, out_width, _ = map(b.size, self.result.type.shape)
         words.update(x=b.address(self.x.value, self.x.view.offset), result=b.address(self.result))
