@@ -1,0 +1,35 @@
+"""Matrix products in f32: GEMM and GEMV kernels, the packing of their operands, dot products.
+
+| module | content |
+|---|---|
+| `product` | what all product kernels share: argument block, order of sums, epilogue |
+| `blocked` | blocked GEMM for many rows (prefill): loops around the microkernel |
+| `microkernel` | register tiles of the blocked GEMM |
+| `packed_gemv` | GEMV and GEMM of few rows over packed panels (decode) |
+| `gemv` | GEMV over an unpacked matrix [K, N] |
+| `gemv_transposed` | GEMV over an unpacked matrix [N, K] |
+| `dot` | dot products: one column of C, and vector times vector |
+| `packing` | packing of A into tiles and of B into panels |
+| `weight_elements` | weights of f32, f16 and bf16: loads, widening, prefetch |
+
+Which kernel runs, for C[M, N] = A[M, K]·B[K, N] (`gptrs.backends.faer.calls.product` decides):
+
+| case | kernel |
+|---|---|
+| one column (N = 1), A stored [M, K] | `dot`; with K < 32 `gemv_transposed` |
+| one column (N = 1), A stored [K, M] | `gemv` with short blocks |
+| B a weight (packed once), M up to `packed_gemv_limit` | `packed_gemv` |
+| B a weight, M larger | `packing` of A, then `blocked` |
+| B not a weight, M or N at most 8 | `gemv` or `gemv_transposed`, by how the matrix lies in memory |
+| B not a weight, M and N larger | `packing` of A and of B, then `blocked` |
+
+Packing: a weight is packed once, when a plan first needs it
+(`gptrs.backends.faer.weight_packing`), and compressed from 1 MB on
+(`gptrs.kernels.weight_compression`). Other operands are packed by a step of the plan before the
+product's own step.
+
+Threads: kernels have no threads. Each has an *extent* (panels; panels times row blocks; rows;
+segments), and the driver (`gptrs.kernels.driver`) calls it with ranges of that extent. No bit of
+the result depends on the ranges, on the kernel that is chosen, or on the other rows of A; products
+with one column have an order of sums of their own.
+"""

@@ -1,4 +1,22 @@
-"""The matrix product for many rows: tiles of C in registers, over blocks that suit the caches."""
+"""Blocked GEMM: the matrix product for many rows, with tiles of C in registers and cache blocking.
+
+    for row block of A:                         # extent: threads split (row block, panel)
+        for depth block of the order rule:      # 4096, then 512 each (`product`)
+            for depth block of the cache:       # so that a block of a panel stays in L1 or L2
+                for panel of B:                 # extent
+                    decompress the block of the panel (if it is compressed and not decoded in tiles)
+                    for tile of A in the row block:
+                        microkernel             # C[h, w] += A tile · panel block
+                        at the end of a depth block: totals (f64) += C
+                        at the end of the depth: epilogue (bias, activation, residual), in L1
+
+    A: packed tiles [⌈M/h⌉, K, h], a row block in L2      B: panels [⌈N/w⌉, K, w], streamed
+    C: [M, N], a tile in registers                        totals: f64 [M, N] if K > 4096
+
+The row block of A stays in L2 beside the block of a panel (`Blocking`); each tile prefetches its
+share of the next panel into L2. Row blocks also split the work where panels are too few for all
+threads. The kernel's bits do not depend on the blocking (see `gptrs.kernels.gemm.product`).
+"""
 
 # llvmlite has no types: its values are Any here.
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false

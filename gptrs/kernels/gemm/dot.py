@@ -1,21 +1,25 @@
 """Dot products of rows of A [M, K] with a vector, or of one vector with another: one column of C.
 
-    for row, for segment of it:                 # the extent: threads share segments too
+    for row, for segment of it:                 # extent: threads share segments too
         total = 0                               # f64
-        for block of the segment:
+        for block of the segment:               # 1024 elements
             sums[32 lanes] = 0                  # registers
             for 32 elements of the block:
                 sums += a · x
             total += the lanes of sums, as a tree
         totals[row, segment] = total
 
+    row of A:  |── segment 0 (2¹⁷) ──|── segment 1 ──| ...
+                block (1024), block, ...
+                 element k of a block goes to lane k mod 32
+
 Both operands are read where they lie; short rows a few at once, from as many streams. A second
 kernel adds up the segments of each row, if there are several.
 
 Order rule: element k goes to lane k mod 32 of its block, whatever the vector level; blocks and
 segments begin at fixed places. The order depends on the depth alone, and elements of 0 at the end
-change nothing. A lane adds up 32 products in f32, the first two steps of the tree are f32, and all
-else is f64, so that the error hardly grows with the depth: the tests hold it to twice that of
+change nothing. A lane adds up 32 products in f32, the first two steps of the tree are f32, and the
+rest is f64, so that the error hardly grows with the depth: the tests hold it to twice that of
 pairwise summation.
 """
 

@@ -1,15 +1,21 @@
-"""GEMV, or GEMM of a few vectors: a matrix [K, N] is read once, where it lies, and not packed.
+"""GEMV, or GEMM of few vectors, over an unpacked matrix [K, N], which is read once, where it lies.
 
     for window of columns:                      # sums and totals of it stay in L1 and L2
         for block of the depth:
             sums[vectors, window] = 0
-            for k in the block, several at once:
+            for k in the block, eight at once:
                 sums += x[:, k] · matrix[k, window]
             totals += sums                      # f64
         C[:, window] = totals
 
-Several rows of the matrix are read side by side, each from left to right, as the CPU's prefetchers
-expect. A window is wide so that they seldom have to start anew at another place.
+    matrix [K, N]:     ┌── window ──┬── window ──┐
+       k = 0  stream 0 │ ──────────▶│            │
+       k = 1  stream 1 │ ──────────▶│            │      eight rows side by side
+       ...             └────────────┴────────────┘
+
+In registers: a vector of each row of the matrix, a splat of each x, the sums of one column vector.
+Several rows of the matrix are read side by side, each from left to right, as hardware prefetchers
+expect. A window is wide so that they seldom have to start anew at another address.
 
 The order of sums is that of `gptrs.kernels.gemm.product`, so that a row of C has the same bits with
 more rows beside it, which other kernels then compute. With ``short`` blocks it is another one, for

@@ -1,9 +1,9 @@
-"""GEMV, or GEMM of a few vectors: a matrix [N, K] is read once, where it lies, and not packed.
+"""GEMV, or GEMM of few vectors, over an unpacked matrix [N, K], which is read once, where it lies.
 
     for group of rows of the matrix, as many as a register has lanes:
         totals[vectors] = 0                     # a lane for each row; f64, on the stack
         for block of the depth:
-            sums[vectors] = 0
+            sums[vectors] = 0                   # registers
             for square of the group in the block:
                 transpose it in registers
                 for k in the square:
@@ -11,7 +11,11 @@
             totals += sums
         C[:, group] = totals
 
-Words, extent and order of sums are those of `gptrs.kernels.gemm.gemv`.
+    matrix [N, K]:  row n    │ □ │ □ │ □ │ ...      □: a square [lanes, lanes]
+                    row n+1  │   │   │   │          lanes rows are read side by side
+                    ...
+
+Argument block, extent and order of sums are those of `gptrs.kernels.gemm.gemv`.
 """
 
 # llvmlite has no types: its values are Any here.

@@ -1,4 +1,26 @@
-"""A tile of the matrix product: a part of C in registers, while a block of the depth goes by."""
+"""Microkernel of the blocked GEMM: a register tile of C over a block of the depth.
+
+    sums[h, w] = 0 or C                     # registers: h rows of w/lanes vectors
+    prefetch C                              # into L1: it is stored at the end
+    for k in block of the depth:
+        b[w] = panel[k]                     # registers: w/lanes vectors, widened to f32
+        prefetch `step` bytes at `ahead`    # into L2: the tile's share of the next panel
+        for row in h:
+            sums[row] += splat(a[k, row]) · b
+    C = sums
+
+    packed A, one tile:  k=0: a0 a1 .. a(h-1) | k=1: a0 a1 .. | ...     h = `Isa.tile_rows`
+    panel of B:          k=0: b0 b1 .. b(w-1) | k=1: b0 b1 .. | ...     w = `Isa.tile_columns`
+
+A function is generated for each number of rows up to h, never inlined, so that its loop has all
+registers. A tile at the edge of C is computed in a buffer on the stack and copied. Compressed
+panels (`gptrs.kernels.weight_compression`) are decoded in registers by the tile that reads them;
+the first tile of several stores the decoded f32 for the others. Called by
+`gptrs.kernels.gemm.blocked`.
+
+For the technique (packed operands, a microkernel with C in registers) compare Goto and van de
+Geijn, "Anatomy of high-performance matrix multiplication" (2008), and BLIS.
+"""
 
 # llvmlite has no types: its values are Any here.
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false

@@ -1,9 +1,26 @@
-"""The matrix product for few rows: one walk over the weights, two panels side by side.
+"""Software-prefetched GEMV over packed panels (decode): the matrix product for few rows.
 
-Each of the panels that are read side by side is followed by the one that lies behind it, so that
-memory is read from two places on, and without a break: as the CPU expects it, which asks for what
-comes next and starts slowly at a new place. Where registers hold the sums of one panel alone, the
-CPU reads too slowly for that, and is told.
+    for group of rows of A (at most 8):
+        for two panels side by side, or one:            # extent: panels
+            totals[rows, panels, w] = 0                 # f64, on the stack
+            for depth block of the order rule:
+                sums[rows, panels, w] = 0               # registers
+                for k in the block:
+                    for panel in the group:
+                        b[w] = panel[k]                 # widened to f32, or decoded
+                        sums[:, panel] += splat(A[:, k]) · b
+                totals += sums
+            C[rows, columns of the panels] = totals
+    epilogue (bias, activation, residual) of the range
+
+    panels:  | 0 | 1 | 2 | 3 | 4 | 5 |      stream 1 reads 0, 1, 2 and stream 2 reads 3, 4, 5:
+               └──stream 1─┘└─stream 2─┘    each goes on in ascending addresses
+
+Each of two streams reads consecutive panels, so that memory is read at two places and without a
+break, as hardware prefetchers expect: they fetch ahead of a stream and start slowly at a new
+address. Where registers hold the sums of one panel alone, the single stream is too slow for that
+and is prefetched in software, `AHEAD` bytes before the use, into L2. Compressed panels are decoded
+in registers (`gptrs.kernels.weight_compression.decoder`).
 """
 
 # llvmlite has no types: its values are Any here.

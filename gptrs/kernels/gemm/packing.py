@@ -1,4 +1,21 @@
-"""Packing of GEMM operands: panels of weights, tiles of rows."""
+"""Packing of GEMM operands: B into panels, A into tiles of rows.
+
+    pack_rows_kernel: rows of the source become columns of a tile     pack_columns_kernel: copy
+    source [rows, depth]        tile [depth, t]                       source [K, N]    panel [K, w]
+    r0: a b c ..                k=0: a e ..                           a b | c d        a b    c d
+    r1: e f g ..      ──▶       k=1: b f ..                           e f | g h   ──▶  e f    g h
+                                k=2: c g ..
+
+    for tile:                                   # extent
+        for lanes of the depth:                 # a square block: transposed in registers
+            for group of lanes rows:
+                load lanes vectors, transpose, store lanes vectors
+
+`pack_rows_kernel` packs A (t = h, `Isa.tile_rows`) and a weight stored as [N, K] (t = w,
+`Isa.tile_columns`); `pack_columns_kernel` packs a weight stored as [K, N], eight panels side by
+side, so that the source is read in longer runs. Elements are copied as bits. Callers:
+`gptrs.backends.faer.calls.product` (operands), `gptrs.backends.faer.weight_packing` (weights).
+"""
 
 # llvmlite has no types: its values are Any here and stay in this file.
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false

@@ -1,25 +1,34 @@
 """The matrix product C[M, N] = act(A[M, K]·B[K, N] + bias[N]) + residual[M, N] in f32.
 
-B is packed once into *panels* [⌈N/w⌉, K, w], where w is the width of a tile: what a tile of C needs
-of it lies in one piece, in the order of use. Two kernels read the same panels:
+    A [M, K], lda           B packed in panels [⌈N/w⌉, K, w]       C [M, N], ldc
+    ┌──── K ────┐           panel 0   panel 1    ...               ┌──── N ────┐
+    │ row 0     │           ┌─w─┐     ┌─w─┐                        │ w │ w │...│
+    │ row 1     │           │k=0│     │k=0│                        │   │   │   │
+    │ ...       │           │k=1│     │k=1│                        │   │   │   │
+    └───────────┘           │...│     │...│                        └───────────┘
+                            └───┘     └───┘  one panel is contiguous, k-major
 
-- `gptrs.kernels.gemm.blocked`, for many rows: tiles of C are kept in registers over a block of the
-  depth; A is packed into tiles [⌈M/h⌉, K, h] by a kernel of `pack_rows_kernel`;
-- `gptrs.kernels.gemm.packed_gemv`, for up to `row_kernel_limit` rows: takes A as it is and walks
-  several panels at once, as some cores read memory faster in several streams than in one.
+B is packed once into *panels*, w being the width of a register tile: the part of B that a tile of C
+needs is contiguous, in the order of use. Two kernels read the same panels:
+
+- `gptrs.kernels.gemm.blocked`, for many rows: tiles of C in registers over a block of the depth K;
+  A is packed into tiles [⌈M/h⌉, K, h] by a kernel of `pack_rows_kernel`;
+- `gptrs.kernels.gemm.packed_gemv`, for up to `packed_gemv_limit` rows: reads A unpacked and several
+  panels side by side, as some cores read memory faster in several streams than in one.
 
 Order rule: the depth has blocks, a first one of `FIRST_BLOCK` and others of `BLOCK`. An element of
 C is, in each block, one chain of multiply-adds, depth ascending, from zero; blocks are added up in
-f64. A tile starts from what C holds of its block, so that bits depend neither on the kernel, nor on
-how blocks are cut to suit caches, nor on how the extent is split over threads; and elements of 0 at
-the end of the depth change nothing. Bias, activation and residual follow, each rounded by itself.
-Products with one column have an order of their own (`gptrs.kernels.gemm.dot`).
+f64. A tile starts from the value of C in its block, so that bits depend neither on the kernel, nor
+on the cache blocking, nor on how the extent is split over threads; and elements of 0 at the end of
+the depth change nothing. Bias, activation and residual follow, each rounded by itself. Products
+with one column have an order of their own (`gptrs.kernels.gemm.dot`).
 
-Operands that are not packed once, as weights are, and are few vectors on one side, are read where
+Operands that are not packed once, as weights are, and have few vectors on one side, are read where
 they lie, by `gptrs.kernels.gemm.gemv` and `gptrs.kernels.gemm.gemv_transposed`, in the same order.
 
-This file has what both kernels share: what their code depends on, their words, and what follows
-the product.
+This module has the parts that both kernels share: the parameters of their code (`Product`), the
+argument block (`GEMM_ARGUMENTS`), the loop over depth blocks, the f64 totals, and the epilogue
+(`Finish`).
 """
 
 # llvmlite has no types: its values are Any here.

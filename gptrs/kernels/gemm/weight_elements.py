@@ -1,4 +1,9 @@
-"""Weights as the product's kernels read them: stored in 32 or 16 bits, computed with in f32."""
+"""Storage types of weights (f32, f16, bf16): loads that widen to f32, sizes, and panel prefetch.
+
+Used by the product kernels and by `gptrs.kernels.rowwise.gather_scatter`. Widening is exact. f16
+uses the conversion instruction where the level has one (`Isa.half`), else integer operations; bf16
+is a shift by 16 bits.
+"""
 
 # llvmlite has no types: its values are Any here.
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
