@@ -1,4 +1,18 @@
-"""Decompression of weights into registers, inside the kernels that multiply them."""
+"""Decompression of weight panels into registers, inside the kernels that multiply them.
+
+    for block of the panel (block_rows rows):
+        decode block i + 1 into registers, an instruction or two after each multiply-add of block i
+        if the next exception lies in block i:          # rare: one weight in thousands
+            store the vectors, write the exceptions, load the vectors
+        for row of block i:
+            sums += A[:, row] · vectors of the row      # the caller's multiply-adds
+
+`PanelDecoder` is the loop state for one panel; its `read` is a generator between whose rows the
+caller emits its multiply-adds, and `advance` emits the next instructions of decoding there (a
+software pipeline, where registers suffice: `can_pipeline`). Registers: the table, the vectors of a
+block, and of the next one. Used by `gptrs.kernels.gemm.microkernel` and
+`gptrs.kernels.gemm.packed_gemv`; the layout is that of `gptrs.kernels.weight_compression.format`.
+"""
 
 # llvmlite has no types: its values are Any here.
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false

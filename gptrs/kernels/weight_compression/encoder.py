@@ -1,4 +1,17 @@
-"""Lossless compression of packed weight panels, block by block."""
+"""Lossless compression of packed weight panels: the encoder kernel.
+
+    for panel:                                  # extent
+        for block of the panel:                 # V weights, V = bytes of a vector register
+            first = first bytes of the weights, shuffled to their slots
+            codes = index of first in the table, compared with its sixteen bytes
+            store codes as V/2 bytes, second bytes as V bytes, for f32 last halves as 2V bytes
+            flags[panel, block] = whether the table lacks a first byte
+
+    block:  | codes V/2 | second bytes V | last halves 2V (f32 only) |
+
+The weights that the table lacks become exceptions, which `gptrs.backends.faer.weight_compression`
+lists for the flagged blocks. The layout is that of `gptrs.kernels.weight_compression.format`.
+"""
 
 # llvmlite has no types: its values are Any here.
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false

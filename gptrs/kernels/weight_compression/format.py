@@ -1,28 +1,32 @@
-"""Weights in fewer bits than they have, none of which is lost.
+"""Storage format of losslessly compressed weights: exponent coding per panel block.
 
-The first byte of a weight, its sign and most of its exponent, is nearly always one of a few, as
-the weights of a matrix span few powers of two. So a *coded* weight has four bits for it, an index
-into a table of sixteen bytes, and its other bytes as they are: 28 bits for an f32, 12 for a bf16.
-The *exceptions*, some in ten thousand, are listed with their places. A product of few rows takes as
-long as its weights take to come from memory; decoding them costs a few instructions a vector.
+The first byte of a weight, its sign and most of its exponent, is nearly always one of a few values,
+as the weights of a matrix span few powers of two. So a *compressed* weight has four bits for it, an
+index into a table of sixteen bytes, and its other bytes unchanged: 28 bits for an f32, 12 for a
+bf16. The *exceptions*, some in ten thousand, are listed with their places. A product of few rows
+takes as long as its weights take to come from memory; decoding costs a few instructions a vector.
 (f16 has fraction bits in its first byte, where no value is rare.)
 
-A *container* holds a weight's panels (`gptrs.kernels.gemm.packing`), coded or, where there would be
-too many exceptions, as they are. In bytes:
+A *container* holds a weight's panels (`gptrs.kernels.gemm.packing`), compressed, or plain where
+there would be too many exceptions. In bytes:
 
-    0       a word: 1 if coded, else 0
-    8       a word: where the panels begin
+    0       int64: 1 if compressed, else 0
+    8       int64: offset of the panels
     16      the table
-    64      coded: a word for each panel, where its list begins
-    ...     the panels, [⌈N/w⌉, K / block_rows] blocks if coded
-    ...     coded: lists of exceptions by panel, in the order of places: the place in the panel
+    64      compressed: an int64 for each panel, the offset of its list of exceptions
+    ...     the panels, [⌈N/w⌉, K / block_rows] blocks if compressed
+    ...     compressed: lists of exceptions by panel, in the order of places: the place in the panel
             (row · w + column) as an integer of 32 bits, and the value as f32; the place `END` ends
             a list
 
-A block is `block_rows` rows of a panel, V weights for vector registers of V bytes: V / 2 bytes of
-codes (those of the first half in the low bits), V of second bytes, and for f32 2V of last halves.
-They lie so that registers which are interleaved 16 bytes by 16 bytes, as instructions do it, give
-columns in order.
+A block is `block_rows` rows of a panel, V weights for vector registers of V bytes:
+
+    | codes: V/2 bytes | second bytes: V bytes | last halves: 2V bytes (f32 only) |
+
+The codes of the first half of the weights are in the low four bits. The slots are ordered so that
+registers which are interleaved 16 bytes by 16 bytes, as instructions do it, give columns in order.
+Besides sizes and slots, the module has the decoding of a block, the exceptions, and
+`decompress_function`, which decompresses rows of a panel to memory.
 """
 
 # llvmlite has no types: its values are Any here.
