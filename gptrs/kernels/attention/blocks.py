@@ -1,4 +1,12 @@
-"""What attention's code depends on, and the arrays that a piece of its work keeps on the stack."""
+"""Parameters of the attention kernel's code (`Head`), block sizes, and its scratch arrays.
+
+    stack of one work item, about 150 KB at most (R rows, width = D rounded up to vectors):
+    queries [R, width]   keys [D, block]   values [block, width]   scores [2, tile rows, block]
+    sums    [R, width]   states [R]: (maximum, factor, ...) and a vector of sums    positions [R]
+
+`States` is the layout of the online softmax per row: the greatest score so far, the factor that
+rescales the row's sums, and in each lane a sum of weights.
+"""
 
 # llvmlite has no types: its values are Any here.
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false

@@ -1,4 +1,19 @@
-"""The walk of a row block over its keys, in blocks (`gptrs.kernels.attention.kernel`)."""
+"""FlashAttention loop of a work item: the blocks of keys, with online softmax.
+
+    prefill (more than four rows):                  decode (up to four rows, one tile):
+    for block of keys:                              scores(block 0)
+        pack keys; copy values if strided           for block of keys:
+        for tile of rows that sees the block:           weights = softmax(scores)
+            scores = q · packed keys                    for 8 or more keys:
+            weights = softmax(scores)                       scores of the next block
+            sums += weights · values                        sums += weights · values
+
+The decode loop reads keys of the next block and values of this one in turn: it is bound by memory,
+which is faster with two streams. Values are prefetched `_AHEAD` elements before their use. A block
+that all rows of a tile see takes the fast path; at the edges of masks, keys that all rows see are
+added for the tile together and the others row by row. Sources as in
+`gptrs.kernels.attention.kernel`.
+"""
 
 # llvmlite has no types: its values are Any here.
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false

@@ -1,17 +1,29 @@
-"""Attention softmax(q·kᵀ·scale + mask)·v in f32, without a matrix of scores (arXiv:2205.14135).
+"""Attention softmax(q·kᵀ·scale + mask)·v in f32, without a matrix of scores (FlashAttention).
 
-One kernel serves prefill and decode. Keys are walked in blocks counted from the row's first key. A
-core computes scores of a few queries and the keys of a block in registers, the softmax so far of
-each query (arXiv:1805.02867), and adds the block's values to the results, again in registers. If
-more than a few queries need the block, it first packs the keys [block, D] into columns [D, block]
-on its stack; a few take them from where they lie.
+    for work item (batch row, group, row block):                # extent
+        copy the queries of the row block to the stack
+        for block of keys, from the first key seen:             # 64, 32 or 16 keys by head size
+            pack k [block, D] into [D, block]                   # prefill only
+            for tile of queries:
+                scores = q · kᵀ · scale                         # registers, then L1
+                m' = max(m, scores); weights = exp(scores − m'); l = l·exp(m − m') + Σ weights
+                sums = sums·exp(m − m') + weights · v           # registers, then L1
+        result = sums / l
+
+    q, result [B, H, S, D]; k, v [B, G, T, D]; any strides but that of D, which is 1
+    row block:  rows (query, head of the group):  q0h0 q0h1 .. q1h0 q1h1 ..     H/G heads share k, v
+
+One kernel serves prefill and decode. If more than a few queries need a block of keys, the kernel
+packs the keys on its stack; a few queries read them where they lie, with software prefetch of the
+following keys and values. Sources: online softmax, arXiv:1805.02867; attention in linear memory,
+FlashAttention, arXiv:2205.14135.
 
 Order rule: a score is one chain of multiply-adds over the head's elements; a sum of weights is one
 chain over blocks in each lane, in a block over its vectors, and in the end over lanes as a tree; an
 element of the result is one chain over the keys that the query sees, ascending, scaled at the
 beginning of a block where the maximum rises. Keys that a query does not see take no part, whatever
-they hold. So the bits of a query's result depend on its keys alone: not on other queries or rows,
-padding, capacity, the kernel's range or ``row_block``.
+their values. So the bits of a query's result depend on its keys alone: not on other queries or
+rows, padding, capacity, the kernel's range or ``row_block``.
 """
 
 # llvmlite has no types: its values are Any here.

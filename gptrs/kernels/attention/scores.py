@@ -1,4 +1,20 @@
-"""Scores of a block of keys, and their softmax so far (`gptrs.kernels.attention.kernel`)."""
+"""Attention scores q·kᵀ of a block of keys, packing of keys, and the online softmax.
+
+    score_unpacked (decode):                        score_tile (prefill):
+    for lanes of keys:                              for group of key vectors:
+        for lanes of the head:                          for d in head:
+            transpose keys [lanes, lanes]                   right = packed[d, keys]
+            sums[row] += splat(q[row, d]) · column          sums[row] += splat(q[row, d]) · right
+        scores[row, keys] = sums · scale                scores[row, keys] = sums · scale
+
+    keys [count, D] as they lie  ── pack_keys ──▶  packed [D, block]: a vector is one d of many keys
+
+In registers: the sums of all rows of the tile for the key vectors, a vector of keys, a splat of q.
+While keys are read where they lie, the following keys and their values are prefetched into L2, in
+ascending cache lines. `softmax` and `softmax_tile` turn scores into weights exp(s − max), and
+update the row's maximum, factor and sum (arXiv:1805.02867). Called by
+`gptrs.kernels.attention.flash_attention`.
+"""
 
 # llvmlite has no types: its values are Any here.
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false

@@ -1,4 +1,17 @@
-"""Weighted sums of a block's values (`gptrs.kernels.attention.kernel`)."""
+"""Weighted sums of a block's values in attention: sums = sums·factor + weights·v.
+
+    for group of value columns:                 # as many vectors as registers hold for all rows
+        sums[row, columns] ·= factor[row]       # registers
+        for key in [first, last):
+            right = v[key, columns]
+            sums[row, columns] += splat(weights[row, key]) · right
+        store sums
+
+    v [count, D] with any stride of keys; sums [rows, width] on the stack
+
+`copy_values` copies values to rows without gaps, padded with zeros to whole vectors. Called by
+`gptrs.kernels.attention.flash_attention`.
+"""
 
 # llvmlite has no types: its values are Any here.
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false

@@ -1,4 +1,11 @@
-"""What one row block of one group works on (`gptrs.kernels.attention.kernel`)."""
+"""A work item of the attention kernel: one row block of one key-value group.
+
+Emits the code that locates the item from its number in the extent (`locate`), copies its queries
+and clears its states (`begin`), and divides by the sums of weights and stores (`finish`). Also the
+range of keys that a row sees: [`low`, `high`), from kv_start, kv_len, the causal mask and the
+window. Between `begin` and `finish` runs `gptrs.kernels.attention.flash_attention`. Items of the
+last rows come first: with a causal mask they take longest, and threads should end together.
+"""
 
 # llvmlite has no types: its values are Any here.
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
