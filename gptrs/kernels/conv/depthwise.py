@@ -1,4 +1,14 @@
-"""Depthwise convolution: each channel of x [N, H, W, C] with its kernel of weight [KH, KW, C].
+"""Depthwise convolution: each channel of x [N, H, W, C] with its own taps of weight [KH, KW, C].
+
+    for row of the result:                      # extent
+        for tile of neighbouring outputs, lanes of channels:
+            total[outputs] = 0                  # registers
+            for row of the window:
+                for column that the outputs read:
+                    total[output] += x[row, column, channels] · weight[row, tap, channels]
+            store act(total + bias)
+
+Loops and tiles are those of `gptrs.kernels.conv.window_loops`; this module has the body.
 
 Order rule: every output is one chain of multiply-adds from zero, over the taps in the padding and
 then those inside the image, both in row-major order; then bias, then activation. The padding's

@@ -1,9 +1,23 @@
-"""The convolution of images [N, H, W, C] with taps [KH, KW, C, O], f32, channels last.
+"""Direct convolution of images [N, H, W, C] with taps [KH, KW, C, O], f32, as an indirect GEMM.
 
-A strip of neighbouring pixels times a panel of outputs is a tile of a product (`strips`): the taps
-of one row of the kernel lie side by side for each pixel, KW·C elements. Images with padding are
-copied, some rows at a time, into memory with zeros around them, which stays in a cache. All sizes
-are words: the code depends on the epilogue alone.
+    for band of rows of an image, for part of the panels:   # extent
+        copy the input rows of the band, zeros around them, to the workspace (if padded)
+        for panel of outputs in the part:
+            for group of output rows that read the same rows of taps:
+                for row block of neighbouring output pixels:
+                    C[h, w] = Σ over runs, over elements of a run: pixel element · panel row
+                    epilogue (bias, activation, residual), in registers
+
+    image row:   | p0: C | p1: C | p2: C | p3: C | ...
+                 └─ run of pixel 0: KW·C ─┘             one run per row of taps:
+                         └─ run of pixel 1: KW·C ─┘     contiguous for dilation 1
+    panels:      [⌈O/w⌉, KH·KW·C, w], as `gptrs.kernels.gemm.packing` packs taps as [KH·KW·C, O]
+
+A row block of neighbouring output pixels times a panel of outputs is a tile of a matrix product
+(`gptrs.kernels.conv.indirect_gemm`): the taps of one row of the filter read KW·C contiguous
+elements of the input for each pixel. With dilation along a row, each tap is a run. Images with
+padding are copied, a band at a time, to a workspace with zeros around them, which stays in L2. Row
+blocks prefetch the next panel. All sizes are arguments: the code depends on the epilogue alone.
 """
 
 # llvmlite has no types: its values are Any here.

@@ -1,4 +1,10 @@
-"""Rows of outputs whose windows reach beyond the image: zeros there are left out of their sums."""
+"""Output rows of a convolution at the edges of the image: rows of taps that meet padding alone.
+
+A row of taps above or below the image multiplies zeros; `Edges` leaves such rows out of the sums
+where all taps concerned are finite (an infinite one or NaN times zero is NaN). Output rows are
+grouped: edge rows one by one, the rows between them, which read all taps, at once. Used by
+`gptrs.kernels.conv.direct`.
+"""
 
 # llvmlite has no types: its values are Any here.
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false

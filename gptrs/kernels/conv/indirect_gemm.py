@@ -1,10 +1,24 @@
-"""Strips: tiles of a product whose rows are read where they lie.
+"""Indirect GEMM: a matrix product whose rows of A are addressed through offsets, not packed.
 
-A row of A begins where a table says, and is some runs of elements at offsets that all rows share.
-So a convolution multiplies pixels by taps without copying its input once for each tap, and
-Winograd's products read tiles as they were transformed. B is packed in panels as for
-`gptrs.kernels.gemm.product`; each element is one chain of multiply-adds, depth ascending, from
-zero, however deep; then bias, activation and residual, in registers.
+    sums[h, w] = 0                              # registers: h rows of w/lanes vectors
+    for run of a row:
+        begin[h] = a + places[h] + offsets[run]
+        for k in length of the run:
+            b[w] = panel[k]                     # registers: w/lanes vectors
+            prefetch `share` bytes at `ahead`   # into L2: a part of the next panel
+            for row in h:
+                sums[row] += splat(begin[row][k]) · b
+    C = epilogue(sums)                          # bias, activation, residual, in registers
+
+    places:   [h] where each row of A begins      offsets:  [runs], the same for all rows
+    row r of A = a[places[r] + offsets[0] ...], a[places[r] + offsets[1] ...], ...
+
+So a convolution multiplies pixels by taps without im2col, and Winograd's products read the
+transformed tiles where they are. B is packed in panels as for `gptrs.kernels.gemm.product`; each
+element is one chain of multiply-adds, depth ascending, from zero, however deep; then bias,
+activation and residual. Used by `gptrs.kernels.conv.direct` and
+`gptrs.kernels.conv.winograd_product`. Compare the indirection buffer of Dukhan, "The Indirect
+Convolution Algorithm", arXiv:1907.02129 (pointers there, offsets here).
 """
 
 # llvmlite has no types: its values are Any here.

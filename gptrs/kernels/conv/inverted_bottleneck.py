@@ -1,9 +1,20 @@
-"""An inverted bottleneck of images [N, H, W, C], f32: a 1 × 1 convolution to more channels, a
-depthwise one, a 1 × 1 convolution to few channels.
+"""Inverted bottleneck (MobileNetV2): 1 × 1, depthwise, 1 × 1 convolution, fused by bands of rows.
 
-What is between them is several times as large as what goes in and out. It is computed some rows at
-a time, in memory that stays in a cache, by the kernels of the three (`conv`, `depthwise`), which
-this one calls: results have the same bits, and there is no code to compile but the walk.
+    for part of an image:                       # extent
+        for band of output rows:
+            hidden = first 1 × 1 convolution of the input rows of the band
+                     (rows shared with the band before are moved, not computed again)
+            for some output rows of the band:
+                between = depthwise convolution of hidden
+                result  = last 1 × 1 convolution of between (+ residual)
+
+    workspace of an item:  | hidden: input rows of a band, W·H elements each | between: some rows |
+    x [N, H, W, C]   ──▶   hidden [rows, W, hidden]   ──▶   between   ──▶   result [N, H', W', O]
+
+The hidden tensor is several times as large as input and output. It is computed some rows at a time,
+in a workspace that stays in L2, by the kernels of the three convolutions
+(`gptrs.kernels.conv.direct`, `depthwise`), which this kernel calls through their addresses: results
+have the same bits, and only the outer loops are compiled.
 Source: Sandler et al., MobileNetV2, arXiv:1801.04381, §3.3 and §5.
 """
 

@@ -1,4 +1,14 @@
-"""Pooling: the greatest element, or the mean, of each window and channel of x [N, H, W, C].
+"""Pooling: the maximum, or the mean, of each window and channel of x [N, H, W, C].
+
+    for row of the result:                      # extent
+        for tile of neighbouring outputs, lanes of channels:
+            total[outputs] = −∞ or 0            # registers
+            for element of the window inside the image:
+                total[output] = max(total, x) or total + x
+            store total, or total / count
+
+Loops and tiles are those of `gptrs.kernels.conv.window_loops`; the global mean is one window per
+image and some channels.
 
 Order rule: a window's elements that are inside the image in row-major order, in one chain.
 """

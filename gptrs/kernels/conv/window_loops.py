@@ -1,15 +1,22 @@
-"""A walk over the windows of images x [N, H, W, C], for kernels that combine each channel of them.
+"""Loops over the windows of images x [N, H, W, C], for depthwise convolution and pooling.
 
-An output element combines the elements of its window that are inside the image, in row-major
-order, in one chain; where there are weights, the chain begins with zeros times those of the
-elements outside. No bits depend on which outputs are computed together, nor on how the extent is
-split. Vectors run over channels; where these are no multiple of its lanes, the last vector
-computes some again. Outputs whose windows are inside the image from left to right are computed
-several at once, in registers; at the edges, one output of several vectors. Above and below,
-windows are cut by their number of rows, which takes no other tiles.
+    for block of eight rows of the result:      # extent: rows, through all images
+        for piece of the channels:              # 256 to 511: what windows share stays in cache
+            for row of the block:
+                outputs at the left edge:  one at a time, four vectors of channels (`edge_part`)
+                outputs between:           tiles of 8, 4, 2, 1 outputs (`tile_part`)
+                outputs at the right edge: one at a time
 
-What the code depends on is a `Window`, and a `Body` that says how elements are combined. The sizes
-of images and the padding are words.
+    result row:  | e | tile of 8 | tile of 8 | tile of 4 | e |      e: window cut left or right
+
+An output combines the elements of its window that are inside the image, in row-major order, in one
+chain; where there are weights, the chain begins with zeros times the weights of the elements
+outside. No bits depend on which outputs are computed together, nor on how the extent is split.
+Vectors run over channels; if their number is not a multiple of the lanes, the last vector overlaps
+the one before. Windows that are cut above or below have fewer rows, which needs no other tiles.
+
+The parameters of the code are a `Window` and a `Body`, which defines how elements are combined. The
+sizes of images and the padding are arguments.
 """
 
 # llvmlite has no types: its values are Any here.

@@ -1,10 +1,19 @@
-"""Parts of kernels that combine the elements of windows: some outputs of a row (`window_rows`).
+"""Register tiles of windows: functions that compute some outputs of a row (`window_loops`).
 
-A tile is several neighbouring outputs whose windows lack no column, in registers; an edge is one
-output, several vectors of channels at once, of whose window any part may be outside the image. In
-both, each output is one chain over the elements inside, in row-major order; where there are
-weights, zeros times those of the elements outside come first. That is nothing to do, to the bit,
-where all weights are finite.
+    tile (n neighbouring outputs, windows not cut left or right):    edge (one output):
+    for lanes of channels:                                           for 4 vectors of channels:
+        total[n] = start                        # registers              total[4] = start
+        for row of the window:                                           for row, for tap inside:
+            w[taps] = weights of the row        # registers                  total = body(total, x)
+            for column read by any output:                               store finish(total)
+                v = x[row, column]              # loaded once
+                for output that reads it:
+                    total[output] = body(total[output], v, w[tap])
+        store finish(total)
+
+In both, each output is one chain over the elements inside the image, in row-major order; where
+there are weights, zeros times those of the elements outside come first. Where all weights are
+finite this changes no bit and is left out.
 """
 
 # llvmlite has no types: its values are Any here.

@@ -1,8 +1,21 @@
-"""Winograd's minimal filtering: 3 × 3 convolutions of stride 1 with fewer multiplications.
+"""Winograd's minimal filtering: transforms for 3 × 3 convolutions of stride 1.
+
+    V[plane, tile, C] = Bᵀ·d·B          # input transform: tiles of (m + 2)² pixels
+    U[plane, C, O]    = G·g·Gᵀ          # filter transform: once for a parameter
+    M[plane, tile, O] = V[plane] · U[plane]                 # `winograd_product`
+    result tile       = Aᵀ·M·A          # output transform: m × m outputs, then the epilogue
+
+    for tile:                                   # extent of input and output transform
+        for lanes of the channels:
+            load (m + 2)² vectors, transform columns, then rows, in registers, store
+
+    image   ┌─────┬─────┐    tile: (m + 2)² pixels d, overlapping by 2
+            │ m×m │ m×m │    V: [planes = (m + 2)², tiles, C], a plane is a matrix
+            ├─────┼─────┤    U: panels [planes, ⌈O/w⌉, C, w]
 
 A tile of m × m outputs is Aᵀ·[(G·g·Gᵀ) ⊙ (Bᵀ·d·B)]·A for taps g and (m + 2) × (m + 2) pixels d: per
 channel (m + 2)² products in place of 9·m². Summed over channels, each of the (m + 2)² *planes* is a
-matrix product of transformed tiles V [tiles, C] and transformed taps U [C, O] (`winograd_product`).
+matrix product of transformed tiles V [tiles, C] and transformed taps U [C, O].
 
 Source: Lavin and Gray, arXiv:1509.09308; the matrices are those of Toom's points 0, ±1 and, for
 m = 4, ±2. In the mean, results of m = 4 are off by four times as much as those of the direct

@@ -1,4 +1,13 @@
-"""The products between Winograd's transforms (`gptrs.kernels.conv.winograd`)."""
+"""Matrix products between Winograd's transforms: one product per plane.
+
+    for plane, for panel of U:                  # extent
+        for row block of tiles:
+            M[plane, tiles, w] = V[plane, tiles, :] · panel     # indirect GEMM, prefetched panels
+
+    V [planes, tiles, C] × U [planes, panels, C, w] = M [planes, tiles, panels·w]
+
+The rows of V are contiguous: their `places` are multiples of C. See `gptrs.kernels.conv.winograd`.
+"""
 
 # llvmlite has no types: its values are Any here.
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
