@@ -1,0 +1,15 @@
+"""Row-wise and data-movement kernels: norms, softmax, reductions, gather, scatter, strided copies.
+
+| module | content |
+|---|---|
+| `norm` | layer_norm, rms_norm and softmax over the last axis |
+| `reduce` | reductions of a short array, called from generated loops |
+| `gather_scatter` | rows taken from a table by index; a block written at a run-time place |
+| `block_copy` | strided n-dimensional copy and fill (concat, pad, tile) |
+
+What runs when: `gptrs.backends.faer.calls.rowwise`, `gather_scatter` and `concat_pad` claim the
+composites and movement ops and add a step with one of these kernels. Everything else that is
+elementwise or a reduction is fused into generated loops (`gptrs.backends.faer.render`), which use
+`reduce` and `gptrs.kernels.vector_math`. Threads share the extent: rows, indices, or rows of a
+block. All kernels read their operands where they lie, with strides.
+"""

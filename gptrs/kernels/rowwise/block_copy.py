@@ -4,8 +4,10 @@
         for row in rows                     # by adding strides
             for k in count                  # a run of vectors where elements are contiguous
 
+    argument block:  | pointers, sizes | axes · (extent, source stride, destination stride) |
+
 Source and destination have strides of their own, so that a block is taken from a view and put into
-a part of a larger array: what concat, pad and tile do. Elements are moved as bits, 1 to 16 bytes.
+a part of a larger array: concat, pad and tile. Elements are moved as bits, 1 to 16 bytes.
 """
 
 # llvmlite has no types: its values are Any here.

@@ -1,5 +1,17 @@
-"""Rows moved: taken from a table by index, or from the panels of a product's weight; and a block
-put into a larger array at a place that is known at run time.
+"""Gather of rows by index (embedding lookup), and update of a block at a place known at run time.
+
+    take_kernel, take_panels_kernel:            update_kernel:
+    for i in indices:                # extent   for row of the source:      # extent
+        row = indices[i]                            place = indices of the row + start
+        check 0 ≤ row < rows                        copy size[-1] elements to the destination
+        copy table[row] to result[i], to f32
+
+    table [rows, width]  or  panels [⌈rows/w⌉, width, w]: a row of the weight is a column of a panel
+
+`take_panels_kernel` reads a weight that is packed for the product (such as an output layer tied to
+the embedding), compressed or not; compressed panels are decompressed 64 rows at a time to the
+stack. An index out of range is reported in the plan's status (`gptrs.kernels.driver.step_table`).
+Updates move the start so that the block lies inside the destination.
 """
 
 # llvmlite has no types: its values are Any here.

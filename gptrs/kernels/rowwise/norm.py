@@ -1,11 +1,21 @@
 """layer_norm, rms_norm and softmax over the last axis, row by row, in f32.
 
+    for row:                                    # extent
+        layer_norm: mean = Σ x / n              # four vectors of sums, in registers
+        both norms: variance = Σ (x − mean)² / n
+                    store (x − mean) / √(variance + eps) · weight + bias
+        softmax:    top = max x; store e = exp(x − top), total = Σ e; divide by total
+
+    x, result: rows of `columns` contiguous elements, `x_row` and `result_row` apart
+
+A row is read once per sum and once for the result.
+
 Order rule: a sum over a row runs in four vectors, element i in lane i mod lanes of the vector
 i / lanes mod 4; in the end the vectors are added as a tree, then the lanes. The order depends on
 nothing but the row's length, so neither do the bits.
 
-What the tests hold against float64, in units of 2⁻²⁴ (half the distance of floats at 1), n being
-the length of a row:
+Error bounds that the tests check against float64, in units of 2⁻²⁴ (half the distance of floats at
+1), n being the length of a row:
 
 | kernel | bound of the error |
 |---|---|

@@ -1,8 +1,16 @@
-"""Sums, products and extremes of a short array, in an order that only its length decides.
+"""Reductions (sum, product, maximum, minimum) of a short array in a fixed order.
 
-A sum in one chain waits for each addition; one that LLVM may reorder depends on the vector level,
-and on what LLVM finds worth its while. So element i of `PART` or fewer goes to lane i mod `LANES`,
-and then the upper half of the lanes joins the lower one, until one is left.
+    lanes[32] = neutral element                 # registers
+    for 32 elements of the array, at most 512, filled up with neutral elements:
+        lanes = join(lanes, elements)
+    for width in 16, 8, 4, 2, 1:
+        lanes = join(lower half, upper half)
+
+A sum in one chain waits for each addition; a sum that LLVM may reorder depends on the vector level
+and on LLVM's cost model. So element i of `PART` or fewer goes to lane i mod `LANES`, and then the
+upper half of the lanes joins the lower one, until one is left: the order depends on the length
+alone. The functions are written into the LLVM module of a generated loop, which fills the scratch
+array (`sum_of` and the like in `gptrs.kernels.compiler.numba_lowering`).
 """
 
 # llvmlite has no types: its values are Any here.
