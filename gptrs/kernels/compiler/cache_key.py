@@ -1,4 +1,12 @@
-"""What a kernel is compiled from, and the key under which its object code is kept."""
+"""The input of a compilation (`Code`) and its cache key, a hash of everything it depends on.
+
+The key covers the text (LLVM IR, Python source, or the builder's name and arguments), exported
+names, allowed calls, target triple, CPU and features, the versions of llvmlite, LLVM and (for
+Python source) Numba and Python, the optimisation level, and the sources of the modules that
+compile; for builders, all sources of `gptrs.kernels` but ``__init__`` files. So there is no version
+number to maintain: any edit of these files compiles kernels anew. Used by
+`gptrs.kernels.compiler.loaded_object`; does not import Numba.
+"""
 
 from __future__ import annotations
 

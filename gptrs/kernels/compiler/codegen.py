@@ -1,4 +1,11 @@
-"""From LLVM IR to code that runs in this process: optimise, emit, check, load."""
+"""LLVM code generation: parse and optimise LLVM IR, emit object code, check it, link it.
+
+Input is the text or module of a `CompileJob`; output is object code and, after `load`, addresses in
+this process. The optimiser runs at level 3 with loop and SLP vectorisation for the target of a
+vector level. Functions that are not exported become internal. `emit_object` refuses code that calls
+anything but the allowed symbols (`gptrs.kernels.compiler.symbols`). Object code is linked with
+LLJIT and stays loaded until the process ends.
+"""
 
 # llvmlite has no types: its objects are Any between the functions of this file.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false

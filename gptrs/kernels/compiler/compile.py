@@ -1,9 +1,11 @@
-"""Kernels: native functions compiled once, kept on disk, loaded without a compiler.
+"""Compilation of kernels: the interface for backends, tests and benchmarks.
 
 A kernel is `void(intp arguments, intp first, intp last)`: the address of a block of 64-bit words
-(pointers and sizes), and a half-open range of its parallel extent. It is written as LLVM IR or as
-Python source that Numba compiles (see source.py for what it may say). Only a miss of the cache
-needs Numba, and only for source.
+(pointers and sizes), and a half-open range of its parallel extent. It is written as LLVM IR
+(`compile_ir`, `compile_built` for a generator of this package) or as Python source that Numba
+compiles (`compile_source`; `gptrs.kernels.compiler.numba_lowering` lists what it may contain). A
+kernel is compiled once, kept on disk and loaded without a compiler. Only a miss of the cache needs
+Numba, and only for Python source.
 """
 
 from __future__ import annotations

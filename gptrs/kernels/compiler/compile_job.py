@@ -1,4 +1,9 @@
-"""What a compiler is given: text alone, so that another process can be the compiler."""
+"""A compile job: source text and target, serialisable, so that a worker process can compile it.
+
+Made by `gptrs.kernels.compiler.cache_key.Code.job`; compiled in this process or, as a line of JSON,
+in one of `gptrs.kernels.compiler.compile_processes`. `module` lowers Python source with Numba or
+parses LLVM IR and optimises it; `object_code` emits and checks the object code.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,10 @@
-"""Processes that compile kernels beside this one: LLVM does one thing at a time in a process.
+"""Worker processes that compile kernels in parallel, as LLVM compiles one module at a time.
 
-Another process is given jobs, a line of JSON each, and answers each with a line (how many bytes,
-how many seconds) and the object code; no bytes mean that it could not. It is started for some jobs
-and ends with them. Whatever is wrong with it, this process compiles what is left.
+The protocol: a worker process first writes a line with its compiler version; then it reads jobs
+(`CompileJob`), a line of JSON each, and answers each with a line (bytes, seconds) and the object
+code; no bytes mean failure. Worker processes are started for a batch of jobs and end with it.
+Whatever fails in a worker process, this process compiles what is left, so that errors are raised
+here. Called by `gptrs.kernels.compiler.loaded_object`.
 """
 
 from __future__ import annotations

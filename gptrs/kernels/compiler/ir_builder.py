@@ -1,8 +1,10 @@
-"""Writing a kernel as LLVM IR: functions, loops with carried values, vectors of f32.
+"""LLVM IR builder for kernels: functions, loops with carried values, vectors of f32.
 
-`Function` is llvmlite's builder in a new function, with the words that kernels are written in. It
-knows the vector level that it writes for, and emits no fast-math flag: every operation rounds by
-itself, in the order written, so that equal formulas give equal bits wherever they are emitted.
+`Function` is llvmlite's `IRBuilder` in a new function, for one vector level (`Isa`), with loops,
+masked loads and stores, prefetch, transposition and argument blocks. It emits no fast-math flag:
+every operation rounds by itself, in the order written, so that equal formulas give equal bits
+wherever they are emitted. `Builder` has the operations that also work on scalars. The result of a
+generator is a `KernelText`, the input of `gptrs.kernels.compiler.compile.compile_ir`.
 """
 
 # llvmlite has no types: its values are Any here and in the files that build kernels.

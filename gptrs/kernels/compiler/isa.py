@@ -1,4 +1,9 @@
-"""What this CPU's vector unit offers, as a row of a table, and how LLVM is told to use it."""
+"""Vector instruction levels (`Isa`): register sizes, tile sizes of the product, and LLVM targets.
+
+One row of a table per level: AVX-512, AVX2, NEON, generic (128 bits, no fused multiply-add). A
+level decides the code of all generators and, by `target_for`, the CPU and features that LLVM
+compiles for. `current` chooses the best level that this CPU offers, or ``GPTRS_ISA``.
+"""
 
 from __future__ import annotations
 

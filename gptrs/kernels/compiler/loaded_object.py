@@ -1,4 +1,11 @@
-"""Libraries: object code from disk or from a compiler, loaded once and for good."""
+"""Loaded object code: each kernel is read from the cache or compiled once per process, and kept.
+
+`library(code)` returns the `Library` of a `Code`: from this process if its key is known, else from
+disk (`gptrs.kernels.compiler.object_cache`), else compiled
+(`gptrs.kernels.compiler.compile_processes`) and stored. Inside `together` this waits until the end
+of the block, so that all misses of a plan are compiled on all cores. Emits the event `KernelReady`
+for each library.
+"""
 
 from __future__ import annotations
 

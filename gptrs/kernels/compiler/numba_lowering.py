@@ -1,4 +1,4 @@
-"""From the source text of a kernel to LLVM IR, with Numba; imported on a cache miss only.
+"""Python source of a kernel to LLVM IR, with Numba; imported on a cache miss only.
 
 A kernel's source is one function of three integers. It may use Python's arithmetic, ``range``,
 ``min``, ``max``, ``abs``, and these names:
@@ -16,14 +16,17 @@ A kernel's source is one function of three integers. It may use Python's arithme
 | ``exp32 log32 tanh32 erf32`` | on float32, without a call: loops over them are vectorised |
 | ``scratch_floats()`` ``scratch_doubles()`` | a pointer to 512 elements on the stack |
 | ``sum_of product_of maximum_of minimum_of`` | of ``(scratch, count)``; clobbers the rest of it |
-| ``compare_exchange(address, expected, new)`` | atomic, on int64; what was there before |
+| ``compare_exchange(address, expected, new)`` | atomic, on int64; returns the old value |
 
-A pointer is indexed with elements: ``floats(a)[i]``. Integer arithmetic gives 64 bits, whatever it
-is given, and a float64 where uint64 meets a signed integer; a constant such as ``2.0`` is float64
-and makes float32 arithmetic wider unless converted.
-What may raise is refused, and that includes ``assert``, a ``range`` whose step is not a constant,
-and powers with an integer exponent that is not (a float exponent never raises). Division by zero
-does not: its result is an infinity, a NaN, or the integer 0.
+A pointer is indexed with elements: ``floats(a)[i]``. Integer arithmetic gives 64 bits for operands
+of any width, and a float64 where uint64 meets a signed integer; a constant such as ``2.0`` is
+float64 and makes float32 arithmetic wider unless converted.
+Code that may raise is refused, and that includes ``assert``, a ``range`` whose step is not a
+constant, and powers with an integer exponent that is not (a float exponent never raises). Division
+by zero does not raise: its result is an infinity, a NaN, or the integer 0.
+
+The only module that imports Numba besides the prange driver. `lower` returns the module before
+Numba's own optimisation; `gptrs.kernels.compiler.codegen` optimises it for the target.
 """
 
 # Numba and llvmlite have no types.

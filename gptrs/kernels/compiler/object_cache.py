@@ -1,9 +1,10 @@
-"""Compiled kernels on disk: one checksummed file per kernel, named by all that it depends on.
+"""Cache of compiled kernels on disk: one checksummed file per kernel, named by its cache key.
 
 There is no index and no lock. A file appears complete or not at all (it is renamed into place), so
-processes may share a folder; whatever cannot be read is a miss and is written again. Nothing that
-happens to the folder is an error: at worst kernels are compiled in every process, which is said
-once.
+processes may share a folder; a file that cannot be read or trusted is a miss and is written again.
+No state of the folder is an error: at worst kernels are compiled in every process, with one warning
+(`KernelCacheWarning`). The least recently used files are evicted above the size limit. Only a
+folder of this user alone is used, as its files are machine code.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
-"""Work that no exception of a signal handler can cut short: compiling and loading kernels.
+"""Compilation shielded from signal handlers: run in another thread while the main thread waits.
 
-Python runs signal handlers in the main thread, between any two steps of whatever runs there, and
-what they raise (KeyboardInterrupt is the usual case) appears at that step. Numba and llvmlite do
-not stand this: a package that was imported half is broken for good, locks stay held, and Numba
-reports the exception as an error of the function that it compiles. So the main thread has such work
-done by another thread and waits. Handlers run at once; what they raise arrives as itself when the
-work is done, or at once when it is the second time: the work goes on then, and its result is lost.
+Python runs signal handlers in the main thread, between any two steps of the code that runs there,
+and an exception of a handler (KeyboardInterrupt is the usual case) appears at that step. Numba and
+llvmlite do not survive this: a package that was imported half is broken for good, locks stay held,
+and Numba reports the exception as an error of the function that it compiles. So the main thread has
+another thread compile and load kernels, and waits. Handlers run at once; an exception of a handler
+is raised when the work is done, or at once when it is the second one: the work goes on then, and
+its result is lost.
 """
 
 from __future__ import annotations

@@ -1,4 +1,9 @@
-"""Which functions of the outside world a kernel's object code calls, and which it may."""
+"""Undefined symbols of object code, and the external functions that kernels may call.
+
+`undefined_symbols` reads ELF and Mach-O symbol tables; `gptrs.kernels.compiler.codegen` compares
+them with `ALLOWED` (libm, memcpy and the like) before object code is linked or stored, so that no
+kernel calls Python, allocates or raises.
+"""
 
 from __future__ import annotations
 
