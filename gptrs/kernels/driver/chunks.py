@@ -1,4 +1,9 @@
-"""The chunks of a step: how a thread of the worker pool claims one after another and runs them."""
+"""Chunks of a step in the worker pool: claiming by compare-exchange, and running, as LLVM IR.
+
+`Chunks` writes the functions `piece` (run one chunk), `alone` (run all in this thread), `claim`
+(take the first or last chunk that is left, from the ticket) and `drain` (run a claimed chunk and
+then all that can be claimed). Called by `gptrs.kernels.driver.worker_pool`.
+"""
 
 from __future__ import annotations
 

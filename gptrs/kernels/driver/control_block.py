@@ -1,4 +1,11 @@
-"""The worker pool's control block (pool.py tells how it is used), and a builder of code for it."""
+"""The worker pool's control block: its words and their offsets, and an IR builder for code on it.
+
+    | TICKET ... | DONE ... | KERNEL ARGUMENTS CHUNKS ... ASLEEP BUSY | LIMIT STOP JOINED LEFT |
+    0            16         32                                        48        64 words, 512 bytes
+
+16 words are 128 bytes, the unit that CPUs share lines in: ticket, done, job and limits are that far
+apart. `gptrs.kernels.driver.worker_pool` describes the protocol.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """The pool driver: native worker threads that execute step tables (Linux on 64-bit x86 and Arm).
 
-Starts and stops the threads; their code is LLVM IR, of `gptrs.kernels.driver.worker_pool`.
+Starts the threads when a run first needs them and stops them (`close`); their code is LLVM IR, of
+`gptrs.kernels.driver.worker_pool`. After a fork the child has a new control block and no workers.
 """
 
 from __future__ import annotations

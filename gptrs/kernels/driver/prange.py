@@ -1,9 +1,13 @@
-"""The portable driver: Numba's parallel loops walk the step table. Importing this imports numba.
+"""The portable driver: a Numba parallel loop executes the step table. Importing it imports Numba.
+
+    for step in first..last:
+        for chunk in prange(chunks):  kernel(arguments, begin, end)
+        stop if the status has a code
 
 It works with every threading layer that Numba finds. `workqueue` aborts the process when two
 threads launch at once and GNU OpenMP ends a forked child at its first launch, so one caller has the
-layer at a time, and a child of a process that had this driver runs alone. (Nothing here can protect
-a user's own parallel Numba functions from each other.)
+layer at a time, and a child of a process that had this driver runs alone. (This driver cannot
+protect a user's own parallel Numba functions from each other.)
 """
 
 from __future__ import annotations

@@ -1,12 +1,15 @@
 """Step tables: the instruction format that drivers execute, and how kernels report failures.
 
 A kernel is a native function `void(intp arguments, intp first, intp last)`: the address of its
-argument block (64-bit words whose meaning it knows), and a half-open range of its parallel extent.
-A *step* is a kernel with its block, its extent and the number of chunks that the extent is cut into
-(`cuts`). Steps run in order: all chunks of one step end before the next step starts, and what they
-wrote is visible to it. Chunks of one step run in any order, on any thread.
+argument block (64-bit words whose meaning the kernel defines), and a half-open range of its
+parallel extent. A *step* is a kernel with its block, its extent and the number of chunks that the
+extent is cut into (`cuts`). Steps run in order: all chunks of one step end before the next step
+starts, and their stores are visible to it. Chunks of one step run in any order, on any thread.
 
-A kernel cannot raise. One that can fail finds the address of the plan's `Status` in its argument
+    int64 [steps, 4]:   | kernel | arguments | extent | chunks |
+    Status, int64 [3]:  | step | code | index |
+
+A kernel cannot raise. A kernel that can fail has the address of the plan's `Status` in its argument
 block: `emit_failure` stores an error code there, and the plan stops after that step.
 """
 

@@ -1,4 +1,8 @@
-"""How many threads this process should use: affinity, control groups and settings."""
+"""The number of threads of this process: CPU affinity, control groups (cgroups) and settings.
+
+`thread_count` is what plans run on; `limit_threads` overrides it in a context; `spread` runs a
+function over items on Python threads, for work that releases the GIL.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""How threads of the worker pool wait: looks with a pause in between, then a futex."""
+"""Waiting in the worker pool: spin with pauses, then yield, then a futex, as LLVM IR.
+
+Idle workers wait so for the next ticket, and the caller for the last chunks of a step. The counts
+`PAUSES` and `YIELDS` are measured.
+"""
 
 from __future__ import annotations
 

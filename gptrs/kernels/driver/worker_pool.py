@@ -1,19 +1,28 @@
-"""The worker pool that walks a step table, as LLVM IR: one ticket word, bounded spins, a futex.
+"""The worker pool that executes a step table, as LLVM IR: one ticket word, bounded spins, a futex.
+
+    run: for step in first..last:                   work: loop until STOP:
+           one chunk: call the kernel                       chunk = claim from the back
+           else: store job, store ticket, wake                  if none: pause, yield, then sleep
+                 while chunk = claim from the front:        while chunk: call the kernel on it,
+                     call the kernel on it                      claim the next
+                 done += chunks; wait until all done        done += chunks
+
+    ticket, 64 bits:  | generation 32 | end 16 | begin 16 |     chunks begin..end are left
 
 `build_pool_ir` gives a module with three functions (every word has 64 bits):
 
     run(block, order) -> the step that failed, or -1; an order is what to run, the words table,
                     first, last, status and threads
-    work(block)     what a worker thread runs until `stop`
+    work(block)     the function of a worker thread, until `stop`
     stop(block)     lets the workers leave
 
-How a parallel step goes. The caller writes the job (kernel, arguments, how the extent is cut) and
-then stores the *ticket*: generation << 32 | end << 16 | begin, the chunks that are left. The caller
+A parallel step: the caller writes the job (kernel, arguments, how the extent is cut) and then
+stores the *ticket*: generation << 32 | end << 16 | begin, the chunks that are left. The caller
 raises the begin by a compare-exchange, a worker lowers the end: chunks that lie side by side stay
-with one thread, step after step, and what one step wrote is in that thread's cache in the next.
-Whoever has made the exchange owns the chunk, and reads the job only then: a step does not end
-before its last chunk, so the job cannot change under an owner, and a ticket that comes back with
-the same bits after 2^32 steps is as good as the first. A missing worker costs time alone. Each
+with one thread, step after step, so that the data a step wrote is in that thread's cache in the
+next. The thread that made the exchange owns the chunk, and reads the job only then: a step does not
+end before its last chunk, so the job cannot change under an owner, and a ticket that comes back
+with the same bits after 2^32 steps is as good as the first. A missing worker costs time alone. Each
 thread adds the number of its chunks to *done*; the caller leaves when done equals chunks.
 
 Order of memory, for CPUs that order weakly:
