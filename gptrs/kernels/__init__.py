@@ -1,0 +1,28 @@
+"""Native CPU kernels: their generators, their compiler, and the drivers that run them on threads.
+
+A *kernel* is a native function ``void(intp arguments, intp first, intp last)``: the address of its
+*argument block* (64-bit words: pointers and sizes, in the order of a constant such as
+`gptrs.kernels.gemm.product.GEMM_ARGUMENTS`), and a half-open range of its parallel *extent*.
+
+| folder | content |
+|---|---|
+| `gemm` | matrix products, packing, dot products |
+| `attention` | fused attention with online softmax |
+| `conv` | convolutions, Winograd, depthwise, pooling |
+| `rowwise` | norms, softmax, reductions, gather, scatter, strided copies |
+| `weight_compression` | lossless compression of packed weights |
+| `compiler` | LLVM IR builder, compilation, object cache, loading |
+| `driver` | step tables, worker pool, Numba driver, thread counts |
+| `vector_math` | exp, log, tanh, erf and activations on vectors (a module) |
+
+What runs when: a backend (`gptrs.backends.faer`) compiles the kernels of a plan
+(`compiler.compile.compile_built` for the generators of this package, `compile_source` for its
+fused loops), fills argument blocks and a step table, and calls a driver, which runs the steps one
+after the other, each split over threads by its extent. Kernels are plain functions over arrays:
+no Python objects, no allocation, no threads of their own, no exceptions; a failure is a code in the
+plan's status. They can be run and timed alone (``kernel(arguments, first, last)``).
+
+Vector levels: a generator writes LLVM IR for a level of vector instructions (`compiler.isa`); sums
+have a fixed order, documented as "order rule" in each module, so that results do not depend on
+threads or on the other rows of a batch.
+"""

@@ -1,9 +1,9 @@
 """exp, log, tanh, erf and the activations made of them, on vectors of f32 and on scalars.
 
-Every function takes the builder and a vector and gives the vector of results; or a scalar and its
-result, by the same operations. All are free of branches and of tables, so that LLVM can vectorise a
-loop over scalars, and pass NaN on. The bounds are those that tests check, in units in the last
-place (ulp) against float64, on levels with a fused multiply-add and on those without:
+Every function has as arguments the IR builder and a vector, and returns the vector of results; or a
+scalar and its result, by the same operations. All are free of branches and of tables, so that LLVM
+can vectorise a loop over scalars, and pass NaN on. The bounds below are checked by tests, in units
+in the last place (ulp) against float64, on levels with a fused multiply-add and on those without:
 
 | function | bound |
 |---|---|
@@ -14,10 +14,11 @@ place (ulp) against float64, on levels with a fused multiply-add and on those wi
 | sigmoid | 2.5 ulp where exp(−x) is finite, else 0 |
 | silu, gelu, gelu_tanh, gelu_quick | 2⁻²³ times the size of x; NaN at −inf |
 
-The polynomials are minimax fits of our own. On 400 Chebyshev points of the interval, a least
-squares fit of the weighted error is repeated, each time with the weights multiplied by the error
-that was left (Lawson's algorithm), in float64 with function values of 40 digits. Then coefficients
-are rounded to f32 from the lowest power up, the higher ones being fitted again each time.
+exp, log: range reduction to a power of two and a polynomial, without a table. The polynomials are
+minimax fits of our own. On 400 Chebyshev points of the interval, a least squares fit of the
+weighted error is repeated, each time with the weights multiplied by the error that was left
+(Lawson's algorithm), in float64 with function values of 40 digits. Then coefficients are rounded to
+f32 from the lowest power up, the higher ones being fitted again each time.
 """
 
 # llvmlite has no types: its values are Any here.
