@@ -48,6 +48,8 @@ class cached_property(functools.cached_property[T]):  # noqa: N801 - a decorator
             _locks.add(lock)
 
 
+numba_threads = new_lock()
+"""Held by who has Numba launch parallel loops: some threading layers abort when two do."""
 no_fork = new_lock()
 """Held by a thread that imports modules late, in a function: forks of other threads wait."""
 

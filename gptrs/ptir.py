@@ -6,17 +6,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from gptrs.backends.discovery import register_backend
 from gptrs.deprecated import renamed
+from gptrs.ir.composites import composite
 from gptrs.ir.dims import dim
 from gptrs.ir.dispatch import OPS
+from gptrs.ir.implementations.kernels import kernel, remove_kernel
 from gptrs.ir.implementations.registry import implementation
+from gptrs.ir.op import Op, elementwise, primitive
 from gptrs.ir.operators import stack
 from gptrs.ir.parsing import parse
 from gptrs.ir.printing import array
 from gptrs.ir.program import Program
+from gptrs.ir.registry import RESERVED, remove
+from gptrs.ir.rewrite import Rule
 from gptrs.ir.tensor import Parameter, Tensor
 from gptrs.ir.types import (
     DType,
@@ -45,6 +51,8 @@ from gptrs.jit.fast_path.assume_unchanged import assume_unchanged
 from gptrs.jit.function import JitFunction, jit
 from gptrs.jit.modes import backend, eager
 from gptrs.jit.overrides import overrides
+from gptrs.passes.rule_samples import check_rule
+from gptrs.passes.user_rules import remove_rule, rewrite
 
 if TYPE_CHECKING:  # at run time `__getattr__` finds them
     from gptrs.ir.ops.composite import (
@@ -172,7 +180,9 @@ __all__ = [
     "ceil",
     "cf32",
     "cf64",
+    "check_rule",
     "clamp",
+    "composite",
     "concat",
     "cond",
     "constant",
@@ -189,6 +199,7 @@ __all__ = [
     "dynamic_slice",
     "dynamic_update_slice",
     "eager",
+    "elementwise",
     "embedding",
     "equal",
     "erf",
@@ -214,6 +225,7 @@ __all__ = [
     "iota",
     "is_finite",
     "jit",
+    "kernel",
     "layer_norm",
     "less",
     "less_equal",
@@ -235,6 +247,7 @@ __all__ = [
     "pad",
     "parse",
     "pow",
+    "primitive",
     "quantize",
     "reciprocal",
     "reduce_all",
@@ -250,6 +263,7 @@ __all__ = [
     "remainder",
     "requantize",
     "reshape",
+    "rewrite",
     "rms_norm",
     "rng_normal",
     "rng_uniform",
@@ -290,12 +304,27 @@ __all__ = [
     "ui16",
     "ui32",
     "ui64",
+    "unregister",
     "var",
     "while_loop",
 ]
 
 
 _RENAMED = {"Steady": "assume_unchanged"}
+
+
+RESERVED.update(__all__)
+
+
+def unregister(thing: Op[..., Any] | Rule | Callable[..., Any]) -> None:
+    """Take an op, a rewrite rule or a kernel of yours out again. Raises `ArgumentError` for what is
+    not registered."""
+    if isinstance(thing, Rule):
+        remove_rule(thing)
+    elif isinstance(thing, Op):
+        remove(thing)
+    else:
+        remove_kernel(thing)
 
 
 def tensor(data: object, dtype: object = None) -> Tensor:

@@ -16,10 +16,12 @@ from gptrs import ptir
 from gptrs.errors import PtirError
 from gptrs.ir.composites import Composite
 from gptrs.ir.dispatch import OPS
+from gptrs.ir.registry import changed
 from gptrs.kernels.compiler import isa
 from gptrs.kernels.driver.current import current_driver
 from gptrs.kernels.driver.driver import Driver
 from gptrs.kernels.driver.pool_driver import PoolDriver
+from gptrs.passes import user_rules
 from tests.backends import chosen
 from tests.kernels import LEVELS
 from tests.models import tiny_gpt2
@@ -123,6 +125,19 @@ def own_implementations(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for op, known in zip(composites, before, strict=True):
         op.implementations.clear()
         op.implementations.update(known)
+
+
+@pytest.fixture
+def own_definitions(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The ops, rules and kernels that a test defines are gone after it."""
+    ops, kernels = dict(OPS), {op: op.kernels for op in OPS.values()}
+    monkeypatch.setattr(user_rules, "_rules", {})
+    yield
+    OPS.clear()
+    OPS.update(ops)
+    for op, registered in kernels.items():
+        op.kernels = registered
+    changed()
 
 
 @pytest.fixture(scope="session")

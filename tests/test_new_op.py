@@ -47,7 +47,7 @@ def hypot() -> Iterator[Hypot]:
     def _(x: Any, y: Any) -> Array:
         return cast("Array", np.hypot(x, y))
 
-    assert hypot.name not in RULES
+    assert hypot not in RULES
     yield cast("Hypot", hypot)
     del OPS["hypot"]
 

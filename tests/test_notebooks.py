@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import linecache
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+pytestmark = pytest.mark.usefixtures("own_definitions")
 
 NOTEBOOKS = sorted((Path(__file__).parent.parent / "notebooks").glob("*.ipynb"))
 
@@ -18,5 +21,8 @@ def test_notebook_runs(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for number, cell in enumerate(cells):
         if cell["cell_type"] == "code":
             assert not cell["outputs"], f"{path.name}: clear the outputs before committing"
-            exec(compile("".join(cell["source"]), f"{path.name}, cell {number}", "exec"), scope)
+            name, text = f"{path.name}, cell {number}", "".join(cell["source"])
+            # As IPython does: the source of a cell can be read.
+            linecache.cache[name] = len(text), None, text.splitlines(keepends=True), name
+            exec(compile(text, name, "exec"), scope)
     assert capsys.readouterr().out

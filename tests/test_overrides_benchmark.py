@@ -226,7 +226,7 @@ def test_two_threads_time_once(ran: list[BenchmarkRan], monkeypatch: pytest.Monk
     with ThreadPoolExecutor(2) as pool:
         assert set(pool.map(call, range(2))) == {("softmax: portable (benchmark)",)}
     assert len(slow) <= 25 * 3, "one benchmark has 25 rounds of three candidates"
-    assert len(benchmark._winners["softmax"]) == 1  # pyright: ignore[reportPrivateUsage]
+    assert len(benchmark._winners[ptir.softmax]) == 1  # pyright: ignore[reportPrivateUsage]
 
 
 def test_what_cannot_run_on_made_up_numbers_is_left_out(ran: list[BenchmarkRan]) -> None:

@@ -13,6 +13,7 @@ from gptrs.backends.inlining import MOST_MEMBERS
 from gptrs.backends.regions import Region
 from gptrs.backends.views import View
 from gptrs.ir.dims import Shape
+from gptrs.ir.dispatch import OPS
 from gptrs.ir.parsing import parse
 
 S, T = ptir.dim("S"), ptir.dim("T")
@@ -207,7 +208,7 @@ VIEWS: dict[str, tuple[View, str, dict[str, Any], Shape | None, Any]] = {
 @pytest.mark.parametrize("name", VIEWS)
 def test_views_move(name: str) -> None:
     view, op, attrs, strides, offset = VIEWS[name]
-    moved = view.moved_by(op, attrs)
+    moved = view.moved_by(OPS[op], attrs)
     if offset is None:
         assert moved is None
         return

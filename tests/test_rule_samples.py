@@ -8,6 +8,7 @@ from __future__ import annotations
 import pytest
 
 from gptrs.backends.reference import ReferenceBackend, ReferencePlan
+from gptrs.errors import VerifyError
 from gptrs.ir.dispatch import OPS, interpreter
 from gptrs.ir.interpreters import Recorder
 from gptrs.ir.ops.elementwise import add, div, mul
@@ -19,10 +20,10 @@ from gptrs.ir.tensor import Tensor
 from gptrs.passes.base import Context
 from gptrs.passes.dce import eliminate_dead_code
 from gptrs.passes.legalize import legalize
+from gptrs.passes.rule_samples import Drawn, check_rule, difference, draws, filled_in
 from gptrs.passes.rules import EXACT_RULES, RULES
 from tests.cases import CASES
 from tests.cases.sample import Case, all_same_bits, inputs, several
-from tests.rule_samples import Drawn, difference, draws, filled_in
 
 CONTEXT = Context(ReferenceBackend())
 SAMPLES = [
@@ -101,6 +102,22 @@ WRONG = [
 def test_a_wrong_rule_is_found(rule: Rule) -> None:
     with pytest.raises(AssertionError):
         check(rule, rule.samples[0])
+
+
+@pytest.mark.parametrize("rule", WRONG, ids=lambda rule: rule.name)
+def test_users_see_that_a_rule_is_wrong(rule: Rule) -> None:
+    with pytest.raises(VerifyError, match=f"rule {rule.name} computes something else: "):
+        check_rule(rule)
+
+
+def test_users_see_that_a_rule_never_applies() -> None:
+    @rewrite(lambda x: add(x, 0.0), samples=[{"x": "F[*]"}])
+    def hesitate(x: Tensor) -> Tensor | None:
+        """Not now."""
+        return None
+
+    with pytest.raises(VerifyError, match="rule hesitate never applies to its sample"):
+        check_rule(hesitate)
 
 
 @pytest.mark.parametrize(("rule", "sample"), SAMPLES)

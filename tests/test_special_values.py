@@ -21,9 +21,10 @@ from gptrs.ir.dispatch import OPS
 from gptrs.ir.op import Elementwise
 from gptrs.ir.rewrite import Fuel, Rule, Sample
 from gptrs.ir.types import Array, DType, as_dtype
+from gptrs.passes.rule_samples import LETTERS, Draw, difference, filled_in, letter_of
 from gptrs.passes.rules import RULES
 from tests.cases.sample import FLOATS, differences, same_bits
-from tests.rule_samples import LETTERS, Draw, apply, difference, filled_in, letter_of
+from tests.rule_samples import apply
 
 NAMED = (0.0, 1.0, math.inf, 0.5, 2.0, 3.0, 2.5)
 ROUNDED = {"exp", "log", "tanh", "erf", "sin", "cos", "pow"}

@@ -22,14 +22,14 @@ class DeviceInfo:
     memory: int
 
 
-StepKind: TypeAlias = Literal["call", "region", "reference", "view", "control"]
+StepKind: TypeAlias = Literal["call", "region", "kernel", "reference", "view", "control"]
 
 
 @dataclass(frozen=True)
 class StepReport:
-    """One step of a plan: a kernel call, a fused region, the NumPy reference, control flow
-    (followed by the steps of its branches and loop bodies), or a view (no work: an existing array
-    in another shape)."""
+    """One step of a plan: a kernel call, a fused region, a user's kernel, the NumPy reference,
+    control flow (followed by the steps of its branches and loop bodies), or a view (no work: an
+    existing array in another shape)."""
 
     kind: StepKind
     name: str

@@ -8,8 +8,22 @@ it further.
 
 from __future__ import annotations
 
-from gptrs.backends.views import MOVING
 from gptrs.ir.dims import Dim, same, surely_greater
+from gptrs.ir.kinds import OpKind
+from gptrs.ir.ops.elementwise import (
+    add,
+    cast,
+    div,
+    maximum,
+    minimum,
+    neg,
+    pow_,
+    remainder,
+    shift_left,
+    shift_right,
+    sub,
+)
+from gptrs.ir.ops.literal import constant
 from gptrs.ir.program import Fails, Instruction, Operand
 
 DTYPES = frozenset(
@@ -20,52 +34,42 @@ DTYPES = frozenset(
 )
 """The dtypes of fused loops; instructions on others stay outside."""
 
-REDUCING = frozenset(
-    ["reduce_sum", "reduce_prod", "reduce_max", "reduce_min", "reduce_any", "reduce_all"]
-)
-FILLING = frozenset(["iota", "full", "constant"])
-"""The ops whose elements need no operand."""
-
-_COMPARING = frozenset(["less", "less_equal", "equal", "not_equal", "greater", "greater_equal"])
-_LOGICAL = frozenset(["logical_and", "logical_or", "logical_not"])
-_CHEAP = _COMPARING | _LOGICAL | MOVING | FILLING | {"cast"}
-_COUNTING = frozenset(["add", "sub", "neg", "maximum", "minimum"])  # cheap on integers
-
-_COSTS = {
-    **dict.fromkeys(["exp", "log", "tanh", "erf", "sin", "cos", "pow"], 10),
-    **dict.fromkeys(["div", "remainder", "sqrt", "rsqrt", "reciprocal"], 4),
-}
+_FUSIBLE = frozenset([OpKind.ELEMENTWISE, OpKind.VIEW, OpKind.FILL, OpKind.REDUCTION])
+_MAY_FAIL = frozenset([div, remainder, pow_])  # on integers
+_SHIFTS = frozenset([shift_left, shift_right])
+_COUNTING = frozenset([add, sub, neg, maximum, minimum])  # cheap on integers
 
 
 def cost(instruction: Instruction) -> int:
     """The cost of a scalar operation of the instruction, in additions (a rough estimate)."""
-    return _COSTS.get(instruction.op.name, 1)
+    return max(instruction.op.cost, 1)
 
 
 def can_fuse(instruction: Instruction, dtypes: frozenset[str] = DTYPES) -> bool:
     """Whether a fused loop over ``dtypes`` can compute the instruction, and cannot fail."""
-    name = instruction.op.name
+    op = instruction.op
     types = [v.type for v in (*instruction.values(), *instruction.results)]
     if any(type.dtype.name not in dtypes for type in types):
         return False
     if instruction.fails is not Fails.NEVER:
         return False
-    if name == "constant":
+    if op is constant:
         return same(types[0].size, 1)
-    if name == "cast":  # f64 is rounded to 16 bits at once
+    if op is cast:  # f64 is rounded to 16 bits at once
         return not (types[0].dtype.bits == 64 and types[1].dtype.name in ("bf16", "f16"))
-    if name in ("div", "remainder", "pow") and not types[-1].dtype.is_float:
-        return name != "pow" and _is_positive(instruction.operands[1])
-    if name in ("shift_left", "shift_right"):
+    if op in _MAY_FAIL and not types[-1].dtype.is_float:
+        return op is not pow_ and _is_positive(instruction.operands[1])
+    if op in _SHIFTS:
         return type(instruction.operands[1]) is int
-    fuses = name in MOVING or name in REDUCING or name in ("iota", "full")
-    return fuses or instruction.op.elementwise
+    return op.kind in _FUSIBLE
 
 
 def is_cheap(instruction: Instruction) -> bool:
     """Whether recomputing an element in several loops is faster than reading a stored one."""
-    name = instruction.op.name
-    return name in _CHEAP or (name in _COUNTING and instruction.result.type.dtype.is_integer)
+    op = instruction.op
+    if op in _COUNTING and instruction.result.type.dtype.is_integer:
+        return True
+    return op.cost == 0 or op.kind is OpKind.VIEW or op.kind is OpKind.FILL
 
 
 def _is_positive(operand: Operand) -> bool:

@@ -29,16 +29,18 @@ from dataclasses import dataclass
 from itertools import product as combinations
 from typing import TypeAlias
 
-from gptrs.backends.fusible import FILLING, can_fuse, cost, is_cheap
+from gptrs.backends.fusible import can_fuse, cost, is_cheap
 from gptrs.backends.inlining import Inlined, Inliner
 from gptrs.backends.operation_counts import operations, operations_alone
 from gptrs.backends.regions import Region
-from gptrs.backends.views import MOVING
 from gptrs.ir.dims import Dim, DimLike, size_at
+from gptrs.ir.kinds import OpKind
+from gptrs.ir.ops.shape import broadcast_to
 from gptrs.ir.program import Instruction, Program, Value
 
 MOST_CHEAP = 16
 MOST_WORK = 1.5
+_COPIES = frozenset([OpKind.VIEW, OpKind.FILL])
 _LARGE = 1000  # a large size of a symbol
 _MOST_SYMBOLS = 4  # with more symbols, each is tried large while the others are 1
 
@@ -75,7 +77,7 @@ def fuse(
     stored = {v for i in program.body for v in i.values() if i.results[0] not in fused}
     stored.update(program.results)
     if alone:
-        stored.update(v for v, i in fused.items() if i.op.name not in MOVING | FILLING)
+        stored.update(v for v, i in fused.items() if i.op.kind not in _COPIES)
     sizes = _sizes(program)
     inliner = Inliner(fused, stored)
     counts: dict[Region, Mapping[Value, DimLike]] = {}
@@ -105,7 +107,7 @@ def _store_shared(fused: Mapping[Value, Instruction], stored: set[Value]) -> Non
     roots: dict[Value, set[Value]] = {}
     for value, instruction in reversed(list(fused.items())):
         uses = roots.get(value, set())
-        widens = instruction.op.name == "broadcast_to"  # then its operand takes less memory
+        widens = instruction.op is broadcast_to  # then its operand takes less memory
         if len(uses) > 1 and value not in cheap and not widens:
             stored.add(value)
         if value in stored:

@@ -13,10 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from gptrs.backends.fusible import REDUCING
 from gptrs.backends.regions import Region, region_of
 from gptrs.backends.views import (
-    MOVING,
     Apply,
     Expression,
     Iota,
@@ -29,6 +27,8 @@ from gptrs.backends.views import (
     walk,
 )
 from gptrs.ir.dims import Dim, Shape, same
+from gptrs.ir.kinds import OpKind
+from gptrs.ir.ops.literal import constant, full, iota
 from gptrs.ir.program import Instruction, Operand, Value
 from gptrs.ir.types import Array, DType
 
@@ -94,9 +94,9 @@ class Inliner:
         members = frozenset([instruction]).union(*(m.members for m in inlined))
         if len(members) > MOST_MEMBERS:
             self._want(instruction.values())
-        if instruction.op.name in MOVING:
+        if instruction.op.kind is OpKind.VIEW:
             expression = self._moved(instruction)
-        elif instruction.op.name in REDUCING:
+        elif instruction.op.kind is OpKind.REDUCTION:
             expression = self._reduced(instruction)
         else:
             expression = self._applied(instruction)
@@ -152,23 +152,22 @@ class Inliner:
         accumulator = instruction.attrs.get("accum_dtype") or x.type.dtype
         value = instruction.result
         extents = tuple(x.type.shape[a] for a in axes)
-        return Reduce(
-            instruction.op.name, value.type.dtype, accumulator.compute, body, extents, value
-        )
+        return Reduce(instruction.op, value.type.dtype, accumulator.compute, body, extents, value)
 
     def _applied(self, instruction: Instruction) -> Expression:
         value = instruction.result
         type = value.type
-        if instruction.op.name == "iota":
+        if instruction.op is iota:
             strides = tuple(int(a == instruction.attrs["axis"]) for a in range(type.rank))
             ones = tuple(0 if same(n, 1) else s for n, s in zip(type.shape, strides, strict=True))
             return Iota(type.dtype, View(type.shape, ones))
-        if instruction.op.name in ("full", "constant"):
+        if instruction.op in (full, constant):
             return _literal(instruction.attrs["value"], type.dtype)
         self._agree_on_rows(instruction)
         dtype = next(v.type.dtype for v in reversed(list(instruction.values())))
         operands = tuple(self._read(o, dtype) for o in instruction.operands)
-        return Apply(instruction.op.name, type.dtype, operands, value)
+        attrs = () if instruction.op.scalar_rule is None else tuple(instruction.attrs.items())
+        return Apply(instruction.op, type.dtype, operands, value, attrs)
 
     def _agree_on_rows(self, instruction: Instruction) -> None:
         """Reductions in one region depend on the same rows: those on which the first depends.

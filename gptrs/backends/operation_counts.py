@@ -8,20 +8,20 @@ limits.
 
 from __future__ import annotations
 
-from gptrs.backends.fusible import FILLING, REDUCING
 from gptrs.backends.regions import Region
 from gptrs.backends.value_numbering import ValueNumbering
-from gptrs.backends.views import MOVING, Apply, Expression, Reduce
+from gptrs.backends.views import Apply, Expression, Reduce
 from gptrs.ir.dims import DimLike, product
+from gptrs.ir.kinds import OpKind
 from gptrs.ir.program import Instruction, Value
 
 
 def operations_alone(instruction: Instruction) -> DimLike:
     """The scalar operations of an instruction in a loop nest of its own."""
-    name = instruction.op.name
-    if name in MOVING or name in FILLING:
+    kind = instruction.op.kind
+    if kind is OpKind.VIEW or kind is OpKind.FILL:
         return 0
-    if name in REDUCING:
+    if kind is OpKind.REDUCTION:
         (x,) = instruction.values()
         return x.type.size
     return instruction.result.type.size

@@ -15,6 +15,7 @@ import numpy as np
 
 from gptrs.backends.base import Backend, DeviceInfo, Plan, PlanReport, StepReport
 from gptrs.ir.dims import Dim, size_at
+from gptrs.ir.ops.literal import constant
 from gptrs.ir.program import Attrs, Instruction, Program, Value
 from gptrs.ir.sizes import apply, filled, is_symbolic
 from gptrs.ir.tensor import Parameter
@@ -34,7 +35,7 @@ class ReferencePlan(Plan):
     def __init__(self, program: Program) -> None:
         self.program = program
         kept = set(program.results)
-        self._constants = {i.result for i in program.body if i.op.name == "constant"}
+        self._constants = {i.result for i in program.body if i.op is constant}
         steps: list[_Step] = []
         for instruction in reversed(program.body):
             dying = tuple({*instruction.values(), *instruction.results} - kept)

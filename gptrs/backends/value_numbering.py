@@ -51,7 +51,8 @@ class ValueNumbering:
             case Literal():
                 return "literal", part.dtype.name, type(part.value), str(part.value)
             case Apply():
-                return part.op, part.dtype.name, tuple(map(self.number, part.operands))
+                operands = tuple(map(self.number, part.operands))
+                return part.op, part.dtype.name, operands, part.attrs
             case Reduce():
                 names = part.dtype.name, part.accumulator.name, tuple(map(str, part.extents))
                 return part.op, names, self.number(part.body)

@@ -13,7 +13,8 @@ from itertools import pairwise
 from typing import Any, TypeAlias
 
 from gptrs.ir.dims import DimLike, Shape, product, same, same_shape
-from gptrs.ir.program import Instruction, Scalar, Value
+from gptrs.ir.ops.shape import broadcast_to, slice_, transpose
+from gptrs.ir.program import Instruction, Operation, Scalar, Value
 from gptrs.ir.types import DType
 
 
@@ -39,23 +40,23 @@ class View:
         it."""
         count = len(self.shape) - kept
         outer = View(self.shape[:count], self.strides[:count], self.offset)
-        moved = outer.moved_by(instruction.op.name, instruction.attrs)
+        moved = outer.moved_by(instruction.op, instruction.attrs)
         if moved is None:
             return None
         rest = self.shape[count:], self.strides[count:]
         return View(moved.shape + rest[0], moved.strides + rest[1], moved.offset)
 
-    def moved_by(self, op: str, attrs: Mapping[str, Any]) -> View | None:
-        """The view of the result of an op in `MOVING`."""
+    def moved_by(self, op: Operation, attrs: Mapping[str, Any]) -> View | None:
+        """The view of the result of an op of kind ``VIEW``."""
         return _moved(self.shape, self.strides, self.offset, op, tuple(attrs.items()))
 
-    def move(self, op: str, attrs: Mapping[str, Any]) -> View | None:
+    def move(self, op: Operation, attrs: Mapping[str, Any]) -> View | None:
         """`moved_by` without the cache."""
-        if op == "transpose":
+        if op is transpose:
             return self.permuted(attrs["perm"])
-        if op == "broadcast_to":
+        if op is broadcast_to:
             return self._broadcast(attrs["shape"])
-        if op == "slice":
+        if op is slice_:
             return self._sliced(attrs["starts"], attrs["sizes"], attrs["strides"])
         return self._reshaped(attrs["shape"])
 
@@ -112,13 +113,9 @@ class View:
 
 @lru_cache(4096)  # a program moves many arrays of few shapes, each read many times
 def _moved(
-    shape: Shape, strides: Shape, offset: DimLike, op: str, attrs: tuple[tuple[str, Any], ...]
+    shape: Shape, strides: Shape, offset: DimLike, op: Operation, attrs: tuple[tuple[str, Any], ...]
 ) -> View | None:
     return View(shape, strides, offset).move(op, dict(attrs))
-
-
-MOVING = frozenset(["broadcast_to", "reshape", "slice", "transpose"])
-"""The data movement ops that a view can express."""
 
 
 def evenly_spaced(axes: Sequence[tuple[DimLike, DimLike]]) -> bool:
@@ -172,11 +169,13 @@ class Literal:
 class Apply:
     """An elementwise op on expressions."""
 
-    op: str
+    op: Operation
     dtype: DType
     operands: tuple[Expression, ...]
     value: Value
     """The value of the program that this is an element of."""
+    attrs: tuple[tuple[str, object], ...] = ()
+    """The attributes that a scalar rule reads."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -184,7 +183,7 @@ class Reduce:
     """A reduction of the body over its last axes, of these extents, in an order that depends on
     nothing but the extents."""
 
-    op: str
+    op: Operation
     dtype: DType
     accumulator: DType
     body: Expression

@@ -10,6 +10,7 @@ from gptrs.backends.base import PlanReport, StepKind
 _WORDS: dict[StepKind, str] = {
     "call": "in kernels",
     "region": "in fused loops",
+    "kernel": "in kernels of yours",
     "view": "for nothing, as views",
     "reference": "by the reference",
     "control": "for branches and loops",

@@ -10,15 +10,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import Any, ParamSpec, TypeVar, cast, overload
 
 from gptrs.errors import PtirError, VerifyError
 from gptrs.ir.dispatch import interpreter
 from gptrs.ir.implementation import Implementation
 from gptrs.ir.interpreters import Recorder
+from gptrs.ir.kinds import OpKind
 from gptrs.ir.op import Op
 from gptrs.ir.operands import as_eager, describe, map_operand, several, type_of
-from gptrs.ir.program import Attrs, Fails, Program, Value
+from gptrs.ir.program import Attrs, Fails, Program, RowRule, Value
+from gptrs.ir.registry import revision
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Array, Type
 
@@ -34,12 +36,14 @@ class Composite(Op[P, R]):
     unless given), as a function of the operand types.
     """
 
-    def __init__(self, fn: Callable[..., Any]) -> None:
-        super().__init__(fn)
+    def __init__(
+        self, fn: Callable[..., Any], *, kind: OpKind = OpKind.OTHER, rows: RowRule | None = None
+    ) -> None:
         self.body = fn
         self.implementations: dict[str, Implementation] = {}
         self.examples: dict[str, Callable[..., Any]] = {}
         self.revisions = Counter[str]()  # functions registered so far, by name
+        super().__init__(fn, kind=kind, rows=rows)
 
     def definition(self, operands: Sequence[Any], attrs: Attrs) -> Program:
         """The program of the body for these operand types and attributes, memoised."""
@@ -47,7 +51,7 @@ class Composite(Op[P, R]):
         def make() -> Any:
             return self._recorded(self.body, operands, attrs)
 
-        return cast("Program", self._remember(self._key(operands, attrs), make))
+        return cast("Program", self._remember((revision(), self._key(operands, attrs)), make))
 
     def implemented(
         self, implementation: Implementation, operands: Sequence[Any], attrs: Attrs
@@ -68,7 +72,7 @@ class Composite(Op[P, R]):
             self.check_results(implementation, [r.type for r in program.results], expected)
             return program
 
-        key = implementation, self._key(operands, attrs)
+        key = implementation, revision(), self._key(operands, attrs)
         return cast("Program", self._remember(key, make))
 
     def check_results(
@@ -81,14 +85,6 @@ class Composite(Op[P, R]):
                 f" {', '.join(map(str, found))}, its definition {', '.join(map(str, expected))}",
                 fix="give the same shapes and dtypes: astype, reshape",
             )
-
-    def named(self, operands: Sequence[Any], attrs: Attrs) -> dict[str, Any]:
-        """Operands (as types, where they have one) and attributes, by name."""
-        types = (
-            map_operand(lambda o: o.type if isinstance(o, Tensor | Value) else o, operand)
-            for operand in operands
-        )
-        return {**dict(zip(self.operand_names, types, strict=True)), **attrs}
 
     def infer(self, operands: Sequence[Any], attrs: Attrs) -> tuple[Type, ...]:
         return tuple(r.type for r in self.definition(operands, attrs).results)
@@ -130,6 +126,22 @@ class Composite(Op[P, R]):
         return several(returned)
 
 
-def composite(fn: Callable[P, R]) -> Composite[P, R]:
+@overload
+def composite(fn: Callable[P, R], /) -> Composite[P, R]: ...
+@overload
+def composite(
+    *, kind: OpKind = OpKind.OTHER, rows: RowRule | None = None
+) -> Callable[[Callable[P, R]], Composite[P, R]]: ...
+
+
+def composite(
+    fn: Callable[..., Any] | None = None,
+    /,
+    *,
+    kind: OpKind = OpKind.OTHER,
+    rows: RowRule | None = None,
+) -> Any:
     """Declare an op by its definition over other ops."""
-    return Composite(fn)
+    if fn is not None:
+        return Composite[..., Any](fn)
+    return lambda fn: Composite(fn, kind=kind, rows=rows)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType, reportUnknownVariableType]

@@ -21,16 +21,26 @@ from typing import (
     get_args,
     get_origin,
     get_type_hints,
+    overload,
 )
 
 import numpy as np
 
 from gptrs import settings
-from gptrs.errors import ArgumentError, DTypeError, PtirError, user_location, user_traceback
-from gptrs.ir.dims import Dim, same_shape
+from gptrs.errors import (
+    ArgumentError,
+    DTypeError,
+    PtirError,
+    VerifyError,
+    user_location,
+    user_traceback,
+)
+from gptrs.ir.checks import one_dtype, one_shape
+from gptrs.ir.dims import Dim, Shape, same_shape
 from gptrs.ir.dispatch import OPS, current
 from gptrs.ir.hints import name_operand, tell_operand
 from gptrs.ir.interpreters import EAGER, program_of
+from gptrs.ir.kinds import OpKind
 from gptrs.ir.operands import (
     as_rule_operand,
     describe,
@@ -41,7 +51,10 @@ from gptrs.ir.operands import (
     types_key,
     widened,
 )
-from gptrs.ir.program import Attrs, Fails, Operation, Program, attrs_key
+from gptrs.ir.program import Attrs, Fails, Operation, Program, RowRule, Value, attrs_key
+from gptrs.ir.registry import changed, define, named
+from gptrs.ir.row_rules import elementwise_rows
+from gptrs.ir.scalar_rules import scalar_rule
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import KIND_RANK, Array, DType, Type, as_dtype, broadcast_shapes
 
@@ -53,26 +66,39 @@ _MEMO_LIMIT = 4096  # type rules are remembered; eager runs over many shapes mus
 class Op(Operation, Generic[P, R]):
     """An op: its schema, call syntax, and memoised type rule. Registers itself in `OPS`."""
 
-    def __init__(self, fn: Callable[..., Any]) -> None:
+    def __init__(
+        self, fn: Callable[..., Any], *, kind: OpKind = OpKind.OTHER, rows: RowRule | None = None
+    ) -> None:
         self.name = fn.__name__.rstrip("_")
+        self.kind = kind
+        self.rows = rows
         self.__doc__ = fn.__doc__
         self.__name__ = self.name
+        self.__qualname__ = fn.__qualname__
         self.__module__ = fn.__module__
         self.__signature__ = inspect.signature(fn)
-        if self.name in OPS:
-            raise ValueError(f"op {self.name!r} is defined twice")
-        OPS[self.name] = self
         parameters = self.__signature__.parameters.values()
         keyword = inspect.Parameter.KEYWORD_ONLY
         self.operand_names = tuple(p.name for p in parameters if p.kind is not keyword)
         hints = get_type_hints(fn)
-        self._operand_classes = {name: _classes(hints[name]) for name in self.operand_names}
+        self._operand_classes = {
+            p.name: _classes(hints[p.name]) if p.name in hints else self._unannotated(p)
+            for p in parameters
+            if p.kind is not keyword
+        }
         self._operand_defaults = {p.name: p.default for p in parameters if p.kind is not keyword}
         self.attr_defaults = {p.name: p.default for p in parameters if p.kind is keyword}
-        self._attr_classes = {name: _classes(hints[name]) for name in self.attr_defaults}
+        self._attr_classes = {
+            name: _classes(hints.get(name, object)) for name in self.attr_defaults
+        }
         self._required = {n for n, d in self.attr_defaults.items() if d is inspect.Parameter.empty}
         self._canonical: Callable[..., Attrs] | None = None
         self._memo: dict[object, Any] = {}
+        define(self)
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[str]]:
+        """Copies of an op are the op itself; a pickle holds its name."""
+        return named, (self.name,)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         operands: tuple[Any, ...] = ()
@@ -88,6 +114,10 @@ class Op(Operation, Generic[P, R]):
 
     def __repr__(self) -> str:
         return f"ptir.{self.name}"
+
+    def _unannotated(self, operand: inspect.Parameter) -> tuple[type, ...]:
+        """What an operand may be that is not annotated."""
+        return (Tensor, type(None)) if operand.default is None else (Tensor,)
 
     def canonical(self, fn: Callable[..., Attrs]) -> Callable[..., Attrs]:
         """Decorate ``fn(*operands, **attrs)``, which returns the attributes in normal form."""
@@ -129,6 +159,14 @@ class Op(Operation, Generic[P, R]):
             full = {**full, **self._canonical(*operands, **full)}
         return tuple(operands), full
 
+    def named(self, operands: Sequence[Any], attrs: Attrs) -> dict[str, Any]:
+        """Operands, those with a type as their types, and attributes, by name."""
+        types = (
+            map_operand(lambda o: o.type if isinstance(o, Tensor | Value) else o, operand)
+            for operand in operands
+        )
+        return {**dict(zip(self.operand_names, types, strict=True)), **attrs}
+
     def _key(self, operands: Sequence[Any], attrs: Attrs) -> object:
         return types_key(tuple(operands)), attrs_key(attrs)
 
@@ -148,16 +186,24 @@ class Op(Operation, Generic[P, R]):
 class Primitive(Op[P, R]):
     """An op with a type rule and a NumPy meaning."""
 
-    def __init__(self, fn: Callable[..., Any], *, arithmetic: bool = False) -> None:
-        super().__init__(fn)
+    def __init__(
+        self,
+        fn: Callable[..., Any],
+        *,
+        arithmetic: bool = False,
+        kind: OpKind = OpKind.OTHER,
+        rows: RowRule | None = None,
+    ) -> None:
         self.rule = fn
         self.arithmetic = arithmetic  # computes on elements, so narrow floats are widened
         self.meaning: Callable[..., Any] | None = None
         self._fails: Callable[..., Fails] | None = None
+        super().__init__(fn, kind=kind, rows=rows)
 
     def numpy(self, fn: Callable[..., Any]) -> Callable[..., Any]:
         """Decorate the NumPy meaning: operands as arrays and scalars, the same attributes."""
         self.meaning = fn
+        changed()
         return fn
 
     def failing(self, fn: Callable[..., Fails]) -> Callable[..., Fails]:
@@ -175,22 +221,43 @@ class Primitive(Op[P, R]):
         def make() -> Any:
             given = [map_operand(as_rule_operand, operand) for operand in operands]
             try:
-                return several(self.rule(*given, **attrs))
+                return self._types(self.rule(*given, **attrs), given)
             except DTypeError as error:
                 name_operand(error, self.operand_names, given)
                 raise
 
         return cast("tuple[Type, ...]", self._remember(self._key(operands, attrs), make))
 
+    def _types(self, said: Any, operands: Sequence[Any]) -> tuple[Type, ...]:
+        """What the type rule said. Raises `ArgumentError` where that is no type."""
+        if not all(isinstance(type, Type) for type in several(said)):
+            raise ArgumentError(
+                f"the type rule of {self.name} returned {describe(said)}, expected a ptir.Type",
+                fix="return x.type, or ptir.Type(shape, dtype)",
+            )
+        return several(said)
+
     def evaluate(
         self, operands: Sequence[Any], attrs: Attrs, types: tuple[Type, ...]
     ) -> tuple[Array, ...]:
-        assert self.meaning is not None, f"{self.name} has no NumPy meaning"
+        if self.meaning is None:
+            raise ArgumentError(
+                f"{self.name} has no NumPy meaning", fix=f"say it: @{self.name}.numpy above a def"
+            )
         if self.arithmetic:
             operands = [map_operand(widened, operand) for operand in operands]
         with np.errstate(all="ignore"):
             results = self.meaning(*operands, **attrs)
-        return tuple(map(rounded, several(results), types))
+        return tuple(map(self._result, several(results), types))
+
+    def _result(self, result: Any, type: Type) -> Array:
+        array = rounded(result, type)
+        if not _may_have_shape(type.shape, array.shape):
+            raise VerifyError(
+                f"the NumPy meaning of {self.name} gave the shape {array.shape}, its type rule says"
+                f" {type}"
+            )
+        return array
 
 
 class Elementwise(Primitive[P, R]):
@@ -199,14 +266,35 @@ class Elementwise(Primitive[P, R]):
     With ``predicate`` the first operand is a mask and keeps its own dtype.
     """
 
-    elementwise = True
-
     def __init__(
-        self, fn: Callable[..., Any], *, commutative: bool = False, predicate: bool = False
+        self,
+        fn: Callable[..., Any],
+        *,
+        commutative: bool = False,
+        predicate: bool = False,
+        cost: int = 1,
     ) -> None:
-        super().__init__(fn, arithmetic=True)
         self.commutative = commutative
         self.predicate = predicate
+        self.cost = cost
+        super().__init__(fn, arithmetic=True, kind=OpKind.ELEMENTWISE, rows=elementwise_rows)
+
+    def _unannotated(self, operand: inspect.Parameter) -> tuple[type, ...]:
+        return Tensor, bool, int, float, complex, Dim
+
+    def _types(self, said: Any, operands: Sequence[Any]) -> tuple[Type, ...]:
+        """The type of the operands where the rule says nothing."""
+        if said is not None:
+            return super()._types(said, operands)
+        values = operands[int(self.predicate) :]
+        return (Type(one_shape(*operands), one_dtype(*values)),)
+
+    def scalar(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+        """Decorate what the op computes of one element of each operand: see
+        `gptrs.ir.scalar_rules`. Backends that write loops then fuse the op."""
+        self.scalar_rule = scalar_rule(fn, self.name, self.operand_names, tuple(self.attr_defaults))
+        changed()
+        return fn
 
     def prepare(self, operands: Sequence[Any], attrs: Attrs) -> tuple[tuple[Any, ...], Attrs]:
         ready, attrs = super().prepare(operands, attrs)
@@ -222,6 +310,13 @@ class Elementwise(Primitive[P, R]):
             else o
             for o in ready
         ), attrs
+
+
+def _may_have_shape(shape: Shape, found: tuple[int, ...]) -> bool:
+    """Whether ``found`` is ``shape`` at some sizes of its symbols."""
+    return len(shape) == len(found) and all(
+        isinstance(n, Dim) or n == m for n, m in zip(shape, found, strict=True)
+    )
 
 
 def _classes(hint: Any) -> tuple[type, ...]:
@@ -258,22 +353,64 @@ def _expected(classes: tuple[type, ...]) -> str:
     return " or ".join(dict.fromkeys(words[kind] for kind in classes))
 
 
-def primitive(fn: Callable[P, Type]) -> Primitive[P, Tensor]:
-    """Declare an op that moves elements without arithmetic; the body is its type rule."""
-    return Primitive(fn)
+@overload
+def primitive(fn: Callable[P, Type], /) -> Primitive[P, Tensor]: ...
+@overload
+def primitive(fn: Callable[P, tuple[Type, ...]], /) -> Primitive[P, tuple[Tensor, ...]]: ...
+@overload
+def primitive(
+    *, kind: OpKind = OpKind.OTHER, rows: RowRule | None = None
+) -> Callable[[Callable[P, Type]], Primitive[P, Tensor]]: ...
 
 
-def arithmetic(fn: Callable[P, Type]) -> Primitive[P, Tensor]:
-    """Declare an op with arithmetic; narrow floats reach its meaning as f32 and are rounded
-    once."""
-    return Primitive(fn, arithmetic=True)
+def primitive(
+    fn: Callable[..., Any] | None = None,
+    /,
+    *,
+    kind: OpKind = OpKind.OTHER,
+    rows: RowRule | None = None,
+) -> Any:
+    """Declare an op by its type rule, the body; ``@op.numpy`` says what it computes.
+
+    Narrow floats reach its meaning as they are: declare what computes by element as `elementwise`.
+    """
+    if fn is not None:
+        return Primitive[..., Any](fn)
+    return lambda fn: Primitive(fn, kind=kind, rows=rows)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType, reportUnknownVariableType]
+
+
+def arithmetic(
+    kind: OpKind = OpKind.OTHER, *, rows: RowRule | None = None
+) -> Callable[[Callable[P, Type]], Primitive[P, Tensor]]:
+    """Declare an op that computes; narrow floats reach its meaning as f32 and are rounded once."""
+    return lambda fn: Primitive(fn, arithmetic=True, kind=kind, rows=rows)
+
+
+@overload
+def elementwise(fn: Callable[P, Type | None], /) -> Elementwise[P, Tensor]: ...
+@overload
+def elementwise(
+    *, commutative: bool = False, predicate: bool = False, cost: int = 1
+) -> Callable[[Callable[P, Type | None]], Elementwise[P, Tensor]]: ...
 
 
 def elementwise(
-    *, predicate: bool = False
-) -> Callable[[Callable[P, Type]], Elementwise[P, Tensor]]:
-    """Declare an op that works element by element; the body is its type rule."""
-    return lambda fn: Elementwise(fn, predicate=predicate)
+    fn: Callable[..., Any] | None = None,
+    /,
+    *,
+    commutative: bool = False,
+    predicate: bool = False,
+    cost: int = 1,
+) -> Any:
+    """Declare an op that works element by element.
+
+    The body is its type rule: a type, or nothing where the result has the type of the operands.
+    With ``predicate`` the first operand is a mask; ``cost`` is about how many additions it takes.
+    """
+    if fn is not None:
+        return Elementwise[..., Any](fn)
+    options: dict[str, Any] = {"commutative": commutative, "predicate": predicate, "cost": cost}
+    return lambda fn: Elementwise(fn, **options)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType, reportUnknownVariableType]
 
 
 def _settle_weak(operands: tuple[Any, ...]) -> tuple[Any, ...]:

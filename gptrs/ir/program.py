@@ -15,7 +15,11 @@ from typing import Any, Literal, TypeAlias, cast
 import numpy as np
 
 from gptrs.errors import Location, PtirError, VerifyError
+from gptrs.ir.boxes import Box
 from gptrs.ir.dims import Dim
+from gptrs.ir.implementation import Implementation
+from gptrs.ir.kinds import OpKind
+from gptrs.ir.scalar_rules import ScalarRule
 from gptrs.ir.types import Array, Type
 
 VERSION = "ptir.v0.4"
@@ -85,14 +89,36 @@ class Fails(IntEnum):
     AT_ELEMENTS = 2
 
 
+RowRule: TypeAlias = "Callable[[Instruction, Box], dict[Value, Box | None] | None]"
+"""See `gptrs.ir.row_rules`."""
+
+
 class Operation(ABC):
-    """The interface of an op to programs: name, type rule, normal form, NumPy meaning, failure
-    rule."""
+    """The interface of an op to programs, passes and backends. Only printed text uses its name."""
 
     name: str
-    elementwise: bool = False
+    kind: OpKind = OpKind.OTHER
+    """How elements of the result depend on elements of the operands."""
     commutative: bool = False
-    control: bool = False  # runs programs that it has as attributes
+    """Whether its two operands may be exchanged."""
+    cost: int = 1
+    """About how many additions it takes for an element; 0 where that is less than to store it."""
+    scalar_rule: ScalarRule | None = None
+    """What it computes of one element of each operand, for backends that write loops."""
+    kernels: tuple[Implementation, ...] = ()
+    """Those that users registered: see `gptrs.ir.implementations.kernels`."""
+    rows: RowRule | None = None
+    """How rows of the result depend on rows of the operands; None where that is not known."""
+
+    @property
+    def elementwise(self) -> bool:
+        """Whether it is a primitive that broadcasts its operands and works element by element."""
+        return self.kind is OpKind.ELEMENTWISE
+
+    @property
+    def control(self) -> bool:
+        """Whether it runs programs that it has as attributes."""
+        return self.kind is OpKind.CONTROL
 
     @abstractmethod
     def infer(self, operands: Sequence[Any], attrs: Attrs) -> tuple[Type, ...]:

@@ -24,7 +24,7 @@ from dataclasses import dataclass, fields
 from functools import lru_cache, partial
 from typing import Any, TypeAlias, cast
 
-from gptrs.errors import VerifyError
+from gptrs.errors import ArgumentError, PtirError, VerifyError
 from gptrs.ir.dims import same_shape
 from gptrs.ir.dispatch import OPS, interpreter
 from gptrs.ir.interpreters import Recorder
@@ -51,8 +51,8 @@ Pattern: TypeAlias = (
     | Callable[[Any, Any, Any, Any, Any, Any, Any, Any, Any, Any, Any], Any]
     | Callable[[Any, Any, Any, Any, Any, Any, Any, Any, Any, Any, Any, Any], Any]
 )
-_SWEEPS = 16  # a set of rules without a fixed point by then cycles
-_KINDS: dict[object, Kind] = {
+_SWEEPS = 16  # a set of rules that has not settled by then goes round in circles
+_KINDS: dict[str, Kind] = {
     "Tensor": "value",
     "Tensor | None": "optional",
     "float": "number",
@@ -113,7 +113,7 @@ def rewrite(
     pattern: Pattern, *, samples: Sequence[Sample], **traits: Any
 ) -> Callable[[Callable[..., Any]], Rule]:
     """Declare a rule; see the head of this file, and `Traits`."""
-    return lambda build: _rule(build.__name__, pattern, build, build, samples, Traits(**traits))
+    return lambda build: _proven(build.__name__, pattern, build, build, samples, Traits(**traits))
 
 
 def rewrite_each(
@@ -129,7 +129,7 @@ def rewrite_each(
     def decorate(build: Callable[..., Any]) -> tuple[Rule, ...]:
         said = Traits(**traits)
         return tuple(
-            _rule(
+            _proven(
                 f"{build.__name__}_{_label(op)}",
                 pattern(op),
                 partial(build, op),
@@ -147,7 +147,7 @@ def _label(op: Any) -> str:
     return "_".join(map(_label, op)) if isinstance(op, tuple) else op.name  # pyright: ignore[reportUnknownArgumentType]
 
 
-def _rule(
+def _proven(
     name: str,
     pattern: Callable[..., Any],
     build: Callable[..., Any],
@@ -155,13 +155,32 @@ def _rule(
     samples: Sequence[Sample],
     traits: Traits,
 ) -> Rule:
+    """A rule of this package, which has samples."""
+    if not samples:
+        raise ValueError(f"{name}: no sample")
+    return new_rule(name, pattern, build, written, samples, traits)
+
+
+def new_rule(
+    name: str,
+    pattern: Callable[..., Any],
+    build: Callable[..., Any],
+    written: Callable[..., Any],
+    samples: Sequence[Sample],
+    traits: Traits,
+) -> Rule:
+    """The rule called ``name``. ``written`` is the function as its author wrote it, ``build`` takes
+    holes alone. Raises `ArgumentError` for a parameter that is no hole."""
     names, asked = _parameters(pattern), _parameters(build)
     taken = set(asked) - {"facts"}
     unknown = taken - set(names)
-    if unknown or not samples:
-        raise ValueError(f"{name}: holes {unknown} are not in the pattern, or no sample")
+    if unknown:
+        raise ArgumentError(
+            f"rule {name} takes {', '.join(sorted(unknown))}, of which its pattern says nothing",
+            fix=f"the holes of the pattern are: {', '.join(names)}",
+        )
     hints = written.__annotations__  # as text, in a twentieth of the time of reading it
-    holes = [Hole(n, _KINDS.get(hints.get(n), "any") if n in taken else "any") for n in names]
+    holes = [Hole(n, _kind_of(hints.get(n)) if n in taken else "any") for n in names]
     with interpreter(Quote()):
         quoted = pattern(*holes)
     return Rule(
@@ -175,6 +194,14 @@ def _rule(
         asks="facts" in asked,
         **{field.name: getattr(traits, field.name) for field in fields(Traits)},
     )
+
+
+def _kind_of(hint: object) -> Kind:
+    """What a hole matches, by its annotation: a type, or a text as in this package."""
+    if hint is None:
+        return "any"
+    text = hint if isinstance(hint, str) else getattr(hint, "__name__", str(hint))
+    return _KINDS.get(text.replace("gptrs.ir.tensor.", "").replace("ptir.", ""), "any")
 
 
 def _parameters(function: Callable[..., Any]) -> Sequence[str]:
@@ -279,7 +306,11 @@ def _try(rule: Rule, root: Instruction, facts: UseDef) -> tuple[list[Instruction
     holes = {name: _as_operand(found[name], recorder) for name in rule.holes}
     target = root.result.type
     with interpreter(recorder):
-        result = rule.build(**holes, facts=facts) if rule.asks else rule.build(**holes)
+        try:
+            result = rule.build(**holes, facts=facts) if rule.asks else rule.build(**holes)
+        except PtirError as error:
+            error.context.append(f"rule {rule.name}")
+            raise
         if not isinstance(result, Tensor):  # the rule does not apply, or a hole is a number
             return None
         if not same_shape(result.shape, target.shape):

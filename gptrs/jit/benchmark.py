@@ -25,9 +25,11 @@ from gptrs.debug.benchmark import BenchmarkRan
 from gptrs.errors import ElementError
 from gptrs.ir.composites import Composite
 from gptrs.ir.implementation import names_asked
+from gptrs.ir.implementations.kernels import code_text, kernel_for
 from gptrs.ir.program import (
     VERSION,
     Instruction,
+    Operation,
     Param,
     Program,
     Value,
@@ -66,7 +68,7 @@ class Bench:
 
 
 _lock = new_lock()  # one at a time: they would disturb each other. Candidates may be timed inside
-_winners: dict[str, dict[str, str]] = {}  # by composite and key, the most recently used last
+_winners: dict[Operation, dict[str, str]] = {}  # by composite and key, the most recently used last
 
 
 def fastest(
@@ -82,7 +84,7 @@ def fastest(
     alone = _alone(instruction)
     key = _key(alone, candidates, bench)
     with _lock:
-        known = _winners.setdefault(instruction.op.name, {})
+        known = _winners.setdefault(instruction.op, {})
         name = known.pop(key, None) or _stored(key)
         if name is None or name not in candidates:
             name = _measured(alone, candidates, bench)
@@ -115,6 +117,8 @@ def _key(alone: Program, candidates: Mapping[str, Program | None], bench: Bench)
     params = [(str(filled(p.type, bench.sizes)), p.role) for p in alone.params]
     literals = map_values(instruction.operands, lambda v: alone.params.index(cast("Param", v)))
     texts = [(name, str(program)) for name, program in candidates.items()]
+    if (kernel := kernel_for(instruction)) is not None:
+        texts.append(("kernel", code_text(kernel.function)))
     described = (
         *("benchmark", VERSION, __version__, sys.version, platform.machine(), np.__version__),
         *(codegen.version(), target.cpu, target.features, bench.backend.name, thread_count()),

@@ -34,7 +34,7 @@ class Chooser:
         backend: Backend,
         sizes: Mapping[str, int],
         precise: bool,
-        busy: frozenset[str] = frozenset(),
+        busy: frozenset[Operation] = frozenset(),
     ) -> None:
         self._overrides = overrides
         self._backend = backend
@@ -52,7 +52,7 @@ class Chooser:
         """The program to put in the place of ``instruction``; None leaves it as it is."""
         op: Operation = instruction.op
         policy = self._overrides.policies.get(op.name)
-        if policy is None or op.name in self._busy or not isinstance(op, Composite):
+        if policy is None or op in self._busy or not isinstance(op, Composite):
             return None
         composite = cast("AnyComposite", op)
         try:
@@ -101,7 +101,7 @@ class Chooser:
     def _timed(
         self, instruction: Instruction, candidates: Mapping[str, Program | None], keep: int
     ) -> str:
-        busy = self._busy | {instruction.op.name}
+        busy = self._busy | {instruction.op}
         inner = Chooser(self._overrides, self._backend, self._sizes, self._precise, busy)
         bench = Bench(self._backend, self._sizes, self._precise, self._overrides.key, inner)
         return fastest(instruction, candidates, bench, keep)

@@ -10,6 +10,7 @@ from gptrs.backends.base import Plan
 from gptrs.backends.parameter_cache import DerivedParameter, parameter_cache
 from gptrs.identity_key import getter, identities
 from gptrs.ir.program import DerivedParam, Program
+from gptrs.ir.registry import is_builtin, revision
 from gptrs.ir.sizes import evaluate
 from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array
@@ -35,6 +36,12 @@ class _Definition:
         return array
 
 
+def _text_of(definition: Program) -> tuple[str, int]:
+    """What a definition says; the ops of users in it may be defined anew under their names."""
+    own = any(not is_builtin(instruction.op) for instruction in definition.body)
+    return str(definition), revision() if own else 0
+
+
 class DerivedParameters:
     """Derived parameters by definition and sources: equal layers of one model compute theirs, two
     programs over one model share them."""
@@ -45,7 +52,7 @@ class DerivedParameters:
 
     def get(self, param: DerivedParam, sources: Sequence[Parameter]) -> Parameter:
         """The parameter that ``param`` stands for when its sources are ``sources``."""
-        key: _Key = (str(param.definition), *map(id, sources))
+        key: _Key = (*_text_of(param.definition), *map(id, sources))
         with self._lock:
             found = self._known.get(key)
             if found is None:

@@ -31,6 +31,7 @@ from gptrs.errors import (
 from gptrs.ir.dims import Dim, dim, size_at
 from gptrs.ir.dispatch import current, interpreter
 from gptrs.ir.program import Program
+from gptrs.ir.registry import revision
 from gptrs.ir.tensor import Tensor, as_array
 from gptrs.jit.arguments import Arguments, Axes, Input, Options, bind, collect
 from gptrs.jit.cache import CacheInfo, Key, ProgramCache, Retrace, Slot, advice
@@ -173,6 +174,7 @@ class JitFunction(Generic[P, R]):
         overrides = in_effect(self._options.overrides)
         reads = arguments.captures.entries()
         modes = ("backend", backend.name), ("overrides", (str, overrides.key))
+        modes = (*modes, ("registry", (int, revision())))
         rewriting = [(s.name, (type(value := s()), value)) for s in settings.REWRITING]
         key: Key = (*arguments.key, *modes, *rewriting, *reads)
         slot = self._cache.find(key)

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from gptrs.ir.program import Instruction, Program, Value
+from gptrs.ir.program import Instruction, Operation, Program, Value
 from gptrs.passes.base import Context
 from gptrs.passes.legalize import definition_of, opened
 
-_Names = frozenset[str]
+_Ops = frozenset[Operation]
 
 
 def choose_implementations(program: Program, context: Context) -> Program:
@@ -28,7 +28,7 @@ def choose_implementations(program: Program, context: Context) -> Program:
     return _chosen(program, context, frozenset())
 
 
-def _chosen(program: Program, context: Context, inside: _Names) -> Program:
+def _chosen(program: Program, context: Context, inside: _Ops) -> Program:
     renamed: dict[Value, Value] = {}
     body: list[Instruction] = []
     for instruction in program.body:
@@ -38,16 +38,16 @@ def _chosen(program: Program, context: Context, inside: _Names) -> Program:
 
 
 def _place(
-    instruction: Instruction, context: Context, inside: _Names, body: list[Instruction]
+    instruction: Instruction, context: Context, inside: _Ops, body: list[Instruction]
 ) -> Sequence[Value]:
     """Append the replacement of ``instruction`` to ``body``. Returns the values of its results."""
-    name = instruction.op.name
+    op = instruction.op
     definition: Program | None = None
-    if name not in inside and context.choose is not None:
+    if op not in inside and context.choose is not None:
         definition = context.choose(instruction)
     if definition is not None:
-        inside |= {name}
-    elif not context.claims(instruction) or (context.in_region and name in inside):
+        inside |= {op}
+    elif not context.claims(instruction) or (context.in_region and op in inside):
         definition = definition_of(instruction)
     if definition is not None:
         where = instruction.where
@@ -56,8 +56,8 @@ def _place(
     return instruction.results
 
 
-def _with_regions(instruction: Instruction, context: Context, inside: _Names) -> Instruction:
-    """``instruction`` with the pass applied to the regions that an implementation runs.
+def _with_regions(instruction: Instruction, context: Context, inside: _Ops) -> Instruction:
+    """``instruction`` with the programs that an implementation runs in loops and branches.
 
     The runner applies this pass to these regions again, without the set of enclosing
     implementations: composites that must not be chosen there are decomposed now.

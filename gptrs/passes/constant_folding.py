@@ -16,8 +16,11 @@ import numpy as np
 
 from gptrs.errors import PtirError
 from gptrs.ir.dims import Dim
-from gptrs.ir.dispatch import OPS
+from gptrs.ir.kinds import OpKind
 from gptrs.ir.op import Elementwise
+from gptrs.ir.ops.elementwise import pow_
+from gptrs.ir.ops.literal import constant, full, iota
+from gptrs.ir.ops.shape import broadcast_to
 from gptrs.ir.program import Instruction, Operand, Program, Value
 from gptrs.ir.sizes import apply, is_symbolic
 from gptrs.ir.types import Array, Type
@@ -25,8 +28,8 @@ from gptrs.ir.use_def import UseDef
 from gptrs.passes.base import Context
 
 _MOST_BYTES = 4096  # a page: more is computed only where that makes it less
-_NEVER = frozenset(["constant", "custom_call", "rng_normal", "rng_uniform"])
-_SPOKEN = frozenset(["broadcast_to", "full", "iota"])
+_NEVER = frozenset([OpKind.CALL, OpKind.CONTROL, OpKind.RANDOM])
+_SPOKEN = frozenset([broadcast_to, full, iota])
 """Ops that are smaller than their value: they stay in the program for backends, and are evaluated
 for their uses."""
 
@@ -58,7 +61,7 @@ class _Folder:
     def fold(self, instruction: Instruction) -> list[Instruction] | None:
         """The replacement of an instruction with constant operands; None to keep it."""
         op = instruction.op
-        if op.name in _NEVER or op.name in _SPOKEN or op.control:
+        if op.kind in _NEVER or op is constant or op in _SPOKEN:
             return None
         makers = [self.facts.maker(value) for value in instruction.values()]
         if not any(maker is not None and self._may_be_known(maker) for maker in makers):
@@ -66,13 +69,13 @@ class _Folder:
         results = self._evaluated(instruction)
         if results is not None:
             return [
-                Instruction(OPS["constant"], (), {"value": array}, (result,), instruction.where)
+                Instruction(constant, (), {"value": array}, (result,), instruction.where)
                 for result, array in zip(instruction.results, results, strict=True)
             ]
         return self._with_numbers(instruction)
 
     def _may_be_known(self, maker: Instruction) -> bool:
-        return maker.op.name == "constant" or maker.op.name in _SPOKEN
+        return maker.op is constant or maker.op in _SPOKEN
 
     def _evaluated(self, instruction: Instruction) -> tuple[Array, ...] | None:
         """The results, if all operands are known and the results are small enough."""
@@ -92,7 +95,7 @@ class _Folder:
     def _held(self, value: Value) -> float:
         """The bytes of the constant behind ``value``, 0 if there is none."""
         maker = self.facts.maker(self.facts.unbroadcast(value))
-        return _bytes(maker.result.type) if maker and maker.op.name == "constant" else 0
+        return _bytes(maker.result.type) if maker and maker.op is constant else 0
 
     def _known(self, operand: Operand, room: float) -> Any:
         """An operand with constants as arrays; values that are not constant stay values."""
@@ -101,9 +104,9 @@ class _Folder:
         maker = self.facts.maker(operand)
         if maker is None or not isinstance(operand, Value):
             return operand
-        if maker.op.name == "constant":
+        if maker.op is constant:
             return maker.attrs["value"]
-        if maker.op.name not in _SPOKEN or _bytes(operand.type) > room:
+        if maker.op not in _SPOKEN or _bytes(operand.type) > room:
             return operand
         inner = [self._known(part, room) for part in maker.operands]
         if any(map(_is_unknown, inner)) or is_symbolic(tuple(maker.attrs.values())):
@@ -115,7 +118,7 @@ class _Folder:
         op = instruction.op
         if not isinstance(op, Elementwise) or len(instruction.operands) == 1:
             return None
-        if op.name == "pow":
+        if op is pow_:
             return None  # NumPy rounds a power in another way when the exponent is a number
         first = int(cast("Elementwise[..., Any]", op).predicate)
         operands = list(instruction.operands)

@@ -17,7 +17,7 @@ def eliminate_common_subexpressions(program: Program, context: Context) -> Progr
     body: list[Instruction] = []
     for instruction in program.body:
         current = instruction.reading(renamed)
-        key = (current.op.name, _key(current.operands), attrs_key(current.attrs))
+        key = (current.op, _key(current.operands), attrs_key(current.attrs))
         first = seen.setdefault(key, current)
         if first is current or not context.fuel.spend(f"merge {current.op.name}"):
             body.append(current)

@@ -12,6 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from gptrs.ir.dims import Dim
+from gptrs.ir.ops.elementwise import cast, stop_gradient
+from gptrs.ir.ops.index import take
+from gptrs.ir.ops.shape import broadcast_to, concat, pad, reshape, tile
 from gptrs.ir.program import (
     DerivedParam,
     Instruction,
@@ -25,8 +28,8 @@ from gptrs.passes.base import Context
 from gptrs.passes.dce import eliminate_dead_code
 
 # Ops whose result is larger than the operand: they stay, and the operand is derived.
-_EXPANDING = frozenset({"broadcast_to", "cast", "tile", "pad", "concat", "take"})
-_VIEWS = frozenset({"reshape", "stop_gradient"})
+_EXPANDING = frozenset({broadcast_to, cast, tile, pad, concat, take})
+_VIEWS = frozenset({reshape, stop_gradient})
 _SMALL = 2**20  # bytes
 
 
@@ -133,7 +136,7 @@ class _Slices:
         """The smaller operand of ``value``, if ``value`` is a parameter-only expansion
         (`_EXPANDING`) of it."""
         maker = self.maker.get(value) if value in self._fixed else None
-        if maker is None or maker.op.name not in _EXPANDING or self._is_cast_vector(value):
+        if maker is None or maker.op not in _EXPANDING or self._is_cast_vector(value):
             return None
         operands = list(maker.values())
         return operands[0] if len(operands) == 1 and _bytes((value,)) > _bytes(operands) else None
@@ -141,14 +144,14 @@ class _Slices:
     def _is_cast_vector(self, value: Value) -> bool:
         """Whether ``value`` is a small vector cast to another dtype, such as a bias of 16 bits."""
         maker, is_vector = self.maker.get(value), len(value.type.shape) == 1
-        is_cast = maker is not None and maker.op.name == "cast"
+        is_cast = maker is not None and maker.op is cast
         return is_cast and is_vector and _bytes((value,)) <= _SMALL
 
     def _is_fixed(self, instruction: Instruction) -> bool:
         return instruction.results[0] in self._fixed
 
     def _is_view(self, value: Value) -> bool:
-        while (maker := self.maker.get(value)) is not None and maker.op.name in _VIEWS:
+        while (maker := self.maker.get(value)) is not None and maker.op in _VIEWS:
             (value,) = maker.values()
         return value not in self.maker
 

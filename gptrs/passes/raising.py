@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import cast
 
 from gptrs.errors import PtirError
 from gptrs.ir.composites import Composite
 from gptrs.ir.dims import same_shape
-from gptrs.ir.dispatch import OPS, interpreter
+from gptrs.ir.dispatch import interpreter
 from gptrs.ir.interpreters import Recorder
-from gptrs.ir.program import Attrs, Instruction, Program, Value
+from gptrs.ir.ops.shape import broadcast_to, reshape, transpose
+from gptrs.ir.program import Attrs, Instruction, Operation, Program, Value
 from gptrs.ir.rewrite import Fuel
 from gptrs.ir.tensor import Tensor
 from gptrs.passes.base import Context
@@ -27,10 +29,10 @@ from gptrs.passes.idioms.patterns import Hole, cleaned, patterns
 from gptrs.passes.legalize import inlined
 from gptrs.passes.raisable import RAISABLE, Raisable
 
-_NAMES = frozenset(raisable.name for raisable in RAISABLE)
-_INNER = frozenset[str]().union(*(raisable.cores for raisable in RAISABLE))
+_RAISABLE = frozenset(raisable.op for raisable in RAISABLE)
+_INNER = frozenset[Operation]().union(*(raisable.cores for raisable in RAISABLE))
 _FARTHEST = 8  # instructions from a core to the result of a spelling
-_MOVING = frozenset(["broadcast_to", "reshape", "transpose"])
+_MOVING = frozenset([broadcast_to, reshape, transpose])
 
 
 def raise_composites(program: Program, context: Context) -> Program:
@@ -55,16 +57,16 @@ def _may_have(program: Program, raisable: Raisable) -> bool:
 
 
 def _is_core(instruction: Instruction, raisable: Raisable) -> bool:
-    return instruction.op.name in raisable.cores and instruction.results[0].type.dtype.is_float
+    return instruction.op in raisable.cores and instruction.results[0].type.dtype.is_float
 
 
 def _is_foreign(instruction: Instruction) -> bool:
     """Whether an instruction is a composite that occurs in no spelling."""
-    return instruction.op.name not in _INNER and isinstance(instruction.op, Composite)
+    return instruction.op not in _INNER and isinstance(instruction.op, Composite)
 
 
 def _is_raisable(instruction: Instruction) -> bool:
-    return instruction.op.name in _NAMES
+    return instruction.op in _RAISABLE
 
 
 def _stays(instruction: Instruction, context: Context) -> bool:
@@ -181,13 +183,15 @@ class _Work:
             with interpreter(recorder):
                 result = raisable.op(*(o and _moved(o, recorder) for o in operands), **attrs)
                 if not same_shape(result.shape, target.shape):
-                    result = OPS["reshape"](result, shape=target.shape)
+                    result = reshape(result, shape=target.shape)
         except PtirError:
             return None
         if result.type != target:
             return None
         made = next(i for i in recorder.body if i.op is raisable.op)
-        return _Raised(tuple(recorder.body), result.value, self._context.claims(made))
+        return _Raised(
+            tuple(recorder.body), cast("Value", result.value), self._context.claims(made)
+        )
 
 
 def _filled(attrs: Attrs, match: Match) -> Attrs:
@@ -203,9 +207,11 @@ def _filled(attrs: Attrs, match: Match) -> Attrs:
 
 def _moved(operand: Moved, recorder: Recorder) -> Tensor:
     tensor = Tensor.of_value(operand.value, recorder)
-    for name, argument in operand.moves:
-        attribute = {"transpose": "perm", "reshape": "shape"}[name]
-        tensor = OPS[name](tensor, **{attribute: argument})
+    for op, argument in operand.moves:
+        if op is transpose:
+            tensor = transpose(tensor, perm=cast("tuple[int, ...]", argument))
+        else:
+            tensor = reshape(tensor, shape=argument)
     return tensor
 
 
@@ -263,7 +269,7 @@ class _Graph:
             if instruction not in needed and instruction in interior:
                 needed.add(instruction)
                 left += [self.makers[v] for v in instruction.values() if v in self.makers]
-        computing = [i for i in interior if i is not root and i.op.name not in _MOVING]
+        computing = [i for i in interior if i is not root and i.op not in _MOVING]
         return 2 * sum(i in needed for i in computing) > len(computing)
 
     def _is_read_outside(self, instruction: Instruction, interior: set[Instruction]) -> bool:

@@ -14,8 +14,16 @@ from typing import Literal
 
 from gptrs.backends.faer.calls.base import Form
 from gptrs.backends.faer.calls.gather_scatter import Update
-from gptrs.backends.faer.schedule import CallStep, ControlStep, PlanStep, ReferenceStep, RegionStep
+from gptrs.backends.faer.schedule import (
+    CallStep,
+    ControlStep,
+    KernelStep,
+    PlanStep,
+    ReferenceStep,
+    RegionStep,
+)
 from gptrs.backends.faer.step_templates import structure_key
+from gptrs.ir.ops.literal import constant
 from gptrs.ir.program import Fails, Program, Value
 
 
@@ -65,6 +73,11 @@ def _label(step: PlanStep) -> str:
     return f"{name} at {instruction.where}" if instruction.where else name
 
 
+def _fails(step: PlanStep) -> Fails:
+    """When a step fails; nothing is known of a user's kernel."""
+    return Fails.AT_ELEMENTS if isinstance(step, KernelStep) else step.instruction.fails
+
+
 class BufferAssignment:
     """The allocations of all values of ``program``, whose steps run in this order.
 
@@ -84,7 +97,7 @@ class BufferAssignment:
         """The packed forms of parameters and constants that kernels read."""
         self._results = set(program.results)
         enough = Fails.AT_SIZES if preserve_arguments else Fails.AT_ELEMENTS
-        failing = (n for n, step in enumerate(schedule) if step.instruction.fails >= enough)
+        failing = (n for n, step in enumerate(schedule) if _fails(step) >= enough)
         self._last_failing = max(failing, default=-1)
         self._last_read = {v: n for n, step in enumerate(schedule) for v in step.inputs}
         for number, param in enumerate(program.params):
@@ -92,7 +105,7 @@ class BufferAssignment:
             allocation.kind = "parameter" if param.role == "parameter" else "argument"
             allocation.number, allocation.donated = number, param.donated
         for number, instruction in enumerate(program.body):
-            if instruction.op.name == "constant":
+            if instruction.op is constant:
                 allocation = self._new(instruction.result, -1)
                 allocation.kind, allocation.number = "constant", number
         for number, step in enumerate(schedule):
@@ -126,7 +139,7 @@ class BufferAssignment:
                 self._collect_region_forms(step)
         for assigned in self.steps:
             step = assigned.step
-            if assigned.view or isinstance(step, ReferenceStep | ControlStep):
+            if assigned.view or isinstance(step, ReferenceStep | ControlStep | KernelStep):
                 continue
             assigned.allocations = [self.allocations[value] for value in step.arrays]
             assigned.packed = [frozenset(self.packed.get(value, ())) for value in step.arrays]

@@ -15,6 +15,7 @@ import numpy as np
 from gptrs.backends.faer.schedule import ControlStep, RegionPlan
 from gptrs.errors import PtirError
 from gptrs.ir.dims import size_at
+from gptrs.ir.ops.control import cond, while_loop
 from gptrs.ir.program import Value
 from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array
@@ -27,13 +28,13 @@ def drive(step: ControlStep, look: Callable[[Value], Argument], sizes: Sizes) ->
     """The results of a control step in fresh memory; ``look`` returns the operands."""
     given = [look(value) for value in step.given]
     try:
-        if step.instruction.op.name == "cond":
+        if step.instruction.op is cond:
             return _branch(
                 step, _array(look(cast("Value", step.instruction.operands[0]))), given, sizes
             )
         state = [np.array(_array(a), order="C") for a in given[: _state_size(step)]]
         rest = given[len(state) :]
-        if step.instruction.op.name == "while_loop":
+        if step.instruction.op is while_loop:
             return _loop(step, state, rest, sizes)
         return _scan(step, state, rest, sizes)
     except PtirError as error:

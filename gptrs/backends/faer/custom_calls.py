@@ -12,27 +12,31 @@ from collections.abc import Sequence
 
 from gptrs import settings
 from gptrs.backends.faer.calls import calls_of
-from gptrs.backends.faer.calls.base import Call, is_stable, values_of
+from gptrs.backends.faer.calls.base import Call, activation_of, is_stable, values_of
 from gptrs.backends.faer.calls.product import MatrixProduct
 from gptrs.backends.faer.graph import Graph
 from gptrs.ir.dispatch import OPS
+from gptrs.ir.implementations.kernels import kernel_for
 from gptrs.ir.interpreters import Recorder
+from gptrs.ir.ops.contract import dot_general
+from gptrs.ir.ops.custom import custom_call
 from gptrs.ir.program import Instruction, Param, Program, Value, map_values
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import f32
-from gptrs.kernels.vector_math import ACTIVATIONS
 from gptrs.passes.base import Context
 from gptrs.passes.legalize import inline
 
 
 def claims(instruction: Instruction) -> bool:
-    """Whether a composite stays whole: a call implements it, or a product can fuse it as an
-    activation."""
-    if instruction.op.name == "custom_call":
+    """Whether a composite stays whole: a call or a kernel of the user implements it, or a product
+    can fuse it as an activation."""
+    if instruction.op is custom_call:
         return _call_in(instruction) is not None
-    if instruction.op.name in ACTIVATIONS:
+    if kernel_for(instruction) is not None:
+        return True
+    if activation_of(instruction) is not None:
         return instruction.result.type.dtype is f32
-    if not calls_of(instruction.op.name):
+    if not calls_of(instruction.op):
         return False
     alone = Graph(Program("alone", (), (instruction,), instruction.results))
     return find_call(instruction, alone) is not None
@@ -41,7 +45,7 @@ def claims(instruction: Instruction) -> bool:
 def find_call(core: Instruction, graph: Graph, *, precise: bool = False) -> Call | None:
     """The call that implements ``core``, and instructions around it."""
     precise = precise or not settings.winograd()
-    kinds = (kind for kind in calls_of(core.op.name) if not (precise and kind.rounds))
+    kinds = (kind for kind in calls_of(core.op) if not (precise and kind.rounds))
     return next((c for kind in kinds if (c := kind.match(core, graph))), None)
 
 
@@ -55,7 +59,7 @@ def call_of(instruction: Instruction) -> Call:
 def _call_in(instruction: Instruction) -> Call | None:
     target, definition = instruction.attrs["target"], instruction.attrs["definition"]
     graph = Graph(definition)
-    cores = [(core, kind) for core in definition.body for kind in calls_of(core.op.name)]
+    cores = [(core, kind) for core in definition.body for kind in calls_of(core.op)]
     return next(
         (c for core, k in cores if k.target == target and (c := k.match(core, graph))), None
     )
@@ -66,7 +70,8 @@ def arrange_products(program: Program, context: Context) -> Program:
     graph = Graph(program)
     body: list[Instruction] = []
     for instruction in program.body:
-        product = instruction.op.name == "dot_general" and instruction.result.type.dtype is f32
+        product = instruction.op is dot_general and instruction.result.type.dtype is f32
+        product = product and kernel_for(instruction) is None
         if product and not MatrixProduct.reads(instruction, graph):
             instruction = _arranged(instruction, body)
         body.append(instruction)
@@ -98,6 +103,10 @@ def _arranged(product: Instruction, body: list[Instruction]) -> Instruction:
 def make_calls(program: Program, context: Context) -> Program:
     """Replace matched instructions by custom calls, and decompose the composites that are left."""
     graph = Graph(program)
+    own = set[Instruction]()  # which kernels of the user's compute
+    if not context.precise:
+        own = {i for i in program.body if kernel_for(i) is not None}
+        graph.taken |= own
     place = {instruction: number for number, instruction in enumerate(program.body)}
     calls: dict[Instruction, Call] = {}  # by the instruction that makes the result
     members: dict[Call, list[Instruction]] = {}  # in the program's order
@@ -114,11 +123,18 @@ def make_calls(program: Program, context: Context) -> Program:
             graph.taken.update(_from(core, members[call]))
     body: list[Instruction] = []
     renamed: dict[Value, Value] = {}
+
+    def stays(instruction: Instruction) -> bool:
+        kernel = None if context.precise else kernel_for(instruction)
+        return kernel is not None or instruction.op is custom_call
+
     for instruction in program.body:
         if (call := calls.get(instruction)) is not None:
             body.append(_custom_call(call, graph, members[call]).reading(renamed))
+        elif instruction in own:
+            body.append(instruction.reading(renamed))
         elif instruction not in graph.taken:
-            results = inline(instruction.reading(renamed), instruction.where, _is_call, body)
+            results = inline(instruction.reading(renamed), instruction.where, stays, body)
             renamed.update(zip(instruction.results, results, strict=True))
     return program.with_body(body, [renamed.get(r, r) for r in program.results])
 
@@ -131,10 +147,6 @@ def _from(core: Instruction, members: Sequence[Instruction]) -> list[Instruction
         if not made.isdisjoint(member.values()):
             found.append(member)
     return found
-
-
-def _is_call(instruction: Instruction) -> bool:
-    return instruction.op.name == "custom_call"
 
 
 def _custom_call(call: Call, graph: Graph, members: Sequence[Instruction]) -> Instruction:

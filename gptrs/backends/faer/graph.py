@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
 
-from gptrs.backends.views import MOVING, View
+from gptrs.backends.views import View
 from gptrs.ir.dims import DimLike, product, same, same_shape
+from gptrs.ir.kinds import OpKind
 from gptrs.ir.program import Fails, Instruction, Program, Value
 
 
@@ -65,7 +66,7 @@ class Graph:
         if seen is None:
             seen = self._seen[value] = [_Seen(value, View.contiguous(value.type.shape), ())]
             maker = self.maker.get(value)
-            while maker is not None and maker.op.name in MOVING and maker.fails is Fails.NEVER:
+            while maker is not None and maker.op.kind is OpKind.VIEW and maker.fails is Fails.NEVER:
                 (behind,) = maker.values()
                 through = (maker, *seen[-1].through)
                 seen.append(_Seen(behind, _through(behind, through), through))
@@ -86,7 +87,7 @@ def _through(value: Value, chain: Iterable[Instruction]) -> View | None:
     """The view of ``value`` after a chain of moving ops."""
     view: View | None = View.contiguous(value.type.shape)
     for instruction in chain:
-        view = view and view.moved_by(instruction.op.name, instruction.attrs)
+        view = view and view.moved_by(instruction.op, instruction.attrs)
     return view
 
 

@@ -19,11 +19,14 @@ from dataclasses import dataclass, field
 
 from gptrs.backends.faer import scalars
 from gptrs.backends.faer.argument_block import ArgumentWords
+from gptrs.backends.faer.scalar_functions import attribute, function_of
 from gptrs.backends.regions import Region
 from gptrs.backends.value_numbering import ValueNumbering
 from gptrs.backends.views import Apply, Expression, Iota, Literal, Load, Reduce, View
 from gptrs.ir.dims import Dim, Shape, same
-from gptrs.ir.program import Value
+from gptrs.ir.ops.elementwise import add, cast, div, mul, remainder, shift_left, shift_right, sub
+from gptrs.ir.ops.reduce import reduce_sum
+from gptrs.ir.program import Operation, Value
 from gptrs.ir.types import DType
 from gptrs.kernels.rowwise.reduce import PART
 
@@ -57,7 +60,9 @@ class LoopWriter:
         self.rows: list[str] = []
         self.lines: list[str] = []
         self.title: list[str] = []
+        self.functions: dict[str, str] = {}  # scalar rules, by name
         self._counts: dict[str, int] = {}
+        self._ops: dict[str, Operation] = {}  # what it computes, by the words for it
         self._bases: dict[object, str] = {}
         self._axes: dict[Value, str] = {}
         self._scratches: set[str] = set()
@@ -83,8 +88,8 @@ class LoopWriter:
         self.title = self._title()
 
     def _title(self) -> list[str]:
-        ops = [word for word in self._counts if word in scalars.RULES or word in _REDUCED]
-        return ([op for op in ops if op not in _DULL] or ops or ["copy"])[:4]
+        words = [word for word in self._counts if word in self._ops]
+        return ([w for w in words if self._ops[w] not in _DULL] or words or ["copy"])[:4]
 
     def _split_rows(self) -> None:
         """The indices of a row along the axes of rows."""
@@ -154,21 +159,34 @@ class LoopWriter:
             self._literal(o, exact=exact) if isinstance(o, Literal) else self._emit(o, scope)
             for o in part.operands
         )
-        dtype = part.operands[-1].dtype.compute if part.op != "cast" else part.operands[0].dtype
+        self._ops[part.op.name] = part.op
+        dtype = part.operands[-1].dtype.compute if part.op is not cast else part.operands[0].dtype
         last = part.operands[-1]
-        result = part.dtype if part.op == "cast" else part.dtype.compute
+        result = part.dtype if part.op is cast else part.dtype.compute
         number = last.value if isinstance(last, Literal) else None
-        rule = scalars.RULES[part.op]
-        text = rule(scalars.Scalars(operands, dtype, result, number))
-        name = self._name(scope, part.op, text)
+        rule = scalars.RULES.get(part.op)
+        if rule is None:
+            text = self._call(part, operands, dtype, result)
+        else:
+            text = rule(scalars.Scalars(operands, dtype, result, number))
+        name = self._name(scope, part.op.name, text)
         if self._precise and part.dtype.is_float and part.dtype.compute is not part.dtype:
             name = self._name(scope, "rounded", scalars.rounded(part.dtype, name))
         return name
 
+    def _call(self, part: Apply, operands: tuple[str, ...], dtype: DType, result: DType) -> str:
+        """A call to the function that the scalar rule of an op becomes."""
+        name, text = function_of(part.op, dtype)
+        self.functions[name] = text
+        given = [*operands, *(attribute(value, dtype) for _, value in part.attrs)]
+        return scalars.convert(result, f"{name}({', '.join(given)})")
+
     def _reduce(self, part: Reduce) -> str:
         accumulator, dtype = part.accumulator, part.dtype.compute
-        total = self._fresh(part.op.removeprefix("reduce_"))
-        if part.op == "reduce_sum" and accumulator.is_float:
+        word = part.op.name.removeprefix("reduce_")
+        self._ops[word] = part.op
+        total = self._fresh(word)
+        if part.op is reduce_sum and accumulator.is_float:
             total = self._sum(part, total)
         else:
             self._row.add(f"{total} = {scalars.start(part.op, accumulator)}")
@@ -309,10 +327,9 @@ class LoopWriter:
         return f"{word}{self._counts[word]}"
 
 
-_REDUCED = frozenset(op.removeprefix("reduce_") for op in scalars.REDUCTIONS)
-_DULL = frozenset(["add", "sub", "mul", "div"])  # in a title they say little
+_DULL = frozenset([add, sub, mul, div])  # in a title they say little
 _COMMON = (0, 1, -1, math.inf, -math.inf)
 """Numbers that stay in the text: loops are often faster for them."""
-_SHIFTING = frozenset(["shift_left", "shift_right"])
-_DIVIDING = frozenset(["div", "remainder"])
+_SHIFTING = frozenset([shift_left, shift_right])
+_DIVIDING = frozenset([div, remainder])
 """Ops on integers that are much faster by a number that the compiler knows."""

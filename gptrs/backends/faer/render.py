@@ -47,7 +47,9 @@ def render(region: Region, *, precise: bool = False, shared: bool = False) -> Re
     pointers = [*writer.inputs, region.result]
     kinds = [scalars.POINTERS[v.type.dtype.name] for v in pointers]
     names = [f"x{i}" for i in range(len(pointers) - 1)] + ["out"]
-    digest = hashlib.sha256("\n".join([*kinds, *writer.notes, body]).encode()).hexdigest()
+    functions = [writer.functions[name] for name in sorted(writer.functions)]
+    text = "\n".join([*kinds, *writer.notes, *functions, body])
+    digest = hashlib.sha256(text.encode()).hexdigest()
     name = f"{'_'.join(writer.title)}_{digest[:12]}"
     block = [
         f"    {each} = {kind}(block[{i}])  # {note}"
@@ -62,18 +64,20 @@ def render(region: Region, *, precise: bool = False, shared: bool = False) -> Re
     ]
     counter = "j" if region.is_flat else "row"
     kernel = [
+        *functions,
         f"def {name}(arguments, first, last):",
         "    block = words(arguments)",
         *block,
         body.format(loop=f"    for {counter} in range(first, last):"),
     ]
     notes = [f"    # {n}: {note}" for n, note in zip(names, writer.notes, strict=True)]
-    used = [name for name in _FROM_KERNELS if f"{name}(" in body]
+    used = [name for name in _FROM_KERNELS if f"{name}(" in "\n".join([*functions, body])]
     alone = [
         *_IMPORTS,
         *([f"from gptrs.kernels.compiler.numba_lowering import {', '.join(used)}"] if used else []),
         "",
         "",
+        *(f"@njit(error_model='numpy')\n{function}\n" for function in functions),
         "@njit(parallel=True, error_model='numpy')",
         f"def {name}({', '.join([*names, *writer.words.sizes, 'extent'])}):",
         *notes,

@@ -13,10 +13,12 @@ from gptrs.backends.faer.buffer_assignment import AssignedStep, BufferAssignment
 from gptrs.backends.faer.calls.base import Form, WinogradPanels
 from gptrs.backends.faer.calls.gather_scatter import Update
 from gptrs.backends.faer.packed_weights import form_bytes
-from gptrs.backends.faer.schedule import CallStep, ControlStep, PlanStep, RegionStep
+from gptrs.backends.faer.scalars import has_rule
+from gptrs.backends.faer.schedule import CallStep, ControlStep, KernelStep, PlanStep, RegionStep
 from gptrs.backends.faer.slabs import SLAB_BYTES
 from gptrs.backends.faer.weight_packing import READ_BYTES
 from gptrs.backends.parameter_cache import form_name
+from gptrs.ir.implementations.kernels import python_function
 from gptrs.ir.program import DerivedParam, Param
 from gptrs.kernels.compiler.isa import Isa
 from gptrs.large_pages import LARGE
@@ -139,8 +141,14 @@ def _report(assigned: AssignedStep, kernels: tuple[str, ...], refused: bool) -> 
     if isinstance(step, ControlStep):
         types = ", ".join(str(result.type) for result in step.results)
         return StepReport("control", step.instruction.op.name, 1, types)
+    if isinstance(step, KernelStep):
+        name = python_function(step.kernel.function).__name__
+        types = ", ".join(str(result.type) for result in step.results)
+        return StepReport("kernel", step.instruction.op.name, 1, types, note=f"by {name}")
     if not isinstance(step, CallStep) or refused:
-        return StepReport("reference", step.instruction.op.name, 1, type)
+        op = step.instruction.op
+        note = "no scalar rule" if op.elementwise and not has_rule(op) else ""
+        return StepReport("reference", op.name, 1, type, note=note)
     copy = isinstance(step.call, Update) and not assigned.in_place
     note = f"copies {assigned.copy_reason}" if copy else "in place" if assigned.in_place else ""
     target: str = step.instruction.attrs["target"]

@@ -19,7 +19,8 @@ from gptrs.backends.faer.binding import ARENA, READY, Bound
 from gptrs.backends.faer.buffer_assignment import Allocation
 from gptrs.backends.faer.calls.base import Form
 from gptrs.backends.faer.control import drive
-from gptrs.backends.faer.schedule import CallStep, ControlStep, Single
+from gptrs.backends.faer.schedule import CallStep, ControlStep, KernelStep, Single
+from gptrs.backends.faer.user_kernels import run_kernel
 from gptrs.backends.reference import ReferencePlan
 from gptrs.backends.weight_residency import Lease, next_use
 from gptrs.errors import ElementError
@@ -156,13 +157,17 @@ class Call:
         raise ElementError(f"a kernel failed with code {failure.code} at element {failure.index}")
 
     def _refer(self, step: Single) -> None:
-        """Run an instruction by its NumPy meaning, or a control step by the plans of its
-        regions."""
+        """Run an instruction by its NumPy meaning or a user's kernel, or a control step by the
+        plans of its regions."""
         if isinstance(step, ControlStep):
             for value, array in zip(
                 step.results, drive(step, self._argument, self._bound.sizes), strict=True
             ):
                 self._put(value, array)
+            return
+        if isinstance(step, KernelStep):
+            bound = self._bound
+            run_kernel(step.instruction, step.kernel, self._look, bound.sizes, bound.threads)
             return
         for value, array in zip(step.results, self._evaluate(step), strict=True):
             np.copyto(self._look(value), array)

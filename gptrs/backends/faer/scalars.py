@@ -15,7 +15,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from gptrs.ir.program import Instruction
+from gptrs.backends.faer.scalar_functions import can_write
+from gptrs.ir.ops import elementwise, reduce
+from gptrs.ir.program import Instruction, Operation
 from gptrs.ir.types import DType
 
 POINTERS = {
@@ -249,68 +251,79 @@ def _truncate(x: str, source: DType, target: DType) -> str:
     )
 
 
-RULES: dict[str, Rule] = {
-    "neg": lambda s: s.wrapped(f"-{s.operands[0]}"),
-    "abs": _absolute,
-    "exp": _of_math("exp"),
-    "log": _of_math("log"),
-    "tanh": _of_math("tanh"),
-    "erf": _of_math("erf"),
-    "sqrt": _math("sqrt"),
-    "sin": _math("sin"),
-    "cos": _math("cos"),
-    "rsqrt": _rsqrt,
-    "reciprocal": lambda s: _one_over(s, s.operands[0]),
-    "floor": _floor,
-    "ceil": _ceil,
-    "round": _round,
-    "sign": _sign,
-    "is_finite": lambda s: f"{s.operands[0]} - {s.operands[0]} == {literal(s.dtype, 0)}",
-    "logical_not": lambda s: f"not {s.operands[0]}",
-    "bit_not": lambda s: s.wrapped(f"~{s.operands[0]}"),
-    "stop_gradient": lambda s: s.operands[0],
-    "cast": _cast,
-    "add": _infix("+"),
-    "sub": _infix("-"),
-    "mul": _infix("*"),
-    "div": _divide,
-    "floor_divide": _infix("//"),
-    "maximum": _extreme_of("maximum"),
-    "minimum": _extreme_of("minimum"),
-    "pow": _power,
-    "remainder": _infix("%"),
-    "logical_and": lambda s: f"{s.operands[0]} and {s.operands[1]}",
-    "logical_or": lambda s: f"{s.operands[0]} or {s.operands[1]}",
-    "bit_and": _infix("&"),
-    "bit_or": _infix("|"),
-    "bit_xor": _infix("^"),
-    "shift_left": lambda s: _shifted(s, "<<"),
-    "shift_right": _shift,
-    "less": _compare("<"),
-    "less_equal": _compare("<="),
-    "equal": _compare("=="),
-    "not_equal": _compare("!="),
-    "greater": _compare(">"),
-    "greater_equal": _compare(">="),
-    "select": lambda s: f"{s.operands[1]} if {s.operands[0]} else {s.operands[2]}",
-    "clamp": _clamp,
+RULES: dict[Operation, Rule] = {
+    elementwise.neg: lambda s: s.wrapped(f"-{s.operands[0]}"),
+    elementwise.abs_: _absolute,
+    elementwise.exp: _of_math("exp"),
+    elementwise.log: _of_math("log"),
+    elementwise.tanh: _of_math("tanh"),
+    elementwise.erf: _of_math("erf"),
+    elementwise.sqrt: _math("sqrt"),
+    elementwise.sin: _math("sin"),
+    elementwise.cos: _math("cos"),
+    elementwise.rsqrt: _rsqrt,
+    elementwise.reciprocal: lambda s: _one_over(s, s.operands[0]),
+    elementwise.floor: _floor,
+    elementwise.ceil: _ceil,
+    elementwise.round_: _round,
+    elementwise.sign: _sign,
+    elementwise.is_finite: lambda s: f"{s.operands[0]} - {s.operands[0]} == {literal(s.dtype, 0)}",
+    elementwise.logical_not: lambda s: f"not {s.operands[0]}",
+    elementwise.bit_not: lambda s: s.wrapped(f"~{s.operands[0]}"),
+    elementwise.stop_gradient: lambda s: s.operands[0],
+    elementwise.cast: _cast,
+    elementwise.add: _infix("+"),
+    elementwise.sub: _infix("-"),
+    elementwise.mul: _infix("*"),
+    elementwise.div: _divide,
+    elementwise.floor_divide: _infix("//"),
+    elementwise.maximum: _extreme_of("maximum"),
+    elementwise.minimum: _extreme_of("minimum"),
+    elementwise.pow_: _power,
+    elementwise.remainder: _infix("%"),
+    elementwise.logical_and: lambda s: f"{s.operands[0]} and {s.operands[1]}",
+    elementwise.logical_or: lambda s: f"{s.operands[0]} or {s.operands[1]}",
+    elementwise.bit_and: _infix("&"),
+    elementwise.bit_or: _infix("|"),
+    elementwise.bit_xor: _infix("^"),
+    elementwise.shift_left: lambda s: _shifted(s, "<<"),
+    elementwise.shift_right: _shift,
+    elementwise.less: _compare("<"),
+    elementwise.less_equal: _compare("<="),
+    elementwise.equal: _compare("=="),
+    elementwise.not_equal: _compare("!="),
+    elementwise.greater: _compare(">"),
+    elementwise.greater_equal: _compare(">="),
+    elementwise.select: lambda s: f"{s.operands[1]} if {s.operands[0]} else {s.operands[2]}",
+    elementwise.clamp: _clamp,
 }
 """By op: its text for one element."""
 
 
+def has_rule(op: Operation) -> bool:
+    """Whether a loop knows what an elementwise op computes of one element."""
+    return op in RULES or op.scalar_rule is not None
+
+
 def has_form(instruction: Instruction) -> bool:
     """Whether a loop can compute the instruction for one element; a new op may have no rule."""
-    return not instruction.op.elementwise or instruction.op.name in RULES
+    op = instruction.op
+    return not op.elementwise or op in RULES or can_write(op, instruction.attrs)
 
 
-_APPROXIMATE = frozenset(["exp", "log", "tanh", "erf", "sin", "cos", "pow"])
-_ORDERED = frozenset(["reduce_sum", "reduce_prod"])
+_APPROXIMATE: frozenset[Operation] = frozenset(
+    [
+        *(elementwise.exp, elementwise.log, elementwise.tanh, elementwise.erf),
+        *(elementwise.sin, elementwise.cos, elementwise.pow_),
+    ]
+)
+_ORDERED: frozenset[Operation] = frozenset([reduce.reduce_sum, reduce.reduce_prod])
 
 
 def is_approximate(instruction: Instruction) -> bool:
     """Whether the bits of a float may differ from those of the op's NumPy meaning."""
-    name, dtype = instruction.op.name, instruction.results[0].type.dtype
-    return dtype.is_float and (name in _APPROXIMATE or name in _ORDERED)
+    op, dtype = instruction.op, instruction.results[0].type.dtype
+    return dtype.is_float and (op in _APPROXIMATE or op in _ORDERED or op.scalar_rule is not None)
 
 
 Join = Callable[[DType, str, str], str]
@@ -324,26 +337,26 @@ def _join(symbol: str) -> Join:
     return joined
 
 
-REDUCTIONS: dict[str, tuple[float, Join]] = {
-    "reduce_sum": (0, _join("+")),
-    "reduce_prod": (1, _join("*")),
-    "reduce_max": (-math.inf, partial(_extreme, "maximum")),
-    "reduce_min": (math.inf, partial(_extreme, "minimum")),
-    "reduce_any": (0, _join("or")),
-    "reduce_all": (1, _join("and")),
+REDUCTIONS: dict[Operation, tuple[float, Join]] = {
+    reduce.reduce_sum: (0, _join("+")),
+    reduce.reduce_prod: (1, _join("*")),
+    reduce.reduce_max: (-math.inf, partial(_extreme, "maximum")),
+    reduce.reduce_min: (math.inf, partial(_extreme, "minimum")),
+    reduce.reduce_any: (0, _join("or")),
+    reduce.reduce_all: (1, _join("and")),
 }
 """By op: the start of its accumulator, and how an element joins it."""
 
-PARTS = {
-    "reduce_sum": "sum_of",
-    "reduce_prod": "product_of",
-    "reduce_max": "maximum_of",
-    "reduce_min": "minimum_of",
+PARTS: dict[Operation, str] = {
+    reduce.reduce_sum: "sum_of",
+    reduce.reduce_prod: "product_of",
+    reduce.reduce_max: "maximum_of",
+    reduce.reduce_min: "minimum_of",
 }
 """By op: what reduces a part of a row of floats. Integers need none: their order is free."""
 
 
-def start(op: str, dtype: DType) -> str:
+def start(op: Operation, dtype: DType) -> str:
     """The initial accumulator of a reduction; for integers their limits."""
     neutral, _ = REDUCTIONS[op]
     if dtype.is_integer and math.isinf(neutral):
@@ -356,7 +369,7 @@ def rounding_error(total: str, x: str, after: str) -> str:
     return f"(({total} - {after}) + {x} if abs({total}) >= abs({x}) else ({x} - {after}) + {total})"
 
 
-def joined(op: str, dtype: DType, total: str, x: str) -> str:
+def joined(op: Operation, dtype: DType, total: str, x: str) -> str:
     """The accumulator combined with one element."""
     _, join = REDUCTIONS[op]
     return join(dtype, total, x)

@@ -22,6 +22,10 @@ from gptrs.backends.fusion import fuse
 from gptrs.backends.regions import Region
 from gptrs.backends.views import Reduce, walk
 from gptrs.ir.dims import product
+from gptrs.ir.implementation import Implementation
+from gptrs.ir.implementations.kernels import kernel_for
+from gptrs.ir.ops.custom import custom_call
+from gptrs.ir.ops.literal import constant
 from gptrs.ir.program import Instruction, Program, Value, values_in
 from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array
@@ -51,6 +55,13 @@ class Single:
 
 class ReferenceStep(Single):
     """An instruction run by its NumPy meaning."""
+
+
+@dataclass(frozen=True, eq=False)
+class KernelStep(Single):
+    """One instruction done by a kernel that a user registered."""
+
+    kernel: Implementation
 
 
 class RegionPlan(Protocol):
@@ -165,7 +176,7 @@ class RegionStep:
         return rows * elements * (0.5 + 0.2 * len(self.region.members))
 
 
-PlanStep = RegionStep | CallStep | ControlStep | ReferenceStep
+PlanStep = RegionStep | CallStep | ControlStep | KernelStep | ReferenceStep
 
 
 def schedule_of(
@@ -180,9 +191,14 @@ def schedule_of(
     # A CPU that has no instructions for f16 would need a library that is not there.
     dtypes = DTYPES if isa.half else DTYPES - {"f16"}
 
+    def own_kernel(instruction: Instruction) -> Implementation | None:
+        return None if precise else kernel_for(instruction)
+
     def fusible(instruction: Instruction) -> bool:
         exact = not precise or not scalars.is_approximate(instruction)
-        return exact and scalars.has_form(instruction) and can_fuse(instruction, dtypes)
+        if not exact or own_kernel(instruction) is not None:
+            return False
+        return scalars.has_form(instruction) and can_fuse(instruction, dtypes)
 
     fused = fuse(program, fusible)
     steps = {region: RegionStep(region, precise) for region in fused.regions}
@@ -193,11 +209,13 @@ def schedule_of(
     for step in fused.steps:
         if isinstance(step, Region):
             work.append(steps[step])
-        elif step.op.name == "custom_call":
+        elif (kernel := own_kernel(step)) is not None:
+            work.append(KernelStep(step, kernel))
+        elif step.op is custom_call:
             work.append(CallStep(step, call_of(step)))
         elif step.op.control:
             regions = {n: plan(a) for n, a in step.attrs.items() if isinstance(a, Program)}
             work.append(ControlStep(step, regions))
-        elif step.op.name != "constant":
+        elif step.op is not constant:
             work.append(ReferenceStep(step))
     return work

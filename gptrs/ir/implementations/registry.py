@@ -15,6 +15,7 @@ from gptrs.errors import ArgumentError, PtirError
 from gptrs.ir.composites import Composite
 from gptrs.ir.dispatch import OPS
 from gptrs.ir.implementation import KERNEL, PORTABLE, Implementation, names_asked
+from gptrs.ir.op import Op
 
 F = TypeVar("F", bound=Callable[..., Any])
 _registrations: list[str] = []
@@ -55,7 +56,7 @@ def implementation(
             )
         _check_signature(target, function, name)
         if when is not None:
-            _check_predicate(target, when, name)
+            check_predicate(target, when, name)
         revision = target.revisions[name]
         target.revisions[name] += 1
         target.implementations[name] = Implementation(name, function, when, revision)
@@ -124,11 +125,12 @@ def _check_signature(
         )
 
 
-def _check_predicate(composite: Composite[..., Any], when: Callable[..., bool], name: str) -> None:
-    known = (*composite.operand_names, *composite.attr_defaults)
+def check_predicate(op: Op[..., Any], when: Callable[..., bool], name: str) -> None:
+    """Raise `ArgumentError` where ``when`` asks for what is no operand or attribute of ``op``."""
+    known = (*op.operand_names, *op.attr_defaults)
     for asked in names_asked(when, known):
         if asked not in known:
             raise ArgumentError(
-                f"`when` of implementation {name!r} of {composite.name} names {asked!r}",
+                f"`when` of implementation {name!r} of {op.name} names {asked!r}",
                 fix=suggestion(asked, known),
             )

@@ -12,6 +12,7 @@ from gptrs.errors import ArgumentError, ShapeError
 from gptrs.ir.checks import one_dtype
 from gptrs.ir.composites import composite
 from gptrs.ir.dims import DimLike, same, surely_greater
+from gptrs.ir.kinds import OpKind
 from gptrs.ir.ops.contract import dot_general
 from gptrs.ir.ops.elementwise import (
     cast,
@@ -30,6 +31,13 @@ from gptrs.ir.ops.literal import full, iota
 from gptrs.ir.ops.reduce import Axes, reduce_max, reduce_sum
 from gptrs.ir.ops.shape import broadcast_to
 from gptrs.ir.ops.widening import narrow, widen
+from gptrs.ir.row_rules import (
+    attention_rows,
+    axis_mixed,
+    elementwise_rows,
+    last_axis_mixed,
+    matmul_rows,
+)
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import broadcast_shapes, normal_axes, normal_axis
 
@@ -45,7 +53,7 @@ def _count(x: Tensor, axes: Axes) -> DimLike:
     return count
 
 
-@composite
+@composite(kind=OpKind.CONTRACTION, rows=matmul_rows)
 def matmul(x: Tensor, y: Tensor) -> Tensor:
     """The matrix product over the last axis of x [..., M, K] and y [..., K, N].
 
@@ -64,7 +72,7 @@ def matmul(x: Tensor, y: Tensor) -> Tensor:
     return dot_general(x, y, batch_lhs=axes, batch_rhs=axes, contract_lhs=(-1,), contract_rhs=(-2,))
 
 
-@composite
+@composite(kind=OpKind.CONTRACTION, rows=last_axis_mixed)
 def linear(
     x: Tensor, weight: Tensor, bias: Tensor | None = None, *, transposed: bool = False
 ) -> Tensor:
@@ -85,7 +93,7 @@ def linear(
     return y if bias is None else narrow(y + widen(bias), x)
 
 
-@composite
+@composite(kind=OpKind.ROWWISE)
 def mean(x: Tensor, *, axes: Axes = None, keepdims: bool = False) -> Tensor:
     """Σx / n over ``axes``; NaN over nothing."""
     wide = widen(x)
@@ -93,7 +101,7 @@ def mean(x: Tensor, *, axes: Axes = None, keepdims: bool = False) -> Tensor:
     return narrow(total / _count(x, axes), x)
 
 
-@composite
+@composite(kind=OpKind.ROWWISE)
 def var(x: Tensor, *, axes: Axes = None, keepdims: bool = False, correction: int = 0) -> Tensor:
     """Σ(x − mean x)² / max(n − correction, 0) over ``axes``: +∞ or NaN where that divides by 0."""
     wide = widen(x)
@@ -107,7 +115,7 @@ def var(x: Tensor, *, axes: Axes = None, keepdims: bool = False, correction: int
     return narrow(total / divisor, x)
 
 
-@composite
+@composite(kind=OpKind.ROWWISE, rows=axis_mixed)
 def softmax(x: Tensor, *, axis: int = -1) -> Tensor:
     """exp(x − max x) / Σ exp(x − max x) along ``axis``."""
     wide = widen(x)
@@ -115,7 +123,7 @@ def softmax(x: Tensor, *, axis: int = -1) -> Tensor:
     return narrow(e / reduce_sum(e, axes=axis, keepdims=True), x)
 
 
-@composite
+@composite(kind=OpKind.ROWWISE)
 def log_softmax(x: Tensor, *, axis: int = -1) -> Tensor:
     """x − max x − log Σ exp(x − max x) along ``axis``."""
     wide = widen(x)
@@ -123,7 +131,7 @@ def log_softmax(x: Tensor, *, axis: int = -1) -> Tensor:
     return narrow(centred - log(reduce_sum(exp(centred), axes=axis, keepdims=True)), x)
 
 
-@composite
+@composite(kind=OpKind.NORM, rows=last_axis_mixed)
 def layer_norm(
     x: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, *, eps: float = 1e-5
 ) -> Tensor:
@@ -140,33 +148,33 @@ def layer_norm(
     return narrow(y, x)
 
 
-@composite
+@composite(kind=OpKind.ACTIVATION, rows=elementwise_rows)
 def sigmoid(x: Tensor) -> Tensor:
     """1 / (1 + e⁻ˣ)."""
     return narrow(reciprocal(exp(-widen(x)) + 1.0), x)
 
 
-@composite
+@composite(kind=OpKind.ACTIVATION, rows=elementwise_rows)
 def relu(x: Tensor) -> Tensor:
     """max(x, 0)."""
     return maximum(x, 0)
 
 
-@composite
+@composite(kind=OpKind.ACTIVATION, rows=elementwise_rows)
 def silu(x: Tensor) -> Tensor:
     """x · sigmoid(x)."""
     wide = widen(x)
     return narrow(wide * sigmoid(wide), x)
 
 
-@composite
+@composite(kind=OpKind.ACTIVATION, rows=elementwise_rows)
 def gelu(x: Tensor) -> Tensor:
     """x · Φ(x) = ½ x (1 + erf(x/√2)). Source: Hendrycks and Gimpel, arXiv:1606.08415."""
     wide = widen(x)
     return narrow(wide * 0.5 * (erf(wide * math.sqrt(0.5)) + 1.0), x)
 
 
-@composite
+@composite(kind=OpKind.ACTIVATION, rows=elementwise_rows)
 def gelu_tanh(x: Tensor) -> Tensor:
     """½ x (1 + tanh(√(2/π) (x + 0.044715 x³))), the approximation in arXiv:1606.08415."""
     wide = widen(x)
@@ -174,20 +182,20 @@ def gelu_tanh(x: Tensor) -> Tensor:
     return narrow(wide * 0.5 * (tanh(inner) + 1.0), x)
 
 
-@composite
+@composite(kind=OpKind.ACTIVATION, rows=elementwise_rows)
 def gelu_quick(x: Tensor) -> Tensor:
     """x · sigmoid(1.702 x), the other approximation in arXiv:1606.08415."""
     wide = widen(x)
     return narrow(wide * sigmoid(wide * 1.702), x)
 
 
-@composite
+@composite(kind=OpKind.INDEX)
 def embedding(weight: Tensor, ids: Tensor) -> Tensor:
     """Rows of ``weight`` [vocabulary, width] for integer ``ids`` of any shape."""
     return take(weight, ids)
 
 
-@composite
+@composite(kind=OpKind.CONTRACTION, rows=attention_rows)
 def attention(
     q: Tensor,
     k: Tensor,

@@ -9,15 +9,17 @@ import numpy as np
 from gptrs.errors import ShapeError
 from gptrs.ir.checks import one_dtype, sum_dtype
 from gptrs.ir.dims import same
+from gptrs.ir.kinds import OpKind
 from gptrs.ir.op import arithmetic
 from gptrs.ir.program import Attrs
+from gptrs.ir.row_rules import dot_general_rows
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Array, DType, Type, dim_text, normal_axis
 
 Axes = tuple[int, ...]
 
 
-@arithmetic
+@arithmetic(OpKind.CONTRACTION, rows=dot_general_rows)
 def dot_general(
     lhs: Tensor,
     rhs: Tensor,

@@ -20,6 +20,7 @@ from gptrs.ir import control as functions
 from gptrs.ir.dims import Dim, DimLike, same, size_at
 from gptrs.ir.dispatch import current
 from gptrs.ir.interpreters import EAGER
+from gptrs.ir.kinds import OpKind
 from gptrs.ir.op import Primitive
 from gptrs.ir.operand_trees import element_type
 from gptrs.ir.operands import describe
@@ -36,10 +37,8 @@ Arrays = tuple[Array, ...]
 class Control(Primitive[P, Any]):
     """An op with regions. ``functions`` implements the call form with Python functions."""
 
-    control = True
-
     def __init__(self, rule: Callable[..., Any], functions: Callable[P, Any]) -> None:
-        super().__init__(rule)
+        super().__init__(rule, kind=OpKind.CONTROL)
         self._functions = functions
         self._user_signature = inspect.signature(functions)
         self._first_tuple = [*self._operand_classes.values()].index((tuple,))

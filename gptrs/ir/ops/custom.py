@@ -7,6 +7,7 @@ the definition, so that any backend can run the instruction.
 from __future__ import annotations
 
 from gptrs.errors import ShapeError
+from gptrs.ir.kinds import OpKind
 from gptrs.ir.op import primitive
 from gptrs.ir.program import Program
 from gptrs.ir.sizes import evaluate
@@ -14,7 +15,7 @@ from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Array, Type
 
 
-@primitive
+@primitive(kind=OpKind.CALL)
 def custom_call(operands: tuple[Tensor, ...], *, target: str, definition: Program) -> Type:
     """The results of ``definition`` for ``operands``, by the backend's kernel called ``target``.
 

@@ -13,6 +13,7 @@ import numpy as np
 from gptrs.errors import DTypeError, ElementError, ShapeError
 from gptrs.ir.checks import one_dtype
 from gptrs.ir.dims import Dim, Shape, surely_greater
+from gptrs.ir.kinds import OpKind
 from gptrs.ir.op import primitive
 from gptrs.ir.ops.literal import check_extents
 from gptrs.ir.program import Fails
@@ -22,7 +23,7 @@ from gptrs.ir.types import Array, Type, shape_text
 Start = tuple[Tensor | int | Dim, ...]
 
 
-@primitive
+@primitive(kind=OpKind.INDEX)
 def dynamic_slice(x: Tensor, start: Start, *, sizes: Shape) -> Type:
     """A box of ``sizes`` elements from ``start``, which is moved so that the box lies in ``x``."""
     check_extents(sizes)
@@ -40,7 +41,7 @@ def _(x: Array, start: tuple[Any, ...], *, sizes: tuple[int, ...]) -> Array:
     return x[_box(x, start, sizes)]
 
 
-@primitive
+@primitive(kind=OpKind.INDEX)
 def dynamic_update_slice(x: Tensor, update: Tensor, start: Start) -> Type:
     """``x`` with ``update`` in place from ``start``, which is moved so that it lies in ``x``."""
     one_dtype(x, update)

@@ -31,14 +31,20 @@ BITS: tuple[Kind, ...] = ("int", "uint")
 
 
 def _unary(
-    name: str, doc: str, meaning: Callable[..., Any], kinds: tuple[Kind, ...], result: str = ""
+    name: str,
+    doc: str,
+    meaning: Callable[..., Any],
+    kinds: tuple[Kind, ...],
+    result: str = "",
+    *,
+    cost: int = 1,
 ) -> Elementwise[[Tensor], Tensor]:
     def rule(x: Tensor) -> Type:
         require(x, *kinds)
         return x.type.with_dtype(as_dtype(result)) if result else x.type
 
     rule.__name__, rule.__doc__, rule.__module__ = name, doc, __name__
-    op: Elementwise[[Tensor], Tensor] = Elementwise(rule)
+    op: Elementwise[[Tensor], Tensor] = Elementwise(rule, cost=cost)
     op.numpy(meaning)
     return op
 
@@ -51,6 +57,7 @@ def _binary(
     *,
     commutative: bool = False,
     result: str = "",
+    cost: int = 1,
 ) -> Elementwise[[Number, Number], Tensor]:
     def rule(x: Number, y: Number) -> Type:
         dtype = one_dtype(x, y)
@@ -60,7 +67,9 @@ def _binary(
         return Type(one_shape(x, y), as_dtype(result) if result else dtype)
 
     rule.__name__, rule.__doc__, rule.__module__ = name, doc, __name__
-    op: Elementwise[[Number, Number], Tensor] = Elementwise(rule, commutative=commutative)
+    op: Elementwise[[Number, Number], Tensor] = Elementwise(
+        rule, commutative=commutative, cost=cost
+    )
     op.numpy(meaning)
     return op
 
@@ -132,21 +141,21 @@ def _is_integer(*operands: Any) -> bool:
 
 neg = _unary("neg", "−x; integers wrap.", np.negative, NUMERIC)
 abs_ = _unary("abs", "|x|; the least integer stays as it is.", np.abs, REAL)
-exp = _unary("exp", "eˣ.", np.exp, FLOATING)
-log = _unary("log", "The natural logarithm; −∞ at 0 and NaN below.", np.log, FLOATING)
-tanh = _unary("tanh", "The hyperbolic tangent.", np.tanh, FLOATING)
-erf = _unary("erf", "2/√π ∫₀ˣ exp(−t²) dt.", _erf, ("float",))
-sqrt = _unary("sqrt", "√x; NaN below 0.", np.sqrt, FLOATING)
-rsqrt = _unary("rsqrt", "1/√x.", _rsqrt, FLOATING)
-reciprocal = _unary("reciprocal", "1/x.", _reciprocal, FLOATING)
-sin = _unary("sin", "The sine of x radians.", np.sin, FLOATING)
-cos = _unary("cos", "The cosine of x radians.", np.cos, FLOATING)
+exp = _unary("exp", "eˣ.", np.exp, FLOATING, cost=10)
+log = _unary("log", "The natural logarithm; −∞ at 0 and NaN below.", np.log, FLOATING, cost=10)
+tanh = _unary("tanh", "The hyperbolic tangent.", np.tanh, FLOATING, cost=10)
+erf = _unary("erf", "2/√π ∫₀ˣ exp(−t²) dt.", _erf, ("float",), cost=10)
+sqrt = _unary("sqrt", "√x; NaN below 0.", np.sqrt, FLOATING, cost=4)
+rsqrt = _unary("rsqrt", "1/√x.", _rsqrt, FLOATING, cost=4)
+reciprocal = _unary("reciprocal", "1/x.", _reciprocal, FLOATING, cost=4)
+sin = _unary("sin", "The sine of x radians.", np.sin, FLOATING, cost=10)
+cos = _unary("cos", "The cosine of x radians.", np.cos, FLOATING, cost=10)
 floor = _unary("floor", "The greatest integer ≤ x.", np.floor, ("float",))
 ceil = _unary("ceil", "The least integer ≥ x.", np.ceil, ("float",))
 round_ = _unary("round", "The nearest integer, halves to the even one.", np.rint, ("float",))
 sign = _unary("sign", "−1, 0 or 1; NaN stays NaN.", np.sign, REAL)
 is_finite = _unary("is_finite", "Neither infinite nor NaN.", np.isfinite, FLOATING, "i1")
-logical_not = _unary("logical_not", "Not x.", np.logical_not, ("bool",))
+logical_not = _unary("logical_not", "Not x.", np.logical_not, ("bool",), cost=0)
 bit_not = _unary("bit_not", "All bits inverted.", np.invert, BITS)
 
 add = _binary("add", "x + y; integers wrap.", np.add, NUMERIC, commutative=True)
@@ -159,19 +168,23 @@ floor_divide = _binary(
     np.floor_divide,
     ("float",),
 )
-div = _binary("div", "x / y; integers floor, and by zero is an error.", _div, NUMERIC)
+div = _binary("div", "x / y; integers floor, and by zero is an error.", _div, NUMERIC, cost=4)
 maximum = _binary(
     "maximum", "The greater; NaN wins, and +0 over −0.", MAXIMUM, REAL, commutative=True
 )
 minimum = _binary(
     "minimum", "The lesser; NaN wins, and −0 over +0.", MINIMUM, REAL, commutative=True
 )
-pow_ = _binary("pow", "x to the power y.", _pow, NUMERIC)
+pow_ = _binary("pow", "x to the power y.", _pow, NUMERIC, cost=10)
 remainder = _binary(
-    "remainder", "x − y·⌊x/y⌋: it has the sign of y; by integer zero is an error.", _remainder, REAL
+    "remainder",
+    "x − y·⌊x/y⌋: it has the sign of y; by integer zero is an error.",
+    _remainder,
+    REAL,
+    cost=4,
 )
-logical_and = _binary("logical_and", "Both.", np.logical_and, ("bool",), commutative=True)
-logical_or = _binary("logical_or", "Either.", np.logical_or, ("bool",), commutative=True)
+logical_and = _binary("logical_and", "Both.", np.logical_and, ("bool",), commutative=True, cost=0)
+logical_or = _binary("logical_or", "Either.", np.logical_or, ("bool",), commutative=True, cost=0)
 bit_and = _binary("bit_and", "Bits set in both.", np.bitwise_and, BITS, commutative=True)
 bit_or = _binary("bit_or", "Bits set in either.", np.bitwise_or, BITS, commutative=True)
 bit_xor = _binary("bit_xor", "Bits set in one.", np.bitwise_xor, BITS, commutative=True)
@@ -208,12 +221,12 @@ for _op in (pow_, shift_left, shift_right):
 
 ORDERED: tuple[Kind, ...] = (*REAL, "bool")
 ANY: tuple[Kind, ...] = (*NUMERIC, "bool")
-less = _binary("less", "x < y; NaN is less than nothing.", np.less, ORDERED, result="i1")
-less_equal = _binary("less_equal", "x ≤ y.", np.less_equal, ORDERED, result="i1")
-greater = _binary("greater", "x > y.", np.greater, ORDERED, result="i1")
-greater_equal = _binary("greater_equal", "x ≥ y.", np.greater_equal, ORDERED, result="i1")
-equal = _binary("equal", "x = y.", np.equal, ANY, commutative=True, result="i1")
-not_equal = _binary("not_equal", "x ≠ y.", np.not_equal, ANY, commutative=True, result="i1")
+less = _binary("less", "x < y; NaN is less than nothing.", np.less, ORDERED, result="i1", cost=0)
+less_equal = _binary("less_equal", "x ≤ y.", np.less_equal, ORDERED, result="i1", cost=0)
+greater = _binary("greater", "x > y.", np.greater, ORDERED, result="i1", cost=0)
+greater_equal = _binary("greater_equal", "x ≥ y.", np.greater_equal, ORDERED, result="i1", cost=0)
+equal = _binary("equal", "x = y.", np.equal, ANY, commutative=True, result="i1", cost=0)
+not_equal = _binary("not_equal", "x ≠ y.", np.not_equal, ANY, commutative=True, result="i1", cost=0)
 
 
 @elementwise(predicate=True)
@@ -233,7 +246,7 @@ def _(pred: Array, a: Any, b: Any) -> Any:
     return typed("Array", np.where(pred, a, b))
 
 
-@elementwise()
+@elementwise
 def clamp(x: Tensor, lo: Number, hi: Number) -> Type:
     """min(max(x, lo), hi); NaN in any of them wins, and −0 is less than +0."""
     require(x, *REAL)
@@ -245,7 +258,7 @@ def _(x: Array, lo: Any, hi: Any) -> Any:
     return MINIMUM(MAXIMUM(x, lo), hi)
 
 
-@elementwise()
+@elementwise(cost=0)
 def cast(x: Tensor, *, dtype: DType) -> Type:
     """The elements in another dtype.
 
@@ -292,7 +305,7 @@ def _truncate(x: Array, dtype: DType) -> Array:
     return result if dtype.bits == 4 else result.astype(dtype.numpy)
 
 
-@elementwise()
+@elementwise
 def stop_gradient(x: Tensor) -> Type:
     """``x``; gradients do not pass."""
     return x.type

@@ -13,6 +13,7 @@ from gptrs.errors import ArgumentError, ElementError, ShapeError
 from gptrs.ir.checks import one_dtype, require
 from gptrs.ir.dims import surely_greater
 from gptrs.ir.extremes import MAXIMUM, MINIMUM
+from gptrs.ir.kinds import OpKind
 from gptrs.ir.op import arithmetic, primitive
 from gptrs.ir.program import Attrs, Fails
 from gptrs.ir.tensor import Tensor
@@ -21,7 +22,7 @@ from gptrs.ir.types import Array, Type, normal_axis, shape_text
 Reduce = Literal["add", "max", "min", "replace"]
 
 
-@primitive
+@primitive(kind=OpKind.INDEX)
 def take(x: Tensor, indices: Tensor) -> Type:
     """Rows of ``x`` (its first axis) in the order of ``indices``, of any shape."""
     require(indices, "int", "uint")
@@ -36,7 +37,7 @@ def _(x: Array, indices: Array) -> Array:
     return np.take(x, indices, axis=0)
 
 
-@primitive
+@primitive(kind=OpKind.INDEX)
 def gather(x: Tensor, index: Tensor, *, axis: int) -> Type:
     """result[i, j, ...] = x with the index along ``axis`` replaced by index[i, j, ...]."""
     _check_index(x, index, axis)
@@ -51,7 +52,7 @@ def _(x: Array, index: Array, *, axis: int) -> Array:
     return np.take_along_axis(x[inside], index.astype(np.int64), axis)
 
 
-@arithmetic
+@arithmetic(OpKind.INDEX)
 def scatter_add(x: Tensor, index: Tensor, source: Tensor, *, axis: int) -> Type:
     """``x`` with source[i, j, ...] added where index[i, j, ...] points along ``axis``."""
     require(x, "int", "uint", "float", "complex")
@@ -66,7 +67,7 @@ def _(x: Array, index: Array, source: Array, *, axis: int) -> Array:
     return result
 
 
-@arithmetic
+@arithmetic(OpKind.INDEX)
 def scatter_reduce(x: Tensor, index: Tensor, source: Tensor, *, axis: int, reduce: Reduce) -> Type:
     """``x`` combined with source[i, j, ...] where index[i, j, ...] points along ``axis``.
 

@@ -11,6 +11,7 @@ from gptrs.errors import ArgumentError, ShapeError
 from gptrs.ir.checks import one_dtype, require
 from gptrs.ir.composites import composite
 from gptrs.ir.dims import same, same_shape
+from gptrs.ir.kinds import OpKind
 from gptrs.ir.operands import tensors_in
 from gptrs.ir.ops.composite import mean
 from gptrs.ir.ops.elementwise import cast, exp, log, not_equal, rsqrt, select
@@ -18,6 +19,7 @@ from gptrs.ir.ops.index import gather
 from gptrs.ir.ops.reduce import reduce_max, reduce_sum
 from gptrs.ir.ops.shape import concat
 from gptrs.ir.ops.widening import narrow, widen
+from gptrs.ir.row_rules import last_axis_mixed
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import broadcast_shapes, normal_axis, shape_text, si64
 
@@ -25,7 +27,7 @@ Reduction = Literal["mean", "sum", "none"]
 _REDUCTIONS = ("mean", "sum", "none")
 
 
-@composite
+@composite(kind=OpKind.NORM, rows=last_axis_mixed)
 def rms_norm(x: Tensor, weight: Tensor | None = None, *, eps: float = 1e-6) -> Tensor:
     """x / √(mean x² + eps) · weight over the last axis; x [..., D], weight [D].
 
@@ -89,7 +91,7 @@ def _per_element(name: str, table: Tensor, x: Tensor, *, interleaved: bool) -> T
     return concat((pairs, pairs), axis=-1).reshape(*table.shape[:-1], depth)
 
 
-@composite
+@composite(kind=OpKind.ROWWISE)
 def cross_entropy(
     logits: Tensor,
     targets: Tensor,

@@ -7,13 +7,14 @@ import numpy as np
 from gptrs.errors import DTypeError, ShapeError
 from gptrs.ir.checks import one_dtype
 from gptrs.ir.dims import Dim, Shape, surely_greater
+from gptrs.ir.kinds import OpKind
 from gptrs.ir.op import primitive
 from gptrs.ir.operands import as_rule_operand
 from gptrs.ir.program import Attrs
 from gptrs.ir.types import Array, DType, Type, normal_axis, shape_text, si32
 
 
-@primitive
+@primitive(kind=OpKind.FILL)
 def constant(*, value: Array) -> Type:
     """The array ``value``."""
     return Type.of(value)
@@ -24,7 +25,7 @@ def _(*, value: Array) -> Array:
     return value
 
 
-@primitive
+@primitive(kind=OpKind.FILL)
 def full(*, shape: Shape, value: float, dtype: DType) -> Type:
     """An array of ``shape`` in which every element is ``value``."""
     check_extents(shape)
@@ -38,7 +39,7 @@ def _(*, shape: tuple[int, ...], value: float, dtype: DType) -> Array:
     return np.full(shape, value, dtype.numpy)
 
 
-@primitive
+@primitive(kind=OpKind.FILL)
 def iota(*, shape: Shape, dtype: DType = si32, axis: int = 0) -> Type:
     """The position along ``axis``: 0, 1, 2, ..."""
     if dtype.is_bool or dtype.is_complex:

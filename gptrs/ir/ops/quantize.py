@@ -18,13 +18,14 @@ from gptrs.errors import ArgumentError, DTypeError, ShapeError
 from gptrs.ir.checks import require
 from gptrs.ir.composites import composite
 from gptrs.ir.dims import Shape, same, same_shape
+from gptrs.ir.kinds import OpKind
 from gptrs.ir.ops.elementwise import cast, clamp, round_
 from gptrs.ir.ops.shape import reshape
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import DType, dim_text, f32, f64, normal_axis, shape_text
 
 
-@composite
+@composite(kind=OpKind.QUANTIZATION)
 def quantize(
     x: Tensor,
     scale: Tensor,
@@ -45,7 +46,7 @@ def quantize(
     return groups.joined(_stored(groups.split(x, wide), scale, zero_point, groups, dtype))
 
 
-@composite
+@composite(kind=OpKind.QUANTIZATION)
 def dequantize(
     q: Tensor,
     scale: Tensor,
@@ -65,7 +66,7 @@ def dequantize(
     return groups.joined(cast(real, dtype=dtype))
 
 
-@composite
+@composite(kind=OpKind.QUANTIZATION)
 def requantize(
     q: Tensor,
     scale: Tensor,

@@ -20,6 +20,7 @@ import numpy as np
 from gptrs.errors import ArgumentError, DTypeError, ShapeError
 from gptrs.ir.checks import require
 from gptrs.ir.dims import Shape
+from gptrs.ir.kinds import OpKind
 from gptrs.ir.op import primitive
 from gptrs.ir.ops.literal import check_extents
 from gptrs.ir.tensor import Tensor
@@ -33,7 +34,7 @@ _HALF = np.uint64(32)
 _UNIFORM, _NORMAL = 0, 1
 
 
-@primitive
+@primitive(kind=OpKind.RANDOM)
 def rng_uniform(
     seed: Tensor, *, shape: Shape, dtype: DType = f32, low: float = 0.0, high: float = 1.0
 ) -> Type:
@@ -63,7 +64,7 @@ def _(seed: Array, *, shape: tuple[int, ...], dtype: DType, low: float, high: fl
     return values[:count].reshape(shape).astype(dtype.numpy)
 
 
-@primitive
+@primitive(kind=OpKind.RANDOM)
 def rng_normal(
     seed: Tensor, *, shape: Shape, dtype: DType = f32, mean: float = 0.0, std: float = 1.0
 ) -> Type:

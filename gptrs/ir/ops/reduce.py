@@ -11,6 +11,7 @@ from gptrs.errors import ElementError, ShapeError
 from gptrs.ir.checks import require, sum_dtype
 from gptrs.ir.dims import same, surely_greater
 from gptrs.ir.extremes import MAXIMUM, MINIMUM
+from gptrs.ir.kinds import OpKind
 from gptrs.ir.op import Primitive, arithmetic
 from gptrs.ir.program import Attrs, Fails
 from gptrs.ir.tensor import Tensor
@@ -29,7 +30,7 @@ def _canonical_axes(x: Tensor, *, axes: Axes, **_: object) -> Attrs:
     return {"axes": normal_axes(axes, x.ndim)}
 
 
-@arithmetic
+@arithmetic(OpKind.REDUCTION)
 def reduce_sum(
     x: Tensor,
     *,
@@ -42,7 +43,7 @@ def reduce_sum(
     return _reduced(x, _tuple(axes), keepdims).with_dtype(sum_dtype(x, accum_dtype, out_dtype))
 
 
-@arithmetic
+@arithmetic(OpKind.REDUCTION)
 def reduce_prod(
     x: Tensor,
     *,
@@ -81,7 +82,7 @@ def _tuple(axes: Axes) -> tuple[int, ...]:
     return axes
 
 
-@arithmetic
+@arithmetic(OpKind.REDUCTION)
 def reduce_max(x: Tensor, *, axes: Axes = None, keepdims: bool = False) -> Type:
     """The greatest element over ``axes``; −∞ over nothing, an error for integers. NaN wins, and +0
     over −0."""
@@ -96,7 +97,7 @@ def _(x: Array, *, axes: tuple[int, ...], keepdims: bool) -> Array:
     return MAXIMUM.reduce(x, axes, keepdims=keepdims)
 
 
-@arithmetic
+@arithmetic(OpKind.REDUCTION)
 def reduce_min(x: Tensor, *, axes: Axes = None, keepdims: bool = False) -> Type:
     """The least element over ``axes``; +∞ over nothing, an error for integers. NaN wins, and −0
     over +0."""
@@ -141,7 +142,7 @@ for _op in (reduce_max, reduce_min):
     _op.failing(_extreme_fails)
 
 
-@arithmetic
+@arithmetic(OpKind.REDUCTION)
 def reduce_any(x: Tensor, *, axes: Axes = None, keepdims: bool = False) -> Type:
     """Whether any element over ``axes`` holds; false over nothing."""
     require(x, "bool")
@@ -153,7 +154,7 @@ def _(x: Array, *, axes: tuple[int, ...], keepdims: bool) -> Array:
     return np.any(x, axes, keepdims=keepdims)
 
 
-@arithmetic
+@arithmetic(OpKind.REDUCTION)
 def reduce_all(x: Tensor, *, axes: Axes = None, keepdims: bool = False) -> Type:
     """Whether all elements over ``axes`` hold; true over nothing."""
     require(x, "bool")
@@ -180,7 +181,7 @@ def _position(x: Tensor, axis: int, keepdims: bool, kinds: tuple[Kind, ...]) -> 
     return _reduced(x, (axis,), keepdims).with_dtype(si64)
 
 
-@arithmetic
+@arithmetic(OpKind.ORDER)
 def argmax(x: Tensor, *, axis: int, keepdims: bool = False) -> Type:
     """The position (si64) of the greatest element along ``axis``, the first of equals; NaN wins."""
     return _position(x, axis, keepdims, ("int", "uint", "float"))
@@ -192,7 +193,7 @@ def _(x: Array, *, axis: int, keepdims: bool) -> Array:
     return np.argmax(x, axis, keepdims=keepdims)
 
 
-@arithmetic
+@arithmetic(OpKind.ORDER)
 def argmin(x: Tensor, *, axis: int, keepdims: bool = False) -> Type:
     """The position (si64) of the least element along ``axis``, the first of equals; NaN wins."""
     return _position(x, axis, keepdims, ("int", "uint", "float"))
@@ -204,7 +205,7 @@ def _(x: Array, *, axis: int, keepdims: bool) -> Array:
     return np.argmin(x, axis, keepdims=keepdims)
 
 
-@arithmetic
+@arithmetic(OpKind.ROWWISE)
 def cumsum(x: Tensor, *, axis: int) -> Type:
     """The sum of the elements up to and including each position along ``axis``."""
     require(x, "int", "uint", "float", "complex")

@@ -10,6 +10,7 @@ from gptrs.errors import ArgumentError, ElementError, ShapeError
 from gptrs.ir.checks import require
 from gptrs.ir.dims import Dim, same
 from gptrs.ir.extremes import MAXIMUM, MINIMUM
+from gptrs.ir.kinds import OpKind
 from gptrs.ir.op import primitive
 from gptrs.ir.operands import widened
 from gptrs.ir.ops.literal import check_extents
@@ -20,7 +21,7 @@ from gptrs.ir.types import Array, Kind, Type, as_dtype, shape_text
 SegmentReduce = Literal["add", "mul", "max", "min", "mean"]
 
 
-@primitive
+@primitive(kind=OpKind.INDEX)
 def segment_reduce(
     x: Tensor, segments: Tensor, *, count: int | Dim, reduce: SegmentReduce = "add"
 ) -> Type:

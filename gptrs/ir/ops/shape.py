@@ -9,14 +9,16 @@ import numpy as np
 from gptrs.errors import ArgumentError, ElementError, ShapeError
 from gptrs.ir.checks import one_dtype
 from gptrs.ir.dims import Dim, DimLike, Shape, product, same, same_shape, surely_greater
+from gptrs.ir.kinds import OpKind
 from gptrs.ir.op import primitive
 from gptrs.ir.ops.literal import check_extents
 from gptrs.ir.program import Attrs, Fails
+from gptrs.ir.row_rules import reshape_rows, transpose_rows
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Array, Type, broadcast_shapes, normal_axis, shape_text
 
 
-@primitive
+@primitive(kind=OpKind.VIEW, rows=reshape_rows)
 def reshape(x: Tensor, *, shape: Shape) -> Type:
     """The same elements in row-major order in another shape; one extent may be -1."""
     check_extents(shape)
@@ -48,7 +50,7 @@ def _(x: Array, *, shape: tuple[int, ...]) -> Array:
     return x.reshape(shape)
 
 
-@primitive
+@primitive(kind=OpKind.VIEW, rows=transpose_rows)
 def transpose(x: Tensor, *, perm: tuple[int, ...]) -> Type:
     """Permute the axes: axis ``i`` of the result is axis ``perm[i]`` of ``x``."""
     if sorted(perm) != list(range(x.ndim)):
@@ -66,7 +68,7 @@ def _(x: Array, *, perm: tuple[int, ...]) -> Array:
     return np.transpose(x, perm)
 
 
-@primitive
+@primitive(kind=OpKind.VIEW)
 def broadcast_to(x: Tensor, *, shape: Shape) -> Type:
     """Repeat ``x`` along new leading axes and axes of extent 1, aligned at the right."""
     check_extents(shape)
@@ -80,7 +82,7 @@ def _(x: Array, *, shape: tuple[int, ...]) -> Array:
     return np.broadcast_to(x, shape)
 
 
-@primitive
+@primitive(kind=OpKind.VIEW)
 def slice_(
     x: Tensor,
     *,
@@ -155,7 +157,7 @@ def _(
     return x[tuple(spans)]
 
 
-@primitive
+@primitive(kind=OpKind.MOVEMENT)
 def concat(xs: tuple[Tensor, ...], *, axis: int = 0) -> Type:
     """The operands one after the other along ``axis``."""
     dtype = one_dtype(*xs)
@@ -187,7 +189,7 @@ def _(xs: tuple[Array, ...], *, axis: int) -> Array:
     return np.concatenate(xs, axis)
 
 
-@primitive
+@primitive(kind=OpKind.MOVEMENT)
 def pad(
     x: Tensor,
     *,
@@ -251,7 +253,7 @@ def _(
     return result
 
 
-@primitive
+@primitive(kind=OpKind.MOVEMENT)
 def tile(x: Tensor, *, reps: tuple[int, ...]) -> Type:
     """``x`` repeated ``reps[i]`` times along axis ``i``."""
     if len(reps) != x.ndim or min(reps, default=0) < 0:

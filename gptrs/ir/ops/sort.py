@@ -10,6 +10,7 @@ import numpy as np
 from gptrs.errors import ArgumentError, ElementError, ShapeError
 from gptrs.ir.checks import require
 from gptrs.ir.dims import Dim, surely_greater
+from gptrs.ir.kinds import OpKind
 from gptrs.ir.op import Primitive
 from gptrs.ir.program import Attrs, Fails
 from gptrs.ir.tensor import Tensor
@@ -20,7 +21,7 @@ P = ParamSpec("P")
 
 def _ordering(fn: Callable[P, tuple[Type, Type]]) -> Primitive[P, tuple[Tensor, Tensor]]:
     """Declare an op that returns sorted elements and their positions; the body is its type rule."""
-    return Primitive(fn, arithmetic=True)
+    return Primitive(fn, arithmetic=True, kind=OpKind.ORDER)
 
 
 @_ordering

@@ -9,6 +9,7 @@ from gptrs.errors import ShapeError
 from gptrs.ir.checks import one_dtype
 from gptrs.ir.composites import composite
 from gptrs.ir.dims import DimLike, same, same_shape
+from gptrs.ir.kinds import OpKind
 from gptrs.ir.operands import tensors_in
 from gptrs.ir.ops.composite import mean
 from gptrs.ir.ops.contract import dot_general
@@ -17,6 +18,7 @@ from gptrs.ir.ops.literal import full
 from gptrs.ir.ops.shape import transpose
 from gptrs.ir.ops.widening import narrow, widen
 from gptrs.ir.ops.window import extract_patches, reduce_window
+from gptrs.ir.row_rules import elementwise_rows
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import normal_axis, shape_text
 
@@ -24,7 +26,7 @@ Pair = tuple[int, int]
 Padding2d = tuple[Pair, Pair]
 
 
-@composite
+@composite(kind=OpKind.WINDOW)
 def conv2d(
     x: Tensor,
     weight: Tensor,
@@ -65,7 +67,7 @@ def conv2d(
     return y if bias is None else narrow(y + widen(bias), x)
 
 
-@composite
+@composite(kind=OpKind.WINDOW)
 def depthwise_conv2d(
     x: Tensor,
     weight: Tensor,
@@ -98,7 +100,7 @@ def depthwise_conv2d(
     )
 
 
-@composite
+@composite(kind=OpKind.NORM)
 def batch_norm(
     x: Tensor,
     mean: Tensor,
@@ -129,7 +131,7 @@ def batch_norm(
     return narrow(y, x)
 
 
-@composite
+@composite(kind=OpKind.WINDOW)
 def max_pool2d(
     x: Tensor,
     *,
@@ -149,7 +151,7 @@ def max_pool2d(
     )
 
 
-@composite
+@composite(kind=OpKind.WINDOW)
 def avg_pool2d(
     x: Tensor,
     *,
@@ -174,14 +176,14 @@ def avg_pool2d(
     return narrow(total / count, x)
 
 
-@composite
+@composite(kind=OpKind.ROWWISE)
 def global_avg_pool2d(x: Tensor, *, keepdims: bool = False) -> Tensor:
     """The mean over H and W of x [N, H, W, C]: [N, C], or [N, 1, 1, C] with ``keepdims``."""
     _check_images(x)
     return mean(x, axes=(1, 2), keepdims=keepdims)
 
 
-@composite
+@composite(kind=OpKind.ACTIVATION, rows=elementwise_rows)
 def relu6(x: Tensor) -> Tensor:
     """min(max(x, 0), 6)."""
     return clamp(x, 0, 6)

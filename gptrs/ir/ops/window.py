@@ -19,6 +19,7 @@ from gptrs.errors import ArgumentError, ElementError, PtirError, ShapeError
 from gptrs.ir.checks import one_dtype, require, sum_dtype
 from gptrs.ir.dims import DimLike, Shape, surely_greater
 from gptrs.ir.extremes import MAXIMUM, MINIMUM
+from gptrs.ir.kinds import OpKind
 from gptrs.ir.op import primitive
 from gptrs.ir.operands import widened
 from gptrs.ir.program import Attrs, Fails
@@ -31,7 +32,7 @@ Combine = Literal["add", "max", "min", "mul"]
 
 
 # A primitive that widens by itself: the neutral element is that of the dtype before widening.
-@primitive
+@primitive(kind=OpKind.WINDOW)
 def reduce_window(
     x: Tensor,
     *,
@@ -102,7 +103,7 @@ def _neutral(reduce: Combine, dtype: DType) -> float:
             return dtype.limits[1] if dtype.is_integer else np.inf
 
 
-@primitive
+@primitive(kind=OpKind.WINDOW)
 def extract_patches(
     x: Tensor,
     *,

@@ -11,6 +11,7 @@ from typing import Any
 from gptrs import settings, tree
 from gptrs.errors import PtirError
 from gptrs.identity_key import getter
+from gptrs.ir.registry import revision
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Array, Type
 from gptrs.jit import modes, overrides
@@ -130,7 +131,7 @@ class CallCache:
             shape = (len(args), *kwargs) if kwargs else len(args)
             form = self._forms.get(shape) or self._new_form(shape, len(args), kwargs)
             tokens: list[Hashable] = [shape, tree.generation, *modes.chosen_here()]
-            tokens += *overrides.chosen_here(), *settings.raw_all(_VARIABLES)
+            tokens += *overrides.chosen_here(), revision(), *settings.raw_all(_VARIABLES)
             call = Call()
             arrays, tensors, roots = call.arrays, call.tensors, call.roots = [], [], []
             values = args if form.order is None else form.arrange(args, kwargs)

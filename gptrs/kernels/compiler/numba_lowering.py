@@ -1,7 +1,7 @@
 """Python source of a kernel to LLVM IR, with Numba; imported on a cache miss only.
 
-A kernel's source is one function of three integers. It may use Python's arithmetic, ``range``,
-``min``, ``max``, ``abs``, and these names:
+A kernel's source is one function of three integers, perhaps after functions of numbers that it
+calls. It may use Python's arithmetic, ``range``, ``min``, ``max``, ``abs``, and these names:
 
 | name | meaning |
 |---|---|
@@ -45,7 +45,7 @@ from typing import Any
 import llvmlite.binding as llvm
 import numpy as np
 from llvmlite import ir
-from numba import cfunc, types
+from numba import cfunc, njit, types
 from numba.core.ccallback import CFunc
 from numba.core.compiler_lock import global_compiler_lock
 from numba.extending import intrinsic
@@ -212,6 +212,9 @@ def _function(source: str, name: str) -> FunctionType:
     function = namespace.get(name)
     if not isinstance(function, FunctionType) or function.__code__.co_argcount != 3:
         raise KernelError(f"the source defines no function {name}(arguments, first, last)")
+    for other in [*namespace.values()]:
+        if isinstance(other, FunctionType) and other is not function:
+            namespace[other.__name__] = njit(**_OPTIONS)(other)
     return function
 
 

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from gptrs.kernels.driver.control_block import MAX_CHUNKS
 from gptrs.kernels.driver.driver import Driver
 from gptrs.kernels.driver.step_table import Status, StepTable, emit_failure
-from gptrs.locks import new_lock
+from gptrs.locks import numba_threads
 
 # numba has no types: its values are Any here and stay in this file.
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
@@ -113,7 +113,7 @@ class PrangeDriver(Driver):
         self._native = _compile()
         self._most: int = cast(Any, numba).config.NUMBA_NUM_THREADS
         self._forked = False
-        self._lock = new_lock()
+        self._lock = numba_threads
 
     def after_fork(self) -> None:
         self._forked = True

@@ -13,7 +13,22 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from gptrs.ir.dims import Dim, DimLike, same
-from gptrs.ir.program import Instruction, Operand, Value
+from gptrs.ir.ops.elementwise import (
+    add,
+    cast,
+    greater,
+    greater_equal,
+    less,
+    less_equal,
+    logical_and,
+    logical_not,
+    logical_or,
+    neg,
+    sub,
+)
+from gptrs.ir.ops.literal import iota
+from gptrs.ir.ops.shape import broadcast_to, reshape, transpose
+from gptrs.ir.program import Instruction, Operand, Operation, Value
 from gptrs.passes.idioms.products import Makers, number_of
 
 Atom: TypeAlias = int | tuple[Value, int]
@@ -40,17 +55,18 @@ Inequality: TypeAlias = Linear
 """A linear form that is at least 0."""
 
 _ZERO = Linear({}, 0)
-_ORDER = {  # index of the greater and of the lesser operand, and 1 if strict
-    "less": (1, 0, 1),
-    "less_equal": (1, 0, 0),
-    "greater": (0, 1, 1),
-    "greater_equal": (0, 1, 0),
+_ORDER: dict[Operation, tuple[int, int, int]] = {
+    less: (1, 0, 1),
+    less_equal: (1, 0, 0),
+    greater: (0, 1, 1),
+    greater_equal: (0, 1, 0),
 }
-_OPPOSITE = {
-    "less": "greater_equal",
-    "less_equal": "greater",
-    "greater": "less_equal",
-    "greater_equal": "less",
+"""Which operand is the greater one, which the lesser, and less what."""
+_OPPOSITE: dict[Operation, Operation] = {
+    less: greater_equal,
+    less_equal: greater,
+    greater: less_equal,
+    greater_equal: less,
 }
 
 
@@ -62,17 +78,17 @@ def inequalities(
     maker = makers.get(condition)
     if maker is None:
         return None
-    name = maker.op.name
-    if name in _ORDER:
-        return _compared(name if positive else _OPPOSITE[name], maker, makers)
-    if name == "logical_not":
+    op = maker.op
+    if op in _ORDER:
+        return _compared(op if positive else _OPPOSITE[op], maker, makers)
+    if op is logical_not:
         return inequalities(next(maker.values()), makers, positive=not positive)
-    if name in ("broadcast_to", "reshape", "transpose"):
+    if op in (broadcast_to, reshape, transpose):
         inner = inequalities(next(maker.values()), makers, positive=positive)
         moved = [_moved(one, maker) for one in inner or ()]
         kept = [one for one in moved if one is not None]
         return None if inner is None or len(kept) < len(moved) else kept
-    if name == ("logical_and" if positive else "logical_or"):
+    if op is (logical_and if positive else logical_or):
         found: list[Inequality] = []
         for operand in maker.values():
             part = inequalities(operand, makers, positive=positive)
@@ -83,10 +99,10 @@ def inequalities(
     return None
 
 
-def _compared(name: str, maker: Instruction, makers: Makers) -> list[Inequality] | None:
+def _compared(op: Operation, maker: Instruction, makers: Makers) -> list[Inequality] | None:
     sides = [linear(operand, makers) for operand in maker.operands]
-    greater, lesser, apart = _ORDER[name]
-    upper, lower = sides[greater], sides[lesser]
+    first, second, apart = _ORDER[op]
+    upper, lower = sides[first], sides[second]
     if upper is None or lower is None:
         return None
     return [upper.plus(lower, -1).plus(Linear({}, -apart))]
@@ -112,29 +128,27 @@ def linear(operand: Operand, makers: Makers) -> Linear | None:
 
 
 def _computed(maker: Instruction, makers: Makers) -> Linear | None:
-    name = maker.op.name
-    if name == "iota":
+    op = maker.op
+    if op is iota:
         axis: int = maker.attrs["axis"] - maker.results[0].type.rank
         return Linear({axis: 1}, 0)
-    if name not in _READ:
+    if op not in _READ:
         return None
     parts = [linear(operand, makers) for operand in maker.operands]
     first, *rest = parts
     if first is None or None in rest:
         return None
-    match name:
-        case "neg":
-            return _ZERO.plus(first, -1)
-        case "add" | "sub":
-            (second,) = rest
-            return second and first.plus(second, 1 if name == "add" else -1)
-        case "cast":
-            return first
-        case _:
-            return _moved(first, maker)
+    if op is neg:
+        return _ZERO.plus(first, -1)
+    if op is cast:
+        return first
+    if op is add or op is sub:
+        (second,) = rest
+        return second and first.plus(second, 1 if op is add else -1)
+    return _moved(first, maker)
 
 
-_READ = frozenset(["neg", "add", "sub", "broadcast_to", "cast", "reshape", "transpose"])
+_READ = frozenset([neg, add, sub, broadcast_to, cast, reshape, transpose])
 
 
 def _without_single(form: Linear, shape: tuple[DimLike, ...]) -> Linear:
@@ -151,7 +165,7 @@ def _moved(form: Linear, maker: Instruction) -> Linear | None:
     1."""
     before, after = next(maker.values()).type.shape, maker.results[0].type.shape
     reduced = _without_single(form, before)
-    if maker.op.name == "broadcast_to":
+    if maker.op is broadcast_to:
         return reduced
     places = _places(before, after, maker)
     if places is None:
@@ -170,7 +184,7 @@ def _places(
 ) -> dict[int, int] | None:
     """The new axis of each axis longer than 1, both counted from the end."""
     rank, made = len(before), len(after)
-    if maker.op.name == "transpose":
+    if maker.op is transpose:
         perm: tuple[int, ...] = maker.attrs["perm"]
         return {perm[i] - rank: i - made for i in range(rank)}
     old = [i - rank for i in range(rank) if not same(before[i], 1)]

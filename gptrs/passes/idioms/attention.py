@@ -14,6 +14,10 @@ from functools import partial
 from typing import get_args
 
 from gptrs.ir.dims import DimLike, Shape, same
+from gptrs.ir.ops.composite import softmax
+from gptrs.ir.ops.contract import dot_general
+from gptrs.ir.ops.elementwise import add, div, mul, select
+from gptrs.ir.ops.shape import broadcast_to, reshape, transpose
 from gptrs.ir.program import Attrs, Instruction, Value
 from gptrs.ir.types import Type, i1
 from gptrs.passes.idioms.bindings import Moved
@@ -47,7 +51,7 @@ class _Products:
 
     @classmethod
     def at(cls, root: Instruction, site: Site) -> _Products | None:
-        scores = site.nearest("dot_general", root.operands[0])
+        scores = site.nearest(dot_general, root.operands[0])
         if scores is None:
             return None
         batch, rows, contracted = _extents(scores, "lhs")
@@ -76,10 +80,10 @@ class _Products:
 def attention_proposals(site: Site) -> Iterator[Proposal]:
     """Proposals for softmax between two matrix products, with an optional mask before it."""
     root = site.root
-    found = _Products.at(root, site) if root.op.name == "dot_general" else None
+    found = _Products.at(root, site) if root.op is dot_general else None
     if found is None or site.type.dtype.compute is not site.type.dtype:
         return
-    soft = site.nearest("softmax", root.operands[0])
+    soft = site.nearest(softmax, root.operands[0])
     masked = _masked(site, soft)
     if masked is None:
         return
@@ -127,12 +131,12 @@ def _masked(site: Site, soft: Instruction | None) -> Mask | None:
         value = soft.operands[0]
         maker = site.makers.get(value) if isinstance(value, Value) else None
     else:
-        maker = site.nearest("select", site.root.operands[0])
+        maker = site.nearest(select, site.root.operands[0])
         if maker is None:
             return None
-    if maker is None or maker.op.name not in ("select", "add"):
+    if maker is None or maker.op not in (select, add):
         return "none"
-    if maker.op.name == "add":
+    if maker.op is add:
         return "add"
     return "keep" if number_of(maker.operands[2], site.makers) is not None else "hide"
 
@@ -144,11 +148,11 @@ def _heads(site: Site, found: _Products, heads: DimLike) -> Iterator[tuple[Heads
         return
     value = found.scores.operands[1]
     while isinstance(value, Value) and (maker := site.makers.get(value)) is not None:
-        if maker.op.name == "broadcast_to" and len(found.batch) == 2:
+        if maker.op is broadcast_to and len(found.batch) == 2:
             shape: Shape = maker.attrs["shape"]
             if len(shape) == 5:
                 yield "repeated", shape[1]
-        if maker.op.name not in ("reshape", "transpose", "mul", "div"):
+        if maker.op not in (reshape, transpose, mul, div):
             break
         value = maker.operands[0]
     yield "plain", heads

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from gptrs.ir.dims import Shape
-from gptrs.ir.program import Instruction, Param, Value, key_of
+from gptrs.ir.ops.shape import reshape, transpose
+from gptrs.ir.program import Instruction, Operation, Param, Value, key_of
 from gptrs.passes.idioms.patterns import Hole, close
 
-Move = tuple[str, Shape]
-"""``transpose`` with its permutation or ``reshape`` with its shape."""
+Move = tuple[Operation, Shape]
+"""`transpose` with its permutation or `reshape` with its shape."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class Match:
 
 def undone(wanted: Instruction, operand: Param) -> Move:
     """The inverse of ``wanted``, a reshape or transpose of ``operand``."""
-    if wanted.op.name == "reshape":
-        return "reshape", operand.type.shape
+    if wanted.op is reshape:
+        return reshape, operand.type.shape
     perm: tuple[int, ...] = wanted.attrs["perm"]
-    return "transpose", tuple(perm.index(i) for i in range(len(perm)))
+    return transpose, tuple(perm.index(i) for i in range(len(perm)))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from gptrs.ir.program import Attrs, Instruction, Operand, Value, values_in
+from gptrs.ir.program import Attrs, Instruction, Operand, Operation, Value, values_in
 from gptrs.ir.types import Type
 from gptrs.passes.idioms.bindings import Moved
 from gptrs.passes.idioms.products import Makers
@@ -44,7 +44,7 @@ class Site:
     def type(self) -> Type:
         return self.root.results[0].type
 
-    def nearest(self, name: str, start: Operand = None) -> Instruction | None:
+    def nearest(self, op: Operation, start: Operand = None) -> Instruction | None:
         """The nearest instruction of this op, in breadth-first order, that ``start`` (by default
         the root's result) depends on."""
         first = self.root.results[0] if start is None else start
@@ -55,7 +55,7 @@ class Site:
             maker = self.makers.get(value)
             if value in seen or maker is None:
                 continue
-            if maker.op.name == name:
+            if maker.op is op:
                 return maker
             seen.add(value)
             left.extend(maker.values())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gptrs.ir.dims import Dim, Shape, same, same_shape
+from gptrs.ir.ops.shape import broadcast_to, reshape
 from gptrs.ir.program import Attrs, Instruction, Operand, Value, key_of
 from gptrs.ir.types import DType, Type, normal_axis
 
@@ -51,7 +52,7 @@ def sum_dtypes(dot: Instruction) -> tuple[DType, DType]:
 
 def same_attrs(wanted: Instruction, maker: Instruction) -> bool:
     a, b = wanted.attrs, maker.attrs
-    if wanted.op.name in ("broadcast_to", "reshape"):
+    if wanted.op in (broadcast_to, reshape):
         return wanted.results[0].type == maker.results[0].type
     if "keepdims" in a and next(wanted.values()).type == next(maker.values()).type:
         b = {**b, "keepdims": a["keepdims"]}  # their results differ in axes of extent 1

@@ -17,6 +17,8 @@ import numpy as np
 from gptrs.errors import PtirError
 from gptrs.ir.dims import DimLike, same, surely_greater
 from gptrs.ir.operands import map_operand
+from gptrs.ir.ops.elementwise import select
+from gptrs.ir.ops.shape import broadcast_to
 from gptrs.ir.program import Operand, Value
 from gptrs.ir.types import Array
 from gptrs.passes.idioms.affine_conditions import Inequality, inequalities
@@ -72,7 +74,7 @@ def is_fill(value: float) -> bool:
 
 
 def _unbroadcast(value: Value, makers: Makers) -> Value:
-    while (maker := makers.get(value)) is not None and maker.op.name == "broadcast_to":
+    while (maker := makers.get(value)) is not None and maker.op is broadcast_to:
         (value,) = maker.values()
     return value
 
@@ -81,7 +83,7 @@ def _added(mask: Value, makers: Makers) -> tuple[Value, bool, float] | None:
     """The condition behind a mask that is added to scores, whether it is true for visible keys, and
     the number added to hidden ones."""
     maker = makers.get(_unbroadcast(mask, makers))
-    if maker is not None and maker.op.name == "select":
+    if maker is not None and maker.op is select:
         condition, *arms = maker.operands
         first, second = (number_of(arm, makers) for arm in arms)
         if isinstance(condition, Value) and first is not None and second is not None:

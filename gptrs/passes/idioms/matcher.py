@@ -18,6 +18,9 @@ from fractions import Fraction
 import numpy as np
 
 from gptrs.ir.dims import Shape
+from gptrs.ir.ops.contract import dot_general
+from gptrs.ir.ops.elementwise import div, mul, neg, pow_, reciprocal, rsqrt, sqrt
+from gptrs.ir.ops.shape import broadcast_to, reshape, transpose
 from gptrs.ir.program import Instruction, Operand, Param, Value, key_of
 from gptrs.ir.types import DType
 from gptrs.passes.idioms.bindings import Match, Move, Moved, undone
@@ -32,7 +35,7 @@ from gptrs.passes.idioms.equivalence import (
 from gptrs.passes.idioms.patterns import Hole, Pattern, close
 from gptrs.passes.idioms.products import Factor, Makers, factors_of, number_of
 
-_PRODUCTS = frozenset(["mul", "div", "neg", "reciprocal", "sqrt", "rsqrt", "pow"])
+_PRODUCTS = frozenset([mul, div, neg, reciprocal, sqrt, rsqrt, pow_])
 _MOST_STEPS = 4000
 _Open = tuple[Operand, Fraction, Shape | None]
 """A factor of the program with its power, and its shape if axes of extent 1 are put in later."""
@@ -108,7 +111,7 @@ class Matcher:
 
     def _node(self, node: Value, found: Value, match: Match) -> Iterator[Match]:
         wanted = self._pattern.makers[node]
-        if wanted.op.name in _PRODUCTS and node.type.dtype.is_float and not self._precise:
+        if wanted.op in _PRODUCTS and node.type.dtype.is_float and not self._precise:
             yield from self._product(node, found, match)
             return
         maker = self._made(found)
@@ -118,10 +121,10 @@ class Matcher:
                 matched = True
                 yield after
         operand = wanted.operands[0] if wanted.operands else None
-        if wanted.op.name in ("reshape", "transpose") and isinstance(operand, Param):
+        if wanted.op in (reshape, transpose) and isinstance(operand, Param):
             if not matched and node.type == found.type:
                 yield from self._param(operand, found, (undone(wanted, operand),), match)
-        elif not matched and maker is not None and maker.op.name == "reshape":
+        elif not matched and maker is not None and maker.op is reshape:
             yield from self._match(node, maker.operands[0], match)
 
     def _made(self, value: Value) -> Instruction | None:
@@ -131,7 +134,7 @@ class Matcher:
     def _instruction(
         self, wanted: Instruction, maker: Instruction, match: Match
     ) -> Iterator[Match]:
-        if wanted.op.name == "dot_general":
+        if wanted.op is dot_general:
             yield from self._dot(wanted, maker, match)
             return
         if not same_attrs(wanted, maker) or len(wanted.operands) != len(maker.operands):
@@ -146,7 +149,7 @@ class Matcher:
         them."""
         if not isinstance(node, Value) or not isinstance(found, Value):
             return True
-        if wanted.op.name == "broadcast_to":
+        if wanted.op is broadcast_to:
             return aligned(node.type.shape, found.type.shape)
         return node.type == found.type
 
@@ -156,7 +159,7 @@ class Matcher:
         parts = factors_of((found, Fraction(1)), self._makers)
         if parts is None:
             maker = self._made(found)
-            if maker is not None and maker.op.name == "reshape":
+            if maker is not None and maker.op is reshape:
                 yield from self._match(node, maker.operands[0], match)
             return
         open_: list[_Open] = [(operand, power, None) for operand, power in parts]
@@ -209,11 +212,11 @@ class Matcher:
     def _taken_apart(self, operand: Operand, power: Fraction, shape: Shape | None) -> list[_Open]:
         """The factors of a factor, empty if it does not split."""
         maker = self._makers.get(operand) if isinstance(operand, Value) else None
-        if maker is not None and maker.op.name == "reshape":
+        if maker is not None and maker.op is reshape:
             inner = next(maker.values())
             if same_but_for_ones(inner.type, maker.results[0].type):
                 return [(inner, power, shape or maker.results[0].type.shape)]
-        if maker is not None and maker.op.name == "broadcast_to" and shape is not None:
+        if maker is not None and maker.op is broadcast_to and shape is not None:
             return []
         parts = factors_of((operand, power), self._makers)
         return [(part, n, shape) for part, n in parts or ()]
@@ -243,7 +246,7 @@ class Matcher:
             return
         straight = tuple(range(len(perm)))
         maker = self._makers.get(found)
-        while perm != straight and maker is not None and maker.op.name == "transpose":
+        while perm != straight and maker is not None and maker.op is transpose:
             perm = tuple(maker.attrs["perm"][i] for i in perm)
             (found,) = maker.values()
             maker = self._makers.get(found)
@@ -251,11 +254,11 @@ class Matcher:
         if perm == straight:
             yield from self._match(node, found, match)
         elif isinstance(node, Param):
-            yield from self._param(node, found, (("transpose", perm),), match)
+            yield from self._param(node, found, ((transpose, perm),), match)
         elif wanted is None:
             return
-        elif wanted.op.name == "reshape" and isinstance(param := wanted.operands[0], Param):
-            moves: tuple[Move, ...] = (("transpose", perm), undone(wanted, param))
+        elif wanted.op is reshape and isinstance(param := wanted.operands[0], Param):
+            moves: tuple[Move, ...] = ((transpose, perm), undone(wanted, param))
             yield from self._param(param, found, moves, match)
         elif wanted.op.elementwise and maker is not None and maker.op is wanted.op:
             yield from self._scaled(wanted, maker, perm, match)

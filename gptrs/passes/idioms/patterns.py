@@ -14,6 +14,7 @@ from gptrs.errors import PtirError
 from gptrs.ir.dispatch import interpreter
 from gptrs.ir.interpreters import Recorder
 from gptrs.ir.operands import types_key
+from gptrs.ir.ops.shape import reshape
 from gptrs.ir.program import Attrs, Instruction, Param, Program, Value, attrs_key
 from gptrs.ir.rewrite import Fuel
 from gptrs.ir.tensor import Tensor
@@ -91,7 +92,7 @@ class Pattern:
         """The result, before a final reshape."""
         (value,) = self.program.results
         maker = self.makers.get(value)
-        return next(maker.values()) if maker and maker.op.name == "reshape" else value
+        return next(maker.values()) if maker and maker.op is reshape else value
 
     @cached_property
     def _products(self) -> dict[Value, Product]:

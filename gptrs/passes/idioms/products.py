@@ -11,6 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
+from gptrs.ir.ops import elementwise, shape
+from gptrs.ir.ops.literal import constant, full
+from gptrs.ir.ops.shape import broadcast_to, reshape
 from gptrs.ir.program import Instruction, Operand, Value
 
 Makers = Mapping[Value, Instruction]
@@ -36,11 +39,11 @@ def number_of(operand: Operand, makers: Makers) -> float | None:
         maker = makers.get(operand)
         if maker is None:
             return None
-        if maker.op.name in ("broadcast_to", "reshape"):
+        if maker.op in (broadcast_to, reshape):
             operand = maker.operands[0]
-        elif maker.op.name == "full":
+        elif maker.op is full:
             operand = maker.attrs["value"]
-        elif maker.op.name == "constant" and maker.attrs["value"].size == 1:
+        elif maker.op is constant and maker.attrs["value"].size == 1:
             operand = maker.attrs["value"].item()
         else:
             return None
@@ -59,24 +62,24 @@ def factors_of(factor: Factor, makers: Makers) -> list[Factor] | None:
     if maker is None or not maker.results[0].type.dtype.is_float:
         return None
     first, *rest = maker.operands or (None,)
-    match maker.op.name:
-        case "broadcast_to":
+    match maker.op:
+        case shape.broadcast_to:
             return [(first, power)]
-        case "add" if 0 in (number_of(o, makers) for o in maker.operands):
+        case elementwise.add if 0 in (number_of(o, makers) for o in maker.operands):
             return [(o, power) for o in maker.operands if number_of(o, makers) != 0]
-        case "reciprocal":
+        case elementwise.reciprocal:
             return [(first, -power)]
-        case "mul" if whole:
+        case elementwise.mul if whole:
             return [(first, power), (rest[0], power)]
-        case "div" if whole:
+        case elementwise.div if whole:
             return [(first, power), (rest[0], -power)]
-        case "neg" if whole:
+        case elementwise.neg if whole:
             return [(first, power), (-1.0, power)]
-        case "sqrt" if whole:
+        case elementwise.sqrt if whole:
             return [(first, power * _HALF)]
-        case "rsqrt" if whole:
+        case elementwise.rsqrt if whole:
             return [(first, -power * _HALF)]
-        case "pow" if whole and number_of(rest[0], makers) in _POWERS:
+        case elementwise.pow_ if whole and number_of(rest[0], makers) in _POWERS:
             return [(first, power * Fraction(number_of(rest[0], makers) or 1))]
         case _:
             return None

@@ -28,33 +28,47 @@ from importlib import import_module
 from typing import cast
 
 from gptrs.backends.faer.calls.base import Call
+from gptrs.ir.ops.composite import attention, layer_norm, softmax
+from gptrs.ir.ops.contract import dot_general
+from gptrs.ir.ops.dynamic import dynamic_update_slice
+from gptrs.ir.ops.index import take
+from gptrs.ir.ops.language import rms_norm
+from gptrs.ir.ops.shape import concat, pad, tile
+from gptrs.ir.ops.vision import (
+    avg_pool2d,
+    conv2d,
+    depthwise_conv2d,
+    global_avg_pool2d,
+    max_pool2d,
+)
+from gptrs.ir.program import Operation
 from gptrs.locks import no_fork
 
 # Where each is, and the ops that a match may begin with. The first one that matches is taken; a
 # class is imported when a program has such an op: text has no convolutions.
-_CALLS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("product:MatrixProduct", ("dot_general",)),
-    ("attention:Attention", ("attention",)),
-    ("rowwise:LayerNorm", ("layer_norm",)),
-    ("rowwise:RmsNorm", ("rms_norm",)),
-    ("rowwise:Softmax", ("softmax",)),
-    ("gather_scatter:Take", ("take",)),
-    ("gather_scatter:Update", ("dynamic_update_slice",)),
-    ("concat_pad:Concat", ("concat",)),
-    ("concat_pad:Pad", ("pad",)),
-    ("concat_pad:Tile", ("tile",)),
-    ("bottleneck:Bottleneck", ("conv2d", "depthwise_conv2d")),
-    ("conv:WinogradConv", ("conv2d",)),
-    ("conv:DirectConv", ("conv2d",)),
-    ("depthwise:DepthwiseConv", ("conv2d", "depthwise_conv2d")),
-    ("pooling:MaxPool", ("max_pool2d",)),
-    ("pooling:AvgPool", ("avg_pool2d",)),
-    ("pooling:GlobalAvgPool", ("global_avg_pool2d",)),
+_CALLS: tuple[tuple[str, tuple[Operation, ...]], ...] = (
+    ("product:MatrixProduct", (dot_general,)),
+    ("attention:Attention", (attention,)),
+    ("rowwise:LayerNorm", (layer_norm,)),
+    ("rowwise:RmsNorm", (rms_norm,)),
+    ("rowwise:Softmax", (softmax,)),
+    ("gather_scatter:Take", (take,)),
+    ("gather_scatter:Update", (dynamic_update_slice,)),
+    ("concat_pad:Concat", (concat,)),
+    ("concat_pad:Pad", (pad,)),
+    ("concat_pad:Tile", (tile,)),
+    ("bottleneck:Bottleneck", (conv2d, depthwise_conv2d)),
+    ("conv:WinogradConv", (conv2d,)),
+    ("conv:DirectConv", (conv2d,)),
+    ("depthwise:DepthwiseConv", (conv2d, depthwise_conv2d)),
+    ("pooling:MaxPool", (max_pool2d,)),
+    ("pooling:AvgPool", (avg_pool2d,)),
+    ("pooling:GlobalAvgPool", (global_avg_pool2d,)),
 )
 
 
 @cache
-def calls_of(op: str) -> tuple[type[Call], ...]:
+def calls_of(op: Operation) -> tuple[type[Call], ...]:
     """The call classes for an op, the first choice first."""
     return tuple([_class_at(place) for place, ops in _CALLS if op in ops])
 

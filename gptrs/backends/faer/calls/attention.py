@@ -9,6 +9,8 @@ from gptrs.backends.faer.calls.base import Address, Binder, Call, kernel
 from gptrs.backends.faer.graph import Graph, Members, Source
 from gptrs.backends.views import View
 from gptrs.ir.dims import DimLike, Shape, same
+from gptrs.ir.ops.composite import attention
+from gptrs.ir.ops.shape import transpose
 from gptrs.ir.program import Instruction, Value
 from gptrs.ir.types import f32
 from gptrs.kernels.attention.blocks import Head, Index
@@ -48,7 +50,7 @@ class Attention(Call):
 
     @classmethod
     def match(cls, core: Instruction, graph: Graph) -> Attention | None:
-        if core.op.name != "attention":
+        if core.op is not attention:
             return None
         members = Members()
         head = _head(core)
@@ -70,7 +72,7 @@ class Attention(Call):
         members.add(core)
         result, strides = core.result, View.contiguous(core.result.type.shape).strides
         reader = graph.only_reader(result)
-        if reader is not None and reader.op.name == "transpose" and reader.attrs["perm"][-1] == 3:
+        if reader is not None and reader.op is transpose and reader.attrs["perm"][-1] == 3:
             members.add(reader)
             result = reader.result
             placed = View.contiguous(result.type.shape).strides

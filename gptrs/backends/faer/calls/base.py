@@ -10,7 +10,11 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias, cast
 
 from gptrs.backends.faer.graph import Graph
 from gptrs.ir.dims import DimLike
+from gptrs.ir.kinds import OpKind
+from gptrs.ir.ops.elementwise import tanh
+from gptrs.ir.ops.literal import constant
 from gptrs.ir.program import Instruction, Param, Value
+from gptrs.ir.registry import is_builtin
 from gptrs.kernels.compiler.compile import Kernel, compile_built
 from gptrs.kernels.compiler.ir_builder import KernelText
 from gptrs.kernels.compiler.isa import Isa
@@ -137,6 +141,12 @@ class Call(ABC):
         return {}
 
 
+def activation_of(instruction: Instruction) -> str | None:
+    """What kernels call the function that the instruction applies, if they have it."""
+    op = instruction.op
+    return op.name if op is tanh or (op.kind is OpKind.ACTIVATION and is_builtin(op)) else None
+
+
 ASIDE = frozenset(["members", "through"])
 """Fields of a call and of its parts that do not affect what its kernels do."""
 
@@ -159,4 +169,4 @@ def is_stable(value: Value, graph: Graph) -> bool:
     if isinstance(value, Param):
         return value.role == "parameter"
     maker = graph.maker.get(value)
-    return maker is not None and maker.op.name == "constant"
+    return maker is not None and maker.op is constant

@@ -10,6 +10,7 @@ import numpy as np
 
 from gptrs.backends.faer.calls.base import Address, Binder, Call, kernel
 from gptrs.backends.faer.graph import Graph, Members, Source
+from gptrs.ir.ops.shape import concat, pad, tile
 from gptrs.ir.program import Instruction, Value
 from gptrs.kernels.compiler.isa import Isa
 from gptrs.kernels.rowwise.block_copy import ElementBytes, copy_kernel, fill_kernel
@@ -78,7 +79,7 @@ class Concat(_Blocks):
 
     @classmethod
     def match(cls, core: Instruction, graph: Graph) -> Concat | None:
-        if core.op.name != "concat":
+        if core.op is not concat:
             return None
         members = Members()
         parts = [_read(members, graph, value) for value in core.values()]
@@ -107,7 +108,7 @@ class Pad(_Blocks):
 
     @classmethod
     def match(cls, core: Instruction, graph: Graph) -> Pad | None:
-        if core.op.name != "pad":
+        if core.op is not pad:
             return None
         members = Members()
         x = _read(members, graph, next(core.values()))
@@ -159,7 +160,7 @@ class Tile(_Blocks):
 
     @classmethod
     def match(cls, core: Instruction, graph: Graph) -> Tile | None:
-        if core.op.name != "tile":
+        if core.op is not tile:
             return None
         members = Members()
         x = _read(members, graph, next(core.values()))

@@ -10,14 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias
 
-from gptrs.backends.faer.calls.base import Address, Binder, is_stable
+from gptrs.backends.faer.calls.base import Address, Binder, activation_of, is_stable
 from gptrs.backends.faer.graph import Graph, Matrix, Members, Source, rows_of
 from gptrs.backends.views import View
 from gptrs.ir.dims import DimLike, Shape, product, same
+from gptrs.ir.ops.elementwise import add, cast
 from gptrs.ir.program import Instruction, Value
 from gptrs.ir.types import f32
 from gptrs.kernels.gemm.weight_elements import WeightType
-from gptrs.kernels.vector_math import ACTIVATIONS
 
 _NARROW: dict[str, WeightType] = {"f16": "f16", "bf16": "bf16"}
 
@@ -141,7 +141,7 @@ def _found(graph: Graph, value: Value, side: _Side, ways: tuple[Axes, ...]) -> _
 def _widened(b: Source, graph: Graph, members: Members) -> tuple[Value, WeightType]:
     """The 16-bit weight behind a cast to f32: the kernels widen it themselves."""
     maker = graph.maker.get(b.value)
-    if maker is not None and maker.op.name == "cast":
+    if maker is not None and maker.op is cast:
         (narrow,) = maker.values()
         name = _NARROW.get(narrow.type.dtype.name)
         if name is not None and is_stable(narrow, graph):
@@ -194,9 +194,9 @@ _More = tuple[Following, Source | None] | None
 
 
 def _with_bias(
-    found: Following, result: Value, add: Instruction, columns: int, graph: Graph
+    found: Following, result: Value, reader: Instruction, columns: int, graph: Graph
 ) -> _More:
-    other = _added(result, add)
+    other = _added(result, reader)
     if other is None:
         return None
 
@@ -215,15 +215,16 @@ def _with_bias(
 def _with_activation(
     found: Following, result: Value, reader: Instruction, columns: int, graph: Graph
 ) -> _More:
-    if reader.op.name not in ACTIVATIONS:
+    activation = activation_of(reader)
+    if activation is None:
         return None
-    return replace(found, activation=reader.op.name), None
+    return replace(found, activation=activation), None
 
 
 def _with_residual(
-    found: Following, result: Value, add: Instruction, columns: int, graph: Graph
+    found: Following, result: Value, reader: Instruction, columns: int, graph: Graph
 ) -> _More:
-    other = _added(result, add)
+    other = _added(result, reader)
     if other is None:
         return None
     source = graph.source(other, lambda view: rows_of(view, columns) is not None)
@@ -246,7 +247,7 @@ def _column_axes(result: Value, columns: DimLike) -> int:
 
 def _added(value: Value, reader: Instruction) -> Value | None:
     """The other operand, if ``reader`` adds an array to ``value``."""
-    if reader.op.name != "add":
+    if reader.op is not add:
         return None
     others = [o for o in reader.operands if o is not value]
     return others[0] if len(others) == 1 and isinstance(others[0], Value) else None

@@ -18,7 +18,7 @@ from gptrs.backends.faer.calls.base import (
 from gptrs.backends.faer.calls.epilogue import Following, following, is_whole
 from gptrs.backends.faer.calls.product import packing_kernel, panel_bytes
 from gptrs.backends.faer.graph import Graph, Members, Source
-from gptrs.ir.ops.vision import Padding2d
+from gptrs.ir.ops.vision import Padding2d, conv2d
 from gptrs.ir.program import Instruction, Value
 from gptrs.ir.types import f32
 from gptrs.kernels.compiler.isa import KB, Isa
@@ -61,7 +61,7 @@ class _Convolution(Call):
     @classmethod
     def read(cls: type[C], core: Instruction, graph: Graph) -> C | None:
         """The convolution of ``core``, if kernels can read its operands."""
-        if core.op.name != "conv2d" or core.attrs["groups"] != 1:
+        if core.op is not conv2d or core.attrs["groups"] != 1:
             return None
         x, taps = core.operands[:2]
         assert isinstance(x, Value)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from gptrs.backends.faer.calls.base import Binder, kernel
+from gptrs.backends.faer.calls.base import Binder, activation_of, kernel
 from gptrs.backends.faer.calls.epilogue import is_along_channels
 from gptrs.backends.faer.calls.windows import Windowed, read_whole, window_of
 from gptrs.backends.faer.graph import Graph, Members, Source
 from gptrs.ir.dims import same
+from gptrs.ir.ops.elementwise import add
+from gptrs.ir.ops.vision import conv2d, depthwise_conv2d
 from gptrs.ir.program import Instruction, Value
 from gptrs.kernels.compiler.compile import Kernel
 from gptrs.kernels.compiler.isa import Isa
 from gptrs.kernels.conv.depthwise import Depthwise, depthwise_kernel
-from gptrs.kernels.vector_math import ACTIVATIONS
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +59,7 @@ class DepthwiseConv(Windowed):
 
 def _window_size(core: Instruction) -> tuple[int, int] | None:
     """The extents [KH, KW] of the weight if ``core`` has one kernel for each channel."""
-    if core.op.name not in ("depthwise_conv2d", "conv2d"):
+    if core.op not in (depthwise_conv2d, conv2d):
         return None
     x, weight = core.operands[:2]
     assert isinstance(x, Value)
@@ -66,7 +67,7 @@ def _window_size(core: Instruction) -> tuple[int, int] | None:
     height, width, depth, outputs = weight.type.shape
     channels = x.type.shape[-1]
     single = same(outputs, 1)
-    if core.op.name == "conv2d":  # [KH, KW, 1, C] and [KH, KW, C, 1] have one layout
+    if core.op is conv2d:  # [KH, KW, 1, C] lies as [KH, KW, C, 1] does
         single = same(depth, 1) and same(outputs, channels) and same(core.attrs["groups"], channels)
     if not single or not isinstance(height, int) or not isinstance(width, int):
         return None
@@ -85,10 +86,10 @@ def _with_epilogue(call: DepthwiseConv, graph: Graph, members: Members) -> Depth
 
 
 def _with_bias(
-    call: DepthwiseConv, add: Instruction, graph: Graph, members: Members
+    call: DepthwiseConv, reader: Instruction, graph: Graph, members: Members
 ) -> DepthwiseConv | None:
-    others = [o for o in add.operands if o is not call.result]
-    if add.op.name != "add" or call.bias is not None or len(others) != 1:
+    others = [o for o in reader.operands if o is not call.result]
+    if reader.op is not add or call.bias is not None or len(others) != 1:
         return None
     (other,) = others
     channels = call.result.type.shape[-1]
@@ -106,4 +107,5 @@ def _with_bias(
 def _with_activation(
     call: DepthwiseConv, reader: Instruction, graph: Graph, members: Members
 ) -> DepthwiseConv | None:
-    return replace(call, activation=reader.op.name) if reader.op.name in ACTIVATIONS else None
+    activation = activation_of(reader)
+    return replace(call, activation=activation) if activation else None

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gptrs.backends.faer.calls.base import Address, Binder
+from gptrs.backends.faer.calls.base import Address, Binder, activation_of
 from gptrs.backends.faer.graph import Graph, Members, Source, rows_of
 from gptrs.backends.views import View
 from gptrs.ir.dims import same, same_shape
+from gptrs.ir.ops.elementwise import add
 from gptrs.ir.program import Instruction, Value
 from gptrs.ir.types import f32
 from gptrs.kernels.conv.indirect_gemm import Epilogue
-from gptrs.kernels.vector_math import ACTIVATIONS
 
 
 @dataclass(frozen=True)
@@ -75,11 +75,12 @@ def following(core: Instruction, graph: Graph, members: Members) -> tuple[Value,
 def _extended(
     found: Following, result: Value, reader: Instruction, graph: Graph
 ) -> Following | None:
-    if reader.op.name in ACTIVATIONS and found.activation is None:
+    activation = activation_of(reader)
+    if activation and found.activation is None:
         last = found.residual is not None
-        return Following(found.bias, found.residual, reader.op.name, last)
+        return Following(found.bias, found.residual, activation, last)
     others = [o for o in reader.operands if o is not result]
-    if reader.op.name != "add" or found.residual is not None or len(others) != 1:
+    if reader.op is not add or found.residual is not None or len(others) != 1:
         return None
     (other,) = others
     if not isinstance(other, Value) or other.type.dtype is not f32 or not other.type.shape:

@@ -10,6 +10,9 @@ from gptrs.backends.faer.calls.product import product_panels
 from gptrs.backends.faer.graph import Graph, Matrix, Members, Source, rows_of, starts_contiguous
 from gptrs.backends.views import View
 from gptrs.ir.dims import DimLike, product
+from gptrs.ir.ops import elementwise
+from gptrs.ir.ops.dynamic import dynamic_update_slice
+from gptrs.ir.ops.index import take
 from gptrs.ir.program import Instruction, Operand, Value
 from gptrs.ir.types import f32
 from gptrs.kernels.compiler.compile import Kernel
@@ -45,7 +48,7 @@ class Take(Call):
 
     @classmethod
     def match(cls, core: Instruction, graph: Graph) -> Take | None:
-        if core.op.name != "take":
+        if core.op is not take:
             return None
         table, indices = core.operands
         if not isinstance(table, Value) or not isinstance(indices, Value):
@@ -63,7 +66,11 @@ class Take(Call):
         result = core.result
         if weights != "f32":  # a kernel gives f32
             cast_to = graph.only_reader(result)
-            if cast_to is None or cast_to.op.name != "cast" or cast_to.attrs["dtype"] is not f32:
+            if (
+                cast_to is None
+                or cast_to.op is not elementwise.cast
+                or cast_to.attrs["dtype"] is not f32
+            ):
                 return None
             members.add(cast_to)
             result = cast_to.result
@@ -111,7 +118,7 @@ class Update(Call):
 
     @classmethod
     def match(cls, core: Instruction, graph: Graph) -> Update | None:
-        if core.op.name != "dynamic_update_slice":
+        if core.op is not dynamic_update_slice:
             return None
         x, update, start = core.operands
         assert isinstance(x, Value)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from gptrs.backends.faer.calls.base import Address, Binder, Call, kernel
 from gptrs.backends.faer.calls.windows import Windowed, read_alone, window_of
 from gptrs.backends.faer.graph import Graph, Source
+from gptrs.ir.ops.vision import avg_pool2d, global_avg_pool2d, max_pool2d
 from gptrs.ir.program import Instruction
 from gptrs.kernels.compiler.compile import Kernel
 from gptrs.kernels.compiler.isa import Isa
@@ -29,7 +30,7 @@ class MaxPool(Windowed):
 
     @classmethod
     def match(cls, core: Instruction, graph: Graph) -> MaxPool | None:
-        found = read_alone(core, "max_pool2d", graph)
+        found = read_alone(core, max_pool2d, graph)
         if found is None:
             return None
         window = window_of(core, core.attrs["window"])
@@ -52,7 +53,7 @@ class AvgPool(Windowed):
 
     @classmethod
     def match(cls, core: Instruction, graph: Graph) -> AvgPool | None:
-        found = read_alone(core, "avg_pool2d", graph)
+        found = read_alone(core, avg_pool2d, graph)
         if found is None:
             return None
         window = window_of(core, core.attrs["window"])
@@ -79,7 +80,7 @@ class GlobalAvgPool(Call):
 
     @classmethod
     def match(cls, core: Instruction, graph: Graph) -> GlobalAvgPool | None:
-        found = read_alone(core, "global_avg_pool2d", graph)
+        found = read_alone(core, global_avg_pool2d, graph)
         return cls(core.result, *found) if found is not None else None
 
     def compile(self, isa: Isa) -> None:

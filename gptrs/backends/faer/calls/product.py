@@ -26,6 +26,7 @@ from gptrs.backends.faer.calls.unpacked_product import (
     positions,
 )
 from gptrs.backends.faer.graph import Graph, Members
+from gptrs.ir.ops.contract import dot_general
 from gptrs.ir.program import Instruction, Value
 from gptrs.ir.types import f32
 from gptrs.kernels.compiler.compile import Kernel
@@ -55,7 +56,7 @@ class MatrixProduct(Call):
 
     @classmethod
     def match(cls, core: Instruction, graph: Graph) -> MatrixProduct | None:
-        if core.op.name != "dot_general" or core.result.type.dtype is not f32:
+        if core.op is not dot_general or core.result.type.dtype is not f32:
             return None
         members = Members()
         found = contraction(core, graph, members)

@@ -10,7 +10,9 @@ from gptrs.backends.faer.calls.base import Address, Binder, Call, kernel
 from gptrs.backends.faer.graph import Graph, Matrix, Members, Source, rows_of
 from gptrs.backends.views import View
 from gptrs.ir.dims import DimLike
-from gptrs.ir.program import Instruction, Value
+from gptrs.ir.ops.composite import layer_norm, softmax
+from gptrs.ir.ops.language import rms_norm
+from gptrs.ir.program import Instruction, Operation, Value
 from gptrs.ir.types import f32
 from gptrs.kernels.compiler.compile import Kernel
 from gptrs.kernels.compiler.isa import Isa
@@ -69,11 +71,11 @@ class _Norm(_Rowwise):
     bias: Source | None
     eps: float
 
-    op: ClassVar[str]
+    op: ClassVar[Operation]
 
     @classmethod
     def match(cls, core: Instruction, graph: Graph) -> Self | None:
-        if core.op.name != cls.op:
+        if core.op is not cls.op:
             return None
         members = Members()
         found = _read_rows(core, graph, members)
@@ -112,7 +114,7 @@ class LayerNorm(_Norm):
     """(x − mean x) / √(var x + eps) · weight + bias."""
 
     target = "gpt_rs.faer.layer_norm.f32.v1"
-    op = "layer_norm"
+    op = layer_norm
 
     def _kernel(self, isa: Isa) -> Kernel:
         has = {"weight": self.weight is not None, "bias": self.bias is not None}
@@ -124,7 +126,7 @@ class RmsNorm(_Norm):
     """x / √(mean x² + eps) · weight."""
 
     target = "gpt_rs.faer.rms_norm.f32.v1"
-    op = "rms_norm"
+    op = rms_norm
 
     def _kernel(self, isa: Isa) -> Kernel:
         has_weight = self.weight is not None
@@ -140,7 +142,7 @@ class Softmax(_Rowwise):
     @classmethod
     def match(cls, core: Instruction, graph: Graph) -> Softmax | None:
         shape = core.results[0].type.shape  # others may have several
-        if core.op.name != "softmax" or core.attrs["axis"] not in (-1, len(shape) - 1):
+        if core.op is not softmax or core.attrs["axis"] not in (-1, len(shape) - 1):
             return None
         members = Members()
         found = _read_rows(core, graph, members)

@@ -9,7 +9,7 @@ from gptrs.backends.faer.calls.base import Address, Binder, Call
 from gptrs.backends.faer.calls.epilogue import is_whole
 from gptrs.backends.faer.graph import Graph, Members, Source
 from gptrs.ir.ops.vision import Padding2d
-from gptrs.ir.program import Instruction, Operand, Value
+from gptrs.ir.program import Instruction, Operand, Operation, Value
 from gptrs.ir.types import f32
 from gptrs.kernels.compiler.compile import Kernel
 from gptrs.kernels.conv.window_loops import WINDOW_ARGUMENTS
@@ -26,11 +26,11 @@ def read_whole(operand: Operand, graph: Graph, members: Members) -> Source | Non
 
 
 def read_alone(
-    core: Instruction, name: str, graph: Graph
+    core: Instruction, op: Operation, graph: Graph
 ) -> tuple[tuple[Instruction, ...], Source] | None:
     """The members of a call for ``core`` without an epilogue, and the source of x; None if ``core``
     is no ``name``, or x cannot be read."""
-    if core.op.name != name:
+    if core.op is not op:
         return None
     members = Members()
     x = read_whole(core.operands[0], graph, members)
