@@ -145,7 +145,7 @@ cached = []
 with warnings.catch_warnings(record=True) as said:
     warnings.simplefilter("always")
     for text_of_this in [text + ";" * i for i in range(12)] * 2:
-        library._libraries.clear()
+        loaded_object._libraries.clear()
         cached.append(compile.compile_ir(text_of_this, "count").library.cached)
 assert [str(w.message) for w in said if "No space left" in str(w.message)], said
 assert len(said) == 1, "said once"
@@ -153,7 +153,7 @@ assert not any(name.endswith(".tmp") for name in os.listdir(folder + "/kernels")
 kept = os.listdir(folder + "/kernels")
 assert kept and sum(cached) == len(kept), (kept, cached)
 subprocess.run(["mount", "-o", "remount,ro", folder], check=True)
-library._libraries.clear()
+loaded_object._libraries.clear()
 assert compile.compile_ir(text, "count").library.cached, "a folder that can only be read serves"
 print("done")
 """

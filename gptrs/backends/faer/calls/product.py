@@ -1,8 +1,8 @@
 """Matrix product call: packed GEMM and GEMV with bias, activation and residual as epilogue.
 
 A weight that is a parameter is packed into panels once. Few rows are computed by the packed GEMV
-(`row_kernel`), many by the blocked GEMM (`tile_kernel`) over packed rows; products with one column,
-and unpacked ones with few rows or columns, are in `unpacked_product`.
+(`packed_gemv_kernel`), many by the blocked GEMM (`blocked_gemm_kernel`) over packed rows; products
+with one column, and unpacked ones with few rows or columns, are in `unpacked_product`.
 """
 
 from __future__ import annotations
