@@ -6,7 +6,43 @@
     def f(x, w):
         return ptir.softmax(x @ w)
 
-Names load when they are first asked for, so that ``import gptrs`` costs next to nothing.
+A traced Python function becomes a program (PTIR), passes rewrite the program, a backend turns it
+into a plan of native kernels, the plan runs. Imports point one way, down this table; the modules of
+the package itself come first.
+
+| module | contents |
+|---|---|
+| `settings` | the GPTRS_* environment variables |
+| `errors` | exceptions and warnings; user frames of tracebacks |
+| `events` | event bus: passes, plans and loaders emit, debug and cli listen |
+| `tree` | pytrees: flattening and unflattening of containers |
+| `params` | parameter ids, and sources that parameters are read from |
+| `locks` | locks and initialisation that are safe under fork |
+| `large_pages` | anonymous memory in huge pages, lent in pieces |
+| `identity_key` | keys of many objects by identity |
+| `byte_sizes` | "500MB" ↔ bytes |
+| `extras` | optional dependencies, and the error where an import lacks one |
+| `entry_points` | entry points of installed packages (models, backends) |
+| `isolated` | subprocesses with this process's import path and no current directory |
+| `deprecated` | aliases of renamed names, with a warning |
+| `ir/` | what a program is: types, values, ops, dispatch, printing |
+| `passes/` | program → program: the pass pipeline and the rewrite rules |
+| `kernels/` | native kernels, the compiler that makes them, the driver that runs them |
+| `backends/` | program → plan: the protocol, discovery, faer, the reference backend |
+| `debug/` | explain, dumps, diffs, pass views, fuel |
+| `jit/` | ``ptir.jit``: trace, cache, lower, run; its fast path |
+| `ptir` | the public namespace of ops, dtypes, and ``jit`` |
+| `nn/` | `Module` and layers |
+| `models/` | GPT-2, ResNet, MobileNetV2; the registry of models |
+| `text/` | tokenizer, sampling, generation |
+| `images/` | image decoding and preprocessing |
+| `formats/` | readers and writers of model files |
+| `memory/` | memory estimates |
+| `loading/` | ``gptrs.load``, ``export``, ``from_torch``, conversion |
+| `parity/` | comparison of a model with transformers' model |
+| `cli/` | the ``gptrs`` command |
+
+Public names are imported on first access (PEP 562), so that ``import gptrs`` costs next to nothing.
 """
 
 from __future__ import annotations
@@ -29,7 +65,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_HOMES = {
+_MODULES = {
     "ptir": ("gptrs.ptir", None),
     "nn": ("gptrs.nn", None),
     "models": ("gptrs.models", None),
@@ -59,14 +95,14 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    if name not in _HOMES:
+    if name not in _MODULES:
         raise AttributeError(f"module 'gptrs' has no attribute {name!r}")
-    module, attribute = _HOMES[name]
-    home = import_module(module)
-    value: object = home if attribute is None else getattr(home, attribute)
+    module, attribute = _MODULES[name]
+    imported = import_module(module)
+    value: object = imported if attribute is None else getattr(imported, attribute)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+    return sorted({*globals(), *_MODULES})

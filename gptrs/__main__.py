@@ -1,4 +1,4 @@
-"""``python -m gptrs``."""
+"""``python -m gptrs``: the command line of `gptrs.cli`."""
 
 from gptrs.cli.main import main
 

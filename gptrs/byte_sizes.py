@@ -1,4 +1,4 @@
-"""Sizes in bytes as people write and read them: ``"500MB"``, ``"2GiB"``, ``1.5 GB``."""
+"""Parsing and formatting of sizes in bytes: ``"500MB"``, ``"2GiB"``, ``1.5 GB``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([KMGT]?)(i?)B?", re.IGNORECASE)
 def read_size(text: str) -> int:
     """``"500MB"`` in bytes; K, M, G and T are powers of 1000, with an i of 1024.
 
-    Raises `ValueError` for what is no size, and for 0.
+    Raises `ValueError` for text that is no size, and for 0.
     """
     found = _SIZE.fullmatch(text.strip())
     count = 0
@@ -27,7 +27,7 @@ def read_size(text: str) -> int:
 
 
 def size_text(count: int) -> str:
-    """``count`` bytes in the unit that leaves at most three digits before the point."""
+    """``count`` bytes in the largest decimal unit that leaves at least 1: ``"1.5 GB"``."""
     size, unit = float(count), "B"
     for larger in ("kB", "MB", "GB", "TB"):
         if size < 999.95:
@@ -37,9 +37,9 @@ def size_text(count: int) -> str:
 
 
 def as_size(size: object, what: str) -> int:
-    """``size``, an integer from 0 up or a text for `read_size`, in bytes.
+    """``size`` in bytes; it is an integer from 0 up, or a text for `read_size`.
 
-    Raises `ArgumentError`, in which ``what`` names it.
+    Raises `ArgumentError`, which calls it ``what``.
     """
     if isinstance(size, int) and not isinstance(size, bool) and size >= 0:
         return size

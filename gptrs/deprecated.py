@@ -1,4 +1,7 @@
-"""Names that changed: the old ones work for one version, with a `DeprecationWarning`."""
+"""Deprecated aliases: a renamed name works for one version, with a `DeprecationWarning`.
+
+A module's ``__getattr__`` calls `renamed` for names that it does not have.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from typing import Any
 
 
 def renamed(module: str, name: str, names: Mapping[str, str]) -> Any:
-    """What `module` calls ``names[name]`` now. Raises `AttributeError` for other names."""
+    """The attribute ``names[name]`` of `module`. Raises `AttributeError` for unknown names."""
     if name not in names:
         raise AttributeError(f"module {module!r} has no attribute {name!r}")
     new = names[name]

@@ -1,4 +1,9 @@
-"""Every error that gptrs raises on purpose, and how a traceback is cut to the user's lines."""
+"""Exceptions and warnings of the package, and tracebacks reduced to the user's frames.
+
+Every error that is raised on purpose derives from `PtirError`: problem, context (the ops on the
+way), the user's line, and a fix. `ptir.jit` and the command line cut tracebacks with
+`user_traceback`; GPTRS_TRACEBACK=1 keeps all frames. Models and layers count as user code.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +24,9 @@ _REPR.maxstring = _REPR.maxother = _REPR.maxlong = 200  # letters
 class PtirError(Exception):
     """Base of all errors of this package.
 
-    ``problem`` says what was found and what was expected; ``fix`` how to mend it. ``context`` (the
-    ops with their operands, innermost first) and ``where`` (the user's line) are added on the way
-    out.
+    ``problem`` states the value found and the value expected; ``fix`` the remedy. ``context`` (the
+    ops with their operands, innermost first) and ``where`` (the user's line) are added while the
+    error propagates.
     """
 
     def __init__(self, problem: str, *, fix: str = "") -> None:
@@ -47,7 +52,7 @@ class ShapeError(PtirError, ValueError):
 class DTypeError(PtirError, TypeError):
     """An element type is unknown, mixed with another, or not allowed here.
 
-    ``operand`` is what should have the dtype ``wanted`` instead of ``found``, if that is known.
+    ``operand`` has the dtype ``found`` and needs ``wanted``, where these are known.
     """
 
     operand: object = None
@@ -80,7 +85,7 @@ class ElementError(PtirError, ArithmeticError):
 
 
 class BenchError(PtirError, RuntimeError):
-    """A process that runs a model beside others ended, or could not do what it was asked for."""
+    """A worker process of a benchmark ended, or could not run its task."""
 
 
 class VerifyError(PtirError, AssertionError):
@@ -159,8 +164,8 @@ class Location(NamedTuple):
 
 
 def _is_internal(frame: FrameType) -> bool:
-    """Whether ``frame`` runs code of this package's machinery (models are user code: their lines
-    say more than the op that they called)."""
+    """Whether ``frame`` runs code of this package. Models and layers count as user code: their
+    lines locate an error better than the op that they call."""
     module = str(frame.f_globals.get("__name__", ""))
     if not module.startswith(("gptrs.", "gptrs_bench.")):
         return module == "gptrs"
@@ -172,8 +177,8 @@ _starter: ContextVar[Location | None] = ContextVar("gptrs_starter", default=None
 
 @contextmanager
 def located_threads(where: Location | None) -> Generator[None]:
-    """Inside the block, ``where`` is the user's line of threads that copies of this context run
-    on."""
+    """Inside the block, ``where`` is the user's line for threads that run in copies of this
+    context."""
     token = _starter.set(where)
     try:
         yield

@@ -1,6 +1,7 @@
-"""Where tracing, passes and loaders report what they do. Silent and free when nobody listens.
+"""Event bus: tracing, passes, plans and loaders emit events; debug and cli listen.
 
-An event is any frozen dataclass; a listener is a function that looks at the ones it knows:
+Listeners belong to a context (`contextvars`). Without one, `emit` does nothing. An event is any
+frozen dataclass; a listener is a function that handles the types it knows:
 
     with events.listen(print):
         model = gptrs.load(path)
@@ -18,12 +19,12 @@ _listeners: ContextVar[tuple[Listener, ...]] = ContextVar("gptrs_listeners", def
 
 
 def listening() -> bool:
-    """Whether an event would reach anybody: ask before building a costly one."""
+    """Whether this context has a listener; checked before building a costly event."""
     return bool(_listeners.get())
 
 
 def emit(event: object) -> None:
-    """Hand ``event`` to every listener of this context."""
+    """Call every listener of this context with ``event``."""
     for listener in _listeners.get():
         listener(event)
 
@@ -40,7 +41,7 @@ def listen(listener: Listener) -> Generator[None]:
 
 @contextmanager
 def silence() -> Generator[None]:
-    """Inside the block nobody is listening: for what is done on the side, to measure."""
+    """Remove all listeners inside the block, for measurements that should emit no events."""
     token = _listeners.set(())
     try:
         yield

@@ -1,7 +1,7 @@
 """Extras: optional dependencies, and the one error where an import lacks one.
 
-The core needs NumPy, Numba, llvmlite and ml_dtypes alone. What else a module imports, it imports
-where it is used, inside `needed_for`.
+The core needs NumPy, Numba, llvmlite and ml_dtypes alone. Other dependencies are imported on use,
+inside `needed_for`.
 """
 
 from __future__ import annotations

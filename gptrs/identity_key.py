@@ -1,4 +1,8 @@
-"""Many values at once: taken from places of a sequence, compared by identity."""
+"""Keys of many values by identity, and getters of many values by index.
+
+For sequences of hundreds of objects that are compared at every call: the values that a guard reads
+(`gptrs.jit.guards`), the parameters of a plan (`gptrs.backends`).
+"""
 
 from __future__ import annotations
 
@@ -13,17 +17,17 @@ _MANY = 40  # values for which an array takes less time than a list
 
 
 def getter(places: Sequence[int]) -> Callable[[Sequence[Any]], Sequence[Any]]:
-    """Takes the values at ``places`` of a list or tuple; of a tuple as a tuple."""
+    """A function that returns the values at the indices ``places``; of a tuple as a tuple."""
     if len(places) > 1:
         return itemgetter(*places)
     return itemgetter(slice(places[0], places[0] + 1)) if places else lambda _: ()
 
 
 def identities(values: Sequence[object]) -> object:
-    """What is equal for the same values in the same order, as long as none of them was freed.
+    """A key that is equal for the same objects in the same order, while none of them is freed.
 
-    An array of objects holds their addresses, which are their ids: to copy it takes a quarter of
-    the time that a list of ids takes.
+    An array of objects holds their addresses, which are their ids: copying its memory takes a
+    quarter of the time of a list of ids.
     """
     if len(values) < _MANY:
         return [*map(id, values)]

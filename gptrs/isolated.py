@@ -1,7 +1,8 @@
-"""Start Python processes that import what this one does, and nothing from the current directory.
+"""Python subprocesses with the import path of this process, without the current directory.
 
-`python -c` and `python -m` search the current directory before the standard library: in a folder
-of somebody else's files, a ``json.py`` would be run.
+`python -c` and `python -m` search the current directory before the standard library: a ``json.py``
+in a folder of somebody else's files would be run. Used for compile processes and for the processes
+of `gptrs bench`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-# This package is loaded from where it is: its folder need not be on the path that is handed over.
+# This package is loaded from its own location: its folder need not be on the path handed over.
 _BEGIN = """
 import sys
 from importlib.machinery import PathFinder

@@ -1,7 +1,9 @@
-"""Memory that comes from the system in large pages, where it has them, and goes back by the page.
+"""Anonymous memory in huge pages (2 MB), lent in pieces and returned to the system by page.
 
-A kernel that reads or writes much crosses a page every 4 KB, and the system clears each one when it
-is first written. Systems give pages of 2 MB to what covers them whole.
+A kernel that reads or writes much memory crosses a 4 KB page every 4 KB, and the system clears each
+page at the first write. With ``madvise(MADV_HUGEPAGE)`` the system backs ranges that cover 2 MB
+with one page. Packed weights (`gptrs.backends.faer.slabs`) and KV caches
+(`gptrs.nn.cache_memory`) are allocated here.
 """
 
 from __future__ import annotations
@@ -17,9 +19,9 @@ _PRIVATE = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MA
 
 
 class LargePages:
-    """``size`` bytes from the beginning of a large page on, zeros; the system's again with it.
+    """``size`` zero bytes that begin at a large page; unmapped when the object is freed.
 
-    Raises `MemoryError`, which says what they were for (``use``).
+    Raises `MemoryError`, which names their ``use``.
     """
 
     def __init__(self, size: int, use: str) -> None:
@@ -30,7 +32,7 @@ class LargePages:
         if hasattr(mmap, "MADV_HUGEPAGE"):
             with suppress(OSError):  # a system without large pages
                 self._map.madvise(mmap.MADV_HUGEPAGE)
-        # Names of modules may be gone when they are needed: interpreters that end drop arrays late.
+        # Kept here: at interpreter exit arrays are freed after the names of modules.
         self._page = mmap.PAGESIZE
         self._unneeded: int | None = getattr(mmap, "MADV_DONTNEED", None)
         self._spare: int | None = getattr(mmap, "MADV_FREE", None)
@@ -39,11 +41,11 @@ class LargePages:
         self.address = start + self._begin
 
     def drop(self, offset: int, size: int) -> None:
-        """Give the system the pages that these bytes cover, which nobody needs, at once."""
+        """Return the pages inside these bytes to the system at once; their contents are lost."""
         self._advise(self._unneeded, offset, size)
 
     def spare(self, offset: int, size: int) -> None:
-        """Let the system take them when it needs memory, where it knows such advice."""
+        """Let the system take these pages under memory pressure (MADV_FREE, where it has that)."""
         self._advise(self._spare, offset, size)
 
     def _advise(self, advice: int | None, offset: int, size: int) -> None:
@@ -51,14 +53,14 @@ class LargePages:
         first = -(-(self._begin + offset) // page) * page
         last = (self._begin + offset + size) // page * page
         if advice is not None and last > first:
-            try:  # noqa: SIM105 - names may be gone
+            try:  # noqa: SIM105 - at exit its name may be gone
                 self._map.madvise(advice, first, last - first)
-            except OSError:  # memory that is locked, or a system that does not know it
+            except OSError:  # locked memory, or a system without this advice
                 pass
 
 
 class Lender(Protocol):
-    """Who lends pieces of large pages."""
+    """The owner of large pages that lends pieces of them."""
 
     address: int
 
@@ -68,7 +70,7 @@ class Lender(Protocol):
 
 
 class Piece:
-    """Bytes on loan: what the arrays over them keep alive. Goes back with the last one."""
+    """Lent bytes, kept alive by the arrays over them and returned to the lender with the last."""
 
     def __init__(self, lender: Lender, offset: int, size: int) -> None:
         self._lender, self._offset, self._size = lender, offset, size

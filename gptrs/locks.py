@@ -1,14 +1,15 @@
-"""Locks in a process that forks.
+"""Locks and late imports that are safe when another thread forks the process.
 
-A forked child has one thread, and the memory of all the others as they were: a lock that another
-thread of the parent held stays locked in the child for ever, and what that thread was doing stays
-half done. Hence three mechanisms:
+A forked child has one thread, and the memory of all others as it was: a lock that another thread of
+the parent held stays locked in the child for ever, and the state under it stays inconsistent. Three
+mechanisms:
 
-- Locks of this package are made by `new_lock`, and made anew in the child.
-- A fork waits for `no_fork` and for the locks named to `hold_at_forks`: they guard what a child
-  could not mend, which is a module that is half imported, and the state of LLVM and Numba. Threads
-  that hold them wait for no other lock of this package, so nobody waits in a circle.
-- Objects given to `tell_children` drop in the child what other threads of the parent were doing.
+- `new_lock`: locks of this package are recreated in the child.
+- A fork waits for `no_fork` and for the locks registered with `hold_at_forks`. They guard state
+  that a child could not repair: a half imported module, and the state of LLVM and Numba. Threads
+  that hold them wait for no other lock of this package, so there is no deadlock.
+- Objects registered with `tell_children` discard in the child the work of the parent's other
+  threads.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ _locks: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 def new_lock() -> threading.RLock:
-    """A reentrant lock that a forked child finds free, unless the thread that forked has it.
+    """A reentrant lock that is free in a forked child, unless the forking thread holds it.
 
-    Reentrant, as only such a lock knows whose it is.
+    Reentrant because only such a lock knows its owner.
     """
     lock = threading.RLock()
     _locks.add(lock)
@@ -40,7 +41,7 @@ def new_lock() -> threading.RLock:
 
 
 class cached_property(functools.cached_property[T]):  # noqa: N801 - a decorator, as in functools
-    """`functools.cached_property`, whose lock (Python 3.11 has one) is as those of `new_lock`."""
+    """`functools.cached_property`, whose lock (Python 3.11 has one) is recreated in children."""
 
     def __init__(self, function: Callable[[Any], T]) -> None:
         super().__init__(function)
@@ -51,14 +52,14 @@ class cached_property(functools.cached_property[T]):  # noqa: N801 - a decorator
 numba_threads = new_lock()
 """Held by who has Numba launch parallel loops: some threading layers abort when two do."""
 no_fork = new_lock()
-"""Held by a thread that imports modules late, in a function: forks of other threads wait."""
+"""Held during an import inside a function: forks of other threads wait for it."""
 
-_PATIENCE = 30.0  # seconds that a fork waits for a lock; then it is made all the same
+_PATIENCE = 30.0  # seconds that a fork waits for a lock before it goes on without
 _of_others: list[tuple[str, str]] = []
 
 
 def hold_at_forks(module: str, path: str) -> None:
-    """Have forks wait for the `threading.RLock` ``path`` of ``module``, once that is imported.
+    """Make forks wait for the `threading.RLock` ``path`` of ``module``, once that is imported.
 
     Locks are taken in the order of these calls, after `no_fork`.
     """
@@ -69,9 +70,8 @@ def hold_at_forks(module: str, path: str) -> None:
 def late_import_that_logs() -> Generator[None]:
     """Hold `no_fork`, for modules that use `logging` where forks wait for them.
 
-    `logging` holds its own lock at forks too. That has to be taken after ours, or a fork has the
-    one and a thread the other for which each waits. Python takes them in the order opposite to that
-    in which the modules were imported.
+    `logging` holds its own lock at forks too. That has to be taken after ours, or a fork and a
+    thread deadlock. Python takes fork locks in the opposite order of the modules' imports.
     """
     global _logging_is_older
     with no_fork:
@@ -83,7 +83,7 @@ def late_import_that_logs() -> Generator[None]:
 
 
 class Told(Protocol):
-    """What is told of forks."""
+    """An object with a fork handler."""
 
     def after_fork(self) -> None:
         """Called in a forked child, whose only thread is the one that forked; locks are free."""
@@ -94,12 +94,12 @@ _told: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 def tell_children(told: Told) -> None:
-    """Call ``told.after_fork`` in forked children, as long as somebody else keeps ``told``."""
+    """Call ``told.after_fork`` in forked children while ``told`` is alive (held weakly)."""
     _told.add(told)
 
 
 class _Forking(threading.local):
-    """What the fork that this thread is making holds."""
+    """The locks held by the fork that this thread is making."""
 
     def __init__(self) -> None:
         self.held: list[list[Any]] = []
@@ -113,7 +113,7 @@ def _hold() -> None:
     _forking.held.append(locks)
     try:
         _acquire([no_fork])
-    finally:  # look the others up now: the thread waited for may have imported their modules
+    finally:  # looked up now: the thread waited for may have imported their modules
         for module, path in _of_others:
             with suppress(KeyError, AttributeError):  # not imported, or only half
                 locks.append(attrgetter(path)(sys.modules[module]))
@@ -121,7 +121,7 @@ def _hold() -> None:
 
 
 def _acquire(locks: Sequence[Any]) -> None:
-    """Take all of them, also when a signal handler raises meanwhile: Python forks all the same."""
+    """Take all locks, also when a signal handler raises meanwhile: Python forks all the same."""
     if locks:
         try:
             locks[0].acquire(timeout=_PATIENCE)
@@ -136,13 +136,13 @@ def _release() -> None:
 
 
 def _wait_at_forks() -> None:
-    """Have forks wait from now on, before any lock is taken for which others let forks wait."""
+    """Register the fork handlers; ours run before those that were registered earlier."""
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(before=_hold, after_in_parent=_release, after_in_child=_release)
 
 
 def _begin_anew() -> None:
-    """What a child does first."""
+    """In a child: recreate the locks, then run the registered handlers."""
     for lock in list(_locks):
         if not lock._is_owned():
             lock._at_fork_reinit()  # as the standard library does with its own

@@ -1,4 +1,8 @@
-"""Parameter identities, the same on every machine, and where parameters come from."""
+"""Parameter ids, equal on every machine, and the protocols of parameter sources.
+
+Ids are those of the checkpoint format (`gptrs.formats.checkpoint`). A source gives random access to
+the elements of parameters, which are read when a plan first needs them.
+"""
 
 from __future__ import annotations
 
@@ -30,13 +34,13 @@ def param_key(namespace: int, base_id: int) -> int:
 
 def _id(data: bytes) -> int:
     with needed_for("the id of a parameter"):
-        from blake3 import blake3  # ids are seldom asked for, and a start should not wait for it
+        from blake3 import blake3  # seldom needed, and slow to import
 
     return int.from_bytes(blake3(data).digest(16), "little")
 
 
 class ParamSource(Protocol):
-    """Random access to parameters by their names: nothing is read before it is asked for."""
+    """Random access to parameters by name; nothing is read before `load`."""
 
     def load(self, name: str) -> Array:
         """The elements of the parameter called ``name``.
@@ -48,7 +52,7 @@ class ParamSource(Protocol):
 
 @runtime_checkable
 class RowSource(ParamSource, Protocol):
-    """A source that can read a part of a parameter: large ones need never be there whole."""
+    """A source that can read a range of rows, so that large parameters need not fit in memory."""
 
     def load_rows(self, name: str, first: int, last: int) -> Array:
         """The elements [first:last] along the first axis. Raises `LoadError`."""

@@ -1,7 +1,7 @@
-"""The vocabulary: ``from gptrs import ptir``.
+"""``ptir``, the public namespace: ``from gptrs import ptir``.
 
-``ptir.jit`` compiles functions; every op of the table is here by its name (``ptir.softmax``,
-``ptir.take``, ``ptir.slice``, ...), and every dtype (``ptir.f32``).
+``ptir.jit`` compiles functions; every op of the table ``OPS`` is an attribute by its name
+(``ptir.softmax``, ``ptir.take``, ``ptir.slice``, ...), and every dtype (``ptir.f32``).
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""The ``GPTRS_*`` environment variables: all of them, read here and nowhere else.
+"""The GPTRS_* environment variables; no other module reads them.
 
-A variable is read each time its value is asked for, so that a notebook can change it.
+A variable is read at each access, so that a notebook can change it. `raw_all` gives the texts of
+several variables for the fast key of a call (`gptrs.jit.fast_path`), without parsing.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ SETTINGS: dict[str, Setting[object]] = {}
 
 @dataclass(frozen=True)
 class Setting(Generic[T]):
-    """One environment variable: its default, how its text is read, a sentence for the README."""
+    """One environment variable: default, parser, expected values, and a sentence for the README."""
 
     name: str
     default: T
@@ -30,7 +31,7 @@ class Setting(Generic[T]):
 
     def __post_init__(self) -> None:
         SETTINGS[self.name] = self  # pyright: ignore[reportArgumentType]
-        self._last.append((None, self.default))  # its text and its value when it was last read
+        self._last.append((None, self.default))  # text and value of the last read
 
     def __call__(self) -> T:
         """The value now. Raises `SettingError` when the variable's text cannot be read."""
@@ -38,7 +39,7 @@ class Setting(Generic[T]):
         if (text := raw(self.name)) == last[0]:
             return last[1]
         value = self._value(os.environ.get(self.name))
-        if raw(self.name) == text:  # and no other thread has changed it meanwhile
+        if raw(self.name) == text:  # no other thread changed it meanwhile
             self._last[0] = text, value
         return value
 
@@ -55,7 +56,7 @@ class Setting(Generic[T]):
 
 
 class _Encoded(dict[str, object]):
-    """The names of variables as the system keeps them."""
+    """Names of variables in the encoding of ``os.environ``, cached."""
 
     def __missing__(self, name: str) -> object:
         self[name] = encoded = getattr(os.environ, "encodekey", str)(name)
@@ -66,14 +67,14 @@ _encoded = _Encoded()
 
 
 def raw(name: str) -> object:
-    """The variable as the system keeps it, None if it is not set: only to see that it changed.
+    """The undecoded text of a variable, None if it is not set; for comparison only.
 
-    Every call of a jitted function asks for several variables, most of them not set, and then
-    `os.environ.get` takes 2 µs (it raises and catches an error), this a tenth of that.
+    Every call of a jitted function reads several variables, most of them not set. `os.environ.get`
+    takes 2 µs for these (it raises and catches an error), this a tenth of that.
     """
     try:
         return os.environ._data.get(_encoded[name])  # type: ignore[attr-defined]
-    except AttributeError:  # another mapping in its place
+    except AttributeError:  # `os.environ` was replaced by another mapping
         return os.environ.get(name)
 
 
@@ -288,7 +289,7 @@ max_pixels = Setting(
 REWRITING: tuple[Setting[bool] | Setting[int], ...] = (
     *(precise, winograd, opt_pre_iters, opt_post_iters, fuel),
 )
-"""What the rewriting of a program depends on."""
+"""The settings on which the passes depend: part of a program's key."""
 
 
 _PREFIX = "GPTRS_"
@@ -296,8 +297,7 @@ _told: set[str] = set()
 
 
 def misspelt() -> list[str]:
-    """What is wrong with variables that look like settings of this package and are none; each is
-    told once in a process."""
+    """Messages about GPTRS_* variables that are no settings; each is returned once in a process."""
     found = sorted(n for n in os.environ if n.startswith(_PREFIX) and n not in SETTINGS)
     new = [name for name in found if name not in _told]
     _told.update(new)

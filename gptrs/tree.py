@@ -1,6 +1,8 @@
-"""Containers as trees: nested tuples, lists, dicts and dataclasses as a flat list of leaves.
+"""Pytrees: nested tuples, lists, dicts, named tuples and dataclasses as a flat list of leaves.
 
-Another type of container is made known with `register`; modules are dataclasses already.
+`flatten` gives leaves and a hashable `Structure`, `unflatten` builds the containers again. Used for
+arguments and results of jitted functions. `register` adds container types; `gptrs.nn.Module`
+subclasses are dataclasses already.
 """
 
 from __future__ import annotations
@@ -17,16 +19,17 @@ from gptrs.errors import ArgumentError
 Labels = tuple[Hashable, ...]
 
 MOST_LEVELS = 100
-"""How deep containers may be nested: far less than Python's stack allows functions that visit
-them, and more than programs need."""
+"""The maximal nesting depth of containers: far below Python's recursion limit, and more than
+programs need."""
 
 
 @dataclass(frozen=True)
 class Container:
-    """How one type of container is taken apart and put together again.
+    """Flattening and unflattening of one container type.
 
     ``split`` gives the labels of the children (keys, field names, indices) and the children,
-    ``join`` builds a container from its type, labels and children, ``path`` spells one label.
+    ``join`` builds a container from its type, labels and children, ``path`` writes one label as
+    Python source.
     """
 
     split: Callable[[Any], tuple[Labels, Sequence[object]]]
@@ -81,7 +84,7 @@ def _field_names(kind: Any) -> tuple[str, ...]:
 
 
 def plain_fields(value: object) -> dict[str, object] | None:
-    """The attributes of a dataclass instance that are its fields and nothing else, in order."""
+    """The attributes of a dataclass instance; None if it has others than its fields, in order."""
     if container_of(type(value)) is not _DATACLASS:
         return None
     values: dict[str, object] = getattr(value, "__dict__", {})
@@ -89,7 +92,7 @@ def plain_fields(value: object) -> dict[str, object] | None:
 
 
 def _split_fields(value: object) -> tuple[Labels, Sequence[object]]:
-    """The fields that are set, and whatever else was kept in the instance."""
+    """The fields that are set, and the other attributes of the instance."""
     declared = _field_names(type(value))
     values: dict[str, object] = getattr(value, "__dict__", {})
     if tuple(values) == declared:  # as nearly all are
@@ -121,7 +124,7 @@ _CONTAINERS: dict[type, Container] = {
 
 
 generation: int = 0
-"""How often `register` was called: what is known of containers holds for one generation."""
+"""The number of calls of `register`: cached facts on containers hold for one generation."""
 
 
 def register(kind: type, container: Container) -> None:
@@ -132,7 +135,7 @@ def register(kind: type, container: Container) -> None:
 
 
 def container_of(kind: type) -> Container | None:
-    """How ``kind`` is taken apart, or None when its instances are leaves."""
+    """The container type of ``kind``, or None when its instances are leaves."""
     if (known := _CONTAINERS.get(kind)) is not None:
         return known
     if hasattr(kind, "__dataclass_fields__"):
@@ -152,8 +155,8 @@ def flatten(
 ) -> tuple[list[object], Structure]:
     """The leaves of ``value`` from left to right, and its structure.
 
-    Raises `ArgumentError` for containers that are nested too deep, or hold themselves; ``label`` is
-    what it calls ``value``.
+    Raises `ArgumentError`, which calls ``value`` ``label``, for containers that are nested too deep
+    or hold themselves.
     """
     leaves: list[object] = []
 
@@ -172,7 +175,7 @@ def flatten(
 
 
 def too_deep(value: object, label: str = "") -> ArgumentError:
-    """The error for ``value``, a container in `MOST_LEVELS` others of what is called ``label``."""
+    """The error for ``value``, a container at depth `MOST_LEVELS` + 1 of ``label``."""
     error = ArgumentError(
         f"a {type(value).__name__} lies in {MOST_LEVELS} other containers, or holds itself,"
         f" expected at most {MOST_LEVELS} levels",
@@ -197,7 +200,7 @@ def unflatten(structure: Structure, leaves: Sequence[object]) -> object:
 
 
 def joiner(structure: Structure) -> Callable[[Sequence[object]], object]:
-    """`unflatten` for one structure, made ready for many calls."""
+    """`unflatten` specialised to one structure, for many calls."""
     if structure.kind is None:
         return lambda leaves: leaves[0]
     kind, labels = structure.kind, structure.labels
@@ -218,7 +221,7 @@ def _count(structure: Structure) -> int:
 
 
 def paths(structure: Structure, root: str = "") -> Iterator[str]:
-    """The place of each leaf, as one writes it in Python: ``cache.keys[0]``."""
+    """The path of each leaf as Python source: ``cache.keys[0]``."""
     if structure.kind is None:
         yield root
         return

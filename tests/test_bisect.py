@@ -17,7 +17,7 @@ import pytest
 
 from gptrs import ptir
 from gptrs.cli.app import run
-from gptrs.debug.fuel import rationed
+from gptrs.debug.fuel import limited_fuel
 from gptrs.errors import SettingError
 
 PATIENCE = 120  # seconds until a process counts as stuck
@@ -235,6 +235,6 @@ def test_every_process_counts_for_itself(
 def test_a_log_that_cannot_be_written(tmp_path: Path) -> None:
     with (
         pytest.raises(SettingError, match=r"GPTRS_FUEL_LOG=.*directory"),
-        rationed(5, str(tmp_path), "f"),
+        limited_fuel(5, str(tmp_path), "f"),
     ):
         pass

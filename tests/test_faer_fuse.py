@@ -109,7 +109,7 @@ def test_a_product_of_two_arguments_packs_the_second(rows: int, transposed: bool
 
 
 def test_two_updates_of_arrays_of_different_lengths() -> None:
-    """CallCache that differ in the sizes of their operands alone share no steps."""
+    """Calls that differ in the sizes of their operands alone share no steps."""
 
     @ptir.jit(backend="faer")
     def update(x: Any, y: Any, new: Any) -> Any:

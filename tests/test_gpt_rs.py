@@ -20,8 +20,8 @@ import gptrs
 from gptrs.cli.app import app
 from gptrs.errors import LoadError
 from gptrs.formats.checkpoint import write_checkpoint
-from gptrs.formats.gpt_rs import as_others_say
-from gptrs.formats.in_memory import held_tensor
+from gptrs.formats.gpt_rs import with_hf_names
+from gptrs.formats.in_memory import in_memory_tensor
 from gptrs.formats.stored_tensor import StoredTensor
 from gptrs.loading.convert import convert
 from tests.image_models import (
@@ -153,8 +153,8 @@ def test_a_tensor_that_is_missing(tmp_path: Path) -> None:
 
 
 def turned(matrix: NDArray[Any]) -> StoredTensor:
-    stored = held_tensor(Path("file"), "lm_head", matrix)
-    _, (found,) = as_others_say("gpt", CONFIG, [stored], Path("file"))
+    stored = in_memory_tensor(Path("file"), "lm_head", matrix)
+    _, (found,) = with_hf_names("gpt", CONFIG, [stored], Path("file"))
     return found
 
 

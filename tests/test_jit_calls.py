@@ -1,4 +1,4 @@
-"""CallCache that were made before go straight to their program."""
+"""Calls that were made before go straight to their program."""
 
 # Traced functions take any array: small lambdas and what they return are not typed.
 # pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false

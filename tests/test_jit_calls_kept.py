@@ -19,7 +19,7 @@ import pytest
 from gptrs import ptir
 from gptrs.errors import ArgumentError, DonatedError, SettingError
 from gptrs.ir.tensor import Parameter
-from gptrs.jit.fast_path.call_cache import _KEPT
+from gptrs.jit.fast_path.call_cache import _MAX_ENTRIES
 from gptrs.nn.module import Module
 from tests.walks import Layer, Scale, Walks, X, layer
 
@@ -88,16 +88,16 @@ def test_a_program_that_is_dropped_is_freed(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("GPTRS_CACHE_SIZE", "1")
     function = ptir.jit(lambda x: x + 1)
     function(X)
-    (known,) = function._calls._known.values()
+    (known,) = function._calls._cached.values()
     program = weakref.ref(known.slot.entry.lowered)
     del known
     with pytest.warns(UserWarning, match="drops the least"):
         function(X[:2])
     gc.collect()
     assert program() is None
-    assert len(function._calls._known) == 1
+    assert len(function._calls._cached) == 1
     function.clear_cache()
-    assert not function._calls._known
+    assert not function._calls._cached
     assert function.cache_info() == (0, 0, 1, 0)
     function(X)
     assert function.cache_info() == (0, 1, 1, 1)
@@ -126,13 +126,13 @@ def test_remembered_calls_are_uses_of_the_program(monkeypatch: pytest.MonkeyPatc
 
 def test_few_calls_are_remembered(walks: Walks) -> None:
     function = ptir.jit(dynamic={"x": {0: "N"}})(lambda x: x * 2)
-    for size in range(1, 2 * _KEPT):
+    for size in range(1, 2 * _MAX_ENTRIES):
         function(np.ones(size, np.float32))
         assert walks.during(lambda: function(np.ones(1, np.float32))) == 0  # the last used stay
-    assert len(function._calls._known) == _KEPT
+    assert len(function._calls._cached) == _MAX_ENTRIES
     assert walks.during(lambda: function(np.ones(2, np.float32))) == 1
     assert function.cache_info().misses == 1
-    for i in range(2 * _KEPT):
+    for i in range(2 * _MAX_ENTRIES):
         ways: Any = {f"n{i}": X}
         assert ptir.jit(lambda **named: named)(**ways).keys() == ways.keys()
 

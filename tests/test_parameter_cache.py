@@ -321,7 +321,7 @@ class TestRunning:
 
     @pytest.mark.parametrize("limit", [None, 0])
     def test_threads(self, good: Path, limit: int | None) -> None:
-        """CallCache in four threads, while a fifth takes away whatever it can."""
+        """Calls in four threads, while a fifth takes away whatever it can."""
         models = [gptrs.load(good) for _ in range(2)]
         expected = bits(models[0])
         parameter_cache.limit = limit

@@ -217,7 +217,7 @@ class Add(Module):
 
 
 class Thrice(Module):
-    """CallCache one layer three times, and another that it holds twice."""
+    """Calls one layer three times, and another that it holds twice."""
 
     add: Add
     both: tuple[Add, Add]

@@ -15,7 +15,7 @@ from importlib import import_module
 from typing import Any, TypeVar
 
 from gptrs.backends.base import Backend
-from gptrs.entry_points import load_offered, offered, place_of
+from gptrs.entry_points import described, installed_entry_points, load_entry_point
 from gptrs.errors import ArgumentError
 from gptrs.locks import no_fork
 
@@ -55,7 +55,9 @@ def register_backend(name: str, backend: type[B]) -> type[B]:
     """
     _check(name, backend, "register_backend")
     path = f"{backend.__module__}:{backend.__qualname__}"
-    others = [place_of(entry) for entry in offered(GROUP, name) if entry.value != path]
+    others = [
+        described(entry) for entry in installed_entry_points(GROUP, name) if entry.value != path
+    ]
     owner = BACKENDS.get(name) or next(iter(others), None)
     if owner is None:
         other = _registered.setdefault(name, backend)
@@ -70,7 +72,9 @@ def register_backend(name: str, backend: type[B]) -> type[B]:
 
 def known_backends() -> tuple[str, ...]:
     """The names of all backends that `get_backend` can find."""
-    return tuple(sorted({*BACKENDS, *_registered, *(e.name for e in offered(GROUP))}))
+    return tuple(
+        sorted({*BACKENDS, *_registered, *(e.name for e in installed_entry_points(GROUP))})
+    )
 
 
 def _class_of(name: str) -> type[Backend]:
@@ -80,7 +84,7 @@ def _class_of(name: str) -> type[Backend]:
         module, _, attribute = BACKENDS[name].partition(":")
         with no_fork:
             return getattr(import_module(module), attribute)
-    loaded = load_offered(GROUP, name, "a backend")
+    loaded = load_entry_point(GROUP, name, "a backend")
     if loaded is None:
         raise ArgumentError(
             f"there is no backend {name!r}",
@@ -88,7 +92,7 @@ def _class_of(name: str) -> type[Backend]:
             " ptir.jit(backend=...)), or add one with ptir.register_backend",
         )
     entry, found = loaded
-    _check(name, found, place_of(entry))
+    _check(name, found, described(entry))
     return found
 
 

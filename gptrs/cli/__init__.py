@@ -1,0 +1,20 @@
+"""The ``gptrs`` command: one module per subcommand, and their shared options and output.
+
+| module | contents |
+|---|---|
+| `main` | entry point: signals, exit codes, late import of the rest |
+| `app` | the typer application; errors as one message |
+| `generate`, `forward` | run a model |
+| `info`, `fit` | files of a model; memory |
+| `convert`, `export` | formats |
+| `validate`, `trace` | comparison with torch |
+| `bench` | measurement beside other libraries |
+| `bisect`, `patterns` | miscompiled rewrites; the list of rewrite rules |
+| `sampling`, `running`, `dumps`, `against_torch` | shared options |
+| `completions`, `predictions`, `times`, `lines`, `comparison` | output as tables and JSON |
+| `progress`, `interrupt`, `names` | progress bars, Ctrl-C, printable names |
+
+Order of a command: `main` → `app` → the subcommand parses and checks its options, and only then
+imports the engine, so that ``--help`` and usage errors are fast. Docstrings of
+subcommands are their help texts.
+"""

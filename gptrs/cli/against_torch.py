@@ -1,4 +1,4 @@
-"""What the verbs have in common that compare a model with torch's."""
+"""Shared options and tables of the subcommands validate and trace, which compare with torch."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ AsJson: TypeAlias = Annotated[
 def opened(
     model: str | None, config: Path | None, backend: str | None, threads: int
 ) -> Generator[Any]:
-    """The model to compare, by its name or by its configuration, ready to run as the options say.
+    """The model to compare, by name or by configuration, on the backend and threads of the options.
 
     A progress bar is shown inside the block.
     """
@@ -66,15 +66,15 @@ def opened(
 
 
 def said(model: str | None, config: Path | None) -> str:
-    """What was given, for people."""
+    """The name of the model in the output."""
     return str(config if model is None else model)
 
 
 def print_table(
     heads: Sequence[str], rows: Iterable[Sequence[str]], numbers: Sequence[int]
 ) -> None:
-    """Print a table with the columns in ``numbers`` to the right; as wide as it needs to be where
-    nobody has to read it on a screen."""
+    """Print a table, the columns ``numbers`` aligned to the right; without a width limit where the
+    output is no terminal."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -83,7 +83,7 @@ def print_table(
     for column in numbers:
         table.columns[column].justify = "right"
     for row in rows:
-        table.add_row(*map(Text, row))  # as they are: not rich's markup
+        table.add_row(*map(Text, row))  # plain text, without rich's markup
     Console(width=None if sys.stdout.isatty() else 10_000, highlight=False).print(table)
 
 

@@ -1,4 +1,4 @@
-"""The verbs of the command line, and how their errors read. One verb a file."""
+"""The typer application: registration of the subcommands, global options, errors as one message."""
 
 from __future__ import annotations
 

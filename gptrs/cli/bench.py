@@ -1,4 +1,4 @@
-"""``gptrs bench``: how fast a model is, beside other libraries. `gptrs_bench` measures."""
+"""``gptrs bench``: measure a model beside other libraries, by the package `gptrs_bench`."""
 
 from __future__ import annotations
 

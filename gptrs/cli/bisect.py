@@ -1,4 +1,7 @@
-"""``gptrs bisect``: find the rewrite that makes a command fail."""
+"""``gptrs bisect``: binary search for the rewrite that makes a command fail.
+
+Runs the command with different GPTRS_FUEL and reads GPTRS_FUEL_LOG (`gptrs.debug.fuel`).
+"""
 
 from __future__ import annotations
 
@@ -56,7 +59,7 @@ def bisect(
 
 @dataclass(frozen=True)
 class _Run:
-    """One run of the command: with how many rewrites, how it ended, what it logged."""
+    """One run of the command: its fuel, exit status and log."""
 
     fuel: int
     status: int
@@ -68,7 +71,7 @@ class _Run:
 
     @property
     def applied(self) -> int:
-        """How many rewrites were applied, by the process that applied most."""
+        """The number of applied rewrites, of the process with the most."""
         return max((row["total"] for row in self.log), default=0)
 
     def last(self) -> list[dict[str, Any]]:

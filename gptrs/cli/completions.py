@@ -1,4 +1,4 @@
-"""How completed texts are printed: as text, with a table of log-probabilities, or as JSON lines."""
+"""Output of completed texts: plain text, a table of log-probabilities, or JSON lines."""
 
 from __future__ import annotations
 

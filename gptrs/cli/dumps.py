@@ -1,4 +1,4 @@
-"""The options by which a command writes the programs that it runs to a folder."""
+"""Shared options ``--dump-dir`` and ``--dump-mode``: programs written to a folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``gptrs fit``: whether a model fits the memory, and what of it would."""
+"""``gptrs fit``: whether a model fits the memory, and the context and batch that would."""
 
 from __future__ import annotations
 

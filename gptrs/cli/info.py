@@ -1,4 +1,4 @@
-"""``gptrs info``: what a model's files hold."""
+"""``gptrs info``: configuration and tensors of a model's files."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ def _report(files: ModelFiles) -> dict[str, Any]:
 
 
 def _print(files: ModelFiles) -> None:
-    """Tables; that of the configuration is as wide as it needs to be where nobody has to read it
-    on a screen."""
+    """Print tables; that of the configuration has no width limit where the output is no
+    terminal."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text

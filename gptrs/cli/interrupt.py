@@ -1,9 +1,8 @@
-"""Ctrl-C that is never lost.
+"""Reliable handling of Ctrl-C.
 
-Python raises KeyboardInterrupt wherever it is, and where that is a callback of the interpreter
-(an import lock, a finalizer) the exception is printed and dropped. So it is remembered too, and
-`check` raises it again where the command can end. `deferred` keeps it out of code that must not
-stop half way.
+Python raises KeyboardInterrupt at any point, and in a callback of the interpreter (an import lock,
+a finalizer) the exception is printed and dropped. So it is recorded too, and `check` raises it
+again where the command can end. `deferred` keeps it out of code that must not stop half way.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ _deferring = False
 
 
 def listen() -> None:
-    """Remember interrupts from now on, and keep quiet about dropped ones."""
+    """Install the handler: record interrupts, and print nothing about dropped ones."""
     signal.signal(signal.SIGINT, _interrupt)
     sys.unraisablehook = _unraisable
 

@@ -1,4 +1,4 @@
-"""Tables of many rows: a line each, whole names, printed at once."""
+"""Tables of many rows as plain lines, printed at once, without cropping."""
 
 from __future__ import annotations
 

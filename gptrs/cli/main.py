@@ -1,4 +1,4 @@
-"""The ``gptrs`` command: it starts quickly, and ends without a traceback."""
+"""Entry point of the ``gptrs`` command: fast start, signals, exit without a traceback."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``gptrs patterns``: the rewrite rules, and the composites that are recognised when spelt out."""
+"""``gptrs patterns``: the rewrite rules, and the composites that are recognised."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _file(module: str) -> str:
 
 
 def _print(found: list[Pattern]) -> None:
-    """A table; as wide as it needs to be where nobody has to read it on a screen."""
+    """Print a table, without a width limit where the output is no terminal."""
     from rich.console import Console
     from rich.table import Table
 

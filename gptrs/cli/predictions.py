@@ -1,4 +1,4 @@
-"""How what a model predicts is printed: its likeliest classes or tokens, as tables or as JSON."""
+"""Output of predictions: the likeliest classes or tokens, as tables or JSON."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class Predictions:
     inputs: list[str]
     choices: list[list[Choice]]
     number: str
-    """What the index of a choice is called: ``class`` or ``id``."""
+    """The heading of the index of a choice: ``class`` or ``id``."""
     name: str | None
-    """What a choice is called: ``label`` or ``token``; None where their names are not known."""
+    """The heading of the name of a choice: ``label`` or ``token``; None without names."""
     quoted: bool = False
     """Names are quoted in tables: spaces at their ends count."""
 
@@ -89,5 +89,5 @@ def print_tables(told: Predictions) -> None:
             row = [str(each.number), f"{each.probability:.4f}"]
             if each.name is not None:
                 row[1:1] = [repr(each.name) if told.quoted else printable(each.name)]
-            table.add_row(*map(Text, row))  # as they are: not rich's markup
+            table.add_row(*map(Text, row))  # plain text, without rich's markup
         console.print(table)

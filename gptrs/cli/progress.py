@@ -1,4 +1,4 @@
-"""A bar on the terminal while there is nothing else to show."""
+"""Progress bar on the terminal, driven by events, until the first output."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def progress() -> Generator[Callable[[], None]]:
     """A progress bar on the terminal while weights load and programs compile, files are written, or
     a model is compared with torch's.
 
-    Yields a function that takes the bar away before text is written.
+    Yields a function that removes the bar before text is written.
     """
     if not sys.stderr.isatty():
         yield lambda: None

@@ -1,4 +1,4 @@
-"""Options of the verbs that run models: where, and on how many threads."""
+"""Shared options of subcommands that run models: backend and threads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The options by which a command says how tokens are chosen, and where text ends."""
+"""Shared options of token sampling and of the end of a text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run of a model spent its time on."""
+"""Times of a run, collected from events: load, compile, prefill, decode (``--stats``)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Times:
-    """What a run spent its time on, gathered from events. Times are in seconds."""
+    """The times of the phases of a run, in seconds, collected from events."""
 
     load_seconds: float = 0.0
     compile_seconds: float = 0.0
@@ -24,7 +24,7 @@ class Times:
     decode_seconds: float = 0.0
 
     def hear(self, event: object) -> None:
-        """Add what ``event`` says."""
+        """Add the time of ``event``."""
         from gptrs.jit.cache import Retrace
         from gptrs.kernels.compiler.loaded_object import KernelReady
         from gptrs.text.generation import Decoded, Prefilled

@@ -1,4 +1,4 @@
-"""``gptrs trace``: what each layer of a model gives, against torch."""
+"""``gptrs trace``: compare every layer of a model with torch's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``gptrs validate``: a model's logits against those of torch."""
+"""``gptrs validate``: compare a model's logits with torch's."""
 
 from __future__ import annotations
 

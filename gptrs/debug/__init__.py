@@ -1,0 +1,20 @@
+"""Debugging views of programs, passes and plans: text, diffs, dumps, rewrite fuel.
+
+Nothing here changes how a program runs. The modules turn events (`gptrs.events`) and plan reports
+into text; `gptrs.jit` and the command line are their callers.
+
+| module | contents |
+|---|---|
+| `benchmark` | event: the measured implementations of a composite |
+| `diff` | unified diffs between forms of one program, with stable value names |
+| `dump` | GPTRS_DUMP: programs, plans and kernels as files |
+| `explain` | ``fn.explain``: a plan's report as a table |
+| `fuel` | GPTRS_FUEL: a process-wide limit on rewrites, for ``gptrs bisect`` |
+| `lowering` | events of trace, passes and plan, and the record of one lowering |
+| `passes` | ``fn.passes``: diffs of all passes, as text and HTML |
+| `watch` | GPTRS_DEBUG and GPTRS_DUMP applied to one trace |
+
+During one trace: `watch.watched` registers listeners → `gptrs.jit.lower` emits `ProgramTraced`,
+`PassRan`, `ProgramLowered`, `ProgramPlanned` → `Lowering` and `Dump` record them → text on stderr
+and files in the dump folder.
+"""

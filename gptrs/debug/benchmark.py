@@ -1,4 +1,5 @@
-"""What the timing of a composite's implementations found."""
+"""Event of the autotuner: the measured times of a composite's implementations
+(`gptrs.jit.benchmark`)."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 @dataclass(frozen=True)
 class BenchmarkRan:
     """Event: implementations of ``composite`` were timed on operands of these types. ``seconds``
-    of one run, by name; a candidate that cannot run on made-up numbers is missing."""
+    per run, by name, without candidates that cannot run on the generated inputs."""
 
     composite: str
     types: tuple[str, ...]

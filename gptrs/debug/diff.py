@@ -1,4 +1,9 @@
-"""Forms of one program compared line by line, their values called the same in all of them."""
+"""Line diffs between forms of one program, with the same names for the same values.
+
+Printed programs number their values anew after every pass. Here a value keeps its name from form to
+form, so that a unified diff shows changed instructions only. Used by `gptrs.debug.passes`,
+`gptrs.debug.fuel` and `gptrs.parity.instructions`.
+"""
 
 from __future__ import annotations
 
@@ -20,17 +25,17 @@ _AROUND = 2  # unchanged lines shown before and after a change
 
 @dataclass(frozen=True)
 class Line:
-    """A line of a program's text, and where the instruction that it is part of comes from."""
+    """A line of a program's text, and the user's line of its instruction."""
 
     text: str
     where: Location | None = None
 
 
 class Names:
-    """What values are called in several forms of one program.
+    """Names of values across several forms of one program.
 
-    A value that a pass leaves in place keeps its name. One that a pass made has a new name, or that
-    of a value made by the same op of the same operands in another form.
+    A value that a pass leaves in place keeps its name. A value that a pass created gets the name of
+    a value of another form with the same op and operands, else a new one.
     """
 
     def __init__(self) -> None:
@@ -77,7 +82,7 @@ class Names:
 
     def _operand(self, operand: Operand) -> object:
         if isinstance(operand, Value):
-            return self._names.get(operand, operand)  # parameters stay what they are
+            return self._names.get(operand, operand)  # a parameter stands for itself
         if isinstance(operand, tuple):
             return tuple(map(self._operand, operand))
         return key_of(operand)
@@ -88,7 +93,7 @@ def _attr(value: object) -> object:
 
 
 def _renamed(text: str, names: dict[str, str]) -> str:
-    """A line with other names; those inside a region are its own."""
+    """A line with other names; names inside a region are not replaced."""
     parts = _STRING.split(text)
     own = text.startswith("     ")
     for number, part in enumerate(parts):
@@ -101,14 +106,14 @@ def _renamed(text: str, names: dict[str, str]) -> str:
 
 @dataclass(frozen=True)
 class Change:
-    """What differs between two forms of a program. Its text is a unified diff."""
+    """The difference between two forms of a program. Its text is a unified diff."""
 
     before: Sequence[Line]
     after: Sequence[Line]
 
     def lines(self) -> Iterator[str]:
         """The lines of the diff."""
-        from difflib import unified_diff  # who reads no diff should not wait for it
+        from difflib import unified_diff  # slow to import
 
         before, after = ([line.text for line in side] for side in (self.before, self.after))
         found = unified_diff(before, after, n=_AROUND, lineterm="")
@@ -132,7 +137,7 @@ class Change:
 
 
 def changes(*programs: Program) -> Iterator[Change]:
-    """What differs from each form of a program to the next."""
+    """The difference between each form of a program and the next."""
     names = Names()
     texts = [names.lines(program) for program in programs]
     return (Change(before, after) for before, after in pairwise(texts))

@@ -1,13 +1,14 @@
-"""Programs, plans and kernels written to a folder, one numbered folder in it for each program.
+"""GPTRS_DUMP: programs, plans and kernels written to a folder, a numbered subfolder per program.
 
-    0001_attend/00_traced.py       as it was traced
-    0001_attend/01_simplify.py     after each pass that changed it, by the pass's number
-    0001_attend/lowered.py         as the backend got it
-    0001_attend/plan.txt           what `explain` says
+    0001_attend/00_traced.py       after tracing
+    0001_attend/01_simplify.py     after each pass that changed it, with the number of the pass
+    0001_attend/lowered.py         as the backend gets it
+    0001_attend/plan.txt           the text of `explain`
     0001_attend/kernels/NAME.py    the fused loops
-    0001_attend/passes.jsonl       with GPTRS_PASS_STATS=1: what each pass did
+    0001_attend/passes.jsonl       with GPTRS_PASS_STATS=1: statistics of each pass
 
-The mode ``compile`` leaves out what is between the first and the last program.
+The mode ``compile`` leaves out the programs between the first and the last. `gptrs.debug.watch`
+creates a `Dump` for each trace.
 """
 
 from __future__ import annotations
@@ -36,12 +37,12 @@ _LONGEST = 60  # characters of a name; a file system allows some 255 bytes
 
 
 class DumpWarning(UserWarning):
-    """Programs could not be written where ``GPTRS_DUMP`` says; they ran all the same."""
+    """A dump could not be written; the programs run all the same."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """Where programs are written."""
+    """The folder and the mode of dumps."""
 
     folder: Path
     mode: Mode
@@ -61,7 +62,7 @@ def dump_to(folder: str | os.PathLike[str], mode: Mode = "all") -> Generator[Non
 
 
 def target() -> Target | None:
-    """Where programs of this context are written: as `dump_to`, else ``GPTRS_DUMP`` says."""
+    """The target of dumps in this context: that of `dump_to`, else GPTRS_DUMP."""
     if (chosen := _target.get()) is not None:
         return chosen
     folder = settings.dump()
@@ -69,7 +70,7 @@ def target() -> Target | None:
 
 
 class Dump:
-    """The folder of one program. What goes wrong with it is one warning, and no error."""
+    """The folder of one program. Failures to write are one warning, and no error."""
 
     def __init__(self, target: Target, name: str) -> None:
         self._target = target
@@ -80,7 +81,7 @@ class Dump:
             self._folder = _new_folder(target.folder, name)
 
     def hear(self, event: object) -> None:
-        """Write the programs as they are made: a crash leaves those before it behind."""
+        """Write a program when it is emitted, so that a crash leaves the earlier ones behind."""
         if isinstance(event, ProgramTraced):
             self._write("00_traced.py", str(event.program))
         elif isinstance(event, ProgramLowered):
@@ -94,7 +95,7 @@ class Dump:
             self._stats.append(_stats(event, self._number, file))
 
     def finish(self, report: PlanReport | None) -> None:
-        """Write what the plan does, if there is one, and what the passes did."""
+        """Write the report of the plan, if there is one, and the statistics of the passes."""
         if settings.pass_stats():
             self._write("passes.jsonl", "".join(f"{json.dumps(row)}\n" for row in self._stats))
         if report is not None:
@@ -132,7 +133,7 @@ def _stats(ran: PassRan, number: int, file: str | None) -> dict[str, Any]:
 
 
 def _new_folder(parent: Path, name: str) -> Path:
-    """A folder that no other thread or process writes to, with the next number in its name."""
+    """A folder with the next free number, claimed against other threads and processes."""
     os.makedirs(parent, exist_ok=True)
     while True:
         used = (int(found[0]) for found in map(_NUMBER.match, os.listdir(parent)) if found)
@@ -142,7 +143,7 @@ def _new_folder(parent: Path, name: str) -> Path:
             claimed.mkdir()
         except FileExistsError:
             continue
-        # Who had the number before gave its folder a name by now, so that it can be seen.
+        # The previous owner of the number has renamed its folder by now, so that it is visible.
         if any(entry.startswith(f"{number}_") for entry in os.listdir(parent)):
             claimed.rmdir()
             continue
@@ -152,12 +153,12 @@ def _new_folder(parent: Path, name: str) -> Path:
 
 
 def _safe(name: str) -> str:
-    """``name`` as a file may be called."""
+    """``name`` as a portable file name."""
     return re.sub(r"[^\w.-]+", "_", name, flags=re.ASCII)[:_LONGEST].strip("_.") or "program"
 
 
 def _write(path: Path, text: str) -> None:
-    """Write a file, whole or not at all."""
+    """Write a file atomically."""
     path.parent.mkdir(exist_ok=True)
     unfinished = path.with_name(f".{path.name}")
     try:

@@ -1,4 +1,8 @@
-"""How a plan will run, as text."""
+"""``fn.explain``: the report of a plan as text.
+
+Input: `PlanReport` of a backend. Output: a table of the steps, and a summary of steps by kind,
+copies, arena, packed weights and selected implementations.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +27,7 @@ class Explanation:
 
     report: PlanReport
     choices: tuple[str, ...] = ()
-    """The implementations that overrides picked."""
+    """The implementations that the overrides selected."""
 
     def __str__(self) -> str:
         report = self.report

@@ -1,4 +1,10 @@
-"""Rewrites counted over a whole process, so that one of them can be found guilty by its number."""
+"""Rewrite fuel: a process-wide limit on the number of rewrites, to bisect miscompilations.
+
+GPTRS_FUEL=n applies the first n rewrites of a process only; ``gptrs bisect`` searches the n at
+which a command begins to fail. `gptrs.jit.lower` takes the fuel of each program from here.
+GPTRS_FUEL_LOG records the counts, and the last rewrite that the limit allows with its pass and
+diff.
+"""
 
 from __future__ import annotations
 
@@ -17,60 +23,60 @@ from gptrs.locks import new_lock
 from gptrs.passes.base import PassRan
 
 
-class _Tank:
-    """The rewrites that a process has applied, and how many it may; all threads share it."""
+class _ProcessFuel:
+    """The rewrites that the process has applied, and their limit; shared by all threads."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit  # -1: no limit
         self.applied = 0
         self.lock = new_lock()
-        self.token = secrets.token_hex(4)  # a later process may have the number of this one
+        self.token = secrets.token_hex(4)  # process ids are used again
 
 
-class Ration(Fuel):
-    """The fuel for one program, out of that of the process. Its log is of this program alone."""
+class ProgramFuel(Fuel):
+    """The fuel of one program, spent from that of the process. The log is the program's own."""
 
-    def __init__(self, tank: _Tank) -> None:
+    def __init__(self, process: _ProcessFuel) -> None:
         super().__init__()
-        self._tank = tank
+        self._process = process
         self.number = 0
-        """Of the last rewrite that it was spent on, counted over the process from 1."""
+        """The number of the last rewrite, counted over the process from 1."""
 
     @property
     def empty(self) -> bool:
-        return self._tank.applied == self._tank.limit
+        return self._process.applied == self._process.limit
 
     def spend(self, what: str) -> bool:
-        with self._tank.lock:
-            if self._tank.applied == self._tank.limit:
+        with self._process.lock:
+            if self._process.applied == self._process.limit:
                 return False
-            self._tank.applied += 1
-            self.number = self._tank.applied
+            self._process.applied += 1
+            self.number = self._process.applied
         self.log.append(what)
         return True
 
 
-_tanks: list[_Tank] = []
+_current: list[_ProcessFuel] = []
 _lock = new_lock()
 
 
-def _tank_of(limit: int) -> _Tank:
-    """The one of this process; another limit starts a new one."""
+def _process_fuel(limit: int) -> _ProcessFuel:
+    """The fuel of this process; a changed limit starts a new count."""
     with _lock:
-        if not _tanks or _tanks[0].limit != limit:
-            _tanks[:] = [_Tank(limit)]
-        return _tanks[0]
+        if not _current or _current[0].limit != limit:
+            _current[:] = [_ProcessFuel(limit)]
+        return _current[0]
 
 
 @contextmanager
-def rationed(limit: int, log: str, program: str) -> Generator[Fuel]:
-    """Fuel for lowering ``program``, out of ``limit`` rewrites of this process (-1: any number).
+def limited_fuel(limit: int, log: str, program: str) -> Generator[Fuel]:
+    """Fuel for lowering ``program``, from the ``limit`` of this process (-1: unlimited).
 
-    At the end a line of JSON is appended to the file ``log``, if there is one: how many rewrites
-    were applied, and of the last that the limit allows its name, place and diff.
+    At the end a line of JSON is appended to the file ``log``, if there is one: the number of
+    rewrites, and name, location and diff of the last one that the limit allows.
     """
-    tank = _tank_of(limit)
-    fuel = Ration(tank)
+    process = _process_fuel(limit)
+    fuel = ProgramFuel(process)
     if not log:
         yield fuel
         return
@@ -84,18 +90,18 @@ def rationed(limit: int, log: str, program: str) -> Generator[Fuel]:
         raise
     finally:
         row: dict[str, Any] = {
-            "process": f"{os.getpid()}-{tank.token}",
+            "process": f"{os.getpid()}-{process.token}",
             "program": program,
             "rewrites": len(fuel.log),
-            "total": tank.applied,
+            "total": process.applied,
         }
         if fuel.log and fuel.number == limit:
             row["last"] = {**_last(fuel, ran), "program": program, "error": problem}
         _append(log, row)
 
 
-def _last(fuel: Ration, passes: Sequence[PassRan]) -> dict[str, Any]:
-    """The last rewrite that ``fuel`` was spent on; no pass is named when the pass failed."""
+def _last(fuel: ProgramFuel, passes: Sequence[PassRan]) -> dict[str, Any]:
+    """The last rewrite, for the log; without its pass when that pass failed."""
     found = {"number": fuel.number, "rewrite": fuel.log[-1], "pass": "", "where": "", "diff": ""}
     if sum(len(ran.rewrites) for ran in passes) == len(fuel.log):
         ran = next(ran for ran in reversed(passes) if ran.rewrites)

@@ -1,5 +1,8 @@
-"""What happens between a call that finds no program and the plan that it runs: three events, and a
-record that they fill in."""
+"""Events of a lowering (traced, lowered, planned), and the record that collects them.
+
+`gptrs.jit.lower` emits the events after a miss of the program cache; `gptrs.debug.watch` and the
+command line listen.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from gptrs.passes.base import PassRan
 
 @dataclass(frozen=True)
 class ProgramTraced:
-    """Event: a function left ``program`` behind."""
+    """Event: a function was traced into ``program``."""
 
     program: Program
     seconds: float
@@ -23,7 +26,7 @@ class ProgramTraced:
 
 @dataclass(frozen=True)
 class ProgramLowered:
-    """Event: all passes made ``program``."""
+    """Event: ``program`` is the result of all passes."""
 
     program: Program
     seconds: float
@@ -31,22 +34,22 @@ class ProgramLowered:
 
 @dataclass(frozen=True)
 class ProgramPlanned:
-    """Event: a backend is ready to run a program."""
+    """Event: a backend has planned a program."""
 
     report: Callable[[], PlanReport]
-    """What a run does at the sizes of the call."""
+    """The report of the plan at the sizes of the call."""
     seconds: float
 
 
 @dataclass
 class Lowering:
-    """One program on its way to a plan. A step that failed, and those after it, leave None."""
+    """The record of one lowering. A step that failed, and those after it, are None."""
 
     function: str
     reason: str
-    """Why it was traced."""
+    """The reason of the trace."""
     where: Location | None
-    """The call."""
+    """The line of the call."""
     traced: ProgramTraced | None = None
     passes: list[PassRan] = field(default_factory=list[PassRan])
     benchmarks: list[BenchmarkRan] = field(default_factory=list[BenchmarkRan])
@@ -54,12 +57,12 @@ class Lowering:
     planned: ProgramPlanned | None = None
     kernels_compiled: int = 0
     kernels_loaded: int = 0
-    """Kernels that came from the cache on disk."""
+    """Kernels from the cache on disk."""
 
     def hear(self, event: object) -> None:
-        """Add what ``event`` says."""
+        """Record ``event``."""
         from gptrs.kernels.compiler.loaded_object import (
-            KernelReady,  # loads LLVM, which tracing can do without
+            KernelReady,  # loads LLVM, which tracing does not need
         )
 
         if isinstance(event, ProgramTraced):

@@ -1,4 +1,4 @@
-"""What each pass did to a program, as diffs."""
+"""``fn.passes``: the passes over one program as a sequence, with diffs as text and HTML."""
 
 from __future__ import annotations
 

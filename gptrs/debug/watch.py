@@ -1,4 +1,7 @@
-"""Programs watched on their way to a plan, as ``GPTRS_DEBUG`` and ``GPTRS_DUMP`` say."""
+"""GPTRS_DEBUG and GPTRS_DUMP: output on stderr and dumps for each program that is traced.
+
+`gptrs.jit.function` wraps every trace in `watched`. Without these settings it does nothing.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +20,8 @@ from gptrs.errors import Location
 
 @contextmanager
 def watched(function: str, reason: str, where: Location | None) -> Generator[None]:
-    """Tell what happens to the program that is traced, rewritten and planned inside the block, even
-    if that fails. ``function``, ``reason`` and ``where`` say what is traced and why."""
+    """Report the lowering inside the block on stderr and as a dump, even if it fails.
+    ``function`` is traced for ``reason``, by the call at ``where``."""
     level, folder = settings.debug(), target()
     if not level and folder is None:
         yield
@@ -39,7 +42,8 @@ def watched(function: str, reason: str, where: Location | None) -> Generator[Non
 
 
 def described(lowering: Lowering, report: PlanReport | None, level: int) -> Iterator[str]:
-    """The parts up to ``level``: 1 a line, 2 the passes, 3 the programs, 4 the plan and kernels."""
+    """The output at ``level``: 1 a line, 2 also passes, 3 also programs, 4 also plan and
+    kernels."""
     yield _line(lowering, report)
     if level >= 2:
         yield from _passes(lowering)

@@ -1,6 +1,6 @@
-"""The tensor archive ``GPTRSTEN``, version 2: named tensors in one file.
+"""Tensor archive ``GPTRSTEN``, version 2: named tensors in one file.
 
-`gptrs.formats.tensor_index` says what its bytes are.
+The byte layout is in `gptrs.formats.tensor_index`, which checkpoints share.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ class ArchiveFile(TensorFile):
 
 
 def is_archive(path: Path) -> bool:
-    """Whether the file begins as an archive does. Raises `LoadError` if it cannot be read."""
+    """Whether the file begins with the magic of archives. Raises `LoadError` if unreadable."""
     return begins_with(path, MAGIC)
 
 
 def read_archive(path: str | os.PathLike[str]) -> dict[str, Array]:
     """The tensors of an archive by their names, in their order.
 
-    All of the index is checked before memory is taken for a tensor. Raises `LoadError` naming the
+    The whole index is checked before memory is taken for a tensor. Raises `LoadError` naming the
     file, the field, what was found and what was expected.
     """
     tensors = ArchiveFile.open(Path(path)).tensors
@@ -55,7 +55,7 @@ def read_archive(path: str | os.PathLike[str]) -> dict[str, Array]:
 def write_archive(
     path: str | os.PathLike[str], tensors: Mapping[str, object] | Iterable[NewTensor]
 ) -> None:
-    """Write arrays or Tensors by their names, whole or not at all.
+    """Write arrays or Tensors by their names, atomically.
 
     Raises `ArgumentError` for a name or an element type that an archive cannot hold, and where
     nothing can be written.

@@ -1,4 +1,8 @@
-"""Arrays in files: ``.npy``, ``.npz`` and tensor archives, told apart by how they begin."""
+"""Array files of commands: ``.npy``, ``.npz`` and tensor archives, detected by their first bytes.
+
+Inputs of ``gptrs forward`` and `gptrs.loading.batches`, outputs of ``--out``. Nothing is unpickled;
+the size of an unpacked ``.npz`` is bounded before memory is taken.
+"""
 
 from __future__ import annotations
 
@@ -12,21 +16,21 @@ import numpy as np
 from gptrs.byte_sizes import size_text
 from gptrs.errors import ArgumentError, LoadError
 from gptrs.formats.archive import MAGIC, SUFFIX, read_archive, write_archive
-from gptrs.formats.atomic_write import check_replaceable, replacing
+from gptrs.formats.atomic_write import atomic_write, check_replaceable
 from gptrs.formats.byte_file import ByteFile
 from gptrs.ir.types import Array
 
 SUFFIXES = (".npy", ".npz", SUFFIX)
 _NPY = b"\x93NUMPY"
 _NPZ = (b"PK\x03\x04", b"PK\x05\x06")  # of a zip file, and of an empty one
-_RATIO = 16  # pictures are packed to a tenth of their size
-_SMALL = 2**28  # bytes, of which small files may take more than that
+_RATIO = 16  # images compress to about a tenth of their size
+_SMALL = 2**28  # bytes that any file may unpack to
 
 
 def read_arrays(path: Path) -> dict[str, Array] | None:
     """The arrays of a file by their names, that of a ``.npy`` file by its stem.
 
-    None when the file begins as none of these does. Nothing is unpickled. Raises `LoadError` for
+    None when the file has none of these formats. Nothing is unpickled. Raises `LoadError` for
     a file that is missing or damaged.
     """
     try:
@@ -39,7 +43,7 @@ def read_arrays(path: Path) -> dict[str, Array] | None:
         return read_archive(path)
     try:
         if begin.startswith(_NPY):
-            # Mapped, it is compared with its header before memory is taken.
+            # mmap compares the header with the size before memory is taken.
             mapped = np.load(path, mmap_mode="r", allow_pickle=False)
             return {path.stem: np.array(cast("Array", mapped))}
         if begin.startswith(_NPZ):
@@ -47,7 +51,7 @@ def read_arrays(path: Path) -> dict[str, Array] | None:
                 return _unpacked(path, file)
     except LoadError:
         raise
-    except Exception as error:  # the zip and header parsers raise whatever they run into
+    except Exception as error:  # the zip and header parsers raise many types
         raise LoadError(
             f"{path} cannot be read as NumPy arrays: {error}",
             fix="save it again with numpy.save or numpy.savez",
@@ -56,8 +60,7 @@ def read_arrays(path: Path) -> dict[str, Array] | None:
 
 
 def _unpacked(path: Path, file: IO[bytes]) -> dict[str, Array]:
-    """The arrays of a zip file, which take no more memory than its directory says, and that is
-    bounded."""
+    """The arrays of a zip file, whose unpacked size is bounded by its directory first."""
     size = file.seek(0, 2)
     with ZipFile(file) as packed:
         members, most = packed.infolist(), _RATIO * size + _SMALL
@@ -73,7 +76,10 @@ def _unpacked(path: Path, file: IO[bytes]) -> dict[str, Array]:
 def _member(path: Path, packed: ZipFile, member: ZipInfo) -> Array:
     at = f"{path}, member {member.filename!r}:"
     fix = "save the arrays again with numpy.savez"
-    if member.compress_type not in (ZIP_STORED, ZIP_DEFLATED):  # others are not unpacked in pieces
+    if member.compress_type not in (
+        ZIP_STORED,
+        ZIP_DEFLATED,
+    ):  # others cannot be unpacked in pieces
         raise LoadError(f"{at} its way to compress is none of NumPy's", fix=fix)
     with packed.open(member) as unpacked:
         if unpacked.read(len(_NPY)) != _NPY:
@@ -92,7 +98,7 @@ def _member(path: Path, packed: ZipFile, member: ZipInfo) -> Array:
 
 
 def choose(arrays: Mapping[str, Array], path: Path, names: tuple[str, ...]) -> Array:
-    """The array called by the first of ``names`` that is there, else the only one.
+    """The array with the first of ``names`` that exists, else the only array.
 
     Raises `LoadError` naming the file.
     """
@@ -110,8 +116,8 @@ def choose(arrays: Mapping[str, Array], path: Path, names: tuple[str, ...]) -> A
 
 
 def check_target(path: Path) -> None:
-    """Raise `ArgumentError` unless ``path`` ends as a kind of file that `write_array` writes, and
-    for what is there and is no file."""
+    """Raise `ArgumentError` unless ``path`` has one of `SUFFIXES` and is a regular file or
+    absent."""
     if path.suffix not in SUFFIXES:
         raise ArgumentError(
             f"{path} ends in {path.suffix!r}, expected one of {', '.join(SUFFIXES)}",
@@ -121,7 +127,7 @@ def check_target(path: Path) -> None:
 
 
 def write_array(path: Path, name: str, array: Array) -> None:
-    """Write one array as the ending of ``path`` says, whole or not at all.
+    """Write one array in the format of the suffix of ``path``, atomically.
 
     NumPy's files have no bf16 and no fp8: there these become f32. Raises `ArgumentError`.
     """
@@ -131,7 +137,7 @@ def write_array(path: Path, name: str, array: Array) -> None:
         return
     if array.dtype.isbuiltin != 1:
         array = array.astype(np.float32)
-    with replacing(path) as file:
+    with atomic_write(path) as file:
         if path.suffix == ".npy":
             np.save(file, array)
         else:

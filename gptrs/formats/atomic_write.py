@@ -1,4 +1,7 @@
-"""Writing a file so that it is there whole or not at all."""
+"""Atomic file writes: a temporary file beside the target, fsync, rename.
+
+Used by all writers of this package.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +15,11 @@ from gptrs.errors import ArgumentError
 
 
 @contextmanager
-def replacing(path: Path) -> Generator[BinaryIO]:
-    """A new file to write to, which takes the place of ``path`` at the end of the block.
+def atomic_write(path: Path) -> Generator[BinaryIO]:
+    """A temporary file to write to, renamed to ``path`` at the end of the block.
 
-    Until then, and when the block raises, ``path`` stays as it is. Raises `ArgumentError` where
-    nothing can be written, and for what is there and is no file.
+    Until then, and when the block raises, ``path`` is unchanged. Raises `ArgumentError` where
+    nothing can be written, and where ``path`` exists and is no regular file.
     """
     check_replaceable(path)
     unfinished = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
@@ -39,7 +42,7 @@ def replacing(path: Path) -> Generator[BinaryIO]:
 
 
 def check_replaceable(path: Path) -> None:
-    """Raise `ArgumentError` for what is there and is no file."""
+    """Raise `ArgumentError` where ``path`` exists and is no regular file."""
     if path.is_dir() or _is_stream(path):
         kind = "a directory" if path.is_dir() else "a device, a pipe or the like"
         raise ArgumentError(
@@ -48,8 +51,8 @@ def check_replaceable(path: Path) -> None:
 
 
 def _is_stream(path: Path) -> bool:
-    """Whether ``path`` is there and is no file; an open file by its number, as ``/dev/stdout``,
-    is none either."""
+    """Whether ``path`` exists and is no regular file; so is an open descriptor such as
+    ``/dev/stdout``."""
     try:
         target = os.readlink(path)
     except OSError:

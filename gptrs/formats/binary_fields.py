@@ -1,4 +1,7 @@
-"""The fields of a binary file, read in order; one that is wrong is named."""
+"""Sequential reader of binary header fields, with errors that name the field.
+
+Used for the headers and indices of checkpoints and archives.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ AGAIN = "copy or write the file again"
 
 
 class Fields:
-    """The bytes of a part of a file (``part``: "the index"), from its beginning to its end."""
+    """The bytes of one part of a file, read in order; ``part`` names it in errors ("the index")."""
 
     def __init__(self, path: Path, part: str, data: bytes | bytearray) -> None:
         self._path = path
@@ -22,17 +25,17 @@ class Fields:
 
     @classmethod
     def of(cls, file: ByteFile, start: int, count: int) -> Fields:
-        """The ``count`` bytes of ``file`` from ``start`` on, or as many of them as there are."""
+        """The fields in at most ``count`` bytes of ``file`` from ``start`` on."""
         count = max(0, min(count, file.size - start))
         return cls(file.path, "the file", file.read(start, count))
 
     @property
     def left(self) -> int:
-        """How many bytes are not read yet."""
+        """The number of unread bytes."""
         return len(self._data) - self._at
 
     def wrong(self, field: str, found: object, expected: str) -> LoadError:
-        """The error for a field with a value that it cannot have."""
+        """The error for a field with an invalid value."""
         return LoadError(f"{self._path}: {field} is {found}, expected {expected}", fix=AGAIN)
 
     def take(self, count: int, field: str) -> bytes:
@@ -47,9 +50,9 @@ class Fields:
         return bytes(memoryview(self._data)[self._at - count : self._at])
 
     def number(self, form: str, field: str) -> int:
-        """A number: ``B``, ``I`` or ``Q`` of 1, 4 or 8 bytes."""
+        """An unsigned integer: ``B``, ``I`` or ``Q`` of 1, 4 or 8 bytes."""
         return struct.unpack(f"<{form}", self.take(struct.calcsize(f"<{form}"), field))[0]
 
     def large_number(self, field: str) -> int:
-        """A number of 16 bytes."""
+        """An unsigned integer of 16 bytes."""
         return int.from_bytes(self.take(16, field), "little")

@@ -1,4 +1,10 @@
-"""A file that is kept open, and its bytes at any place of it."""
+"""Random access to an open file: pread instead of mmap, with detection of changes.
+
+Mapped pages would count as memory of the process, and a page that the file lost ends the process
+with a bus error. The descriptor stays open, so a file that replaces this one is never read; a file
+that is truncated or written to is an error. `memory_for` bounds the memory that a file's metadata
+may take.
+"""
 
 from __future__ import annotations
 
@@ -15,18 +21,14 @@ from gptrs.errors import LoadError
 from gptrs.ir.types import Array
 from gptrs.locks import new_lock
 
-# A pipe that nobody writes to is not waited for.
+# O_NONBLOCK: opening a pipe without a writer does not block.
 _FLAGS = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
-_MEMORY = 2**26  # bytes, of which small files may take many times their size
+_MEMORY = 2**26  # bytes that the metadata of any file may take
 _READ = 2**26  # bytes at a time; macOS takes less than 2**31
 
 
 class ByteFile:
-    """A file, kept open, so that nothing that replaces it is read. Raises `OSError`.
-
-    It is not mapped: mapped pages count as memory of this process, and touching one that the file
-    has lost ends it with a bus error.
-    """
+    """A regular file, kept open. Raises `OSError`."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -39,11 +41,11 @@ class ByteFile:
 
     @property
     def memory(self) -> int:
-        """As `memory_for` its size."""
+        """`memory_for` its size."""
         return memory_for(self.size)
 
     def begin(self, count: int) -> bytearray:
-        """The first ``count`` bytes, or as many as there are. Raises as `fill` does."""
+        """The first ``count`` bytes, or fewer in a shorter file. Raises as `fill` does."""
         return self.read(0, min(count, self.size))
 
     def read(self, offset: int, count: int) -> bytearray:
@@ -53,7 +55,7 @@ class ByteFile:
         return found
 
     def array(self, dtype: np.dtype[Any], shape: tuple[int, ...], offset: int) -> Array:
-        """The elements that lie from ``offset`` on. Raises as `fill` does."""
+        """The elements from the byte ``offset`` on. Raises as `fill` does."""
         made = np.empty(shape, dtype)
         self.fill(as_bytes(made), offset)
         return made
@@ -61,7 +63,7 @@ class ByteFile:
     def fill(self, out: memoryview, offset: int) -> None:
         """Read the bytes from ``offset`` on into ``out``.
 
-        Threads may do so at the same time. Raises `OSError`, and `LoadError` when the file is
+        Thread-safe. Raises `OSError`, and `LoadError` when the file is
         shorter than it was, or was written to since it was opened.
         """
         left = out
@@ -82,13 +84,13 @@ class ByteFile:
 
 
 def memory_for(size: int) -> int:
-    """How many bytes of memory what a file of ``size`` bytes says may take: twice its own, and a
-    constant."""
+    """The memory in bytes that the metadata of a file of ``size`` bytes may take: twice its size
+    plus a constant."""
     return 2 * size + _MEMORY
 
 
 def as_bytes(array: Array) -> memoryview:
-    """The memory of ``array``, whose elements lie in order."""
+    """The memory of the contiguous ``array``."""
     return array.reshape(-1).view("u1").data
 
 
@@ -96,11 +98,11 @@ _seeking = new_lock()
 
 
 def _read_at(descriptor: int, out: memoryview, offset: int) -> int:
-    """Fill the beginning of ``out``, at least 1 byte of it unless the file ends: how many."""
+    """Read into the beginning of ``out``; returns the number of bytes, 0 at the end of the file."""
     out = out[:_READ]
     if sys.platform != "win32":
         return os.preadv(descriptor, [out], offset)
-    with _seeking:  # where reads have no offset, the descriptor's own is shared
+    with _seeking:  # no pread on Windows: the offset belongs to the descriptor
         os.lseek(descriptor, offset, os.SEEK_SET)
         read = os.read(descriptor, len(out))
     out[: len(read)] = read
@@ -108,7 +110,7 @@ def _read_at(descriptor: int, out: memoryview, offset: int) -> int:
 
 
 def begins_with(path: Path, magic: bytes) -> bool:
-    """Whether a file has these bytes first. Raises `LoadError` if it cannot be read."""
+    """Whether a file begins with ``magic``. Raises `LoadError` if it cannot be read."""
     try:
         return ByteFile(path).begin(len(magic)) == magic
     except OSError as error:

@@ -1,6 +1,6 @@
-"""The checkpoint ``GPTRSCHK``, version 2: a model's configuration and its tensors in one file.
+"""Checkpoint ``GPTRSCHK``, version 2: the configuration and the tensors of a model in one file.
 
-Little-endian, between version and index_len (`gptrs.formats.tensor_index` says what is around)::
+Little-endian, between version and index_len (the rest is in `gptrs.formats.tensor_index`)::
 
     config_len u32   config_json[config_len]
     config_json: {"kind": "gpt", "config": {...}, "runtime": {...}}
@@ -42,7 +42,7 @@ _SHOWN = 100  # letters of a value, in errors
 class CheckpointFile(TensorFile):
     """A checkpoint, whose configuration and index are checked.
 
-    ``kind`` is the kind of the model, ``config`` its configuration, ``runtime`` how to run it.
+    ``kind`` is the kind of the model, ``config`` its configuration, ``runtime`` its run options.
     """
 
     fix = AGAIN
@@ -54,7 +54,7 @@ class CheckpointFile(TensorFile):
         self.tensors = read_index(self.file, HEAD_BYTES + length, ids=True)
 
     def _read_config(self, start: int) -> int:
-        """Take what ``config_json`` says. Returns how many bytes it and its length have."""
+        """Read ``config_json``. Returns the number of bytes of it and its length field."""
         fields, begin = Fields.of(self.file, start, _LENGTH_BYTES), start + _LENGTH_BYTES
         length = fields.number("I", "config_len")
         most = max(0, min(self.file.size - begin - _LENGTH_BYTES, _MOST_CONFIG))
@@ -85,7 +85,7 @@ def _object(fields: Fields, name: str, value: object) -> dict[str, Any]:
 
 
 def is_checkpoint(path: Path) -> bool:
-    """Whether the file begins as a checkpoint does. Raises `LoadError` if it cannot be read."""
+    """Whether the file begins with the magic of checkpoints. Raises `LoadError` if unreadable."""
     return begins_with(path, MAGIC)
 
 
@@ -99,9 +99,9 @@ def write_checkpoint(
 ) -> None:
     """Write a model of the ``kind``: its configuration, and arrays or Tensors by their names.
 
-    It is there whole or not at all, and never more than one tensor is in memory, where Parameters
-    come from files even less. Raises `ArgumentError` for what a checkpoint cannot hold, and where
-    nothing can be written.
+    The write is atomic, and at most one tensor is in memory, of Parameters from files only a part.
+    Raises `ArgumentError` for names, types and configurations that a checkpoint cannot hold, and
+    where nothing can be written.
     """
     given = new_tensors(tensors, STORABLE, "checkpoints")
     entries = {"kind": kind, "config": dict(config)}

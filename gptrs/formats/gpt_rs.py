@@ -1,8 +1,9 @@
-"""Checkpoints that gpt.rs wrote, which names the parts of models in another way.
+"""Checkpoints that gpt.rs wrote: configuration and tensors converted to Hugging Face's names.
 
 Source: https://github.com/Lallapallooza/gpt.rs, ``crates/gpt-rs/src/model/gpt.rs``. Its language
-models are GPT-2 with the exact gelu, and with a matrix of its own for the logits, stored as [width,
-vocabulary]. Images: `gptrs.formats.gpt_rs_images`.
+models are GPT-2 with the exact gelu and an untied output head, stored as [width, vocabulary]. The
+head is transposed when it is read. Images: `gptrs.formats.gpt_rs_images`. The opposite direction:
+`gptrs.loading.for_gpt_rs`.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ SIZES = {
     "num_layers": "n_layer",
     "num_heads": "n_head",
 }
-"""Its entries of a configuration → those of transformers."""
+"""Configuration entries of gpt.rs → those of transformers."""
 RATIO = "mlp_ratio"
 ALWAYS = {
     "model_type": "gpt2",
@@ -38,7 +39,7 @@ ALWAYS = {
     "tie_word_embeddings": False,
 }
 ENDS = ("bos_token_id", "eos_token_id")
-"""Entries that it does not know, and leaves alone."""
+"""Entries that gpt.rs ignores and that are copied."""
 HEAD = "lm_head"
 WHOLE = {
     "tok_embeddings.weight": "wte.weight",
@@ -46,7 +47,7 @@ WHOLE = {
     "final_ln.gamma": "ln_f.weight",
     "final_ln.beta": "ln_f.bias",
 }
-"""Its names of tensors → those of transformers."""
+"""Tensor names of gpt.rs → those of transformers."""
 PARTS = {
     "attention.w_qkv": "attn.c_attn.weight",
     "attention.b_qkv": "attn.c_attn.bias",
@@ -61,20 +62,20 @@ PARTS = {
     "ln_2.gamma": "ln_2.weight",
     "ln_2.beta": "ln_2.bias",
 }
-"""The same in a block: after ``blocks.0.`` here, and after ``h.0.`` there."""
+"""The same for the tensors of a block, after ``blocks.0.`` (gpt.rs) and ``h.0.`` (transformers)."""
 
 
-def as_others_say(
+def with_hf_names(
     kind: str, config: Mapping[str, Any], tensors: Iterable[StoredTensor], file: Path
 ) -> tuple[dict[str, Any], list[StoredTensor]]:
-    """The entries of a ``config.json`` and the tensors as transformers or torchvision names them;
-    those of a checkpoint that gpt.rs did not write as they are.
+    """The entries of a ``config.json`` and the tensors under the names of transformers or
+    torchvision; unchanged for a checkpoint that gpt.rs did not write.
 
     Raises `LoadError` naming ``file``.
     """
     if kind == KIND and "embed_dim" in config:
         return _config_of(config, file), [*_tensors_of(tensors)]
-    if gpt_rs_images.is_of_gpt_rs(kind, config):
+    if gpt_rs_images.is_gpt_rs_config(kind, config):
         return {}, [*gpt_rs_images.tensors_of(kind, tensors)]
     return dict(config), [*tensors]
 
@@ -107,7 +108,7 @@ def _tensors_of(tensors: Iterable[StoredTensor]) -> Iterator[StoredTensor]:
 
 
 def _name_there(key: str) -> str | None:
-    """What transformers calls the tensor ``key``, None for one that gpt.rs does not have."""
+    """The name of the tensor ``key`` in transformers; None for one that gpt.rs does not have."""
     block = re.fullmatch(r"blocks\.(\d+)\.(.+)", key)
     if block is None:
         return WHOLE.get(key)
@@ -115,13 +116,13 @@ def _name_there(key: str) -> str | None:
 
 
 def transposed(stored: StoredTensor, key: str) -> StoredTensor:
-    """The matrix ``stored``, called ``key``, with rows for columns."""
+    """The transpose of the matrix ``stored``, called ``key``."""
     turned = stored.shape[1], stored.shape[0]
     return replace(stored, file=_Transposed(stored), key=key, shape=turned, offset=0)
 
 
 class _Transposed:
-    """The bytes of a matrix as they would lie if it was stored the other way round."""
+    """The bytes of the transpose of a stored matrix."""
 
     def __init__(self, stored: StoredTensor) -> None:
         self._stored = stored
@@ -132,8 +133,8 @@ class _Transposed:
         return self._stored.file.path
 
     def array(self, dtype: np.dtype[Any], shape: tuple[int, ...], offset: int) -> Array:
-        """The elements from the byte ``offset`` on; no more is read than the columns that have
-        them. Raises `OSError` or `LoadError`."""
+        """The elements from the byte ``offset`` on. Only the stored columns with these elements are
+        read. Raises `OSError` or `LoadError`."""
         stored = self._stored
         assert stored.dtype is not None
         kind, (rows, columns) = stored.dtype.numpy, stored.shape

@@ -1,7 +1,7 @@
-"""Image classifiers as gpt.rs exports them: torchvision's, norms folded into their convolutions.
+"""Image classifiers that gpt.rs exported: torchvision's, batch norms folded into convolutions.
 
-Source: https://github.com/Lallapallooza/gpt.rs, ``scripts/gptrs_eval/weights.py``. Here a norm
-follows every convolution: it gets the bias that is left, and statistics that change nothing.
+Source: https://github.com/Lallapallooza/gpt.rs, ``scripts/gptrs_eval/weights.py``. The models here
+have a batch norm after every convolution: it gets the bias, and statistics that are the identity.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from gptrs.formats.in_memory import held_tensor
+from gptrs.formats.in_memory import in_memory_tensor
 from gptrs.formats.stored_tensor import StoredTensor
 from gptrs.ir.types import Array
 
@@ -21,7 +21,7 @@ _EPS = np.float32(1e-5)  # of torchvision's norms
 _SAME: dict[str, np.float32] = {
     "weight": np.float32(1),
     "running_mean": np.float32(0),
-    "running_var": np.float32(1) - _EPS,  # and 1 together, exactly
+    "running_var": np.float32(1) - _EPS,  # variance + eps is exactly 1
 }
 # The part of a name before ``.weight`` or ``.bias``, then torchvision's convolution and norm.
 _PARTS: dict[str, tuple[tuple[str, str, str], ...]] = {
@@ -43,13 +43,13 @@ _PARTS: dict[str, tuple[tuple[str, str, str], ...]] = {
 _RENAMED = {"mobilenet_v2": {"classifier.": "classifier.1."}}
 
 
-def is_of_gpt_rs(kind: str, config: Mapping[str, Any]) -> bool:
-    """Whether a checkpoint's configuration is one of gpt.rs."""
+def is_gpt_rs_config(kind: str, config: Mapping[str, Any]) -> bool:
+    """Whether a checkpoint's configuration is that of an image model of gpt.rs."""
     return kind in _PARTS and set(config) == {"num_classes"}
 
 
 def tensors_of(kind: str, tensors: Iterable[StoredTensor]) -> Iterator[StoredTensor]:
-    """The tensors of a model of the ``kind`` as torchvision names them."""
+    """The tensors of a model of the ``kind`` under torchvision's names."""
     for stored in tensors:
         part, _, end = stored.key.rpartition(".")
         names = next((n for p in _PARTS[kind] if (n := _names(p, part)) is not None), None)
@@ -64,12 +64,12 @@ def tensors_of(kind: str, tensors: Iterable[StoredTensor]) -> Iterator[StoredTen
         if end == "bias":
             for name, value in _SAME.items():
                 same: Array = np.full(stored.shape, value, np.float32)
-                yield held_tensor(stored.file.path, f"{norm}.{name}", same)
+                yield in_memory_tensor(stored.file.path, f"{norm}.{name}", same)
 
 
 def _names(row: tuple[str, str, str], part: str) -> tuple[str, str] | None:
-    """The convolution and the norm of ``part``; blocks count from 0, torchvision's features from
-    1."""
+    """torchvision's names of the convolution and the norm of ``part``. Blocks count from 0,
+    features from 1."""
     pattern, convolution, norm = row
     if (found := re.fullmatch(pattern, part)) is None:
         return None

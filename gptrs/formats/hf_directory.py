@@ -1,5 +1,7 @@
-"""Writing a model as a Hugging Face directory: its configuration and its tensors, in one file or
-several."""
+"""Writer of Hugging Face model directories: config.json, safetensors shards, index, other files.
+
+All files are written to a temporary directory first and moved at the end.
+"""
 
 from __future__ import annotations
 
@@ -29,9 +31,9 @@ def write_directory(
     """Write ``config.json``, ``tensors`` in files of at most ``shard_size`` bytes (unless one
     tensor has more), and the contents of ``others`` by their names.
 
-    A directory that is there keeps what is no part of that; weights that it had are removed. All is
-    written elsewhere first, so that nothing changes unless all could be written. Raises
-    `ArgumentError`.
+    An existing directory keeps its other files; its old weight files are removed. All files are
+    written to a temporary directory first, so that nothing changes unless all could be written.
+    Raises `ArgumentError`.
     """
     shards = list(_shards(tensors, shard_size))
     files = [SINGLE]
@@ -72,8 +74,8 @@ def _shards(tensors: Iterable[NewTensor], shard_size: int) -> Iterator[list[NewT
 
 @contextmanager
 def _unfinished(path: Path) -> Generator[Path]:
-    """A new folder to write to, whose files are in ``path`` at the end of the block."""
-    # Inside ``path`` where that is there: it may be the root of a file system, or ``.``.
+    """A temporary folder whose files are moved to ``path`` at the end of the block."""
+    # Inside an existing ``path``: that may be the root of a file system, or ``.``.
     folder = (path if path.is_dir() else path.parent) / f".unfinished.{os.urandom(8).hex()}"
     try:
         folder.mkdir()
@@ -93,7 +95,7 @@ def _unfinished(path: Path) -> Generator[Path]:
 
 
 def _merge(folder: Path, path: Path) -> None:
-    """Move the files of ``folder`` into ``path``, and remove the weights that were there."""
+    """Move the files of ``folder`` into ``path``, and remove the old weight files there."""
     written = {file.name for file in folder.iterdir()}
     for name in sorted(written):
         os.replace(folder / name, path / name)

@@ -1,4 +1,8 @@
-"""Reading the files of a model directory: one clear error for each way in which they can be bad."""
+"""JSON files of a model directory: reading, and conversion of a configuration to a dataclass.
+
+Every kind of defect (missing, too large, no JSON, wrong type of a field) is a `LoadError` that
+names the file.
+"""
 
 from __future__ import annotations
 
@@ -49,9 +53,9 @@ def read_json(path: Path) -> dict[str, Any]:
 def config_from_json(
     kind: type[C], renames: Mapping[str, str], data: Mapping[str, Any], path: Path
 ) -> C:
-    """A dataclass from the entries of ``data`` that it declares; the others do not matter to it.
+    """A dataclass from the entries of ``data`` that it declares; other entries are ignored.
 
-    ``renames`` are other names of fields; a field's own name counts before them.
+    ``renames`` are aliases of fields; a field's own name has priority.
     Raises `LoadError` naming file and field.
     """
     hints = _hints(kind)
@@ -94,7 +98,7 @@ def _fits(value: object, hint: Any) -> bool:
 
 
 def _is_in_range(value: int) -> bool:
-    """Whether a float may have about this value."""
+    """Whether ``value`` is in the range of a float."""
     try:
         float(value)
     except OverflowError:

@@ -1,5 +1,9 @@
-"""JSON whose objects have each name once: readers differ in which of two counts. What it takes as
-values of Python is known before it is parsed."""
+"""JSON parsing with unique names and a memory bound.
+
+Readers differ in which of two equal names they take, so repeated names are an error. The memory of
+the parsed values is bounded from counts of delimiters before parsing. `members` iterates over the
+entries of one large object, such as a safetensors header, without building it.
+"""
 
 from __future__ import annotations
 
@@ -15,21 +19,21 @@ _SPACE = re.compile(r"[ \t\n\r]*")
 _SPACE_END = re.compile(r"[ \t\n\r]*}")
 _NAME = re.compile(r'[ \t\n\r]*"([^"\\\x00-\x1f]*)"[ \t\n\r]*:')  # without escapes
 
-_MARKS = b",:[{"  # one before each value and each name, or more
-_EACH = 160  # bytes at most, of a short value or name, its place, and what is held to find it
-_WIDEST = 4  # bytes of a letter in a text that is not ASCII
-_MOST_A_LETTER = 2 * _WIDEST + _EACH  # bytes: what a small file takes does not need counting
+_MARKS = b",:[{"  # at least one precedes each value and each name
+_EACH = 160  # bytes at most of a short value or name with its container slot and hash entry
+_WIDEST = 4  # bytes of a character in a text that is not ASCII
+_MOST_A_LETTER = 2 * _WIDEST + _EACH  # bytes: below this no counting is needed
 
 
-class NotTaken(ValueError):  # noqa: N818  what it says is one of several things wrong
-    """A text that is JSON, perhaps, and is not taken all the same."""
+class NotTaken(ValueError):  # noqa: N818  a reason of rejection, of several
+    """A text that is rejected although it may be valid JSON."""
 
     fix: str
-    """What helps."""
+    """The remedy, for the error."""
 
 
 class RepeatedName(NotTaken):
-    """An object has a name twice."""
+    """An object has a repeated name."""
 
     fix = "remove one of them"
 
@@ -38,7 +42,7 @@ class RepeatedName(NotTaken):
 
 
 class TooManyValues(NotTaken):
-    """What it says takes many times the memory that its file does."""
+    """The parsed values take many times the memory of the file."""
 
     fix = "check that it is the file that it should be"
 
@@ -50,9 +54,9 @@ class TooManyValues(NotTaken):
 
 
 def decoded(data: bytearray, memory: int) -> str:
-    """The text of UTF-8 ``data``, which takes at most ``memory`` bytes when it is parsed too.
+    """The text of UTF-8 ``data``, if text and parsed values take at most ``memory`` bytes.
 
-    Raises `TooManyValues` before it takes more, and `ValueError`.
+    Raises `TooManyValues` otherwise, and `ValueError`.
     """
     if len(data) * _MOST_A_LETTER > memory and (needed := memory_of(data)) > memory:
         raise TooManyValues(needed, memory)
@@ -60,14 +64,14 @@ def decoded(data: bytearray, memory: int) -> str:
 
 
 def memory_of(data: bytes | bytearray) -> int:
-    """How many bytes of memory the text of ``data`` may take, and what it says as JSON."""
+    """An upper bound on the memory in bytes of the text of ``data`` and its values as JSON."""
     letter = 1 if data.isascii() else _WIDEST
-    # Strings are there twice: in the text, and as values.
+    # Strings exist twice: in the text, and as values.
     return 2 * letter * len(data) + _EACH * sum(map(data.count, _MARKS))
 
 
 def parse(text: str) -> object:
-    """The value that ``text`` is; NaN and Infinity, which configurations have, are numbers.
+    """The value of ``text``; NaN and Infinity, which configurations contain, are accepted.
 
     Raises `ValueError` or `RecursionError`.
     """
@@ -75,9 +79,9 @@ def parse(text: str) -> object:
 
 
 def members(text: str) -> Iterator[tuple[str, object]]:
-    """The names and values of the object that ``text`` is, one by one, names perhaps repeatedly.
+    """The (name, value) pairs of the object in ``text``, one by one; names may repeat.
 
-    NaN and Infinity are none. Raises `ValueError` or `RecursionError` where it is none.
+    NaN and Infinity are rejected. Raises `ValueError` or `RecursionError`.
     """
     at, mark = _mark(text, 0, "{")
     if (empty := _SPACE_END.match(text, at)) is not None:
@@ -101,7 +105,7 @@ def _once(entries: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(entries)
     if len(found) < len(entries):
         seen = set[str]()
-        # Of a set, `add` gives None.
+        # `set.add` returns None.
         raise RepeatedName(next(name for name, _ in entries if name in seen or seen.add(name)))
     return found
 
@@ -114,7 +118,7 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_once, parse_constant=_no_number)
 
 
 def _mark(text: str, at: int, marks: str) -> tuple[int, str]:
-    """Where what follows the mark at ``at`` begins, and which of ``marks`` it is."""
+    """The delimiter of ``marks`` at ``at``, after white space, and the index behind it."""
     at = _skip(text, at)
     if (found := text[at : at + 1]) not in marks or not found:
         raise json.JSONDecodeError(f"Expecting {' or '.join(map(repr, marks))}", text, at)
@@ -122,7 +126,7 @@ def _mark(text: str, at: int, marks: str) -> tuple[int, str]:
 
 
 def _skip(text: str, at: int) -> int:
-    """Where the space at ``at`` ends."""
+    """The index behind the white space at ``at``."""
     if text[at : at + 1] not in _SPACES:
         return at
     found = _SPACE.match(text, at)

@@ -1,4 +1,4 @@
-"""What a model can be written as, and under whose names."""
+"""`Format` and `Names`: the formats in which a model can be written, and foreign naming schemes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Format(StrEnum):
-    """A kind of file, or a directory of files."""
+    """A file format, or a directory layout."""
 
     DIRECTORY = "directory"
     """``config.json`` and safetensors files, as Hugging Face lays them out."""
@@ -19,8 +19,7 @@ class Format(StrEnum):
 
 
 class Names(StrEnum):
-    """Whose names of tensors and whose configuration a file has, other than those that it came
-    with."""
+    """The naming scheme of tensors and configuration, if it is not that of the source."""
 
     GPT_RS = "gpt.rs"
-    """Of checkpoints that gpt.rs reads."""
+    """The scheme of checkpoints that gpt.rs reads."""

@@ -1,4 +1,4 @@
-"""The names of the classes that an image classifier tells apart."""
+"""Class names of image classifiers: ``id2label`` of a configuration."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gptrs.errors import LoadError
 
 
 def read_labels(data: Mapping[str, Any], file: Path) -> tuple[str, ...] | None:
-    """The names in ``{"id2label": {"0": "tench", ...}}``, by index; None when there are none.
+    """The names in ``{"id2label": {"0": "tench", ...}}``, by index; None without that entry.
 
     Raises `LoadError` naming the file.
     """

@@ -1,4 +1,9 @@
-"""A model as its files hold it: its configuration and its tensors, in whatever format."""
+"""Opening a model: configuration, tensor index and side information of any supported format.
+
+`open_model` detects the format (Hugging Face directory, GPTRSCHK checkpoint, safetensors file) and
+returns `ModelFiles`: configuration entries and `StoredTensor` entries; no elements are read.
+`gptrs.loading.load` builds the model from it, `gptrs.loading.convert` writes it in another format.
+"""
 
 from __future__ import annotations
 
@@ -25,21 +30,21 @@ _IN_CHECKPOINTS = "config_json: kind"
 
 @dataclass(frozen=True)
 class ModelFiles:
-    """A model that is not built. ``config`` has the entries of a ``config.json``."""
+    """The opened files of a model. ``config`` has the entries of a ``config.json``."""
 
     place: Path
     """The directory or the file that was opened."""
     directory: Path
-    """Where its other files are: the tokenizer, what images go through."""
+    """The directory of the tokenizer and the preprocessor configuration."""
     config_file: Path
-    """What errors name."""
+    """The file of the configuration, for errors."""
     kind: object
-    """Its ``model_type`` as the files say it; it may be anything, or unknown here."""
+    """Its ``model_type`` in the files, unchecked: any value, or an unknown name."""
     kind_field: str
-    """What the field is called that says it; empty: none does."""
+    """The name of the field with the ``kind``; empty: there is none."""
     config: dict[str, Any]
     runtime: dict[str, Any]
-    """How to run it: ``{"functional_overrides": {...}}``."""
+    """Run options: ``{"functional_overrides": {...}}``."""
     tensors: ModelTensors
 
 
@@ -47,10 +52,10 @@ def open_model(place: Path, *, as_stored: bool = False) -> ModelFiles:
     """The model in a Hugging Face directory, a checkpoint or a safetensors file without a
     configuration.
 
-    Its configuration and the index of its tensors are read. One that gpt.rs wrote is described as
-    transformers would, unless ``as_stored``. Raises `LoadError` naming the file.
+    Its configuration and the index of its tensors are read. A checkpoint of gpt.rs gets the names
+    and configuration of transformers, unless ``as_stored``. Raises `LoadError` naming the file.
     """
-    check_place(place)
+    check_path(place)
     if place.is_dir():
         file = place / CONFIG
         if not file.exists():
@@ -60,7 +65,7 @@ def open_model(place: Path, *, as_stored: bool = False) -> ModelFiles:
         config, runtime = read_config(file)
         kind, tensors = config.get("model_type"), ModelTensors.of_directory(place)
         return ModelFiles(place, place, file, kind, "model_type", config, runtime, tensors)
-    from gptrs.formats import checkpoint  # a start from a directory should not wait for it
+    from gptrs.formats import checkpoint  # late: not needed for directories
 
     if place.is_file():
         if checkpoint.is_checkpoint(place):
@@ -84,18 +89,18 @@ def open_model(place: Path, *, as_stored: bool = False) -> ModelFiles:
 
 
 def open_files(place: Path, *, as_stored: bool = False) -> ModelFiles:
-    """As `open_model`; a tensor archive too, which has no configuration. Raises `LoadError`."""
-    from gptrs.formats import archive  # no model is one, and loading one should not wait for it
+    """`open_model`, or a tensor archive, which has no configuration. Raises `LoadError`."""
+    from gptrs.formats import archive  # late: models are no archives
 
-    check_place(place)
+    check_path(place)
     if place.is_file() and archive.is_archive(place):
         fix = "write the archive again, with all tensors of its model"
         return _without_config(archive.ArchiveFile.open(place), fix)
     return open_model(place, as_stored=as_stored)
 
 
-def check_place(place: Path) -> None:
-    """Raise `LoadError` where the system cannot tell what is at ``place``."""
+def check_path(place: Path) -> None:
+    """Raise `LoadError` where the system cannot access ``place``."""
     try:
         place.exists()
     except OSError as error:  # a name that is too long, a folder that may not be read
@@ -106,12 +111,12 @@ def check_place(place: Path) -> None:
 
 
 def read_config(file: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The entries of a ``config.json``, and how to run the model. Raises `LoadError`."""
+    """The entries of a ``config.json``, and its run options. Raises `LoadError`."""
     return without_runtime(read_json(file), file)
 
 
 def without_runtime(given: Mapping[str, Any], file: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """As `read_config`, of what ``file`` holds. Raises `LoadError` naming it."""
+    """`read_config` for the entries ``given`` of ``file``. Raises `LoadError` naming it."""
     config = dict(given)
     runtime: object = config.pop("runtime", None)
     if runtime is not None and not isinstance(runtime, dict):
@@ -123,12 +128,12 @@ def without_runtime(given: Mapping[str, Any], file: Path) -> tuple[dict[str, Any
 
 
 def _of_checkpoint(file: CheckpointFile, as_stored: bool) -> ModelFiles:
-    from gptrs.formats import gpt_rs  # a start from a directory should not wait for it
+    from gptrs.formats import gpt_rs  # late: not needed for directories
 
     kind, path = CHECKPOINT_KINDS.get(file.kind, file.kind), file.path
     config, found = file.config, [*file.tensors.values()]
     if not as_stored:
-        config, found = gpt_rs.as_others_say(file.kind, config, found, path)
+        config, found = gpt_rs.with_hf_names(file.kind, config, found, path)
     fix = "write the checkpoint again, with the configuration of its model"
     tensors = ModelTensors(path, found, "its configuration", fix)
     settings = config, file.runtime
@@ -136,18 +141,18 @@ def _of_checkpoint(file: CheckpointFile, as_stored: bool) -> ModelFiles:
 
 
 def _without_config(file: TensorFile, fix: str) -> ModelFiles:
-    """A file of tensors alone; nothing beside it belongs to it."""
+    """A file of tensors alone; files beside it do not belong to it."""
     tensors = ModelTensors(file.path, file.tensors.values(), "its other tensors", fix)
     return ModelFiles(file.path, file.path, file.path, None, "", {}, {}, tensors)
 
 
 def checkpoint_kind(model_type: str) -> str:
-    """What checkpoints call the models of a ``model_type``."""
+    """The kind of a ``model_type`` in checkpoints."""
     return _KINDS.get(model_type, model_type)
 
 
 def model_class(kind: object, file: Path, field: str = "model_type") -> type[Model]:
-    """The class of the models of a ``kind``, which is what ``field`` of ``file`` says.
+    """The class of the models of a ``kind``, which is the value of ``field`` in ``file``.
 
     Raises `LoadError` naming both where no model has that name.
     """
@@ -162,6 +167,6 @@ def model_class(kind: object, file: Path, field: str = "model_type") -> type[Mod
 
 
 def imported(place: str) -> Any:
-    """What ``"module:name"`` stands for."""
+    """The object at ``"module:name"``."""
     module, _, name = place.partition(":")
     return getattr(import_module(module), name)

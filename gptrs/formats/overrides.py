@@ -1,4 +1,4 @@
-"""Reader of ``runtime.functional_overrides``: the implementations that a checkpoint asks for."""
+"""``runtime.functional_overrides``: the implementation policies of a checkpoint."""
 
 from __future__ import annotations
 

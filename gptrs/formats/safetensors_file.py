@@ -1,10 +1,12 @@
-"""safetensors files (huggingface.co/docs/safetensors, "Format"): a header in JSON, then bytes.
+"""Reader of safetensors files (huggingface.co/docs/safetensors, "Format").
 
-Little-endian, tensors row-major, without gaps::
+Little-endian, a JSON header, then row-major tensors without gaps::
 
     header_len u64   header[header_len]   data ...
     header: {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [begin, end]}, ...,
              "__metadata__": {"format": "pt"}}
+
+The whole header is checked at opening: names, dtypes, shapes, and that tensors fill the file.
 """
 
 from __future__ import annotations
@@ -24,9 +26,9 @@ from gptrs.ir.types import DType, shape_text
 SUFFIX = ".safetensors"
 DOWNLOAD_AGAIN = "download the model again"
 LENGTH_BYTES = 8  # of header_len
-_MOST_ELEMENTS = 2**59  # that NumPy counts, of 8 bytes each, with each extent 0 taken as 1
+_MOST_ELEMENTS = 2**59  # NumPy's limit for elements of 8 bytes, with each extent 0 counted as 1
 METADATA = "__metadata__"
-MOST_HEADER = 100_000_000  # bytes, that other readers accept too
+MOST_HEADER = 100_000_000  # bytes: the limit of other readers
 _SHOWN = 100  # letters of a value, in errors
 _REPR = Repr()
 _REPR.maxstring = _REPR.maxlong = _SHOWN
@@ -47,7 +49,7 @@ DTYPES: dict[str, DType] = {
     "F8_E4M3": types.fp8_e4m3,
     "F8_E5M2": types.fp8_e5m2,
 }
-"""The dtypes that have a name here, as headers spell them."""
+"""Names of dtypes in headers → dtypes of this package."""
 _OTHERS = {
     "C64": 64,
     "F8_E8M0": 8,
@@ -86,11 +88,11 @@ class SafetensorsFile(TensorFile):
             ) from None
 
     def _tensor(self, key: str, entry: object, begin: int) -> StoredTensor:
-        """A tensor by its entry in the header; data lie from ``begin`` on. Raises `ValueError`."""
+        """A tensor by its header entry; the data begin at ``begin``. Raises `ValueError`."""
         if len(key) > MOST_NAME:
             raise ValueError(f"header: a name has {len(key)} letters, expected at most {MOST_NAME}")
         if not key.isascii():
-            key.encode()  # half of a surrogate pair is no text
+            key.encode()  # raises for a lone surrogate
         fields = cast("dict[str, object]", entry) if isinstance(entry, dict) else {}
         spelled, shape = fields.get("dtype"), _counts(fields.get("shape"))
         place = _counts(fields.get("data_offsets"))
@@ -106,7 +108,7 @@ class SafetensorsFile(TensorFile):
         if elements * _BITS[spelled] != 8 * length:
             expected = f"{spelled}{shape_text(tuple(shape))}"
             raise _wrong(f"{key}: data_offsets", place, f"the bytes of {expected}")
-        # With any, it has bytes, which have to be in the file.
+        # A tensor with elements is bounded by the file already.
         if not elements and math.prod(max(extent, 1) for extent in shape) > _MOST_ELEMENTS:
             raise self._shape_that_no_array_has(key, shape)
         at = begin + place[0]
@@ -129,7 +131,7 @@ class SafetensorsFile(TensorFile):
             raise ValueError(f"it has {self.file.size} bytes, expected {end} by its header")
 
     def _header_length(self) -> int:
-        """What ``header_len`` says. Raises `ValueError`."""
+        """The checked ``header_len``. Raises `ValueError`."""
         if self.file.size < LENGTH_BYTES:
             raise ValueError(f"it has {self.file.size} bytes, expected at least {LENGTH_BYTES}")
         length = int.from_bytes(self.file.read(0, LENGTH_BYTES), "little")
@@ -140,7 +142,7 @@ class SafetensorsFile(TensorFile):
 
 
 def _counts(values: object) -> list[int] | None:
-    """``values``, if it is a list of integers from 0 up; true and false are none."""
+    """``values`` if it is a list of integers from 0 up (booleans are not), else None."""
     if not isinstance(values, list):
         return None
     for value in cast("list[object]", values):
@@ -157,5 +159,7 @@ def _check_metadata(entry: object) -> None:
 
 
 def _wrong(what: str, found: object, expected: str) -> ValueError:
-    shown = found if isinstance(found, str) else _REPR.repr(found)  # without writing all of it
+    shown = (
+        found if isinstance(found, str) else _REPR.repr(found)
+    )  # shortened before it is formatted
     return ValueError(f"header: {what} is {shown[:_SHOWN]}, expected {expected}")

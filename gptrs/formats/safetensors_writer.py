@@ -1,4 +1,7 @@
-"""Writing safetensors files; `gptrs.formats.safetensors_file` says what their bytes are."""
+"""Writer of safetensors files; the layout is in `gptrs.formats.safetensors_file`.
+
+Tensors with the largest elements come first, so that all are aligned.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from gptrs.errors import ArgumentError
-from gptrs.formats.atomic_write import replacing
+from gptrs.formats.atomic_write import atomic_write
 from gptrs.formats.byte_file import memory_for
 from gptrs.formats.json_text import memory_of
 from gptrs.formats.safetensors_file import DTYPES, LENGTH_BYTES, METADATA, MOST_HEADER
@@ -21,8 +24,7 @@ _SPELLED = {dtype: spelled for spelled, dtype in DTYPES.items()}
 def write_safetensors(
     path: str | os.PathLike[str], tensors: Mapping[str, object] | Iterable[NewTensor]
 ) -> None:
-    """Write arrays or Tensors by their names, whole or not at all: those with the largest elements
-    first, so that all are aligned.
+    """Write arrays or Tensors by their names, atomically.
 
     Raises `ArgumentError` for a name or an element type that the format cannot hold, and where
     nothing can be written.
@@ -52,7 +54,7 @@ def write_safetensors(
             f" with {end} bytes of elements",
             fix="write the tensors to several files, or small ones as rows of one",
         )
-    with replacing(Path(path)) as file:
+    with atomic_write(Path(path)) as file:
         file.write(len(text).to_bytes(LENGTH_BYTES, "little") + text)
         for tensor in given:
             tensor.write(file)

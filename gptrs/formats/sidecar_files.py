@@ -1,4 +1,7 @@
-"""The files that a model has besides its configuration and its tensors."""
+"""Sidecar files of a model: tokenizer, generation, preprocessor and chat template files.
+
+Conversion and export copy them unchanged beside the written model.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from gptrs.errors import ArgumentError, LoadError
-from gptrs.formats.atomic_write import replacing
+from gptrs.formats.atomic_write import atomic_write
 from gptrs.formats.byte_file import ByteFile
 
 NAMES = (
@@ -14,15 +17,15 @@ NAMES = (
     *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
     *("vocab.json", "merges.txt", "tokenizer.model"),
 )
-"""What Hugging Face calls them."""
+"""Their names, as in Hugging Face directories."""
 _MOST = 2**28  # bytes of one
 
 
-def read_companions(source: Path, folder: Path, *, force: bool) -> dict[str, bytes]:
-    """The contents by their names of those in ``source`` that ``folder`` does not have.
+def read_sidecar_files(source: Path, folder: Path, *, force: bool) -> dict[str, bytes]:
+    """The sidecar files in ``source`` that ``folder`` lacks: name → contents.
 
-    Raises `ArgumentError` where ``folder`` has another one of that name, unless ``force``, and
-    `LoadError` for one that cannot be read.
+    Raises `ArgumentError` where ``folder`` has a different file of that name, unless ``force``, and
+    `LoadError` for an unreadable file.
     """
     found: dict[str, bytes] = {}
     for name in NAMES:
@@ -41,10 +44,10 @@ def read_companions(source: Path, folder: Path, *, force: bool) -> dict[str, byt
     return found
 
 
-def write_companions(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Write each file, whole or not at all. Raises `ArgumentError`."""
+def write_sidecar_files(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Write each file atomically. Raises `ArgumentError`."""
     for name, content in files.items():
-        with replacing(folder / name) as file:
+        with atomic_write(folder / name) as file:
             file.write(content)
 
 

@@ -1,4 +1,8 @@
-"""Tensors in files, whatever the format: what they are, where they lie, and their bytes."""
+"""`StoredTensor`: one tensor of a file, read on demand; `TensorFile`, the base of the readers.
+
+All formats produce these entries. The bytes come from a `ByteFile`, from memory
+(`gptrs.formats.in_memory`), or from a transposing view (`gptrs.formats.gpt_rs`).
+"""
 
 from __future__ import annotations
 
@@ -14,17 +18,17 @@ from gptrs.formats.byte_file import ByteFile
 from gptrs.ir.types import Array, DType, Type, bf16, f16, f32
 
 MOST_AXES = 64  # of a NumPy array
-MOST_NAME = 2**16 - 1  # letters or bytes: more take time wherever names are compared
+MOST_NAME = 2**16 - 1  # characters or bytes: longer names make every comparison slow
 _COMPARED = 2**20  # bytes at a time
 _OF_MODELS = (f32, f16, bf16)
 
 
 class Bytes(Protocol):
-    """What has the bytes of tensors: a file, or an array in the place of one."""
+    """A source of tensor bytes: a file, or an array in memory."""
 
     @property
     def path(self) -> Path:
-        """What errors name."""
+        """The path that errors name."""
         ...
 
     def array(self, dtype: np.dtype[Any], shape: tuple[int, ...], offset: int) -> Array:
@@ -40,15 +44,15 @@ class StoredTensor:
     key: str
     shape: tuple[int, ...]
     dtype: DType | None
-    """None: one that has no name here."""
+    """None: a dtype that this package does not have."""
     spelled: str
-    """The dtype as the file says it."""
+    """The name of the dtype in the file."""
     offset: int
     length: int
 
     @property
     def type(self) -> Type:
-        """Shape and dtype, of a dtype that models have. Raises `LoadError`."""
+        """Shape and dtype. Raises `LoadError` for dtypes that models do not have."""
         if self.dtype is None or self.dtype not in _OF_MODELS:
             from gptrs.formats.unsupported import ORIGINAL, is_narrow  # for errors alone
 
@@ -63,12 +67,12 @@ class StoredTensor:
 
     @property
     def elements(self) -> int:
-        """How many there are."""
+        """The number of elements."""
         return math.prod(self.shape)
 
     def array(self, shape: tuple[int, ...], skip: int = 0) -> Array:
-        """The elements of ``shape`` that follow the first ``skip`` bytes, of a dtype that has a
-        name here. Raises `LoadError`."""
+        """The elements of ``shape`` behind the first ``skip`` bytes. Raises `LoadError`, also for
+        an unknown dtype."""
         if self.dtype is None:
             raise LoadError(
                 f"{self.file.path}: {self.key!r} has dtype {self.spelled}, which is not known here",
@@ -83,7 +87,7 @@ class StoredTensor:
             raise LoadError(f"{self.file.path}: {self.key!r} cannot be read: {error}") from None
 
     def read(self) -> Array:
-        """All elements, of a dtype that has a name here. Raises `LoadError`."""
+        """All elements. Raises `LoadError`, also for an unknown dtype."""
         return self.part(0, self.elements).reshape(self.shape)
 
     def part(self, first: int, last: int) -> Array:
@@ -92,7 +96,7 @@ class StoredTensor:
         return self.array((last - first,), first * item)
 
     def holds(self, array: Array, skip: int) -> bool:
-        """Whether it has, ``skip`` bytes on, the bits of ``array`` (NaN equals itself)."""
+        """Whether its bytes from ``skip`` on equal those of ``array`` (so NaN equals itself)."""
         expected = array.reshape(-1).view(np.uint8)
         for first in range(0, array.nbytes, _COMPARED):
             wanted = expected[first : first + _COMPARED]
@@ -102,10 +106,10 @@ class StoredTensor:
 
 
 class TensorFile:
-    """A file of tensors, all of whose index was checked when it was opened."""
+    """A file of tensors, whose whole index is checked at opening."""
 
     fix: str
-    """What helps when the file is damaged."""
+    """The remedy for a damaged file, in errors."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

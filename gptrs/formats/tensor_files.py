@@ -1,4 +1,7 @@
-"""The tensors of a model, and the files of a directory that hold them."""
+"""`ModelTensors`: the tensors of a model, and the files of a directory that contain them.
+
+A directory has model.safetensors, shards with an index, or a single file of another name.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +22,9 @@ _FILE_NAME = re.compile(r"[^/\\\x00\ud800-\udfff]+\.safetensors")
 
 
 class ModelTensors:
-    """The tensors of a model, in one file or several. ``place`` is what lists them.
+    """The tensors of a model, in one file or several. ``place`` is the file that lists them.
 
-    ``shapes_from`` says in errors what their shapes follow from, ``fix`` what to do about others.
+    For errors: ``shapes_from`` names the source of the expected shapes, ``fix`` is the remedy.
     """
 
     def __init__(
@@ -34,7 +37,7 @@ class ModelTensors:
 
     @classmethod
     def of_directory(cls, path: Path) -> ModelTensors:
-        """Those of a Hugging Face directory. Raises `LoadError` naming the file."""
+        """The tensors of a Hugging Face directory. Raises `LoadError` naming the file."""
         place = path / INDEX
         tensors: list[StoredTensor] = []
         for found, keys in _files(path).items():
@@ -50,7 +53,7 @@ class ModelTensors:
         return cls(place, tensors, "", "").described_by(path / CONFIG)
 
     def described_by(self, config: Path) -> ModelTensors:
-        """These, whose shapes follow from the file ``config``."""
+        """The same tensors, whose expected shapes come from the file ``config``."""
         fix = f"check that {config.name} belongs to these weights"
         return ModelTensors(self.place, self._tensors, config.name, fix)
 
@@ -63,7 +66,7 @@ class ModelTensors:
 
 
 def _files(directory: Path) -> dict[Path, set[str] | None]:
-    """The weight files and the tensors to take from each (None: all)."""
+    """The weight files, and the tensors to read from each (None: all)."""
     if (directory / SINGLE).exists():
         return {directory / SINGLE: None}
     index = directory / INDEX
@@ -89,7 +92,7 @@ def _files(directory: Path) -> dict[Path, set[str] | None]:
 
 
 def _only_file(directory: Path) -> Path:
-    """The one weight file of a directory where it has a name of its own."""
+    """The only weight file of a directory, whatever its name."""
     names = sorted(path.name for path in directory.iterdir())
     found = [name for name in names if name.endswith(SUFFIX)]
     if len(found) == 1:

@@ -1,4 +1,4 @@
-"""What checkpoints (``GPTRSCHK``) and tensor archives (``GPTRSTEN``) have in common.
+"""The tensor index that checkpoints (``GPTRSCHK``) and tensor archives (``GPTRSTEN``) share.
 
 Little-endian, tensors row-major::
 
@@ -11,9 +11,9 @@ Little-endian, tensors row-major::
       dims u64 × rank, dtype_tag u32, reserved u8, offset_abs u64, byte_len u64
 
 Tags: 0 f32, 1 f16, 2 bf16, 3 si32. ``stored_base_id`` is 0 or `gptrs.params.base_param_id` of the
-name. The writer begins each tensor at a multiple of 64 bytes; the reader takes any place, and looks
-at no reserved byte. Names have at most 65,535 bytes, and tensors are no more than a file of its
-size may say (`gptrs.formats.byte_file.memory_for`).
+name. The writer aligns each tensor to 64 bytes; the reader accepts any offset, and ignores the
+reserved byte. Names have at most 65,535 bytes, and the number of tensors is bounded by the size of
+the file (`gptrs.formats.byte_file.memory_for`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from gptrs.errors import ArgumentError
-from gptrs.formats.atomic_write import replacing
+from gptrs.formats.atomic_write import atomic_write
 from gptrs.formats.binary_fields import Fields
 from gptrs.formats.byte_file import ByteFile, memory_for
 from gptrs.formats.stored_tensor import MOST_AXES, MOST_NAME, StoredTensor
@@ -38,19 +38,20 @@ _TAG_OF = {dtype: tag for tag, dtype in _TAGS.items()}
 _VERSION = 2
 HEAD_BYTES = 12  # of magic and version
 STORABLE = tuple(_TAG_OF)
-"""The dtypes of elements that such a file can hold."""
+"""The dtypes that the format can store."""
 _ALIGNMENT = 64  # bytes: a cache line
 _ENTRY = 29  # bytes, of a tensor with no name, no id and rank 0
 _ID = 16  # bytes
 _LENGTH = 4  # bytes, of index_len
-_TENSOR = 2**10  # bytes of memory at most, in all the lists that a model has of its tensors
+_TENSOR = 2**10  # bytes of memory at most, in all of a model's data structures
 _SHOWN = 200  # letters of a name, in errors
-_MOST_BYTES = 2**63 - 1  # that NumPy counts, with each extent 0 taken as 1
+_MOST_BYTES = 2**63 - 1  # NumPy's limit, with each extent 0 counted as 1
 _U32 = 2**32 - 1
 
 
 def check_head(file: ByteFile, magic: bytes, kind: str) -> None:
-    """Raise `LoadError` unless ``file`` begins as a file of its ``kind`` does."""
+    """Raise `LoadError` unless ``file`` begins with ``magic`` and the version; ``kind`` names
+    it."""
     head = Fields.of(file, 0, HEAD_BYTES)
     if (found := head.take(len(magic), "magic")) != magic:
         raise head.wrong("magic", found, f"{magic}, as {kind} begins")
@@ -90,13 +91,13 @@ def read_index(file: ByteFile, start: int, *, ids: bool) -> dict[str, StoredTens
 
 
 def _most_tensors(index_length: int, size: int) -> int:
-    """How many tensors a file of ``size`` bytes may have: what it takes to know them is in
-    proportion to it. Names are there twice: in the index, and as text."""
+    """The number of tensors that a file of ``size`` bytes may have, so that the memory of their
+    entries is proportional to it. Names exist twice: in the index, and as text."""
     return (memory_for(size) - 2 * index_length) // _TENSOR
 
 
 def _read_entry(file: ByteFile, index: Fields, which: str, start: int, ids: bool) -> StoredTensor:
-    """The next tensor, checked by itself; data lie from ``start`` on."""
+    """The next entry, checked by itself; the data begin at ``start``."""
     name = _read_name(index, which)
     which = f"{which} {name[:_SHOWN]!r}"
     if ids:
@@ -157,14 +158,14 @@ def _check_overlap(index: Fields, tensors: list[StoredTensor]) -> None:
 def write_indexed(
     path: Path, magic: bytes, between: bytes, tensors: Sequence[NewTensor], *, ids: bool
 ) -> None:
-    """Write a file whole or not at all; ``between`` is what comes between version and index_len.
+    """Write a file atomically; ``between`` are the bytes between version and index_len.
 
-    Raises `ArgumentError` where nothing can be written, for a name that is there twice, and for
-    more bytes than an index can have.
+    Raises `ArgumentError` where nothing can be written, for a repeated name, and for an index that
+    is too long.
     """
     length = _index_length(tensors, ids)
     head = magic + struct.pack("<I", _VERSION) + between
-    with replacing(path) as file:
+    with atomic_write(path) as file:
         file.write(head + struct.pack("<II", length, len(tensors)))
         _write_tensors(file, len(head) + _LENGTH + length, tensors, ids)
 

@@ -1,4 +1,8 @@
-"""Tensors on their way into a file, piece by piece: the largest need not fit into memory."""
+"""`NewTensor`: a tensor to be written as a stream of pieces, as it need not fit into memory.
+
+Sources are arrays, Parameters (read row by row) and stored tensors (converted piece by piece). All
+writers of tensor files take lists of these.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +27,8 @@ _SHOWN = 60  # letters of a name, in errors
 
 @dataclass(frozen=True)
 class NewTensor:
-    """A tensor that is to be written: what it is, and its elements in order when they are asked
-    for, in arrays of ``dtype``."""
+    """A tensor to be written: name, type, and an iterator over its elements in order, as arrays of
+    ``dtype``."""
 
     name: str
     shape: tuple[int, ...]
@@ -40,7 +44,7 @@ class NewTensor:
     def of(cls, name: str, value: object) -> NewTensor:
         """``value``, an array or a Tensor. Raises `ArgumentError` for anything else.
 
-        A Parameter that is not loaded is read row by row, and not kept.
+        A Parameter that is not loaded is read row by row and not cached.
         """
         if isinstance(value, Parameter):
             shape = cast("tuple[int, ...]", value.shape)
@@ -56,9 +60,9 @@ class NewTensor:
 
     @classmethod
     def stored(cls, name: str, tensor: StoredTensor, dtype: DType) -> NewTensor:
-        """A tensor of a file, whose elements are converted to ``dtype``.
+        """A tensor of a file, converted to ``dtype``.
 
-        Raises `ArgumentError` while it is written for a finite element that becomes infinite.
+        While it is written, a finite element that becomes infinite raises `ArgumentError`.
         """
         return cls(name, tensor.shape, dtype, lambda: _converted(tensor, dtype))
 
@@ -66,7 +70,7 @@ class NewTensor:
         """Write the elements in order."""
         for piece in self.pieces():
             count = file.write(as_bytes(np.ascontiguousarray(piece)))
-            del piece  # before the next one is made
+            del piece  # freed before the next one is made
             if events.listening():
                 events.emit(PieceWritten(count))
 
@@ -74,9 +78,9 @@ class NewTensor:
 def new_tensors(
     values: Mapping[str, object] | Iterable[NewTensor], dtypes: Iterable[DType], kind: str
 ) -> list[NewTensor]:
-    """``values`` as tensors for a file of the ``kind`` that holds elements of ``dtypes``.
+    """``values`` as tensors for a file of a ``kind`` that can store ``dtypes``.
 
-    Raises `ArgumentError` for a name or an element type that it cannot hold.
+    Raises `ArgumentError` for a name or an element type that it cannot store.
     """
     if isinstance(values, Mapping):
         given = cast("Mapping[str, object]", values)
@@ -96,7 +100,7 @@ def new_tensors(
 
 
 def _check_name(name: str) -> None:
-    """Raise `ArgumentError` unless a file can hold ``name``."""
+    """Raise `ArgumentError` unless a file can store ``name``."""
     try:
         name.encode()
     except UnicodeEncodeError as error:

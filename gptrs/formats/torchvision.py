@@ -1,4 +1,4 @@
-"""Weights that torchvision saved: what kind of model they are, and how they are named."""
+"""Detection of torchvision's state dicts: the model type and naming scheme from tensor names."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from gptrs.models.torchvision import TORCHVISION, Naming
 
 
 def torchvision_naming(kind: str, tensors: ModelTensors) -> Naming | None:
-    """How torchvision names the tensors of a model of the ``kind``; None if these are not named
-    so."""
+    """torchvision's naming scheme for a model of the ``kind``; None if the tensors do not follow
+    it."""
     naming = TORCHVISION.get(kind)
     return naming if naming is not None and naming.fits(tensors.shapes()) else None
 
 
 def torchvision_kind(tensors: ModelTensors) -> str:
-    """The ``model_type`` of the model whose weights alone are there. Raises `LoadError`."""
+    """The ``model_type`` of weights without a configuration. Raises `LoadError`."""
     for kind in TORCHVISION:
         if torchvision_naming(kind, tensors) is not None:
             return kind

@@ -1,5 +1,7 @@
-"""Models in forms that are not loaded: pickles, GGUF, quantised weights. What they are, and what to
-do instead."""
+"""Errors for formats that are not loaded: pickles, GGUF, quantised weights, each with its remedy.
+
+Imported on error paths only. Detection is by suffix, first bytes, tensor names and dtypes.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ ORIGINAL = "load the model that it was quantised from: its page names it as base
 
 
 def check_file(file: Path) -> None:
-    """Raise `LoadError` for a pickle or a GGUF file, which is told by its name or its beginning."""
+    """Raise `LoadError` for a pickle or a GGUF file, detected by its suffix or first bytes."""
     if file.suffix == GGUF or begins_with(file, b"GGUF"):
         raise LoadError(
             f"{file} is a GGUF file, the form of llama.cpp, which is not read here",
@@ -60,7 +62,7 @@ def quantised(given: object, file: Path) -> LoadError:
 
 
 def quantised_tensor(place: Path, names: Iterable[str]) -> LoadError | None:
-    """The error where a tensor's name says that weights are quantised."""
+    """The error where a tensor's name is that of a quantised weight; else None."""
     for name in names:
         if name.endswith(_QUANTISED):
             return LoadError(

@@ -1,4 +1,4 @@
-"""What is heard while tensors are written."""
+"""Events while tensors are written, for progress bars."""
 
 from __future__ import annotations
 

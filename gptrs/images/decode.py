@@ -1,4 +1,8 @@
-"""From an image file, a Pillow image or an array to pixels. Pillow is imported when it is used."""
+"""Image decoding: file, Pillow image or array → pixels [height, width, channels].
+
+Files are untrusted: only `FORMATS` are opened, and images above GPTRS_MAX_PIXELS are refused before
+they are decoded. Pillow is imported on first use.
+"""
 
 from __future__ import annotations
 
@@ -25,17 +29,18 @@ Pixels: TypeAlias = NDArray[Any]
 MODES = {1: "L", 3: "RGB"}
 
 FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
-"""What files may be. Pillow would open many others too, and run Ghostscript for one (EPS)."""
+"""The accepted file formats. Pillow opens many others, and runs Ghostscript for EPS."""
 
 _FORMATS = f"expected an image: {', '.join(FORMATS[:-1])} or {FORMATS[-1]}"
 
 
 def decode(source: ImageSource, channels: int, name: str) -> Pixels:
-    """The pixels of an image, upright, grey for 1 channel and RGB for 3.
+    """The pixels of an image, rotated by its EXIF orientation, grey for 1 channel and RGB for 3.
 
-    Of an animation it is the first frame; what is transparent counts as it is stored. ``name`` is
-    what errors call an image that is no file. Raises `LoadError` for a file and `ArgumentError`
-    for an image or an array that cannot be used, or an image that has more than GPTRS_MAX_PIXELS.
+    Of an animation it is the first frame; transparent pixels keep their stored colours. ``name`` is
+    the name of an image that is no file, in errors. Raises `LoadError` for a file and
+    `ArgumentError` for an image or an array that cannot be used, or an image that has more than
+    GPTRS_MAX_PIXELS.
     """
     if isinstance(source, np.ndarray):
         return _from_array(source, channels, name)
@@ -105,11 +110,11 @@ def _from_image(
 
 
 def _check_pixels(image: Image.Image, name: str, wrong: type[ArgumentError | LoadError]) -> None:
-    """Nothing of ``image`` is decoded yet, if it is a file."""
+    """Raise ``wrong`` for too many pixels, before a file is decoded."""
     from PIL.TiffImagePlugin import TILELENGTH, TILEWIDTH, TiffImageFile
 
     most, sizes = settings.max_pixels(), [image.size]
-    if isinstance(image, TiffImageFile):  # a tile is decoded whole, however little of it is seen
+    if isinstance(image, TiffImageFile):  # a tile is decoded whole, even if the image is smaller
         tags: Any = image.tag_v2
         sizes.append((int(tags.get(TILEWIDTH, 1)), int(tags.get(TILELENGTH, 1))))
     for width, height in sizes:

@@ -1,4 +1,8 @@
-"""Images as a model was trained on them: resized, cropped, scaled and normalised."""
+"""Image preprocessing: resize, crop, rescale and normalise, as during the training of a model.
+
+Follows the image processors of Hugging Face transformers: Pillow's resampling filters, rescaling in
+f64 rounded once to f32, normalisation in f32.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Preprocessor:
-    """Makes images ready for a model, as the image processors of Hugging Face transformers do."""
+    """Preprocesses images for a model, as the image processors of Hugging Face transformers do."""
 
     def __init__(self, config: PreprocessorConfig, channels: int = 3) -> None:
         if channels not in MODES:
@@ -34,7 +38,7 @@ class Preprocessor:
         return self.config.crops[-1] if self.config.crops else self.config.size
 
     def __call__(self, images: Iterable[ImageSource]) -> NDArray[np.float32]:
-        """Images, ready: f32 [images, height, width, channels].
+        """Preprocessed images: f32 [images, height, width, channels].
 
         Each is a path, a Pillow image, or an array [height, width, channels] of uint8 or of floats
         from 0 to 1. Raises `ArgumentError` and `LoadError` naming the image.
@@ -95,11 +99,12 @@ def _resized(pixels: Pixels, size: tuple[int, int], resample: int, name: str) ->
         np.asarray(Image.fromarray(np.ascontiguousarray(plane)).resize((width, height), how))
         for plane in np.moveaxis(pixels, 2, 0)
     ]
-    return np.stack(planes, axis=2).clip(0, 1)  # as whole numbers are: some filters overshoot
+    return np.stack(planes, axis=2).clip(0, 1)  # as for uint8: some filters overshoot
 
 
 def _cropped(pixels: Pixels, size: tuple[int, int]) -> Pixels:
-    """The middle; of an odd rest one row more is cut off at the end, and added at the beginning."""
+    """Centre crop, or centred padding with zeros. Of an odd rest, one more row is cut off at the
+    end, or added at the beginning."""
     made = np.zeros((*size, pixels.shape[2]), pixels.dtype)
     kept: list[slice] = []
     placed: list[slice] = []
@@ -113,7 +118,7 @@ def _cropped(pixels: Pixels, size: tuple[int, int]) -> Pixels:
 
 
 def _scaled(pixels: Pixels, config: PreprocessorConfig) -> NDArray[np.float32]:
-    """Rounded once where values are scaled, and again where they are normalised."""
+    """Rescale and normalise; each of the two rounds once."""
     values: NDArray[Any] = pixels
     factor = 1.0 if config.scale is None else config.scale
     if pixels.dtype != np.uint8:

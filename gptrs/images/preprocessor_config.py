@@ -1,4 +1,8 @@
-"""What ``preprocessor_config.json`` says is done to an image before a model sees it."""
+"""``preprocessor_config.json``: the preprocessing steps of an image model, read and checked.
+
+Supports the image processors of ViT, ConvNext and MobileNetV2 in transformers; other types are an
+error. `imagenet` gives the defaults for models without the file.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +26,7 @@ _AGAIN = "download the file again, or remove it to use what is usual for ImageNe
 
 @dataclass(frozen=True)
 class PreprocessorConfig:
-    """The steps that make an image ready, in their order. Sizes are (height, width) in pixels."""
+    """The preprocessing steps in their order. Sizes are (height, width) in pixels."""
 
     shortest_edge: int | None = None
     """Resize so that the shorter side has this length, and keep the proportions."""
@@ -39,7 +43,7 @@ class PreprocessorConfig:
 
 
 def imagenet(size: int) -> PreprocessorConfig:
-    """What is usual for models of ImageNet: the shorter side to 256/224 ``size``, then the middle.
+    """The usual preprocessing for ImageNet: shorter side to 256/224 ``size``, then a centre crop.
 
     Source: the evaluation of torchvision's references/classification.
     """
@@ -74,7 +78,9 @@ _SUFFIXES = ("ImageProcessor", "ImageProcessorFast", "ImageProcessorPil", "Featu
 _TYPES = {name + suffix: name for name in _DEFAULTS for suffix in _SUFFIXES}
 
 
-def read_recipe(data: Mapping[str, Any], file: Path, channels: int) -> PreprocessorConfig:
+def read_preprocessor_config(
+    data: Mapping[str, Any], file: Path, channels: int
+) -> PreprocessorConfig:
     """The config that a ``preprocessor_config.json`` holds, for images of ``channels`` channels.
 
     Raises `LoadError` naming file and field.

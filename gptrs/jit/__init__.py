@@ -1,0 +1,36 @@
+"""``ptir.jit``: Python function → traced program → lowered program → plan → result.
+
+The compiler's front end. A jitted function is traced once per key (argument types, static values,
+and the Python state that its code reads), the passes rewrite the program, the backend plans it, and
+later calls with an equal key run the plan.
+
+What a call runs, in order (`function.JitFunction.__call__`):
+
+1. ``fast_path``: the call cache looks up a key of the arguments, and a guard compares the Python
+   state that the function reads. A hit runs the plan at once.
+2. On a miss, ``arguments`` flattens and classifies the arguments, ``captures`` reads the closures,
+   globals and attributes that the code may use, and both together are the key of the program.
+3. ``cache`` looks the key up among the function's programs.
+4. On a miss there too (a retrace, whose reason ``differences`` words), ``lower`` traces the
+   function (``trace``), runs the passes with the implementations that ``chooser`` picks, and has
+   the backend plan the result. ``derived`` adds the parameters that passes computed from others.
+5. The plan runs; ``fast_path.call_cache`` stores the call for step 1.
+
+| module | contents |
+|---|---|
+| `arguments` | options of ``ptir.jit``; flattening and classification of a call's arguments |
+| `benchmark` | autotuning: timed choice among the implementations of a composite |
+| `cache` | program cache of one function: LRU, counters, reasons of misses |
+| `captures` | traversal of everything that a function reads besides its arguments |
+| `chooser` | implementation selection for composites by the override policies |
+| `code` | names that bytecode reads; which modules count as library code |
+| `derived` | derived parameters (packed, folded, transposed weights), memoised by their sources |
+| `differences` | the difference between two keys, worded for retrace reasons |
+| `fast_path/` | call cache, fast key, read log, guards' readers, ``ptir.assume_unchanged`` |
+| `function` | `JitFunction` and the decorator |
+| `guards` | guards: the recorded reads repeated and compared by identity |
+| `lower` | trace, passes, plan; one event after each |
+| `modes` | ``ptir.eager`` and ``ptir.backend`` |
+| `overrides` | ``ptir.overrides`` and the other sources of implementation policies |
+| `trace` | one trace: the function runs on tracers and leaves a program |
+"""

@@ -1,4 +1,10 @@
-"""The arguments of one call: taken apart, classified, and described by the key of its program."""
+"""Arguments of one call: bound, flattened, classified, and described by the key of the program.
+
+Slow path of a jitted call (`gptrs.jit.function`): the signature binds the arguments, containers are
+flattened (`gptrs.tree`), and each leaf becomes an `Input` (traced), a static value, or an object
+whose reads `gptrs.jit.captures` records. Axes named by ``dynamic`` get symbols. The key lists
+(name, token) pairs, so that two keys can be compared entry by entry for retrace reasons.
+"""
 
 from __future__ import annotations
 
@@ -33,12 +39,12 @@ class Options:
     donated: frozenset[str] = frozenset()
     dynamic: Mapping[str, Axes] = field(default_factory=dict[str, Axes])
     backend: str | None = None
-    precise: bool | None = None  # None: as ``GPTRS_PRECISE`` says
+    precise: bool | None = None  # None: GPTRS_PRECISE decides
     overrides: Policies = ()
 
     @property
     def is_precise(self) -> bool:
-        """Whether rewrites that change how results are rounded stay away."""
+        """Whether rewrites that change rounding are disabled."""
         return settings.precise() if self.precise is None else self.precise
 
 
@@ -54,7 +60,7 @@ class Input:
 
 @dataclass(frozen=True)
 class Arguments:
-    """One call, taken apart. ``key`` lists (what, token): equal keys can share a program."""
+    """One flattened call. ``key`` lists (name, token) pairs: equal keys can share a program."""
 
     bound: inspect.BoundArguments
     structure: tree.Structure
@@ -90,7 +96,7 @@ def bind(signature: inspect.Signature, name: str, args: Any, kwargs: Any) -> ins
 
 
 def collect(bound: inspect.BoundArguments, options: Options, captures: Captures) -> Arguments:
-    """Take the arguments of a call apart. Raises errors that name the argument."""
+    """Flatten and classify the arguments of a call. Raises errors that name the argument."""
     leaves: list[Any] = []
     key: list[tuple[str, Hashable]] = []
     structures: list[tree.Structure] = []
@@ -124,12 +130,12 @@ def collect(bound: inspect.BoundArguments, options: Options, captures: Captures)
 
 
 def _is_object(value: object) -> bool:
-    """What is not taken apart into inputs: tensors, and models with their parameters."""
+    """Whether ``value`` is not flattened into inputs: a Tensor, or a module."""
     return isinstance(value, Tensor) or getattr(type(value), "is_module", False)
 
 
 def _static_key(name: str, value: object, captures: Captures) -> Hashable:
-    """The value itself if it says what equals it, what can be read of it otherwise."""
+    """The value itself if its class defines equality, else a token of its contents."""
     parts, structure = tree.flatten(value, label=f"static argument {name}")
     tokens: list[Hashable] = []
     for part in parts:
@@ -214,7 +220,8 @@ def _covers(path: str, leaf: str) -> bool:
 
 
 def _check_donations(inputs: list[Input]) -> None:
-    """Donated memory occurs once, or the other occurrence would read what was overwritten."""
+    """Raise `DonatedError` where donated memory occurs twice: the other occurrence would read
+    overwritten elements."""
     donated = {place for place, leaf in enumerate(inputs) if leaf.donated}
     if not donated:
         return
@@ -227,7 +234,8 @@ def _check_donations(inputs: list[Input]) -> None:
 
 
 def sharing(arrays: Sequence[Array], donated: Collection[int]) -> tuple[int, int] | None:
-    """The places of two arrays that share memory, of which one is in a place that is donated."""
+    """The indices of two arrays that share memory and of which one is donated; None if there are
+    none."""
     if len({id(array if array.base is None else _owner(array)) for array in arrays}) == len(arrays):
         return None
     first: dict[int, int] = {}
@@ -239,7 +247,7 @@ def sharing(arrays: Sequence[Array], donated: Collection[int]) -> tuple[int, int
 
 
 def _owner(array: Array) -> object:
-    """What the memory of ``array`` belongs to."""
+    """The object that owns the memory of ``array``."""
     owner: object = array
     while isinstance(owner, np.ndarray) and owner.base is not None:
         owner = owner.base

@@ -1,8 +1,10 @@
-"""Which implementation of a composite is the fastest here: timed once, then remembered.
+"""Autotuning: the fastest implementation of a composite, timed once per use and cached.
 
-A use is its operands' types at the sizes of the call, its attributes, the texts of the candidates,
-the backend, the CPU, the number of threads and the versions of what makes code. Winners are kept in
-the process and, one small file each, beside the compiled kernels.
+Called by `gptrs.jit.chooser` for ``benchmark`` policies. Each candidate is lowered and planned as a
+program of its own and runs on generated inputs; all candidates take turns within 50 ms. A use is
+identified by its operands' types at the sizes of the call, its attributes, the texts of the
+candidates, the backend, the CPU, the number of threads and the versions of what generates code.
+Winners are cached in the process and, one small file each, beside the compiled kernels.
 """
 
 from __future__ import annotations
@@ -57,8 +59,8 @@ Choose = Callable[[Instruction], Program | None]
 
 @dataclass(frozen=True)
 class Bench:
-    """Where candidates are timed. ``key`` tells of the other overrides, which ``choose`` follows
-    inside of a candidate."""
+    """The setting in which candidates are timed. ``key`` describes the other overrides, which
+    ``choose`` applies inside a candidate."""
 
     backend: Backend
     sizes: Mapping[str, int]
@@ -67,8 +69,8 @@ class Bench:
     choose: Choose
 
 
-_lock = new_lock()  # one at a time: they would disturb each other. Candidates may be timed inside
-_winners: dict[Operation, dict[str, str]] = {}  # by composite and key, the most recently used last
+_lock = new_lock()  # one measurement at a time. Reentrant: a candidate may contain another choice
+_winners: dict[Operation, dict[str, str]] = {}  # by composite and key, least recently used first
 
 
 def fastest(
@@ -97,7 +99,7 @@ def fastest(
 
 
 def _stored(key: str) -> str | None:
-    """The winner that another process left; None when there is none that can be read."""
+    """The winner in the cache on disk; None when there is none that can be read."""
     store = open_cache()
     data = None if store is None else store.load(key)
     try:
@@ -146,12 +148,12 @@ def _alone(instruction: Instruction) -> Program:
 
 
 def _measured(alone: Program, candidates: Mapping[str, Program | None], bench: Bench) -> str:
-    """Time the candidates; where none can run, what runs without an override."""
+    """The fastest candidate; the default one where none can run."""
     arguments = _arguments(alone, bench.sizes)
     runs: dict[str, Callable[[], object]] = {}
     with events.silence():
         for name, candidate in candidates.items():
-            with suppress(ElementError):  # made-up numbers are not for it
+            with suppress(ElementError):  # it rejects the generated inputs
                 run = _ready(alone, candidate, bench, arguments)
                 for _ in range(_WARM_UPS):
                     run()
@@ -180,7 +182,7 @@ def _ready(
 
 
 def _timed(runs: Mapping[str, Callable[[], object]]) -> dict[str, float]:
-    """The median time of each, in seconds: in turns, so that all have the same weather."""
+    """The median time of each, in seconds. Runs are interleaved, so that disturbances hit all."""
     times: dict[str, list[float]] = {name: [] for name in runs}
     end = time.perf_counter() + _BUDGET
     for _ in range(_ROUNDS):
@@ -199,7 +201,7 @@ def seconds_of(name: str, run: Callable[[], object]) -> float:
 
 
 def _arguments(alone: Program, sizes: Mapping[str, int]) -> list[Array | Parameter]:
-    """Numbers that every candidate can work on, where parameters of a model stand as such."""
+    """Inputs that every candidate accepts; operands with the role of parameters are Parameters."""
     op = cast("Composite[..., Any]", alone.body[0].op)
     operands = map_values(alone.body[0].operands, lambda v: filled(v.type, sizes))
     given = op.named(operands, {})

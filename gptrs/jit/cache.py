@@ -1,4 +1,9 @@
-"""The programs of one decorated function, by key: least recently used out, every miss explained."""
+"""Program cache of one jitted function: LRU by full key, with a reason for every miss.
+
+The second cache level of a call, behind `gptrs.jit.fast_path`. Size: GPTRS_CACHE_SIZE. A miss is a
+retrace; its reason is the difference to the most similar cached key, worded by
+`gptrs.jit.differences`. Entries are in slots, so that the call cache can see an eviction.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +34,7 @@ class CacheInfo(NamedTuple):
 
 @dataclass(frozen=True)
 class Retrace:
-    """A call that found no program: why, where from, and what tracing cost. Also an event."""
+    """A call that was traced: the reason, the user's line, and the time it took. Also an event."""
 
     function: str
     reason: str
@@ -43,11 +48,11 @@ class Retrace:
 
 @dataclass(slots=True)
 class Slot(Generic[V]):
-    """The place of one entry."""
+    """One entry, its last use, and whether it was evicted."""
 
     entry: V
-    used: int  # when, counted in uses of the cache
-    dropped: bool = False  # no longer in the cache
+    used: int  # the tick of the last use
+    dropped: bool = False  # evicted
 
 
 class ProgramCache(Generic[V]):
@@ -57,8 +62,8 @@ class ProgramCache(Generic[V]):
         self._lock = new_lock()
         self._maxsize = maxsize
         self._slots: dict[Key, Slot[V]] = {}
-        self._ticks = count()  # one for each use, given out without a lock
-        self._ignored = 0  # of these: uses before `clear`, and looks at the count
+        self._ticks = count()  # one for each use; `next` needs no lock
+        self._ignored = 0  # ticks that are no hits since `clear`
         self._misses = 0
 
     def find(self, key: Key) -> Slot[V] | None:
@@ -67,14 +72,14 @@ class ProgramCache(Generic[V]):
         return slot if slot is not None and self.use(slot) else None
 
     def use(self, slot: Slot[V]) -> bool:
-        """Make ``slot`` the most recently used; false when it was dropped."""
+        """Make ``slot`` the most recently used; false when it was evicted."""
         if slot.dropped:
             return False
         slot.used = next(self._ticks)
         return True
 
     def add(self, key: Key, entry: V) -> tuple[Slot[V], bool]:
-        """The new slot of ``entry``, and whether another had to go for it."""
+        """The new slot of ``entry``, and whether another was evicted."""
         with self._lock:
             self._misses += 1
             slot = self._slots[key] = Slot(entry, next(self._ticks))
@@ -85,7 +90,7 @@ class ProgramCache(Generic[V]):
             return slot, full
 
     def clear(self) -> None:
-        """Forget all entries and counts."""
+        """Remove all entries and reset the counters."""
         with self._lock:
             for slot in self._slots.values():
                 slot.dropped = True
@@ -99,7 +104,7 @@ class ProgramCache(Generic[V]):
             return CacheInfo(hits, self._misses, self._maxsize(), len(self._slots))
 
     def reason(self, key: Key) -> str:
-        """Why ``key`` is not there: how it differs from the nearest key that is."""
+        """The reason of a miss: the difference of ``key`` to the most similar cached key."""
         with self._lock:
             known = sorted(self._slots, key=lambda k: self._slots[k].used, reverse=True)
         if not known:
@@ -114,7 +119,7 @@ def _changes(old: Key, new: Key) -> list[str]:
         for what in dict.fromkeys((*after, *before))
         if what not in before or what not in after or before[what] != after[what]
     ]
-    # An argument of another structure is one change, whatever that does to its leaves.
+    # A changed structure of an argument counts once, not again for each of its leaves.
     restructured = dict.fromkeys(
         _root(what)
         for what in differing
@@ -128,13 +133,13 @@ def _changes(old: Key, new: Key) -> list[str]:
     for what in differing:
         if _root(what) not in restructured and what in before and what in after:
             changed.append(f"{what[0]}: {difference(before[what], after[what])}")
-    if changed:  # and what is read follows from that
+    if changed:  # changed captures are consequences of these
         return changed
     return [f"{what[0]} is read {'no longer' if what in before else 'now'}" for what in differing]
 
 
 def _numbered(key: Key) -> dict[tuple[str, int], Hashable]:
-    """The entries by what they tell of; two that tell of the same are numbered."""
+    """The entries by name; repeated names are numbered."""
     seen: Counter[str] = Counter()
     entries: dict[tuple[str, int], Hashable] = {}
     for what, token in key:
@@ -150,7 +155,7 @@ def _root(what: tuple[str, int]) -> str:
 
 
 def _form(entries: dict[tuple[str, int], Hashable], root: str) -> Hashable:
-    """The structure of an argument, or the token of one that is no container."""
+    """The structure of a container argument, or the token of another one."""
     return entries.get((f"structure of {root}", 0), entries.get((root, 0)))
 
 

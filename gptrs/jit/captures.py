@@ -1,5 +1,12 @@
-"""What a function reads besides its arguments: scalars, modules and arrays in closures, globals
-and objects. A program depends on them, so they are part of its key and compared at every call."""
+"""Captures: traversal of everything that a function reads besides its arguments.
+
+Closures, globals, attributes of modules, classes and objects, code of called functions: a program
+depends on them, so they are part of its key and compared at every call. `Captures.entries` runs on
+the slow path. It returns hashable tokens for the program's key, and fills the read log
+(`gptrs.jit.fast_path.read_log`), from which a guard is built that repeats the reads at later calls.
+Only names that the bytecode mentions are read (`gptrs.jit.code`); code that computes names makes
+all attributes count. Library code is not entered.
+"""
 
 from __future__ import annotations
 
@@ -29,14 +36,14 @@ from gptrs.jit.fast_path.object_graph import (
 )
 from gptrs.jit.fast_path.read_log import (
     FUNCTION,
-    OfCode,
+    CodeReader,
     ReadLog,
-    bases,
-    exactly,
-    header,
+    absence_reader,
+    exact_reader,
     is_assigned,
-    lacking,
-    within,
+    mro_reader,
+    names_reader,
+    read_metadata,
 )
 
 Entry = tuple[str, Hashable]
@@ -48,20 +55,20 @@ _DEFINITIONS = (FunctionType, ModuleType, type, Op, DType, enum.Enum)
 
 @dataclass
 class _Scope:
-    """Something whose attributes are read by name: an object, a class, a module, a function."""
+    """An object, class, module or function whose attributes are read by name."""
 
     label: str
     place: int
     parent: object
     read: Callable[[Any], Mapping[str, object]]  # the attributes of the parent
     kind: Literal["object", "class", "module"]
-    whole: bool = False  # code that was not looked at may read any of it
+    whole: bool = False  # library code, which is not analysed, may read any attribute
     done: set[str] = field(default_factory=set[str])
 
     def unread(self, names: set[str], values: Mapping[str, object]) -> list[str]:
-        """The attributes among ``names`` that were not looked at yet, and the implied ones."""
+        """The attributes among ``names`` that were not read yet, and special methods of classes."""
         found = set(values) if self.whole else names & values.keys()
-        if self.kind == "class":  # its special methods run without being named
+        if self.kind == "class":  # special methods are called without a name in the code
             found = {name for name in found if not _is_special(name)}
             found.update(n for n, v in values.items() if _is_special_method(n, v))
         return sorted(found - self.done)
@@ -79,7 +86,7 @@ def _is_special_method(name: str, value: object) -> bool:
 
 
 def _is_constant(value: object, level: int = 1) -> bool:
-    """Whether ``value`` is the same as long as it is the same object: no read goes on from it."""
+    """Whether ``value`` is immutable through and through: nothing is read from it."""
     if type(value) is tuple:
         parts = cast("tuple[object, ...]", value)
         return level <= tree.MOST_LEVELS and all(_is_constant(p, level + 1) for p in parts)
@@ -87,24 +94,24 @@ def _is_constant(value: object, level: int = 1) -> bool:
 
 
 class Captures:
-    """A walk over everything that a call of ``function`` can reach. Hashable tokens say what was
-    found, `reads` how to find it again.
+    """The traversal of everything that a call of ``function`` can reach: tokens for the key, and
+    the read log `reads` that repeats it.
 
-    ``parameters`` lists the model parameters in the order met, each once; they are not part of the
-    tokens, only their types and where they repeat, so equal models share programs.
+    ``parameters`` lists the model parameters in the order met, each once. Tokens hold their types
+    and repetitions only, not their identity, so equal models share programs.
     """
 
     def __init__(self, function: FunctionType) -> None:
         self.reads = ReadLog(function)
         self.parameters: list[Parameter] = []
-        self.parameter_places: list[int] = []  # of each, in the reads
-        self.arrays: list[tuple[int, type, ArrayToken]] = []  # place, type, token of each
-        self.alive: list[object] = []  # what tokens name by id must not be freed
+        self.parameter_places: list[int] = []  # of each, its index in the read log
+        self.arrays: list[tuple[int, type, ArrayToken]] = []  # index, type, token of each
+        self.alive: list[object] = []  # objects whose ids are tokens: must not be freed
         self._function = function
-        self._places: dict[int, int] = {}  # of parameters, by id
+        self._places: dict[int, int] = {}  # number of each parameter by id
         self._seen: dict[int, int] = {}  # other objects by id, numbered as they were met
-        self._held: list[object] = []  # so that no id is used twice during the walk
-        self._level = 1  # of containers, where the walk is
+        self._held: list[object] = []  # so that no id is used twice during the traversal
+        self._level = 1  # the current nesting depth of containers
         self._entries: list[Entry] = []
         self._scopes: list[_Scope] = []
         self._globals: set[tuple[int, str]] = set()
@@ -112,7 +119,7 @@ class Captures:
         self._reads_computed_names = False
 
     def index_of(self, parameter: Parameter) -> int | None:
-        """The place of ``parameter`` in `parameters`, or None when the walk did not meet it."""
+        """The index of ``parameter`` in `parameters`; None when the traversal did not meet it."""
         return self._places.get(id(parameter))
 
     def argument(self, value: object, label: str) -> Hashable:
@@ -122,17 +129,18 @@ class Captures:
         return self._value(value, label, self.reads.root(value))
 
     def entries(self) -> tuple[Entry, ...]:
-        """What the function reads, and what is read of the objects among its arguments."""
+        """Traverse the function and the objects among its arguments: (label, token) of each
+        read."""
         self._once(self._function)
         self._code(self._function, FUNCTION)
         while self._read_scopes():
-            pass  # code that was met may read more names
+            pass  # code met on the way may mention more names
         for scope in self._scopes:
             self._close_scope(scope)
         return tuple(self._entries)
 
     def _read_scopes(self) -> bool:
-        """Look at what is read of each scope; false when all of it was known."""
+        """Read the mentioned attributes of each scope; false when none was new."""
         before = len(self._entries)
         for scope in self._scopes:  # grows on the way
             self._read_scope(scope)
@@ -143,7 +151,9 @@ class Captures:
             scope.whole = True
         while names := tuple(scope.unread(self._read, scope.read(scope.parent))):
             try:
-                first, values = self.reads.of(scope.place, scope.parent, within(scope.read, names))
+                first, values = self.reads.of(
+                    scope.place, scope.parent, names_reader(scope.read, names)
+                )
             except KeyError:  # another thread took one away
                 continue
             scope.done.update(names)
@@ -151,29 +161,29 @@ class Captures:
                 self._add(f"{scope.label}.{name}", value, place)
 
     def _close_scope(self, scope: _Scope) -> None:
-        """Note what was looked for and not found."""
+        """Record that the other mentioned names are absent."""
         values = dict(scope.read(scope.parent))
         if scope.unread(self._read, values):  # another thread added it since
             self.reads.repeatable = False
         if scope.kind == "module":
-            read = lacking(scope.read, frozenset(self._read - values.keys()))
+            read = absence_reader(scope.read, frozenset(self._read - values.keys()))
         else:
             special = filter(_is_special, values) if scope.kind == "class" else ()
-            read = exactly(scope.read, frozenset(values), tuple(special))
+            read = exact_reader(scope.read, frozenset(values), tuple(special))
         self.reads.held += self.reads.of(scope.place, scope.parent, read)[1]
 
     def _add(self, label: str, value: object, place: int) -> None:
         self._entries.append((label, self._value(value, label, place)))
 
     def _code(self, function: FunctionType, place: int) -> None:
-        """Look at what the code of ``function`` reads."""
+        """Read the closure and the globals that the code of ``function`` mentions."""
         names = names_in(function.__code__)
         scope = function.__globals__
         new = [name for name in names.globals if (id(scope), name) not in self._globals]
         self._globals.update((id(scope), name) for name in new)
         present = tuple([name for name in new if name in scope])
         absent = frozenset(new).difference(present)
-        first, (code, *found) = self.reads.of(place, function, OfCode(present, absent))
+        first, (code, *found) = self.reads.of(place, function, CodeReader(present, absent))
         self._name(function)
         self._entries.append(("code", self._name(code)))
         self._read |= names.attributes
@@ -195,7 +205,7 @@ class Captures:
             self._value(module, f"module {cast('ModuleType', module).__name__}", at)
 
     def _value(self, value: Any, label: str, place: int) -> Hashable:
-        """A token for ``value``, which is called ``label``."""
+        """A token for ``value``; ``label`` names it in retrace reasons."""
         if _is_constant(value):
             self.reads.held.append(value)
             return cast("Hashable", key_of(value))
@@ -206,7 +216,7 @@ class Captures:
         return self._object(value, label, place)
 
     def kinds(self, structure: tree.Structure) -> None:
-        """Look at the classes of the containers in ``structure``: their methods may be called."""
+        """Read the classes of the containers in ``structure``: their methods may be called."""
         if structure.kind is not None:
             self._class(structure.kind)
             for child in structure.children:
@@ -231,16 +241,16 @@ class Captures:
             self._scopes.append(_Scope(label, place, value, vars, "module"))
             return self._name(value)
         self._code(value, place)
-        first, (defaults, by_name, *others) = self.reads.of(place, value, header)
+        first, (defaults, by_name, *others) = self.reads.of(place, value, read_metadata)
         self.reads.held += others
         if vars(value):
             self._scopes.append(_Scope(label, place, value, vars, "object"))
         return "function", self._all((defaults, by_name), label, first)
 
     def _class(self, kind: type) -> type:
-        """``kind``, once the methods and attributes of the user's own classes are looked at."""
+        """``kind``, whose methods and attributes become scopes if it is a class of user code."""
         if not is_library(kind.__module__) and self._once(kind) is None:
-            first, (order, *found) = self.reads.of(FUNCTION, self._function, bases(kind))
+            first, (order, *found) = self.reads.of(FUNCTION, self._function, mro_reader(kind))
             self.reads.held.append(order)
             for place, base in enumerate(cast("list[type]", found), first + 1):
                 if not is_library(base.__module__):
@@ -256,7 +266,7 @@ class Captures:
                 self.parameters.append(value)
                 self.parameter_places.append(place)
             return "parameter", known, value.type
-        if isinstance(value, Tensor):  # never changes, so being the same one is enough
+        if isinstance(value, Tensor):  # immutable, so identity is enough
             _, (donated,) = self.reads.of(place, value, is_donated)
             return "tensor", self._name(value), donated
         token = array_token(value)
@@ -270,7 +280,7 @@ class Captures:
         return token
 
     def _once(self, value: object) -> tuple[str, int] | None:
-        """A token for something met before; None the first time."""
+        """A back reference for an object met before; None the first time."""
         place = self._seen.get(id(value))
         if place is not None:
             return "seen", place
@@ -293,7 +303,7 @@ class Captures:
         if read is None and fields is None:
             return kind, self._name(value)
         if fields is not None:
-            # Methods of a library are not looked at: they may read any field.
+            # Methods of a library are not analysed: they may read any field.
             whole = any(is_library(base.__module__) for base in kind.__mro__[:-1])
             attributes = vars if fields is getattr(value, "__dict__", None) else all_fields
             self._scopes.append(_Scope(label, place, value, attributes, "object", whole))

@@ -1,4 +1,9 @@
-"""From the policies in effect to an implementation for each composite of a program."""
+"""Implementation selection: from the override policies in effect to a program for each composite.
+
+The pass `choose_implementations` calls a `Chooser` for each composite instruction. ``force`` picks
+an implementation by name, ``benchmark`` the fastest (`gptrs.jit.benchmark`). Eager mode follows
+forced implementations through `eager_interpreter`.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +27,10 @@ AnyComposite = Composite[..., Any]
 
 
 class Chooser:
-    """Gives the pass `choose_implementations` what the policies pick, and keeps account of it.
+    """Selects implementations for the pass `choose_implementations`, and counts its choices.
 
-    ``sizes`` are those of the symbols in the call that is traced. The composites in ``busy`` are
-    left alone: they are being timed.
+    ``sizes`` are the values of the symbols in the call that is traced. Composites in ``busy`` are
+    skipped: they are being timed.
     """
 
     def __init__(
@@ -45,7 +50,7 @@ class Chooser:
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """What was picked, for people."""
+        """The choices, in words."""
         return tuple(f"{c}, {n} times" if n > 1 else c for c, n in sorted(self._counts.items()))
 
     def __call__(self, instruction: Instruction) -> Program | None:
@@ -86,7 +91,7 @@ class Chooser:
         return op.implemented(chosen, instruction.operands, instruction.attrs)
 
     def _candidates(self, op: AnyComposite, instruction: Instruction) -> dict[str, Program | None]:
-        """All that may run, by name, what runs without an override first."""
+        """The implementations that accept these operands, by name, the default first."""
         operands, attrs = instruction.operands, instruction.attrs
         found: dict[str, Program | None] = {}
         if self._backend.claims(instruction):
@@ -110,7 +115,7 @@ class Chooser:
 def chooser(
     overrides: Overrides, backend: Backend, sizes: Mapping[str, int], precise: bool
 ) -> Chooser | None:
-    """What the passes need to follow ``overrides``; None where there are none."""
+    """The chooser for ``overrides``; None where there are none."""
     return Chooser(overrides, backend, sizes, precise) if overrides.policies else None
 
 

@@ -1,4 +1,9 @@
-"""What the code of a function may read, from its bytecode, and which code is the user's own."""
+"""Bytecode analysis: the names that a function's code may read, and which modules are library code.
+
+`gptrs.jit.captures` reads these names only: globals, imported modules and attributes that the
+bytecode of a function and its nested functions mentions. Code of libraries is assumed not to
+change.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +21,12 @@ _READ_ATTRIBUTE = {"LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR", "IMPORT_FROM"}
 
 
 class Names(NamedTuple):
-    """What the code of a function may read by name."""
+    """The names that the code of a function may read."""
 
     globals: tuple[str, ...]
     modules: tuple[str, ...]  # imported inside the function
     attributes: frozenset[str]
-    computed: bool  # may read any attribute, by a name that it computes
+    computed: bool  # may read any attribute, by a computed name
 
     def imported(self, package: str) -> list[ModuleType]:
         """The modules that the code imports where it stands, as far as they are loaded."""
@@ -31,7 +36,7 @@ class Names(NamedTuple):
 
 @cache
 def names_in(code: CodeType) -> Names:
-    """What ``code`` loads by name, nested functions included."""
+    """The names that ``code`` loads, nested functions included."""
     loads: set[str] = set()
     modules: set[str] = set()
     attributes: set[str] = set()
@@ -56,9 +61,9 @@ def names_in(code: CodeType) -> Names:
 
 @cache
 def is_library(module: str, ours: bool = False) -> bool:
-    """Whether code of ``module`` is not the user's: what it reads does not change under us.
+    """Whether ``module`` is library code, whose reads are assumed not to change.
 
-    With ``ours`` only the standard library and what gptrs itself builds on count.
+    With ``ours`` only the standard library, gptrs and its own dependencies count.
     """
     top = module.partition(".")[0]
     if top == "__main__":

@@ -1,4 +1,10 @@
-"""Parameters that passes derive from a model's: computed when first needed, gone with the model."""
+"""Derived parameters: values that passes compute from a model's parameters alone.
+
+A `DerivedParam` of a lowered program is a small program over parameter slots (a transposed weight,
+a folded batch norm). It is evaluated when a plan first needs it, memoised by its text and the ids
+of its sources, shared by the programs over one model, and freed with the model. `run_of` wraps a
+plan so that callers pass the parameters of the traced program only.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +28,8 @@ _Key: TypeAlias = tuple[str | int, ...]  # the definition's text and the ids of 
 
 
 class _Definition:
-    """Computes a derived parameter. It does not keep the model alive."""
+    """The source of a derived parameter. Holds weak references: it does not keep the model
+    alive."""
 
     def __init__(self, definition: Program, sources: Sequence[Parameter]) -> None:
         self._definition = definition
@@ -32,7 +39,7 @@ class _Definition:
         sources = [cast("Parameter", source()) for source in self._sources]
         (array,) = evaluate(self._definition, [source.numpy() for source in sources])
         for source in sources:
-            source.release()  # mostly nobody else reads it, and who does can load it again
+            source.release()  # seldom read by others, and it can be loaded again
         return array
 
 
@@ -43,8 +50,7 @@ def _text_of(definition: Program) -> tuple[str, int]:
 
 
 class DerivedParameters:
-    """Derived parameters by definition and sources: equal layers of one model compute theirs, two
-    programs over one model share them."""
+    """Derived parameters by definition and sources: two programs over one model share them."""
 
     def __init__(self) -> None:
         self._lock = new_lock()
@@ -72,7 +78,7 @@ _DERIVED = DerivedParameters()
 
 
 def run_of(program: Program, plan: Plan) -> Run:
-    """Runs ``plan``, that of ``program``, on arguments for all parameters but the derived ones."""
+    """A function that runs ``plan`` of ``program`` on the arguments without derived parameters."""
     derived = [param for param in program.params if isinstance(param, DerivedParam)]
     return _Deriving(program, plan, derived) if derived else plan.run
 
@@ -84,8 +90,8 @@ class _Found(NamedTuple):
 
 
 class _Deriving:
-    """A plan with the parameters that it derives. Those of the last call are most likely those of
-    the next one: to look a hundred of them up takes longer than some layers."""
+    """A plan that adds its derived parameters to the arguments. Those of the last call are cached
+    by the identity of their sources: a hundred lookups take longer than some layers."""
 
     def __init__(self, program: Program, plan: Plan, derived: Sequence[DerivedParam]) -> None:
         place = {param: number for number, param in enumerate(program.params)}
@@ -104,7 +110,7 @@ class _Deriving:
         return self._plan.run(given, sizes)
 
     def _find(self, arguments: Arguments, sources: Sequence[Parameter]) -> _Found:
-        def drop(_: object) -> None:  # the ids of what is freed come again
+        def drop(_: object) -> None:  # ids of freed objects are used again
             self._last = None
 
         parameters = [

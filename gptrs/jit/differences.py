@@ -1,4 +1,7 @@
-"""What changed between two entries of a program's key, in words."""
+"""Wording of the difference between two entries of a program's key, for retrace reasons.
+
+Used by `gptrs.jit.cache` for `Retrace.reason`: "axis 1: 16 → 17", "a Python number → an array".
+"""
 
 from __future__ import annotations
 
@@ -45,7 +48,8 @@ def _array_change(old: str, before: list[Any], new: str, after: list[Any]) -> st
 
 
 def structure_change(old: Any, new: Any) -> tuple[str, str]:
-    """Where two forms of one argument first differ, and how. A form is a structure or a token."""
+    """The path where two structures (or tokens) of one argument first differ, and the
+    difference."""
     place = ""
     before, after = old, new
     while isinstance(before, Structure) and isinstance(after, Structure) and before.kind:
@@ -71,7 +75,7 @@ def _form(structure: Structure) -> str:
 
 
 def _text(token: Any) -> str:
-    """A token as the user knows the value, or nothing when that is not known."""
+    """A token in the user's terms; empty when it has none."""
     match token:
         case Structure():
             text = _form(token)

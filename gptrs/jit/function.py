@@ -1,4 +1,9 @@
-"""``ptir.jit``: a Python function that is traced once for each kind of arguments, then run."""
+"""``ptir.jit``: a Python function that is traced once per kind of arguments, then run as a plan.
+
+`JitFunction.__call__` tries the fast path (`gptrs.jit.fast_path`), then the program cache
+(`gptrs.jit.cache`), then traces and lowers (`gptrs.jit.lower`). The package page `gptrs.jit` has
+the order of a call. Errors leave with the user's frames only (`gptrs.errors.user_traceback`).
+"""
 
 from __future__ import annotations
 
@@ -37,7 +42,7 @@ from gptrs.jit.arguments import Arguments, Axes, Input, Options, bind, collect
 from gptrs.jit.cache import CacheInfo, Key, ProgramCache, Retrace, Slot, advice
 from gptrs.jit.captures import Captures
 from gptrs.jit.chooser import chooser, eager_interpreter
-from gptrs.jit.fast_path.call_cache import Call, CallCache
+from gptrs.jit.fast_path.call_cache import CallCache, CallLookup
 from gptrs.jit.lower import passes_over, prepare
 from gptrs.jit.modes import backend_name, is_eager
 from gptrs.jit.overrides import Overrides, in_effect, parse
@@ -70,7 +75,7 @@ class JitFunction(Generic[P, R]):
         functools.update_wrapper(self, cast("Callable[..., Any]", function), updated=())
         for axes in options.dynamic.values():
             for symbol in axes.values():
-                dim(str(symbol))  # one name: sizes are read off the arguments
+                dim(str(symbol))  # raises unless it is one name: sizes come from the arguments
         parameters = self._signature.parameters
         roots = {path.partition(".")[0].partition("[")[0] for path in options.dynamic}
         for what, names in (
@@ -90,12 +95,12 @@ class JitFunction(Generic[P, R]):
     def __call__(self, *args: Any, **kwargs: Any) -> R: ...
 
     def __call__(self, *args: Any, **kwargs: Any) -> R:
-        if current() is not None:  # traced, or run eagerly, as a part of another function
+        if current() is not None:  # inlined into the trace or eager run of another function
             return cast("R", self._function(*args, **kwargs))
         try:
             call = self._calls.find(args, kwargs)
-            if call is not None and (known := call.known) and self._cache.use(known.slot):
-                return known.run(call, call.values)
+            if call is not None and (cached := call.cached) and self._cache.use(cached.slot):
+                return cached.run(call, call.values)
             arguments = self._collect(args, kwargs)
             result = self._run_eagerly(arguments) if is_eager() else self._run(arguments, call)
         except Exception as error:
@@ -122,8 +127,8 @@ class JitFunction(Generic[P, R]):
         return self._slot_for(args, kwargs).entry.lowered
 
     def explain(self, *args: Any, **kwargs: Any) -> Explanation:
-        """How a call with these arguments runs: what kernels, fused loops and the reference do,
-        what is copied, and how much memory intermediate values take. Print it."""
+        """The plan of a call with these arguments: steps in kernels, fused loops and the reference
+        backend, copies, and memory of intermediate values. Print it."""
         try:
             arguments = self._collect(args, kwargs)
             entry = self._slot(arguments).entry
@@ -132,7 +137,7 @@ class JitFunction(Generic[P, R]):
             raise _for_user(error)  # noqa: B904 - the same error
 
     def passes(self, *args: Any, **kwargs: Any) -> Passes:
-        """What each pass does to the program of a call with these arguments. Print it for diffs."""
+        """The passes over the program of a call with these arguments. Print it for diffs."""
         try:
             arguments, backend = self._collect(args, kwargs), self._backend()
             traced = self._slot(arguments).entry.traced
@@ -147,12 +152,12 @@ class JitFunction(Generic[P, R]):
         return self._cache.info()
 
     def clear_cache(self) -> None:
-        """Forget all programs, so that the next call traces again."""
+        """Remove all programs, so that the next call traces again."""
         self._cache.clear()
-        self._calls.forget_dropped()
+        self._calls.evict_dropped()
 
     def retraces(self) -> list[Retrace]:
-        """The calls that were traced and why, oldest first."""
+        """The calls that were traced and the reason of each, oldest first."""
         return list(self._retraces)
 
     def _collect(self, args: Any, kwargs: Any) -> Arguments:
@@ -180,7 +185,7 @@ class JitFunction(Generic[P, R]):
         slot = self._cache.find(key)
         if slot is not None:
             return slot
-        with self._tracing:  # one thread traces, the others find what it traced
+        with self._tracing:  # one thread traces, the others use its program
             slot = self._cache.find(key)
             return slot if slot is not None else self._trace(arguments, key, backend, overrides)
 
@@ -200,7 +205,7 @@ class JitFunction(Generic[P, R]):
         events.emit(retrace)
         slot, full = self._cache.add(key, entry)
         if full:
-            self._calls.forget_dropped()
+            self._calls.evict_dropped()
         if full and not self._warned:
             self._warned = True
             warn(
@@ -211,7 +216,7 @@ class JitFunction(Generic[P, R]):
             )
         return slot
 
-    def _run(self, arguments: Arguments, call: Call | None) -> Any:
+    def _run(self, arguments: Arguments, call: CallLookup | None) -> Any:
         slot = self._slot(arguments)
         entry = slot.entry
         traced = entry.traced
@@ -220,9 +225,9 @@ class JitFunction(Generic[P, R]):
         parameters = [found[s] if isinstance(s, int) else s for s in traced.slots]
         try:
             arrays = entry.run([*inputs, *parameters], arguments.sizes)
-        except PtirError:  # which leaves donated arguments as they were
+        except PtirError:  # it leaves donated arguments as they were
             raise
-        except BaseException:  # an interrupt may come when a part of them is overwritten
+        except BaseException:  # an interrupt may leave them partly overwritten
             self._donate(arguments.inputs)
             raise
         self._donate(arguments.inputs)
@@ -234,7 +239,7 @@ class JitFunction(Generic[P, R]):
                 size = isinstance(result, Dim)
                 leaves.append(size_at(result, arguments.sizes) if size else result)
         if call is not None:
-            self._calls.remember(call, arguments, slot, inputs, leaves)
+            self._calls.store(call, arguments, slot, inputs, leaves)
         return tree.unflatten(traced.structure, leaves)
 
     def _run_eagerly(self, arguments: Arguments) -> Any:

@@ -1,4 +1,10 @@
-"""Whether all that a walk read is still the same, found out in a fraction of the walk's time."""
+"""Guards: the reads of a traced call repeated and compared by identity, without a traversal.
+
+A guard is built from the read log of `gptrs.jit.captures` when a call is cached, and evaluated at
+every later call with the same fast key (`gptrs.jit.fast_path`). Steps are reordered so that objects
+with the same attributes are read together, column by column; the ids of all values are compared as
+one block of memory (`gptrs.identity_key`).
+"""
 
 from __future__ import annotations
 
@@ -11,10 +17,10 @@ from weakref import ref
 from gptrs.identity_key import getter, identities
 from gptrs.jit.captures import Captures
 from gptrs.jit.fast_path.object_graph import is_array
-from gptrs.jit.fast_path.read_log import FUNCTION, ROOTS, OfCode, Step
+from gptrs.jit.fast_path.read_log import FUNCTION, ROOTS, CodeReader, Step
 
-# A step of a walk, and None. Or a getter of the places of like objects, their type, the names of
-# their attributes, and the number of these for each object.
+# A step of the read log, and None. Or, for several objects alike: a getter of them, their type, the
+# names of their attributes, the reader, and the number of attributes of each object.
 _Check: TypeAlias = tuple[Any, type, tuple[str, ...] | None, int, Any, list[int] | None]
 _FEW = 3  # objects that are read one by one in less time than together
 
@@ -22,18 +28,18 @@ _content = attrgetter("cell_contents")
 
 
 class Guard:
-    """ReadLog again what a walk read, and compares by identity.
+    """Repeats the reads of a traversal and compares the values by identity.
 
-    Two things with one id are the same only if the first was not freed meanwhile. What is held
-    here, or by the program, is not. A container or an object with attributes is not held, so that
-    a model can go: its type and its contents are compared instead. A parameter that goes ends the
-    guard.
+    Equal ids mean the same object only if the first was not freed meanwhile: plain values are kept
+    alive here or by the program. Containers and objects with attributes are not, so that a model
+    can be freed: their types and contents are compared instead. A guard fails for good when a
+    parameter that it read is freed.
     """
 
     def __init__(self, function: FunctionType, captures: Captures) -> None:
         self._function = function
         reads = captures.reads
-        order = _Order(reads.steps)
+        order = _ReorderedSteps(reads.steps)
         self._get, self._absent = order.code.get, order.code.absent
         self._scope, self._cells = function.__globals__, function.__closure__
         self._checks = order.checks
@@ -46,7 +52,7 @@ class Guard:
         self._ends = [ref(parameter, lambda _: intact.clear()) for parameter in captures.parameters]
 
     def read(self, roots: list[object]) -> list[Any] | None:
-        """All that the walk read, when that is what it was. Errors mean that it is not."""
+        """All values, or None when one changed. An error means that one changed, too."""
         scope, function = self._scope, self._function
         if self._absent and not scope.keys().isdisjoint(self._absent):
             return None
@@ -81,17 +87,17 @@ class Guard:
         return values
 
 
-class _Order:
-    """The steps of a walk in another order: first those that every walk has, and no step before
-    the one whose value it reads, so that objects which are alike can be read together."""
+class _ReorderedSteps:
+    """The steps of a read log in an order in which objects with the same attributes are read
+    together: first the function and the arguments, and each step after the one it reads from."""
 
     def __init__(self, steps: Sequence[Step]) -> None:
         self._steps = steps
-        self._begins: list[int] = []  # the old place of the first value of each step
-        self.code: OfCode
+        self._begins: list[int] = []  # the old index of the first value of each step
+        self.code: CodeReader
         self.checks: list[_Check] = []
-        self.places: list[int] = []  # the old places in the new order
-        self.at: dict[int, int] = {}  # the other way round
+        self.places: list[int] = []  # old indices in the new order
+        self.at: dict[int, int] = {}  # old index → new index
         first, groups = self._sorted()
         self._move([FUNCTION])
         for number in first:
@@ -104,8 +110,8 @@ class _Order:
                     self._keep(number)
 
     def _sorted(self) -> tuple[list[int], list[list[int]]]:
-        """The numbers of the first steps, and of the others: those that may be read together,
-        ordered by the number of steps that lead to them."""
+        """The numbers of the first steps, and groups of the others that may be read together,
+        ordered by their depth."""
         roots: list[int] = []
         code: list[int] = []
         groups: dict[tuple[Any, ...], list[int]] = {}
@@ -115,7 +121,7 @@ class _Order:
             depth = depths[place]
             if place == ROOTS:
                 roots.append(number)
-            elif place == FUNCTION and isinstance(read, OfCode):
+            elif place == FUNCTION and isinstance(read, CodeReader):
                 code.append(number)
                 self.code = read
             else:
@@ -126,7 +132,7 @@ class _Order:
         return roots + code, [groups[key] for key in sorted(groups, key=lambda key: key[0])]
 
     def _values(self, number: int) -> range:
-        """The old places of what a step reads."""
+        """The old indices of the values that a step reads."""
         begin = self._begins[number]
         return range(begin, begin + self._steps[number][3])
 

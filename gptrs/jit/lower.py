@@ -1,4 +1,8 @@
-"""From a function to the plan of its program: traced, rewritten by the passes, planned."""
+"""Lowering pipeline of one function: trace, passes, plan, with an event after each step.
+
+`prepare` runs on a miss of the program cache and returns the cache entry. `passes_over` reruns the
+passes for ``fn.passes``, without spending the process's fuel (`gptrs.debug.fuel`).
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ from typing import Any
 
 from gptrs import events, settings
 from gptrs.backends.base import Backend
-from gptrs.debug.fuel import rationed
+from gptrs.debug.fuel import limited_fuel
 from gptrs.debug.lowering import ProgramLowered, ProgramPlanned, ProgramTraced
 from gptrs.debug.passes import Passes
 from gptrs.ir.program import Program
@@ -30,7 +34,7 @@ def prepare(
     options: Options,
     overrides: Overrides,
 ) -> Entry:
-    """Everything that calls like this one need, with an event after each of the three steps."""
+    """Trace, lower and plan: the cache entry for calls with this key."""
     start = perf_counter()
     traced = trace(function, arguments, name)
     end = perf_counter()
@@ -50,18 +54,18 @@ def prepare(
 def lowered(
     program: Program, backend: Backend, options: Options, choose: Chooser | None = None
 ) -> Program:
-    """``program`` after all passes, as the settings and the options of its function say."""
+    """``program`` after all passes, by the settings and the options of its function."""
     limit, log = settings.fuel(), settings.fuel_log()
     if limit < 0 and not log:
         return _lowered(program, backend, options, Fuel(), choose)
-    with rationed(limit, log, program.name) as fuel:
+    with limited_fuel(limit, log, program.name) as fuel:
         return _lowered(program, backend, options, fuel, choose)
 
 
 def passes_over(
     program: Program, backend: Backend, options: Options, choose: Chooser | None = None
 ) -> Passes:
-    """What all passes do to ``program``; the fuel of the process is not spent on that."""
+    """A record of all passes over ``program``; no fuel of the process is spent."""
     ran: list[PassRan] = []
     with events.listen(lambda event: ran.append(event) if isinstance(event, PassRan) else None):
         _lowered(program, backend, options, Fuel(), choose)

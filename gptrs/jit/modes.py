@@ -1,4 +1,8 @@
-"""How decorated functions run in this context: traced or eagerly, and on which backend."""
+"""Execution modes of a context: ``ptir.eager`` and ``ptir.backend``, before their settings.
+
+A context variable each; unset, GPTRS_EAGER and GPTRS_BACKEND apply. `chosen_here` is part of the
+fast key of a call.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,7 @@ _backend: ContextVar[str | None] = ContextVar("gptrs_backend", default=None)
 
 
 def chosen_here() -> tuple[Hashable, ...]:
-    """What `eager` and `backend` chose in this context."""
+    """The values that `eager` and `backend` set in this context, for the fast key."""
     return _eager.get(), _backend.get()
 
 

@@ -1,7 +1,9 @@
-"""``ptir.overrides``: which implementation of a composite runs. Policies from four places, as text.
+"""``ptir.overrides``: policies that select the implementation of a composite, from four sources.
 
-The innermost place counts, for each composite by itself: ``GPTRS_OVERRIDES``, then the checkpoint
-of the model that is called, then ``ptir.jit(overrides=...)``, then ``with ptir.overrides(...)``.
+Inner sources win, for each composite separately: GPTRS_OVERRIDES, then the checkpoint of the model
+that is called, then ``ptir.jit(overrides=...)``, then ``with ptir.overrides(...)``. `in_effect`
+merges them into one `Overrides`, whose key is part of the program's key; `gptrs.jit.chooser`
+applies it. Policies are texts: ``force=<implementation>`` or ``benchmark(cache=64)``.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ _ENVIRONMENT = "GPTRS_OVERRIDES"
 
 @dataclass(frozen=True)
 class Force:
-    """The implementation of this name runs."""
+    """Policy: run the implementation of this name."""
 
     implementation: str
 
@@ -38,7 +40,7 @@ class Force:
 
 @dataclass(frozen=True)
 class Benchmark:
-    """The fastest implementation runs; the winners of so many uses are kept."""
+    """Policy: run the fastest implementation; ``cache`` is the number of winners kept."""
 
     cache: int = 64
 
@@ -53,8 +55,8 @@ Policies: TypeAlias = tuple[tuple[str, Policy], ...]
 
 @dataclass(frozen=True)
 class Overrides:
-    """The policies in effect. ``key`` says which implementations they speak of: calls with equal
-    keys can share programs."""
+    """The policies in effect. ``key`` describes them with the implementations that they may pick:
+    calls with equal keys can share programs."""
 
     policies: Mapping[str, Policy]
     key: str
@@ -62,18 +64,18 @@ class Overrides:
 
 NONE = Overrides({}, "none")
 
-# What the checkpoint of the model says that is being called, and what contexts say.
+# Policies of the checkpoint of the model that is being called, and of `overrides` blocks.
 _scopes: ContextVar[tuple[Policies, Policies]] = ContextVar("gptrs_overrides", default=((), ()))
 
 
 def chosen_here() -> tuple[Hashable, ...]:
-    """What decides, besides a function's own policies and ``GPTRS_OVERRIDES``, what `in_effect`
-    gives."""
+    """The inputs of `in_effect` besides a function's own policies and GPTRS_OVERRIDES, for the fast
+    key."""
     return _scopes.get(), registered()
 
 
 def in_effect(option: Policies = ()) -> Overrides:
-    """What holds now for a function decorated with ``option``.
+    """The policies in effect for a function decorated with ``option``.
 
     Raises `SettingError` for a ``GPTRS_OVERRIDES`` that cannot be read.
     """

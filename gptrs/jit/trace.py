@@ -1,4 +1,10 @@
-"""One trace: a function runs on stand-ins for its arguments and leaves a program behind."""
+"""Tracing: a function runs on tracers for its arguments, and its ops are recorded as a program.
+
+First step of `gptrs.jit.lower`. Input: a call's `Arguments`. Output: `Traced`, the program with its
+parameter slots and the tree of its results. Parameters that the code reaches become slots, captured
+arrays become constants (with a `CaptureWarning` above 1 MB). `Entry` is the value of the program
+cache: traced and lowered program, plan, and the function that runs it.
+"""
 
 from __future__ import annotations
 
@@ -26,23 +32,23 @@ class Traced:
     """A function traced for one key: its program, and how results and parameters connect to it."""
 
     program: Program
-    slots: tuple[int | Parameter, ...]  # a place among the call's parameters, or always this one
+    slots: tuple[int | Parameter, ...]  # an index among the call's parameters, or a fixed parameter
     structure: tree.Structure
     results: tuple[Any, ...]  # a Result, or a value that does not depend on the inputs
-    alive: tuple[object, ...]  # objects that the key names by id
+    alive: tuple[object, ...]  # objects whose ids are in the key
 
 
 @dataclass(frozen=True)
 class Entry:
-    """What is kept of a traced function."""
+    """A traced function in the program cache."""
 
     traced: Traced
     lowered: Program
     plan: Plan
     run: Run
-    """Runs the plan on the arguments that the traced program has."""
+    """Runs the plan on the arguments of the traced program."""
     choices: tuple[str, ...]
-    """The implementations that overrides picked."""
+    """The implementations that the overrides selected."""
 
     @classmethod
     def of(
@@ -53,14 +59,14 @@ class Entry:
 
 @dataclass(frozen=True)
 class Result:
-    """The place of a result among the program's; ``weak`` as of `Tensor`."""
+    """The index of a result among the program's; ``weak`` as in `Tensor`."""
 
     index: int
     weak: bool
 
 
 def trace(function: Callable[..., Any], arguments: Arguments, name: str) -> Traced:
-    """Run ``function`` on traced inputs and write its program."""
+    """Run ``function`` on tracers and record its program."""
     slots: list[int | Parameter] = []
 
     def on_parameter(parameter: Parameter) -> str:
@@ -102,7 +108,7 @@ def _on_constant(array: Array) -> None:
 
 
 def warn(message: str, category: type[Warning]) -> None:
-    """Warn with the user's line, which no fixed stack level finds."""
+    """Warn with the user's line, whose stack level varies."""
     where = user_location()
     if where is None:
         warnings.warn(message, category, stacklevel=2)

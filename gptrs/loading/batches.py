@@ -1,4 +1,7 @@
-"""Batches for a model out of files: images and arrays of images, or arrays of token ids."""
+"""Input batches from files: images and arrays of images, or arrays of token ids.
+
+For the commands that run models (``gptrs forward``); each row has a name for the output.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ Batch = tuple[list[str], Array]
 
 
 def image_batch(model: ImageClassifier, paths: Sequence[Path]) -> Batch:
-    """The images of files, [N, H, W, C], and what each is called.
+    """The images of files, [N, H, W, C], and the name of each.
 
     A file is an image, or an array [N, H, W, C], [N, C, H, W] or of one image without N: ``.npy``,
     or called "images" or "input" in a ``.npz`` file or a tensor archive, or the only one there.
@@ -36,7 +39,7 @@ def random_image(model: ImageClassifier, seed: int) -> Array:
 
 
 def token_batch(paths: Sequence[Path]) -> Batch:
-    """The token ids of files, [N, tokens], and what each row is called.
+    """The token ids of files, [N, tokens], and the name of each row.
 
     A file holds an array [tokens] or [N, tokens] of integers: ``.npy``, or called "tokens" or
     "input_ids" in a ``.npz`` file or a tensor archive, or the only one there. Raises

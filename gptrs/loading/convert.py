@@ -1,4 +1,9 @@
-"""From one format of models to another: directories, checkpoints, safetensors files, archives."""
+"""Conversion between model formats: directories, checkpoints, safetensors files, archives.
+
+Input: any source that `gptrs.formats.model_files.open_files` opens. Tensors are streamed to the
+writer of the target format, optionally converted to another float dtype; sidecar files are copied.
+Callers: ``gptrs convert``, `gptrs.loading.export`.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +25,7 @@ from gptrs.formats.model_files import (
 )
 from gptrs.formats.safetensors_file import DTYPES
 from gptrs.formats.safetensors_writer import write_safetensors
-from gptrs.formats.sidecar_files import read_companions, write_companions
+from gptrs.formats.sidecar_files import read_sidecar_files, write_sidecar_files
 from gptrs.formats.stored_tensor import StoredTensor
 from gptrs.formats.tensor_index import STORABLE
 from gptrs.formats.tensor_writer import NewTensor
@@ -32,7 +37,7 @@ from gptrs.models import find_model
 
 _DTYPE_ENTRIES = {f32: "float32", f16: "float16", bf16: "bfloat16"}
 SHARD_SIZE = 5 * 10**9
-"""Bytes in each file of a directory, unless it is said."""
+"""The default size of a shard in bytes."""
 _BY_SUFFIX = {
     checkpoint.SUFFIX: Format.CHECKPOINT,
     safetensors_file.SUFFIX: Format.SAFETENSORS,
@@ -43,9 +48,9 @@ _BY_SUFFIX = {
 
 @dataclass(frozen=True)
 class Converted:
-    """What was written: tensors and their bytes, names of tensors that the model does not read and
-    the format cannot hold, files that were copied, and what whose names it has computes
-    otherwise."""
+    """The result of a conversion: number and bytes of tensors, names of unused tensors that the
+    format cannot store, copied files, and a note on numerical differences of the program that reads
+    it."""
 
     count: int
     size: int
@@ -55,7 +60,7 @@ class Converted:
 
 
 def format_of(path: Path) -> Format:
-    """The format that the ending of ``path`` says; without one, a directory.
+    """The format by the suffix of ``path``; a directory without one.
 
     Raises `ArgumentError`.
     """
@@ -81,12 +86,12 @@ def convert(
     force: bool = False,
     names: Names | str | None = None,
 ) -> Converted:
-    """Write the model at ``source`` to ``destination``, whole or not at all.
+    """Write the model at ``source`` to ``destination``, atomically.
 
-    Floats are converted to ``dtype`` (f32, f16 or bf16), bit for bit the same without one. A source
-    that has no configuration takes the ``config.json`` at ``config``. What a model has besides, a
-    tokenizer for example, is copied into the directory, or beside the checkpoint. What is there
-    already is overwritten only with ``force``. With the ``names`` ``"gpt.rs"``, a checkpoint of a
+    Floats are converted to ``dtype`` (f32, f16 or bf16); without one every bit is kept. A source
+    without a configuration takes the ``config.json`` at ``config``. Sidecar files, such as the
+    tokenizer, are copied into the directory, or beside the checkpoint. Existing files are
+    overwritten only with ``force``. With the ``names`` ``"gpt.rs"``, a checkpoint of a
     GPT-2 is one that gpt.rs reads. Raises `ArgumentError` or `LoadError` naming the file.
     """
     place, path = place_of(source), Path(destination)
@@ -138,10 +143,10 @@ def write_model(
     force: bool = False,
     names: Names | None = None,
 ) -> Converted:
-    """As `convert`, a model that is open and has the configuration that ``form`` needs."""
+    """`convert` for opened files that have the configuration that ``form`` needs."""
     note = ""
     if names is Names.GPT_RS:
-        from gptrs.loading.for_gpt_rs import for_gpt_rs  # the model itself, seldom needed
+        from gptrs.loading.for_gpt_rs import for_gpt_rs  # late: seldom needed
 
         files, note = for_gpt_rs(files, dtype)
     tensors, left_out = _tensors(files, form, dtype)
@@ -159,7 +164,7 @@ def write_model(
         case Format.CHECKPOINT:
             kind = checkpoint_kind(str(files.kind))
             checkpoint.write_checkpoint(path, kind, settings, tensors, runtime=files.runtime)
-            write_companions(path.parent, others)
+            write_sidecar_files(path.parent, others)
         case Format.SAFETENSORS:
             write_safetensors(path, tensors)
         case Format.ARCHIVE:
@@ -184,15 +189,15 @@ def _check_place(source: Path, path: Path, form: Format, force: bool) -> None:
 
 
 def _others(files: ModelFiles, path: Path, form: Format, force: bool) -> dict[str, bytes]:
-    """What is to be copied: files of tensors alone have nothing beside them."""
+    """The sidecar files to copy; formats of tensors alone have none."""
     if form not in (Format.DIRECTORY, Format.CHECKPOINT):
         return {}
     folder = path if form is Format.DIRECTORY else path.parent
-    return read_companions(files.directory, folder, force=force)
+    return read_sidecar_files(files.directory, folder, force=force)
 
 
 def _settings(files: ModelFiles, dtype: DType | None) -> dict[str, object]:
-    """The configuration of what is written."""
+    """The configuration to write."""
     settings: dict[str, object] = dict(files.config)
     for name in ("dtype", "torch_dtype"):
         if dtype is not None and name in settings:
@@ -201,7 +206,7 @@ def _settings(files: ModelFiles, dtype: DType | None) -> dict[str, object]:
 
 
 def with_config(files: ModelFiles, config: Path | None, form: Format) -> ModelFiles:
-    """``files`` with a configuration, if what is written needs one."""
+    """``files`` with a configuration, if ``form`` needs one."""
     if files.kind_field:
         if config is not None:
             raise ArgumentError(
@@ -239,7 +244,7 @@ def with_config(files: ModelFiles, config: Path | None, form: Format) -> ModelFi
 def _tensors(
     files: ModelFiles, form: Format, dtype: DType | None
 ) -> tuple[list[NewTensor], tuple[str, ...]]:
-    """The tensors to write, and the names of those that cannot and need not be."""
+    """The tensors to write, and the names of unused ones that the format cannot store."""
     is_unread = _unread(files)
     holds = STORABLE if form in (Format.CHECKPOINT, Format.ARCHIVE) else tuple(DTYPES.values())
     made: list[NewTensor] = []
@@ -267,7 +272,7 @@ def _converted(tensor: StoredTensor, dtype: DType | None) -> NewTensor | None:
 
 
 def _unread(files: ModelFiles) -> Callable[[str], bool]:
-    """Whether the model leaves out the tensor of a name, as far as the model is known."""
+    """A predicate for tensor names that the model ignores; false for unknown models."""
     model = find_model(files.kind)
     if model is None:
         return lambda key: False

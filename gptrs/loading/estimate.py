@@ -1,4 +1,4 @@
-"""``gptrs.estimate_memory``: the memory of a model by its place, its configuration, or itself."""
+"""``gptrs.estimate_memory``: the memory of a model, given by path, configuration or handle."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gptrs.memory.estimate import MemoryEstimate, ModelMemory
 _FLOATS = (f32, f16, bf16)
 
 Source: TypeAlias = str | os.PathLike[str] | Mapping[str, Any] | LoadedModel
-"""A model's place, the entries of its ``config.json``, or the model."""
+"""The path of a model, the entries of its ``config.json``, or a loaded model."""
 
 
 def estimate_memory(
@@ -28,19 +28,19 @@ def estimate_memory(
     threads: int | None = None,
     dtype: object = None,
 ) -> MemoryEstimate:
-    """The most memory that a process takes with ``model``, whose weights are not read.
+    """The peak memory of a process with ``model``. Weights are not read.
 
-    ``model`` is what `gptrs.load` takes, a ``config.json``, or its entries as a mapping.
-    ``context`` is in tokens (None: all that the model can hold), ``threads`` as plans use
-    them (None: as they would now), ``dtype`` what weights are taken to be converted to (f32, f16 or
-    bf16; None: as they are, which for a configuration alone is what it says, else f32).
-    Raises `LoadError` for what is no model, and `ArgumentError`.
+    ``model`` is an argument of `gptrs.load`, the path of a ``config.json``, or its entries as a
+    mapping. ``context`` is in tokens (None: the context length of the model), ``threads`` the
+    threads of plans (None: the current setting), ``dtype`` the dtype to which weights would be
+    converted (f32, f16 or bf16; None: their own, for a configuration alone the dtype in it, else
+    f32). Raises `LoadError` where there is no model, and `ArgumentError`.
     """
     return memory_of(model, dtype).at(context=context, batch=batch, threads=threads)
 
 
 def memory_of(model: Source, dtype: object = None) -> ModelMemory:
-    """The memory of a model as `estimate_memory` takes it, at sizes that are given later."""
+    """The memory of a model, an argument of `estimate_memory`, at sizes that are given later."""
     wanted = None if dtype is None else as_dtype(dtype)
     if wanted is not None and wanted not in _FLOATS:
         raise ArgumentError(f"dtype is {wanted}, expected one of {', '.join(map(str, _FLOATS))}")

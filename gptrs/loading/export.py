@@ -1,4 +1,8 @@
-"""``gptrs.export``: write a model that is in memory, or weights of torch, in any format."""
+"""``gptrs.export``: models in memory, or weights that torch saved, written in any format.
+
+Collects the current tensors as `ModelFiles` and hands them to `gptrs.loading.convert.write_model`.
+The weights are checked by building the model first.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from gptrs.errors import ArgumentError, LoadError
-from gptrs.formats.in_memory import held_tensor
+from gptrs.formats.in_memory import in_memory_tensor
 from gptrs.formats.kinds import Format, Names
 from gptrs.formats.model_files import ModelFiles, open_model
 from gptrs.formats.safetensors_file import SUFFIX
@@ -41,11 +45,11 @@ def export(
     """Write ``model`` to ``path``: a checkpoint (``.gchk``), a Hugging Face directory (no ending),
     a ``.safetensors`` file or a tensor archive (``.gten``), unless ``to`` says another `Format`.
 
-    ``model`` is what `gptrs.load` or `gptrs.from_torch` gave, whose replaced parameters are written
-    as they are now, or what `gptrs.from_torch` takes, with its ``config``. Tensors keep the names
-    that they came with, and their bits, unless ``dtype`` says f32, f16 or bf16. With the ``names``
-    ``"gpt.rs"``, a checkpoint of a GPT-2 is one that gpt.rs reads. It is there whole or not at all,
-    and what is there already is overwritten only with ``force``. Raises `ArgumentError` or
+    ``model`` is a result of `gptrs.load` or `gptrs.from_torch`, whose replaced parameters are
+    written with their current values, or an argument of `gptrs.from_torch`, with its ``config``.
+    Tensors keep their original names, and their bits, unless ``dtype`` is f32, f16 or bf16. With
+    the ``names`` ``"gpt.rs"``, a checkpoint of a GPT-2 is one that gpt.rs reads. The write is
+    atomic; existing files are overwritten only with ``force``. Raises `ArgumentError` or
     `LoadError`.
     """
     if isinstance(model, LoadedModel):
@@ -54,7 +58,7 @@ def export(
         files = _present(model)
     else:
         files = torch_files(model, config, None)
-        model_of(files)  # says what does not fit
+        model_of(files)  # raises where the tensors do not fit
     return _write(files, Path(path), to, dtype, shard_size, force, names)
 
 
@@ -69,8 +73,8 @@ def export_file(
     force: bool = False,
     names: Names | str | None = None,
 ) -> Converted:
-    """As `export`, of the weights that torch saved in ``source``: a safetensors file, or a
-    directory of transformers.
+    """`export` of the weights that torch saved in ``source``: a safetensors file, or a directory of
+    transformers.
 
     Its configuration is the file ``config``, else the ``config.json`` beside it; tensors that are
     named as torchvision's need none. Pickles are never opened. Raises `ArgumentError` or
@@ -103,7 +107,7 @@ def _write(
 
 
 def _present(model: LoadedModel) -> ModelFiles:
-    """The files of ``model``, with the parameters that took the place of what they hold."""
+    """The files of ``model``, with replaced parameters in place of the stored ones."""
     tensors, names = model.files.tensors, model.weights.names
     parameters = {parameter.name: parameter for parameter in model.parameters().values()}
     if unknown := sorted(set(parameters) - set(names.values())):
@@ -115,14 +119,14 @@ def _present(model: LoadedModel) -> ModelFiles:
     for tensor in tensors:
         parameter = parameters.get(names.get(tensor.key, ""))
         if parameter is not None and not model.weights.made(parameter):
-            tensor = held_tensor(model.place, tensor.key, parameter.numpy())
+            tensor = in_memory_tensor(model.place, tensor.key, parameter.numpy())
         now.append(tensor)
     changed = ModelTensors(tensors.place, now, tensors.shapes_from, tensors.fix)
     return replace(model.files, tensors=changed)
 
 
 def _saved(source: Path, config: Path | None) -> ModelFiles:
-    """What torch saved, with its configuration. Raises `LoadError`."""
+    """The files that torch saved, with their configuration. Raises `LoadError`."""
     if source.is_file() and source.suffix != SUFFIX:
         check_file(source)
         raise LoadError(
@@ -132,6 +136,6 @@ def _saved(source: Path, config: Path | None) -> ModelFiles:
     files = open_model(source)
     beside = source.parent / CONFIG
     if config is None and not files.kind_field and beside.is_file():
-        # What is beside a file with its configuration belongs to it.
+        # Files beside a tensor file with a config.json belong to it.
         config, files = beside, replace(files, directory=source.parent)
     return files if config is None else with_config(files, config, Format.DIRECTORY)

@@ -1,6 +1,7 @@
-"""A GPT-2 as gpt.rs reads it: under its names, with its configuration, in f32.
+"""GPT-2 converted to the names and the configuration of gpt.rs, in f32.
 
-`gptrs.formats.gpt_rs` has the other direction, and the source.
+The inverse of `gptrs.formats.gpt_rs`, which has the tables and the source. Used by conversion and
+export with ``names="gpt.rs"``.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ _PARTS = {ours: theirs for theirs, ours in PARTS.items()}
 
 
 def for_gpt_rs(files: ModelFiles, dtype: DType | None) -> tuple[ModelFiles, str]:
-    """``files``, whose floats are written as ``dtype``, in the words of gpt.rs; and a note, which
-    may be empty, of what it computes otherwise.
+    """``files``, to be written as ``dtype``, under the names of gpt.rs; and a note on numerical
+    differences of gpt.rs, which may be empty.
 
-    Raises `ArgumentError` for a model that it does not have.
+    Raises `ArgumentError` for a model that gpt.rs does not have.
     """
     if files.kind != "gpt2":
         raise ArgumentError(
@@ -59,8 +60,8 @@ def for_gpt_rs(files: ModelFiles, dtype: DType | None) -> tuple[ModelFiles, str]
 
 
 def _check(config: GPT2Config, files: ModelFiles) -> str:
-    """What gpt.rs computes otherwise than a model of ``config``. Raises `ArgumentError` where that
-    is another model."""
+    """The note on numerical differences. Raises `ArgumentError` where gpt.rs cannot represent
+    ``config``."""
     name = config.activation_function
     is_gelu = ACTIVATIONS[name] in (ptir.gelu, ptir.gelu_tanh)
     wanted: dict[str, object] = {

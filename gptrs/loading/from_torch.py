@@ -1,4 +1,8 @@
-"""``gptrs.from_torch``: a model of torch, as it is in memory, ready to use."""
+"""``gptrs.from_torch``: a torch module or state dict in memory as a loaded model.
+
+torch itself is not imported: modules exist only if the caller imported it. Tensors are copied and
+become in-memory `StoredTensor` entries, so that the rest is the path of `gptrs.load`.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,7 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 
 from gptrs.errors import ArgumentError, LoadError, PtirError
-from gptrs.formats.in_memory import held_tensor
+from gptrs.formats.in_memory import in_memory_tensor
 from gptrs.formats.model_files import ModelFiles, read_config, without_runtime
 from gptrs.formats.stored_tensor import StoredTensor
 from gptrs.formats.tensor_files import ModelTensors
@@ -27,28 +31,27 @@ _Memory: TypeAlias = tuple[int, tuple[int, ...], tuple[int, ...], str]
 
 
 def from_torch(module: object, *, config: object = None, directory: Place | None = None) -> Any:
-    """The model that a ``torch.nn.Module`` is, without a file: a `LanguageModel` or an
-    `ImageClassifier`, as `gptrs.load` gives them.
+    """A model from a ``torch.nn.Module``, without files: a `LanguageModel` or an `ImageClassifier`,
+    as `gptrs.load` returns them.
 
     ``module`` is one of transformers (``GPT2LMHeadModel``, ``GPT2Model``,
-    ``ResNetForImageClassification``, ``MobileNetV2ForImageClassification``), whose ``config``
-    counts, or a ResNet or MobileNetV2 whose tensors are named as torchvision's, which say their
-    configuration themselves. A state dict (names and tensors, of torch or NumPy) will do too, with
-    ``config``: the entries of a ``config.json``, its path, or a configuration of transformers. The
-    tokenizer, ``generation_config.json`` and ``preprocessor_config.json`` are looked for in
+    ``ResNetForImageClassification``, ``MobileNetV2ForImageClassification``), which has its
+    ``config``, or a ResNet or MobileNetV2 with torchvision's tensor names, from which the
+    configuration is inferred. A state dict (names and tensors, of torch or NumPy) is accepted, too,
+    with ``config``: the entries of a ``config.json``, its path, or a configuration of transformers.
+    The tokenizer, ``generation_config.json`` and ``preprocessor_config.json`` are read from
     ``directory``.
 
-    Tensors are copied: what happens to the module afterwards changes nothing here. Those that share
-    memory, a head tied to the embedding, are one parameter. Whether the module is in training mode
-    does not matter: the model infers. Raises `ArgumentError` for what is no such model and for
-    tensors that are not on the CPU, sparse or quantized, `LoadError` where the configuration or the
-    tensors do not fit.
+    Tensors are copied: later changes of the module have no effect. Tensors that share memory, such
+    as a tied head, become one parameter. The module's training mode is ignored: the model infers.
+    Raises `ArgumentError` for other modules and for tensors that are not on the CPU, sparse or
+    quantized, `LoadError` where the configuration or the tensors do not fit.
     """
     return ready_model(torch_files(module, config, directory))
 
 
 def torch_files(module: object, config: object, directory: Place | None) -> ModelFiles:
-    """``module``, or a state dict, as a model whose files are open. Raises as `from_torch`."""
+    """``module``, or a state dict, as opened model files. Raises as `from_torch`."""
     own, place = None, Path("<state dict>")
     if isinstance(module, Mapping):
         state = cast("Mapping[object, object]", module)
@@ -79,7 +82,7 @@ def torch_files(module: object, config: object, directory: Place | None) -> Mode
 
 
 def _plain_module(module: object) -> Any:
-    """``module``, out of what ``torch.compile`` made of it. Raises `ArgumentError`."""
+    """``module`` without the wrapper of ``torch.compile``. Raises `ArgumentError`."""
     torch: Any = sys.modules.get("torch")
     if torch is None or not isinstance(module, torch.nn.Module):
         raise ArgumentError(
@@ -90,14 +93,14 @@ def _plain_module(module: object) -> Any:
 
 
 def _own_config(module: Any) -> dict[str, Any] | None:
-    """What transformers would write to ``config.json``; None: it is no model of transformers."""
+    """The ``config.json`` of a model of transformers; None for other modules."""
     config = getattr(module, "config", None)
     if getattr(config, "model_type", None) is None or not hasattr(config, "to_json_string"):
         return None
     entries = _entries(config)
     entries["architectures"] = [type(module).__name__]
     if (dtype := getattr(module, "dtype", None)) is not None:
-        entries["dtype"] = str(dtype).removeprefix("torch.")  # that of the tensors, as they are
+        entries["dtype"] = str(dtype).removeprefix("torch.")  # the dtype of the tensors
     generation = getattr(module, "generation_config", None)
     if (ends := getattr(generation, "eos_token_id", None)) is not None:
         entries["eos_token_id"] = ends
@@ -110,7 +113,7 @@ def _entries(config: Any) -> dict[str, Any]:
 
 
 def _settings(config: object, place: Path) -> tuple[Path, dict[str, Any], dict[str, Any]]:
-    """What has the configuration, its entries, and how to run the model."""
+    """The source of the configuration, its entries, and the run options."""
     if config is None:
         return place, {}, {}
     if isinstance(config, str | os.PathLike):
@@ -139,7 +142,7 @@ def _check_torchvision(files: ModelFiles) -> None:
 
 
 def _copies(state: Mapping[Any, object], place: Path) -> list[StoredTensor]:
-    """Copies of all tensors; those that are the same memory are the same copy."""
+    """Copies of all tensors; tensors that share memory share a copy."""
     made: dict[_Memory, Array] = {}
     tensors: list[StoredTensor] = []
     for key, value in state.items():
@@ -149,12 +152,12 @@ def _copies(state: Mapping[Any, object], place: Path) -> list[StoredTensor]:
         memory = (array.ctypes.data, array.shape, array.strides, array.dtype.name)
         if memory not in made:
             made[memory] = np.array(array, order="C")
-        tensors.append(held_tensor(place, key, made[memory]))
+        tensors.append(in_memory_tensor(place, key, made[memory]))
     return tensors
 
 
 def _array(place: Path, key: str, value: Any) -> Array:
-    """``value`` as an array, mostly without a copy. Raises `ArgumentError` naming the tensor."""
+    """``value`` as an array, without a copy where possible. Raises `ArgumentError`."""
     wrong, fix = _why_not(value)
     array = None
     if not wrong:
@@ -173,7 +176,7 @@ def _array(place: Path, key: str, value: Any) -> Array:
 
 
 def _why_not(value: Any) -> tuple[str, str]:
-    """What keeps a tensor of torch from being an array, and what to do; empty: nothing."""
+    """The reason why a torch tensor cannot become an array, and the remedy; empty if it can."""
     torch: Any = sys.modules.get("torch")
     if torch is None or not isinstance(value, torch.Tensor):
         return "", ""

@@ -1,5 +1,7 @@
-"""Models by their names: those that ship with gptrs, and those of huggingface.co, fetched into the
-cache that its own library keeps."""
+"""Model names → local paths: bundled models, paths, and models of huggingface.co.
+
+The latter are fetched by ``huggingface_hub``, an optional dependency, into its cache.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +23,9 @@ _SECONDS = 3.0  # to wait for the first answer
 
 
 def place_of(model: str | os.PathLike[str]) -> Path:
-    """The directory or the file that ``model`` stands for; a name of huggingface.co is fetched.
+    """The directory or file of ``model``; a name of huggingface.co is downloaded.
 
-    Raises `ArgumentError` for what is no path, and as `fetch_model` does.
+    Raises `ArgumentError` for other types, and as `fetch_model` does.
     """
     name = os.fspath(model) if isinstance(model, str | os.PathLike) else model
     if not isinstance(name, str):
@@ -37,14 +39,15 @@ def place_of(model: str | os.PathLike[str]) -> Path:
 
 
 def is_hub_id(path: str) -> bool:
-    """Whether ``path`` may be a name there, as ``openai-community/gpt2``, and is no place here."""
+    """Whether ``path`` has the form of a hub name, ``openai-community/gpt2``, and does not
+    exist."""
     if len(path) > _MOST_ID or not _ID.fullmatch(path) or path.endswith((SUFFIX, ".gchk", ".gten")):
         return False
     return not Path(path).exists()
 
 
 def fetch_model(name: str) -> Path:
-    """The directory with the files of the model ``name``; those in the cache are not fetched again.
+    """The local directory of the model ``name``; cached files are not downloaded again.
 
     Raises `LoadError` at once where ``huggingface_hub`` is not installed, there is no network, or
     there is no such model.

@@ -1,4 +1,8 @@
-"""A loaded image classifier: images in, labels out."""
+"""`ImageClassifier`: the handle of a loaded image classifier, images → labels.
+
+Images of a batch run one by one on one thread each, so that activations stay in caches and threads
+do not wait for each other at every layer; the first image loads the weights with all threads.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class Label(NamedTuple):
-    """A class that an image may show, and how likely it does."""
+    """A class and its probability for one image."""
 
     index: int  # pyright: ignore[reportIncompatibleMethodOverride]
     name: str
@@ -36,7 +40,7 @@ class Label(NamedTuple):
 
 
 class ImageClassifier(LoadedModel):
-    """A loaded model that tells what images show.
+    """A loaded model that classifies images.
 
     ``module`` is the model itself (call it with images [N, H, W, C]), ``config`` its configuration,
     ``labels`` the names of its classes. `forward` and `classify` follow the checkpoint's
@@ -61,7 +65,7 @@ class ImageClassifier(LoadedModel):
 
     @property
     def preprocessor(self) -> Preprocessor:
-        """What makes images ready, read when it is first needed. Raises `LoadError`."""
+        """The preprocessor of the model, read on first use. Raises `LoadError`."""
         if self._preprocessor is None:
             self._preprocessor = read_preprocessor(
                 self.directory, size=self.module.image_size, channels=self.config.num_channels
@@ -72,15 +76,15 @@ class ImageClassifier(LoadedModel):
         """Logits [N, classes] for preprocessed ``images`` [N, H, W, C] or [N, C, H, W], floats;
         [classes] for one image without the axis N.
 
-        Raises `ArgumentError` or `ShapeError` for what is none of these.
+        Raises `ArgumentError` or `ShapeError` for other inputs.
         """
         array = self._as_images(images)
         if array.ndim == 3:
             return self._logits(array[None])[0]
         if len(array) == 1:
             return self._logits(array)
-        # Image by image, each with the bits that it has in a batch: what layers hand on stays in
-        # caches, and threads need not wait for each other at every layer.
+        # One by one, with the same bits as in a batch: activations stay in caches, and threads do
+        # not wait for each other at every layer.
         logits: dict[int, NDArray[Any]] = {}
 
         def run(number: int) -> None:
@@ -107,7 +111,7 @@ class ImageClassifier(LoadedModel):
     def classify(
         self, images: ImageSource | Sequence[ImageSource], top: int = 5
     ) -> list[Label] | list[list[Label]]:
-        """The ``top`` likeliest labels of an image, likeliest first; of a list, those of each.
+        """The ``top`` likeliest labels of an image, likeliest first; a list of these for several.
 
         An image is a path, a Pillow image or an array [H, W, C], of uint8 from 0 to 255 or of
         floats from 0 to 1. Raises `ArgumentError` or `LoadError` for one that cannot be used.

@@ -1,4 +1,8 @@
-"""A loaded language model: text in, text out."""
+"""`LanguageModel`: the handle of a loaded language model, text → text.
+
+Combines the model, its tokenizer (read on first use) and the generation loop
+(`gptrs.text.generation`). End-of-text tokens come from generation_config.json, else config.json.
+"""
 
 from __future__ import annotations
 
@@ -50,12 +54,12 @@ class LanguageModel(LoadedModel):
 
     @property
     def has_tokenizer(self) -> bool:
-        """Whether the directory has a tokenizer; without one, a model takes and gives ids."""
+        """Whether the directory has a tokenizer; without one, only methods on token ids work."""
         return (self.directory / "tokenizer.json").exists()
 
     @property
     def tokenizer(self) -> Tokenizer:
-        """The tokenizer, read when it is first needed. Raises `LoadError` if it cannot be used."""
+        """The tokenizer, read on first use. Raises `LoadError` if it cannot be used."""
         if self._tokenizer is None:
             if not self.directory.is_dir():
                 raise LoadError(
@@ -76,7 +80,7 @@ class LanguageModel(LoadedModel):
     def forward(self, tokens: object) -> Tensor:
         """Logits [..., tokens, vocabulary] for integer ``tokens`` [tokens] or [batch, tokens].
 
-        Raises `ArgumentError` for what is none of these, or does not fit the model.
+        Raises `ArgumentError` for other inputs, and for tokens that do not fit the model.
         """
         ids = _as_ids(tokens)
         for wrong in ids[(ids < 0) | (ids >= self.module.vocab_size)].flat[:1]:
@@ -239,7 +243,7 @@ def _first_token(files: ModelFiles) -> int | None:
 
 
 def _end_of_text(files: ModelFiles) -> tuple[int, ...]:
-    """The tokens that end a text: generation_config.json counts before the configuration."""
+    """The end-of-text tokens: those of generation_config.json, else of the configuration."""
     file = files.directory / "generation_config.json"
     given = (read_json(file) if os.path.lexists(file) else {}).get("eos_token_id")
     if given is None:

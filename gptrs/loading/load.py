@@ -1,4 +1,9 @@
-"""``gptrs.load``: a model by its directory or its file, ready to use."""
+"""``gptrs.load``: path or name → a model handle that reads its weights on first use.
+
+Resolves the name (`gptrs.loading.hub`), opens the files (`gptrs.formats.model_files`), makes the
+configuration dataclass, builds the model with lazy parameters (`gptrs.loading.weights`), and wraps
+it in a `LanguageModel` or an `ImageClassifier`.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +25,7 @@ if TYPE_CHECKING:
     from gptrs.loading.image_classifier import ImageClassifier
     from gptrs.loading.language_model import LanguageModel
 
-_HANDLES = {  # by task; each is imported when it is needed
+_HANDLES = {  # by task, imported on use
     "causal_lm": "gptrs.loading.language_model:LanguageModel",
     "image_classifier": "gptrs.loading.image_classifier:ImageClassifier",
 }
@@ -53,41 +58,41 @@ def load(
 ) -> LanguageModel | ImageClassifier:
     """Open a Hugging Face model directory, a checkpoint (``GPTRSCHK``), a file of torchvision's
     weights (``.safetensors``), a model that ships with gptrs (``"stories"``), or one of
-    huggingface.co by its name (``"openai-community/gpt2"``), which is fetched with
-    ``huggingface_hub``, if that is installed.
+    huggingface.co by its name (``"openai-community/gpt2"``), which ``huggingface_hub`` downloads if
+    it is installed.
 
-    The result is a `LanguageModel` or an `ImageClassifier`. What a checkpoint does not hold (the
-    tokenizer, ``generation_config.json``, ``preprocessor_config.json``) is looked for beside it.
-    Torchvision's weights tell their own configuration; beside them, the entries of a
-    ``config.json`` count first. Weights are read when they are first needed. Raises `LoadError`
-    naming the file and what is wrong with it.
+    The result is a `LanguageModel` or an `ImageClassifier`. Files that a checkpoint does not
+    contain (the tokenizer, ``generation_config.json``, ``preprocessor_config.json``) are read from
+    beside it. The configuration of torchvision's weights is inferred from their shapes; entries of
+    a ``config.json`` have priority. Weights are read on first use. Raises `LoadError` naming the
+    file and its defect.
 
-    With a ``memory_limit`` (bytes, or ``"2GB"``) a model is refused if `gptrs.estimate_memory` says
-    more of it at this ``context`` (None: all that it can hold) and ``batch``: the `ArgumentError`
-    says what would fit.
+    With a ``memory_limit`` (bytes, or ``"2GB"``) a model is refused if `gptrs.estimate_memory`
+    gives more at this ``context`` (None: the context length) and ``batch``; the `ArgumentError`
+    lists sizes that would fit.
     """
     for text in settings.misspelt():
         warn(text, SettingWarning)
     model = ready_model(open_model(place_of(path)))
     if memory_limit is not None:
-        from gptrs.memory.fitting import refuse_above  # mostly nobody asks
+        from gptrs.memory.fitting import refuse_above  # late: seldom needed
 
         refuse_above(as_size(memory_limit, "memory_limit"), model.memory(), context, batch)
     return model
 
 
 def ready_model(files: ModelFiles) -> LanguageModel | ImageClassifier:
-    """As `model_of`, with its weights held as its configuration says. Raises `LoadError`."""
+    """`model_of`, under the weight streaming options of its configuration. Raises `LoadError`."""
     model = model_of(files)
     if files.runtime.get("weight_streaming") is not None:
-        from gptrs.loading.weight_streaming import stream_weights  # seldom asked for
+        from gptrs.loading.weight_streaming import stream_weights  # late: seldom needed
 
         stream_weights(model)
     return model
 
 
 def model_of(files: ModelFiles) -> LanguageModel | ImageClassifier:
-    """The model that ``files`` hold, ready to use. Raises `LoadError`."""
+    """The handle of the model in ``files``. Raises `LoadError`."""
     file, data = files.config_file, files.config
     overrides = read_overrides(files.runtime, file)
     if (quantisation := data.get("quantization_config")) is not None:
@@ -96,13 +101,13 @@ def model_of(files: ModelFiles) -> LanguageModel | ImageClassifier:
         raise quantised(quantisation, file)
     kind = files.kind
     if not files.kind_field:
-        from gptrs.formats.torchvision import torchvision_kind  # text should not wait for it
+        from gptrs.formats.torchvision import torchvision_kind  # late: for images only
 
         kind = torchvision_kind(files.tensors)
     model = model_class(kind, file, files.kind_field)
     fields, renames = data, model.renames
     if model.task == "image_classifier":
-        from gptrs.formats.torchvision import torchvision_naming  # text should not wait for it
+        from gptrs.formats.torchvision import torchvision_naming  # late: for images only
 
         if (naming := torchvision_naming(str(kind), files.tensors)) is not None:
             fields, renames = naming.fields(files.tensors.shapes()) | data, naming.renames

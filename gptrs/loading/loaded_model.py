@@ -1,4 +1,4 @@
-"""What loaded models have in common, whatever they take and say."""
+"""`LoadedModel`, the base of model handles: files, weights, parameters, memory."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _NAMESPACES = count(1)
 
 
 class LoadedModel:
-    """A model with the place that it came from; what it does is said by the classes made of it.
+    """A model with its files; subclasses add the methods of its task.
 
-    ``place`` is the directory or the file that was loaded, ``directory`` where its other files are;
-    ``files`` have all of it, and ``weights`` give the parameters out of them. ``namespace`` is a
-    number that no other model of this process has.
+    ``place`` is the loaded directory or file, ``directory`` that of its sidecar files; ``files`` is
+    the whole of it, and ``weights`` reads the parameters. ``namespace`` is a number that is unique
+    in this process.
     """
 
     def __init__(self, files: ModelFiles, kind: str, module: Any, weights: Weights) -> None:
@@ -35,13 +35,13 @@ class LoadedModel:
         self.namespace = next(_NAMESPACES)
 
     def parameters(self) -> ModelParameters:
-        """The parameters by their dotted names; ``parameters()[name] = array`` replaces one, and
-        what was derived from it."""
+        """The parameters by dotted names; ``parameters()[name] = array`` replaces one, with all
+        parameters derived from it."""
         return ModelParameters(self.module, self.namespace, self.weights.names)
 
     def memory(self) -> ModelMemory:
-        """The memory that it takes, at sizes that are given later."""
-        from gptrs.memory.estimate import ModelMemory  # mostly nobody asks
+        """The memory of the model, at sizes that are given later."""
+        from gptrs.memory.estimate import ModelMemory  # late: seldom needed
 
         policies = read_overrides(self.files.runtime, self.files.config_file)
         return ModelMemory(self.module, policies)

@@ -1,4 +1,8 @@
-"""The parameters of a loaded model by name, each of which another may take the place of."""
+"""``model.parameters()``: a mapping of dotted names to parameters, with replacement.
+
+A replaced parameter takes the place of the old one in all modules; packed and derived weights of
+the old one are freed with it.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +20,12 @@ from gptrs.params import base_param_id, param_key
 
 
 class ModelParameters(Mapping[str, Parameter]):
-    """A model's parameters by their dotted names, as ``module.parameters()`` has them.
+    """A model's parameters by their dotted names, as in ``module.parameters()``.
 
-    ``parameters[name] = array`` puts a new parameter in every place of the old one. What was
-    derived from the old one (packed, transposed, folded) goes with it.
+    ``parameters[name] = array`` replaces a parameter in all modules. Values derived from the old
+    one (packed, transposed, folded) are freed with it.
 
-    ``namespace`` is that of the model, ``names`` are those of parameters by the names that they
-    have in its files.
+    ``namespace`` is that of the model, ``names`` maps tensor names in its files to parameter names.
     """
 
     def __init__(
@@ -40,7 +43,7 @@ class ModelParameters(Mapping[str, Parameter]):
         return parameter
 
     def __contains__(self, name: object) -> bool:
-        return name in self._all()  # without an error, whose text takes time to make
+        return name in self._all()  # without building the text of an error
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._all())
@@ -116,8 +119,8 @@ def _elements(name: str, type: Type, value: object) -> Array:
 
 
 def _replace(node: object, old: Parameter, new: Parameter, seen: set[int]) -> object:
-    """``node`` with ``new`` wherever ``old`` was: modules, lists and dicts are changed themselves,
-    a tuple that holds it becomes another."""
+    """``node`` with ``new`` in place of ``old``: modules, lists and dicts are changed in place,
+    tuples are copied."""
     if node is old:
         return new
     container = tree.container_of(type(node))

@@ -1,4 +1,4 @@
-"""A causal model under the implementation policies of its checkpoint."""
+"""A causal model whose calls run under the implementation policies of its checkpoint."""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
-"""Models with random weights, by their configuration: what needs no trained weights needs no
-download."""
+"""Models with random weights from a configuration, for tests and benchmarks without downloads.
+
+Written as a Hugging Face directory. Weights are scaled per layer so that activations stay of order
+1; a seed gives the same bytes every time.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from gptrs.formats.json_files import read_json
 from gptrs.formats.tensor_writer import NewTensor
 from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array, DType, bf16, f16, f32
-from gptrs.memory.abstract_model import skeleton
+from gptrs.memory.abstract_model import abstract_model
 from gptrs.nn.layers import Conv1D, ConvLayer, Embedding
 from gptrs.nn.module import Module
 from gptrs.params import base_param_id
@@ -26,9 +29,9 @@ _DTYPES = {"float16": f16, "bfloat16": bf16}
 _SHARD_SIZE = 5 * 10**9  # bytes
 _PIECE = 2**22  # elements at a time
 
-# The deviation of what a layer gives by that of what it takes: so large that the likeliest tokens
-# depend on all the text, and that some values reach the 6 of relu6. Half of what a convolution with
-# relu gives is lost; where none follows, it is the last of a residual: sums of many do not grow.
+# Gains: output deviation over input deviation. So large that the likeliest tokens depend on all the
+# text, and that some values reach the 6 of relu6. relu drops half of a convolution's output; one
+# without an activation ends a residual branch: its gain is below 1, so that sums do not grow.
 _LINEAR, _TOKENS, _CONVOLUTION = 1.5, 2.5, math.sqrt(2)
 _CONVOLUTIONS = {None: 0.5, "relu6": 2.0}  # by their activations
 
@@ -47,7 +50,7 @@ def write_random_model(config_file: Path, directory: Path, *, seed: int = 0) -> 
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
         raise ArgumentError(f"{directory} is there already", fix="give a new or empty directory")
     config = read_json(config_file)
-    ranges = _ranges(skeleton(config, config_file))
+    ranges = _ranges(abstract_model(config, config_file))
     entry = config.get("dtype", config.get("torch_dtype"))
     dtype = _DTYPES.get(entry, f32) if isinstance(entry, str) else f32
     tensors = [
@@ -58,16 +61,16 @@ def write_random_model(config_file: Path, directory: Path, *, seed: int = 0) -> 
 
 
 class _Range(NamedTuple):
-    """Where the elements of a weight lie: evenly in ``middle`` ± ``reach``."""
+    """The uniform distribution of a weight's elements: ``middle`` ± ``reach``."""
 
     middle: float
     reach: float
 
 
 def _ranges(model: Module) -> dict[str, tuple[tuple[int, ...], _Range]]:
-    """The shape of each parameter by its name, and where its elements lie."""
+    """The shape and the distribution of each parameter, by name."""
     found: dict[str, tuple[tuple[int, ...], _Range]] = {}
-    gains: dict[int, float] = {}  # of convolutions, by their ids
+    gains: dict[int, float] = {}  # of convolutions, by id
     for module in model.modules().values():  # parents first
         if isinstance(module, ConvLayer):
             gain = _CONVOLUTIONS.get(module.activation, _CONVOLUTION)
@@ -81,7 +84,7 @@ def _ranges(model: Module) -> dict[str, tuple[tuple[int, ...], _Range]]:
 
 
 def _range(module: Module, field: str, shape: tuple[int, ...], gain: float) -> _Range:
-    """Where the elements of a ``module``'s parameter lie; ``gain`` is that of a product."""
+    """The distribution of a ``module``'s parameter; ``gain`` applies to matrix products."""
     if field.endswith(("bias", "running_mean")):
         return _Range(0.0, 0.3)
     if field.endswith("running_var"):
@@ -97,7 +100,7 @@ def _range(module: Module, field: str, shape: tuple[int, ...], gain: float) -> _
 def _drawn(
     name: str, shape: tuple[int, ...], dtype: DType, within: _Range, seed: int
 ) -> Iterator[Array]:
-    """The elements of the parameter called ``name``, which do not depend on the others."""
+    """The elements of the parameter ``name``, independent of the other parameters."""
     random = np.random.default_rng([seed, base_param_id(name)])
     count = math.prod(shape)
     low, width = np.float32(within.middle - within.reach), np.float32(2 * within.reach)

@@ -1,4 +1,4 @@
-"""How many threads a block of code uses."""
+"""Thread limit of a block of code, for kernels and for NumPy's matrix products."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def limit_threads(count: int) -> AbstractContextManager[object]:
     if count == 0:
         return nullcontext()
     with needed_for("limiting the threads of NumPy"):
-        # Looks through all loaded libraries.
+        # Slow: inspects all loaded libraries.
         from threadpoolctl import threadpool_limits  # pyright: ignore[reportMissingTypeStubs]
 
     stack = ExitStack()

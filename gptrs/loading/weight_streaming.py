@@ -1,8 +1,7 @@
-"""``runtime.weight_streaming`` of a configuration: how much of the weights may be in memory, and
-what is read first.
+"""``runtime.weight_streaming`` of a configuration: weight budget and prefetched layers.
 
 The fields are those of gpt.rs (``crates/gpt-rs/src/model/config.rs``). Here weights are always read
-when they are first needed, and stay; what cannot be kept to is refused when the model is loaded.
+on first use, and stay in memory; a budget that cannot be met is refused at loading.
 """
 
 from __future__ import annotations
@@ -23,22 +22,22 @@ _LEAVE_OUT = f"leave {_FIELD} out of the configuration; gptrs convert writes it 
 
 @dataclass(frozen=True)
 class WeightStreaming:
-    """The entries, None where they are left out."""
+    """The entries; None where absent."""
 
     enabled: bool | None = None
     device_budget_bytes: int | None = None
-    """The most bytes of weights, in the forms that kernels want, and so are the next two."""
+    """The limit on the bytes of weights, as packed for kernels; so are the next two."""
     device_weights_percent: float | None = None
-    """A part, from 0 to 1, of the bytes in the files; 1 is no limit."""
+    """The limit as a fraction, 0 to 1, of the bytes in the files; 1 is no limit."""
     cache_budget_cap_bytes: int | None = None
     prefetch_layers: int | None = None
-    """The weights of so many blocks are read when the model is loaded."""
+    """The number of blocks whose weights are read at loading."""
     small_param_persist_threshold: int | None = None
-    """Weights of so few bytes stay once they are read, as all do here."""
+    """Weights up to this size stay in memory; here all do."""
 
     @classmethod
     def read(cls, runtime: Mapping[str, Any], file: Path) -> WeightStreaming:
-        """What ``runtime`` says. Raises `LoadError` naming ``file``."""
+        """The entry of ``runtime``. Raises `LoadError` naming ``file``."""
         given: object = runtime.get("weight_streaming")
         if given is None:
             return cls()
@@ -63,7 +62,7 @@ class WeightStreaming:
         return cls(**entries)
 
     def budget(self, stored: int) -> int | None:
-        """The most bytes of weights of a model whose files have ``stored``; None: any number."""
+        """The limit in bytes for a model with ``stored`` bytes in files; None: no limit."""
         limits = [self.device_budget_bytes, self.cache_budget_cap_bytes]
         part = self.device_weights_percent
         if part is not None and part < 1:
@@ -72,9 +71,9 @@ class WeightStreaming:
 
 
 def stream_weights(model: LoadedModel) -> None:
-    """Do with a model that was just loaded what its configuration says.
+    """Apply the weight streaming options of a loaded model.
 
-    Raises `LoadError` where that cannot be: a program holds all weights that it uses.
+    Raises `LoadError` for a budget below its weights: a program holds all weights that it uses.
     """
     file = model.files.config_file
     streaming = WeightStreaming.read(model.files.runtime, file)
@@ -96,7 +95,7 @@ def stream_weights(model: LoadedModel) -> None:
 
 
 def _expected(name: str, value: Any) -> str:
-    """What an entry should have been; empty: it is that."""
+    """The expected value of an entry; empty if ``value`` is valid."""
     if name == "enabled":
         return "" if isinstance(value, bool) else "true or false"
     if isinstance(value, bool) or not isinstance(value, int | float):

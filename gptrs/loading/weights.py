@@ -1,4 +1,8 @@
-"""The parameters of a model that is loaded, each read when it is first needed."""
+"""`Weights`: the source of a loaded model's parameters, each read from its file on first use.
+
+Maps tensor names of files to parameter names (renames, ignored and tied tensors), checks shapes
+while the model is built, and reports missing and unused tensors. Emits events for progress bars.
+"""
 
 from __future__ import annotations
 
@@ -34,10 +38,10 @@ class WeightRead:
 
 
 class Weights:
-    """``tensors`` by the names that the model uses.
+    """``tensors`` under the names of the model's parameters.
 
-    ``renames`` turn the names in the files into those; what ``ignored`` matches then is left out.
-    ``copies`` are names of tensors that may be there as well as, or instead of, their equals.
+    ``renames`` convert names in files to these; renamed tensors that match ``ignored`` are left
+    out. ``copies`` are tied tensors: files may contain them besides, or instead of, the equal ones.
     """
 
     def __init__(
@@ -49,10 +53,10 @@ class Weights:
     ) -> None:
         self._stored: dict[str, StoredTensor] = {}
         self._place = tensors.place
-        # They live as long as the model has them.
+        # weak: parameters are freed with the model
         self._used: WeakValueDictionary[str, Parameter] = WeakValueDictionary()
         self.names: dict[str, str] = {}
-        """Those of the parameters by the keys of their tensors; not those that are left out."""
+        """Tensor names in files → parameter names, without ignored ones."""
         self._copies: dict[str, StoredTensor] = {}
         self._shapes_from, self._fix = tensors.shapes_from, tensors.fix
         for stored in tensors:
@@ -102,7 +106,7 @@ class Weights:
         return self._stored[name]
 
     def made(self, parameter: Parameter) -> bool:
-        """Whether the elements of ``parameter`` come from here."""
+        """Whether ``parameter`` was made here, and not replaced."""
         return self._used.get(parameter.name) is parameter
 
     def _missing(self, name: str, shape: tuple[int, ...]) -> LoadError:
@@ -117,7 +121,7 @@ class Weights:
         )
 
     def _quantised(self) -> LoadError | None:
-        """The error where the names of tensors say that weights are quantised."""
+        """The error where tensor names are those of quantised weights."""
         from gptrs.formats.unsupported import quantised_tensor  # for errors alone
 
         return quantised_tensor(self._place, (tensor.key for tensor in self._stored.values()))

@@ -1,4 +1,8 @@
-"""A model by its configuration alone: layers and parameters, no elements."""
+"""Abstract models: layers and typed parameters from a configuration alone, without elements.
+
+Enough to trace and plan (memory estimates), to compare structures (`gptrs.parity`), and to generate
+random weights (`gptrs.loading.random_model`).
+"""
 
 from __future__ import annotations
 
@@ -16,14 +20,14 @@ from gptrs.nn.module import Module, ParameterOf
 
 
 class _NoElements:
-    """The source of parameters that only tell their names and types."""
+    """The source of parameters without elements; loading one is an error."""
 
     def load(self, name: str) -> Array:
         raise LoadError(f"parameter {name} has no elements: the model has a configuration alone")
 
 
 def without_elements(dtype: DType = f32) -> ParameterOf:
-    """What models are built with: parameters of this dtype, which have no elements."""
+    """A function (name, shape) → parameter of this dtype without elements."""
     source, made = _NoElements(), dict[str, Parameter]()
 
     def parameter(name: str, shape: tuple[int, ...]) -> Parameter:
@@ -34,8 +38,8 @@ def without_elements(dtype: DType = f32) -> ParameterOf:
     return parameter
 
 
-def skeleton(config: Mapping[str, Any], file: Path) -> Module:
-    """The model with the entries of a ``config.json``, whose parameters have no elements.
+def abstract_model(config: Mapping[str, Any], file: Path) -> Module:
+    """The model of the entries of a ``config.json``, with parameters without elements.
 
     Raises `LoadError` naming ``file``.
     """

@@ -1,8 +1,8 @@
-"""How much memory a model takes, known before its weights are read.
+"""Memory estimate of a model, from a trace and a plan without weights.
 
-A model is built of parameters that know their types alone, its program is traced and planned at the
-sizes asked for, and the plan says what it holds: which weights as they are stored, which packed or
-derived, and how much memory intermediate values take.
+The model is built of parameters that have types only, its program is traced and planned at the
+given sizes, and the report of the plan lists its weights (as stored, packed or derived), the arena
+of intermediate values and the transient memory of loading. Nothing is run.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from gptrs.ir.types import Array, DType, bf16, f16, f32
 from gptrs.jit.overrides import Policies, checkpoint_overrides
 from gptrs.kernels.driver.threads import limit_threads, thread_count
 from gptrs.large_pages import LARGE
-from gptrs.memory.abstract_model import skeleton, without_elements
+from gptrs.memory.abstract_model import abstract_model, without_elements
 from gptrs.nn.cache_memory import LEAST, MOST
 
 RUNTIME_BYTES = 112_000_000
-"""Python, NumPy, LLVM and this package with a model of no size, whose kernels are on disk already
-(measured: 96 to 106 MB with Python 3.11 on Linux, and some for CPUs whose kernels are larger;
+"""The process without weights, with cached kernels: Python, NumPy, LLVM and this package
+(measured: 96 to 106 MB with Python 3.11 on Linux, plus a margin for CPUs with larger kernels;
 compiling takes about 80 MB more)."""
 
 _DTYPES = {"float32": f32, "float16": f16, "bfloat16": bf16}
@@ -37,24 +37,24 @@ _DTYPES = {"float32": f32, "float16": f16, "bfloat16": bf16}
 
 @dataclass(frozen=True)
 class MemoryEstimate:
-    """The most memory that a process with one model takes, in bytes.
+    """The peak memory of a process with one model, in bytes.
 
-    For a language model while a text of ``context`` tokens in each of ``batch`` rows is read at
-    once, for an image classifier while ``batch`` images are classified.
+    For a language model during the prefill of ``context`` tokens in each of ``batch`` rows, for an
+    image classifier during the classification of ``batch`` images.
     """
 
     weights: int
-    """As their files have them, where kernels read them so."""
+    """Weights that kernels read as stored."""
     packed: int
-    """Packed for kernels, or derived of others; their originals are released."""
+    """Weights packed for kernels or derived from others; the originals are released."""
     kv_cache: int
     activations: int
     """Intermediate values, results, and images."""
     loading: int
-    """What weights are made of, on all threads, until they are packed or derived; and what is left
-    unused of large pages."""
+    """Transient memory of packing and deriving weights on all threads, and unused rests of large
+    pages."""
     runtime: int
-    """What a process takes without a model."""
+    """The process without a model."""
     context: int | None
     batch: int
     threads: int
@@ -64,7 +64,7 @@ class MemoryEstimate:
         return sum(self.parts().values())
 
     def parts(self) -> dict[str, int]:
-        """The bytes by what they are for."""
+        """The bytes by purpose."""
         return {
             "weights": self.weights,
             "packed forms": self.packed,
@@ -80,7 +80,7 @@ class MemoryEstimate:
 
 
 class ModelMemory:
-    """What one model takes at different sizes: it is traced once."""
+    """The memory of one model at different sizes; it is traced once."""
 
     def __init__(self, module: Any, policies: Policies = ()) -> None:
         self.module = module
@@ -96,25 +96,25 @@ class ModelMemory:
         file: Path,
         dtype: DType | None = None,
     ) -> ModelMemory:
-        """Of a model by its configuration alone. Raises `LoadError` naming ``file``."""
+        """The memory of a model given by its configuration. Raises `LoadError` naming ``file``."""
         said: object = config.get("dtype", config.get("torch_dtype"))
         said = _DTYPES.get(said, f32) if isinstance(said, str) else f32
-        module = _retyped(skeleton(config, file), dtype or said)
+        module = _retyped(abstract_model(config, file), dtype or said)
         return cls(module, read_overrides(runtime, file))
 
     def converted(self, dtype: DType) -> ModelMemory:
-        """With weights of another dtype."""
+        """The same model with weights of another dtype."""
         return ModelMemory(_retyped(self.module, dtype), self._policies)
 
     @property
     def longest(self) -> int | None:
-        """The tokens that a row can hold, of a language model."""
+        """The context length of a language model; None for images."""
         return self.module.context_length if self.module.task == "causal_lm" else None
 
     def at(
         self, *, context: int | None = None, batch: int = 1, threads: int | None = None
     ) -> MemoryEstimate:
-        """What it takes at these sizes. Raises `ArgumentError`."""
+        """The memory at these sizes. Raises `ArgumentError`."""
         count = thread_count() if threads is None else threads
         for name, value in (("batch", batch), ("threads", count)):
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
@@ -158,8 +158,8 @@ class ModelMemory:
         return context
 
     def _text(self, context: int, batch: int, threads: int) -> tuple[PlanReport, int, int]:
-        """The plan that reads ``context`` tokens at once, the bytes of the cache, and of what else
-        it needs."""
+        """The plan of a prefill of ``context`` tokens, the bytes of the KV cache, and those of
+        activations."""
         cache, size = _cache(self.module, batch, context)
         tokens = _typed((batch, context), np.dtype(np.int64))
         with limit_threads(threads):
@@ -185,24 +185,24 @@ def _class_of(module: Any) -> Any:
 
 
 def _retyped(module: Any, dtype: DType) -> Any:
-    """A model as ``module`` with parameters of another dtype, which have no elements."""
+    """``module`` with parameters of another dtype, without elements."""
     return _class_of(module).build(module.config, without_elements(dtype))
 
 
 def _typed(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """An array of this type in the memory of one element."""
+    """An array of this type that takes the memory of one element (stride 0)."""
     return np.broadcast_to(np.zeros((), dtype), shape)
 
 
 def _unused(kv_cache: int) -> int:
-    """What is left of the last large page of keys, and of values."""
+    """The unused rests of the last large pages of keys and of values."""
     return 2 * LARGE if LEAST <= kv_cache // 2 <= MOST else 0
 
 
 def _cache(module: Any, batch: int, capacity: int) -> tuple[Any, int]:
-    """A cache of a type that may be too large to be made, and its bytes.
+    """A KV cache of stride 0 at any size, and its bytes.
 
-    Its extents are those of caches of one and two rows and columns, continued.
+    Its extents are extrapolated from caches of one and two rows and columns.
     """
     made: list[list[Any]] = []
     for rows, columns in ((1, 1), (2, 1), (1, 2)):

@@ -1,4 +1,4 @@
-"""What fits a limit on memory: the longest context, the largest batch, or weights in 16 bits."""
+"""Fitting a memory limit: the longest context, the largest batch, or weights in 16 bits."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ _MOST_ROWS = 2**16
 
 @dataclass(frozen=True)
 class Fit:
-    """What fits ``limit`` bytes."""
+    """The sizes of a model that fit ``limit`` bytes."""
 
     limit: int
     asked: MemoryEstimate
     context: int | None
-    """The longest at the batch asked for; 0: none, None: the model takes images."""
+    """The longest at the requested batch; 0: none, None: the model takes images."""
     batch: int
-    """The largest at the context asked for; 0: none."""
+    """The largest at the requested context; 0: none."""
 
     @property
     def fits(self) -> bool:
-        """Whether what was asked for does."""
+        """Whether the requested sizes fit."""
         return self.asked.total <= self.limit
 
 
@@ -38,7 +38,7 @@ def fit(
     batch: int = 1,
     threads: int | None = None,
 ) -> Fit:
-    """What of ``model`` fits ``limit`` bytes. Raises `ArgumentError`."""
+    """The sizes of ``model`` that fit ``limit`` bytes. Raises `ArgumentError`."""
     asked = model.at(context=context, batch=batch, threads=threads)
 
     def takes(context: int | None, batch: int) -> bool:
@@ -54,7 +54,7 @@ def fit(
 
 
 def _largest(fits: Callable[[int], bool], most: int) -> int:
-    """The largest number up to ``most`` that fits; all smaller ones do. 0: none."""
+    """The largest number up to ``most`` that fits, by bisection; ``fits`` is monotonic. 0: none."""
     good, bad = 0, 1
     while bad <= most and fits(bad):
         good, bad = bad, min(2 * bad, most) if bad < most else most + 1
@@ -68,7 +68,7 @@ def _largest(fits: Callable[[int], bool], most: int) -> int:
 
 
 def refuse_above(limit: int, model: ModelMemory, context: int | None, batch: int) -> None:
-    """Raise `ArgumentError`, with what would fit, for a model that takes more than ``limit``
+    """Raise `ArgumentError`, with sizes that would fit, for a model that takes more than ``limit``
     bytes."""
     found = fit(model, limit, context=context, batch=batch)
     if found.fits:
@@ -85,7 +85,7 @@ def refuse_above(limit: int, model: ModelMemory, context: int | None, batch: int
 
 
 def _advice(found: Fit, model: ModelMemory, context: int | None, batch: int) -> str:
-    """What would fit instead."""
+    """The changes that would make it fit, in words."""
     advice: list[str] = []
     if found.context:
         advice.append(f"load it with context={found.context}")

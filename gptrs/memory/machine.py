@@ -1,4 +1,4 @@
-"""How much memory this machine has for one more process: the system's, and the control group's."""
+"""Memory of this machine that is available to a process: system and control groups (v1, v2)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _UNLIMITED = 2**60  # bytes; version 1 says "no limit" with a number close to 2*
 
 @dataclass(frozen=True)
 class MachineMemory:
-    """In bytes: all that there is, what is free or can be freed, and the limit of the control
-    groups (None: none, or not known)."""
+    """In bytes: total, available (free or reclaimable), and the limit of the control groups (None:
+    none, or unknown)."""
 
     total: int
     available: int
@@ -25,8 +25,8 @@ def machine_memory(
     membership: Path = Path("/proc/self/cgroup"),
     mounts: Path = Path("/sys/fs/cgroup"),
 ) -> MachineMemory:
-    """The memory of this machine, of which control groups may grant a part only (versions 1 and
-    2). Where the system does not say what is available, all of it is."""
+    """The memory of this machine, limited by control groups (versions 1 and 2). Where the system
+    does not report the available memory, the total counts."""
     total = available = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     try:
         entries = {
@@ -67,9 +67,9 @@ def _groups(membership: Path, mounts: Path) -> list[Path]:
 
 
 def _granted(group: Path) -> tuple[int, int] | None:
-    """The limit of one control group, and how much of it is used; None without a limit.
+    """The limit of one control group and its usage; None without a limit.
 
-    Pages of files that have not been used for a while count as free: they are given up first.
+    Inactive page cache counts as free: it is reclaimed first.
     """
     try:
         if (v2 := group / "memory.max").exists():

@@ -1,5 +1,23 @@
-"""The models. A built-in one is one file and one row in `MODELS`; others are registered, or offered
-by installed packages (`gptrs.models.registry`)."""
+"""Model architectures, and the registry by ``model_type``.
+
+A built-in model is one file and one row in `MODELS`; other models are registered in the process, or
+offered by installed packages (`registry`). A model declares its configuration as a dataclass, is
+built from parameters by name, and its ``__call__`` is a jitted function. ``docs/models.md`` shows
+how to write one.
+
+| module | contents |
+|---|---|
+| `base` | `Model`: task, configuration type, names of tensors, ``build`` |
+| `registry` | models by ``model_type``; entry points |
+| `gpt2` | GPT-2 with a KV cache |
+| `resnet` | ResNet |
+| `mobilenet_v2` | MobileNetV2 |
+| `torchvision` | names of torchvision's tensors, and configurations inferred from shapes |
+| `stories/` | the bundled checkpoint |
+
+Order when a model is loaded (`gptrs.loading.load`): `find_model` → the configuration dataclass from
+config.json → ``build(config, parameter)`` → the model is called.
+"""
 
 from __future__ import annotations
 
@@ -13,4 +31,4 @@ __all__ = ["BUNDLED", "MODELS", "Model", "find_model", "known_models", "register
 BUNDLED: dict[str, Path] = {
     "stories": Path(__file__).parent / "stories",
 }
-"""The models that ship with the package."""
+"""The checkpoints that ship with the package, by name."""

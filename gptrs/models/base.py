@@ -1,4 +1,4 @@
-"""What all models have: how they are built, and how the tensors of files are named in them."""
+"""`Model`, the base class of models: configuration type, tensor names, construction."""
 
 from __future__ import annotations
 
@@ -27,20 +27,19 @@ class Model(Module):
     config_renames: ClassVar[Mapping[str, str]] = {}
     """Other names of those fields → their own."""
     renames: ClassVar[Renames] = ()
-    """Patterns and replacements that turn the names of tensors in files into those of `build`, one
-    after the other."""
+    """Patterns and replacements, applied in order, from tensor names in files to those of
+    `build`."""
     ignored: ClassVar[re.Pattern[str]] = re.compile(r"(?!)")
-    """Matches names, as they are then, of tensors that files may have and the model does not
-    need."""
+    """Matches renamed tensors that files may contain and the model does not need."""
 
     config: Any
 
     @classmethod
     def build(cls, config: Any, parameter: ParameterOf) -> Self:
-        """Put the model together from ``parameter(name, shape)``."""
+        """Build the model from ``parameter(name, shape)``."""
         raise NotImplementedError
 
     @staticmethod
     def copies(config: Any) -> dict[str, str]:
-        """Tensors that files may have as well as, or instead of, the one that they equal."""
+        """Tied tensors: names that files may contain besides, or instead of, the equal tensor."""
         return {}

@@ -1,4 +1,8 @@
-"""GPT-2 (Radford et al., 2019), as Hugging Face's ``GPT2LMHeadModel`` defines and stores it."""
+"""GPT-2 (Radford et al., 2019), as Hugging Face's ``GPT2LMHeadModel`` defines and stores it.
+
+Pre-norm decoder blocks with learned positions and Conv1D projections; the head may be tied to the
+embedding. One ``__call__`` is prefill, decode and plain forward, with or without a `KVCache`.
+"""
 
 from __future__ import annotations
 
@@ -100,7 +104,7 @@ class MLP(Module):
 
 
 class Block(Module):
-    """Attention, then the MLP, each on a normalised copy and added back."""
+    """Pre-norm block: attention, then the MLP, each with a residual connection."""
 
     ln_1: LayerNorm
     attn: Attention
@@ -114,7 +118,7 @@ class Block(Module):
 
 
 class GPT2(Model):
-    """The language model: tokens to logits of the token after each."""
+    """The language model: tokens → logits of the next token at each position."""
 
     task: ClassVar = "causal_lm"
     config_type: ClassVar = GPT2Config
@@ -139,7 +143,7 @@ class GPT2(Model):
     def build(
         cls, config: GPT2Config, parameter: Callable[[str, tuple[int, ...]], Parameter]
     ) -> GPT2:
-        """Put the model together from ``parameter(name, shape)``."""
+        """Build the model from ``parameter(name, shape)``."""
         width, inner = config.n_embd, config.n_inner or 4 * config.n_embd
 
         def norm(name: str) -> LayerNorm:
@@ -180,7 +184,8 @@ class GPT2(Model):
 
     @staticmethod
     def copies(config: GPT2Config) -> dict[str, str]:
-        """Tensors that a checkpoint may have as well as, or instead of, the one that they equal."""
+        """Tied tensors: names that a checkpoint may contain besides, or instead of, the equal
+        one."""
         return {"lm_head.weight": "wte.weight"} if config.tie_word_embeddings else {}
 
     @property

@@ -1,5 +1,8 @@
 """MobileNetV2 (Sandler et al., arXiv:1801.04381), as Hugging Face's
-``MobileNetV2ForImageClassification`` defines it."""
+``MobileNetV2ForImageClassification`` defines it; options cover torchvision's variant.
+
+Inverted residual blocks (expand, depthwise, project) with batch norms, then a linear classifier.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +72,7 @@ class MobileNetV2Config:
             raise LoadError(f"image_size is {self.image_size}, expected one or two from 1 up")
 
     def channels(self, count: int) -> int:
-        """``count`` channels of the paper's model in this one."""
+        """The channels of this model where the paper's has ``count``."""
         scaled = count * self.depth_multiplier
         return self.divisible(round(scaled) if self.round_channels else scaled)
 
@@ -99,7 +102,7 @@ class MobileNetV2Config:
 
 
 class Stem(Module):
-    """The first convolution, and a block whose expansion it is unless there is another."""
+    """The first convolution and the first block, whose expansion it replaces by default."""
 
     first_conv: ConvLayer
     expand_1x1: ConvLayer | None
@@ -115,7 +118,7 @@ class Stem(Module):
 
 
 class InvertedResidual(Module):
-    """To more channels, a convolution of each, and back; added to ``x`` if that has its shape."""
+    """Expansion, depthwise convolution, projection; residual if the shape is that of ``x``."""
 
     expand_1x1: ConvLayer
     conv_3x3: ConvLayer
@@ -128,7 +131,7 @@ class InvertedResidual(Module):
 
 
 class MobileNetV2(Model):
-    """The image classifier: images to logits of their classes."""
+    """The image classifier: images → logits of classes."""
 
     task: ClassVar = "image_classifier"
     config_type: ClassVar = MobileNetV2Config
@@ -143,7 +146,7 @@ class MobileNetV2(Model):
 
     @classmethod
     def build(cls, config: MobileNetV2Config, parameter: ParameterOf) -> MobileNetV2:
-        """Put the model together from ``parameter(name, shape)``."""
+        """Build the model from ``parameter(name, shape)``."""
         make = _Layers(config, parameter)
         wide, width = config.channels(STEM_CHANNELS), config.channels(CHANNELS[0])
         stem = Stem(
@@ -169,7 +172,7 @@ class MobileNetV2(Model):
 
     @property
     def image_size(self) -> int:
-        """Height and width of the images that it was trained with, in pixels."""
+        """Height and width of the training images, in pixels."""
         size = self.config.image_size
         return size if isinstance(size, int) else min(size)
 

@@ -1,5 +1,4 @@
-"""The models by ``model_type``: the built-in ones, those registered, and those of installed
-packages.
+"""Registry of models by ``model_type``: built-in, registered, and from installed packages.
 
 A package offers a model by an entry point of the group `GROUP`, whose name is the ``model_type``
 and whose value is the class::
@@ -7,7 +6,7 @@ and whose value is the class::
     [project.entry-points."gptrs.models"]
     mine = "my_package.model:MyModel"
 
-Built-in names come first; packages are looked at for other names only.
+Built-in names have priority; entry points are read for other names only.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import dataclasses
 from importlib import import_module
 from typing import Any, TypeVar
 
-from gptrs.entry_points import load_offered, offered, place_of
+from gptrs.entry_points import described, installed_entry_points, load_entry_point
 from gptrs.errors import ArgumentError
 from gptrs.jit.function import JitFunction
 from gptrs.models.base import Model
@@ -28,31 +27,31 @@ MODELS: dict[str, str] = {
     "mobilenet_v2": "gptrs.models.mobilenet_v2:MobileNetV2",
     "resnet": "gptrs.models.resnet:ResNet",
 }
-"""Where the class of each built-in model is; it is imported when it is loaded."""
+"""``model_type`` → module and class of the built-in models, imported on use."""
 
 CHECKPOINT_KINDS: dict[str, str] = {"gpt": "gpt2", "resnet34": "resnet"}
-"""What checkpoints (``GPTRSCHK``) call models whose ``model_type`` is another word."""
+"""Kinds in checkpoints (``GPTRSCHK``) → ``model_type``, where these differ."""
 
 GROUP = "gptrs.models"
-"""The entry points that name models."""
+"""The group of entry points that offer models."""
 
 _NEEDED = {
     "causal_lm": ("context_length", "vocab_size", "init_cache"),
     "image_classifier": ("image_size",),
 }
-"""What a model of each task has."""
+"""The required attributes of a model, by task."""
 
 _registered: dict[str, type[Model]] = {}
 _loaded: dict[str, type[Model]] = {}
-"""Those of installed packages that were asked for."""
+"""Models of installed packages, after their first use."""
 
 
 def register(model_type: str, model: type[M]) -> type[M]:
-    """Make the class ``model`` known as ``model_type`` in this process, and give it back.
+    """Register the class ``model`` as ``model_type`` in this process, and return it.
 
     The same class may be registered again, also when its code was run again, as in a notebook.
-    Raises `ArgumentError` when the name belongs to another model, or when the class is none: it
-    derives from `Model` and has what that says.
+    Raises `ArgumentError` when the name belongs to another model, or when the class does not
+    derive from `Model` or lacks an attribute that its task requires.
     """
     _check(model_type, model, "gptrs.models.register")
     if owner := _owner(model_type, model):
@@ -76,16 +75,18 @@ def find_model(model_type: object) -> type[Model] | None:
         return getattr(import_module(module), name)
     if (known := _registered.get(model_type) or _loaded.get(model_type)) is not None:
         return known
-    if (found := load_offered(GROUP, model_type, "a model")) is None:
+    if (found := load_entry_point(GROUP, model_type, "a model")) is None:
         return None
     entry, model = found
-    _check(model_type, model, place_of(entry))
+    _check(model_type, model, described(entry))
     return _loaded.setdefault(model_type, model)
 
 
 def known_models() -> tuple[str, ...]:
     """The names of all models that `find_model` can find."""
-    return tuple(sorted({*MODELS, *_registered, *(entry.name for entry in offered(GROUP))}))
+    return tuple(
+        sorted({*MODELS, *_registered, *(entry.name for entry in installed_entry_points(GROUP))})
+    )
 
 
 def _path(model: type[Model]) -> str:
@@ -93,7 +94,7 @@ def _path(model: type[Model]) -> str:
 
 
 def _owner(model_type: str, model: type[Model]) -> str:
-    """Who has the name of ``model``, if not itself or the package that it is of; empty: nobody."""
+    """The owner of the name, if it is not ``model`` or its own package; empty: the name is free."""
     if model_type in MODELS:
         return f"{MODELS[model_type]}, which is built in"
     if model_type in CHECKPOINT_KINDS:
@@ -102,13 +103,13 @@ def _owner(model_type: str, model: type[Model]) -> str:
     if other is not None and _path(other) != _path(model):
         return f"{_path(other)}, which was registered"
     package = model.__module__.partition(".")[0]
-    entries = offered(GROUP, model_type)
+    entries = installed_entry_points(GROUP, model_type)
     others = [each for each in entries if each.module.partition(".")[0] != package]
-    return ", ".join(sorted(map(place_of, others)))
+    return ", ".join(sorted(map(described, others)))
 
 
 def _check(model_type: object, model: Any, what: str) -> None:
-    """Raise `ArgumentError`, which begins with ``what``, for a class that is no usable model."""
+    """Raise `ArgumentError`, which begins with ``what``, unless ``model`` is a complete model."""
     if not isinstance(model_type, str) or not model_type:
         raise ArgumentError(f"{what}: a model's name is a word, found {model_type!r}")
     if not isinstance(model, type) or not issubclass(model, Model):

@@ -1,5 +1,8 @@
-"""ResNet (He et al., arXiv:1512.03385), as Hugging Face's ``ResNetForImageClassification`` defines
-it."""
+"""ResNet (He et al., arXiv:1512.03385), as Hugging Face's ``ResNetForImageClassification`` has it.
+
+Stem, four stages of basic or bottleneck residual blocks with batch norms, average pooling, linear
+classifier.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +60,7 @@ class ResNetConfig:
 
 
 class Block(Module):
-    """The residual of two convolutions (basic) or three (bottleneck), added to ``x``."""
+    """Residual block of two convolutions (basic) or three (bottleneck)."""
 
     layer: tuple[ConvLayer, ...]
     shortcut: ConvLayer | None
@@ -72,7 +75,7 @@ class Block(Module):
 
 
 class Stage(Module):
-    """Blocks at one resolution; the first may halve it."""
+    """Blocks at one resolution; the first may have stride 2."""
 
     layers: tuple[Block, ...]
 
@@ -83,7 +86,7 @@ class Stage(Module):
 
 
 class ResNet(Model):
-    """The image classifier: images to logits of their classes."""
+    """The image classifier: images → logits of classes."""
 
     task: ClassVar = "image_classifier"
     config_type: ClassVar = ResNetConfig
@@ -101,7 +104,7 @@ class ResNet(Model):
 
     @classmethod
     def build(cls, config: ResNetConfig, parameter: ParameterOf) -> ResNet:
-        """Put the model together from ``parameter(name, shape)``."""
+        """Build the model from ``parameter(name, shape)``."""
         channels, width = config.num_channels, config.embedding_size
         stem = _layer(parameter, "embedder", channels, width, 7, 2, config.hidden_act)
         stages: list[Stage] = []
@@ -124,7 +127,7 @@ class ResNet(Model):
 
     @property
     def image_size(self) -> int:
-        """Height and width of the images that it was trained with, in pixels."""
+        """Height and width of the training images, in pixels."""
         return 224
 
     @ptir.jit(name="resnet", dynamic={"images": {0: "N"}})

@@ -1,5 +1,8 @@
-"""Checkpoints of torchvision: the names of their tensors in the models here, and what the shapes
-say of a configuration that they do not come with."""
+"""torchvision's checkpoints: rename tables of tensors, and configurations inferred from shapes.
+
+torchvision saves a state dict without a configuration. `gptrs.formats.torchvision` selects the
+`Naming` of a file; `gptrs.loading.load` uses its renames and fields.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +22,10 @@ Shapes = Mapping[str, tuple[int, ...]]
 
 @dataclass(frozen=True)
 class Naming:
-    """How torchvision names the tensors of one type of model.
+    """torchvision's tensor names for one type of model.
 
-    Checkpoints that are named so have tensors whose names begin with ``mark``, and no others have.
-    ``fields`` gives entries of config.json by the shapes of the tensors.
+    ``mark`` matches the beginning of tensor names that occur in such checkpoints only. ``fields``
+    infers entries of config.json from the shapes of the tensors.
     """
 
     mark: re.Pattern[str]
@@ -30,7 +33,7 @@ class Naming:
     fields: Callable[[Shapes], dict[str, Any]]
 
     def fits(self, names: Iterable[str]) -> bool:
-        """Whether tensors are named so."""
+        """Whether a checkpoint with these tensor names is torchvision's."""
         return any(self.mark.match(name) for name in names)
 
 
@@ -124,7 +127,7 @@ TORCHVISION: dict[str, Naming] = {
     ),
     "resnet": Naming(re.compile(r"layer\d+\.\d+\.(conv|bn)\d\."), _RESNET, _resnet_fields),
 }
-"""``model_type`` → how torchvision names its tensors."""
+"""``model_type`` → torchvision's tensor names."""
 
 
 def _prefixes(start: str) -> Iterable[str]:
@@ -132,7 +135,7 @@ def _prefixes(start: str) -> Iterable[str]:
 
 
 def _extent(shapes: Shapes, *names: str, axis: int = 0) -> int | None:
-    """The extent of the first of the tensors that is there."""
+    """The extent of the first tensor in ``names`` that exists."""
     for name in names:
         if axis < len(shape := shapes.get(name, ())):
             return shape[axis]
@@ -144,9 +147,9 @@ def _known(**fields: Any) -> dict[str, Any]:
 
 
 def _multiplier(widths: list[int | None]) -> float | None:
-    """The roundest depth multiplier of those that give the most of ``widths``.
+    """The depth multiplier that reproduces the most of ``widths``; of several, the roundest.
 
-    None when the last one, which tells it best, is not known.
+    None when the last width, which determines it best, is unknown.
     """
     last = widths[-1]
     if not last:

@@ -1,6 +1,6 @@
-"""Activations by the names that Hugging Face's configurations call them.
+"""Activation functions by their names in Hugging Face configurations.
 
-They are those of ``ACT2FN`` in transformers that have no parameters and that hidden layers use.
+The entries of ``ACT2FN`` in transformers that have no parameters and occur in hidden layers.
 """
 
 from __future__ import annotations

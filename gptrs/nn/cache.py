@@ -1,4 +1,9 @@
-"""The keys and values that attention has seen, kept between calls."""
+"""KV cache of fixed capacity: keys and values of earlier tokens, and causal attention to them.
+
+A pytree that is donated to a model's call and returned with the new tokens. All layers share
+one array each for keys and values; rows of a batch share one write position and are left-padded, so
+one forward serves prefill and decode of prompts of different lengths.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +20,7 @@ from gptrs.nn.cache_memory import zeros
 
 @dataclass(frozen=True)
 class KVCache:
-    """Room for ``capacity`` tokens a row, filled from column 0.
+    """Space for ``capacity`` tokens per row, filled from column 0.
 
     Rows share one write position: shorter prompts are padded on the left, row ``b`` begins at
     column ``start[b]``. A call takes the cache (it is donated) and returns the next one.
@@ -31,7 +36,7 @@ class KVCache:
         cls, layers: int, starts: NDArray[np.int32], heads: int, capacity: int, head_size: int
     ) -> KVCache:
         """A cache without tokens, in f32."""
-        # All layers in one array: a call looks at each of its arguments, of which a step has few.
+        # All layers in one array: each argument costs time in each call.
         shape = (layers, len(starts), heads, capacity, head_size)
         keys, values = (ptir.tensor(zeros(shape)) for _ in range(2))
         length, start = (ptir.tensor(np.array(given, np.int32)) for given in (0, starts))
@@ -40,7 +45,7 @@ class KVCache:
     def positions(self, count: DimLike) -> Tensor:
         """The position in its row's text of each of the next ``count`` tokens, [batch, count].
 
-        Padding, which lies before the start, gets position 0.
+        Padding, which precedes the start, gets position 0.
         """
         columns = ptir.iota(shape=(1, count), axis=1) + self.length
         return ptir.maximum(columns - self.start.reshape(-1, 1), 0)
@@ -48,8 +53,9 @@ class KVCache:
     def attend(
         self, layer: int, q: Tensor, k: Tensor, v: Tensor, *, scale: float
     ) -> tuple[Tensor, KVCache]:
-        """Causal attention of new tokens (q, k, v: [batch, heads, tokens, head size]) to all so
-        far. Returns the result and the cache with the layer's new keys and values in."""
+        """Causal attention of new tokens (q, k, v: [batch, heads, tokens, head size]) to all
+        tokens so far. Returns the result, and the cache with the new keys and values of the
+        layer."""
         batch, _, count, _ = q.shape
         at = (layer, 0, 0, self.length, 0)
         keys = ptir.dynamic_update_slice(self.keys, k.reshape(1, *k.shape), at)

@@ -1,9 +1,9 @@
-"""Zeros for a cache of keys and values, in memory of caches that nobody has any more.
+"""Zeroed memory for KV caches, reused from freed caches.
 
-The system clears a page when it is first written, 1 to 5 % of the time that a GPT-2 of 124 million
-weights takes for a text of 128 to 1000 tokens. What a cache leaves behind stays with the process
-for the next one, at most two pieces of it, and the system may take their pages when it runs out of
-memory.
+The system clears a page at the first write, which takes 1 to 5 % of the time that a GPT-2 of 124
+million weights takes for a text of 128 to 1000 tokens. The memory of a freed cache stays with the
+process for the next one, at most two pieces of it (keys and values); the system may take its pages
+under memory pressure (`gptrs.large_pages`).
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 from gptrs.large_pages import LargePages, Piece
 
 LEAST, MOST = 4 * 2**20, 128 * 2**20
-"""Sizes in bytes of what is kept. Less has no large pages to gain; of more, texts may leave much
-unwritten, which would have to be cleared all the same."""
+"""Sizes in bytes of memory that is reused. Below, large pages bring nothing; above, a text may
+leave much unwritten, and reuse would have to clear all of it."""
 
 
 class _Memory:
-    """Large pages that are lent as one piece, to one cache after the other."""
+    """Large pages lent as one piece, to one cache after the other."""
 
     def __init__(self, size: int, kept: deque[_Memory]) -> None:
         self._pages, self._kept = LargePages(size, "a cache of keys and values"), kept
@@ -39,7 +39,7 @@ _kept: deque[_Memory] = deque(maxlen=2)  # keys and values of the last cache
 
 
 def zeros(shape: tuple[int, ...]) -> NDArray[np.float32]:
-    """An array of f32 that nobody else has. Raises `MemoryError`."""
+    """A zeroed array of f32 that shares memory with no other. Raises `MemoryError`."""
     size = 4 * math.prod(shape)
     if not LEAST <= size <= MOST:
         return np.zeros(shape, np.float32)
@@ -53,7 +53,7 @@ def zeros(shape: tuple[int, ...]) -> NDArray[np.float32]:
 
 
 def _large_enough(size: int) -> _Memory | None:
-    """Memory that was kept; what is too small goes back to the system."""
+    """Kept memory of at least ``size`` bytes; smaller pieces are returned to the system."""
     while True:
         try:
             memory = _kept.popleft()

@@ -1,6 +1,7 @@
-"""Whether values are of the types that the fields of a module declare.
+"""Type checks of module fields: whether a value is of the type that a field declares.
 
-What cannot be decided passes: type variables, protocols, names that exist for type checkers alone.
+`gptrs.nn.module` calls this for the arguments of every generated ``__init__``. Undecidable types
+pass: type variables, protocols, names imported for type checkers alone.
 """
 
 from __future__ import annotations
@@ -25,19 +26,19 @@ _ACCEPTED: dict[object, tuple[type, ...]] = {
     tuple: (list, tuple),
     Parameter: (Tensor,),  # also one that is traced
 }
-"""The types of values by declared ones, where they are not the same."""
+"""Declared types → accepted types, where these differ."""
 
 
 def declared_types(kind: type) -> dict[str, Any]:
     """The types that a class declares, by the names of its attributes."""
     try:
         return get_type_hints(kind)
-    except Exception:  # of any expression: its names may be imported for type checkers alone
+    except Exception:  # evaluating an annotation may raise anything
         return {}
 
 
 def is_of(value: Any, declared: Any) -> bool:
-    """Whether ``value`` may stand where a field declares ``declared``."""
+    """Whether a field declared as ``declared`` accepts ``value``."""
     origin, arguments = get_origin(declared), get_args(declared)
     if origin in (Union, types.UnionType):
         return any(is_of(value, part) for part in arguments)
@@ -61,15 +62,14 @@ def is_of(value: Any, declared: Any) -> bool:
 
 
 def _are_of(values: list[object], declared: tuple[Any, ...]) -> bool:
-    """Whether the elements of a list or a tuple are of the types ``[X]``, ``[X, ...]`` or one for
-    each."""
+    """Whether the elements of a list or a tuple match ``[X]``, ``[X, ...]`` or one type each."""
     if len(declared) == 1 or declared[1:] == (...,):
         return all(is_of(value, declared[0]) for value in values)
     return len(values) == len(declared) and all(map(is_of, values, declared))
 
 
 def type_text(declared: Any) -> str:
-    """A declared type as one writes it: ``tuple[int, int]``."""
+    """A declared type as source text: ``tuple[int, int]``."""
     if get_origin(declared) in (Union, types.UnionType):
         return " | ".join(map(type_text, get_args(declared)))
     if isinstance(declared, type) and not get_args(declared):
@@ -78,7 +78,7 @@ def type_text(declared: Any) -> str:
 
 
 def value_text(value: object) -> str:
-    """A value in the few words of an error."""
+    """A short description of a value, for errors."""
     if isinstance(value, Tensor):
         return f"a Tensor ({described(value)})"
     if isinstance(value, np.ndarray):

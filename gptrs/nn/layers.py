@@ -1,4 +1,8 @@
-"""Layers. Weights may be narrower than f32: they are widened where they are used."""
+"""Layers: linear, embedding, normalisation, convolution.
+
+Shapes are in each docstring; images are [N, H, W, C], weights as PyTorch stores them. Weights may
+be narrower than f32: they are widened where they are used, and passes hoist or fuse that.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +17,11 @@ from gptrs.nn.activations import ACTIVATIONS
 from gptrs.nn.module import Module, ParameterOf
 
 Padding: TypeAlias = Padding2d | Literal["same"]
-"""Zeros ((low, high), (low, high)) around H and W, or as many as `same_padding` says."""
+"""Zeros ((low, high), (low, high)) around H and W, or those of `same_padding`."""
 
 
 def widened(weight: Tensor) -> Tensor:
-    """``weight`` as f32 unless it is that or wider already: models compute in f32."""
+    """``weight`` in its compute dtype: f32 for narrower floats."""
     compute = weight.dtype.compute
     return weight if weight.dtype is compute else ptir.cast(weight, dtype=compute)
 
@@ -34,7 +38,7 @@ class Linear(Module):
 
 
 class Conv1D(Module):
-    """x [..., in] · weight + bias, weight [in, out]: how GPT-2 stores its projections."""
+    """x [..., in] · weight + bias, weight [in, out]: the storage of GPT-2's projections."""
 
     weight: Parameter
     bias: Parameter

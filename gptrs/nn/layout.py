@@ -1,4 +1,7 @@
-"""Where the channels of images are: models compute with them last, callers may have them first."""
+"""Image layouts: [N, C, H, W] inputs converted to [N, H, W, C], the layout that models compute in.
+
+The layout is inferred from the number of channels; an ambiguous shape is an error.
+"""
 
 from __future__ import annotations
 

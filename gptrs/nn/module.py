@@ -1,4 +1,9 @@
-"""Modules: declared fields and a call. Their parameters are found by walking the fields."""
+"""`Module`, the base of layers and models: declared fields and a call, as dataclasses.
+
+Subclasses become dataclasses with a type-checked ``__init__``. They are pytrees (`gptrs.tree`), so
+parameters and submodules are found by traversing the fields; their dotted paths equal checkpoint
+names.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +19,7 @@ from gptrs.ir.tensor import Parameter
 from gptrs.nn.field_types import declared_types, is_of, type_text, value_text
 
 ParameterOf: TypeAlias = Callable[[str, tuple[int, ...]], Parameter]
-"""The parameter of a name and a shape: what models are built from."""
+"""A function (name, shape) → parameter, from which models are built."""
 
 
 @dataclass_transform(eq_default=False)
@@ -35,7 +40,7 @@ class Module:
             cls.__init__ = _checked(cls, cls.__init__)
 
     def parameters(self) -> dict[str, Parameter]:
-        """The parameters by their dotted names, each once: a shared one has its first name."""
+        """The parameters by dotted names, each once: a shared one under its first name."""
         leaves, structure = tree.flatten(self)
         found: dict[str, Parameter] = {}
         seen: set[int] = set()
@@ -46,8 +51,7 @@ class Module:
         return found
 
     def modules(self) -> dict[str, Module]:
-        """This module (called ``""``) and all in it by their dotted names, parents first, each
-        once."""
+        """This module (``""``) and its submodules by dotted names, parents first, each once."""
         found: dict[str, Module] = {}
         _visit(self, "", found, set())
         return found
@@ -57,8 +61,8 @@ class Module:
 
 
 def _checked(kind: type, init: Callable[..., None]) -> Callable[..., None]:
-    """``init``, which a dataclass got, with errors for what the fields of ``kind`` do not take."""
-    declared = functools.cache(declared_types)  # when all is there that they name
+    """``init`` of a dataclass with type checks of the fields of ``kind``."""
+    declared = functools.cache(declared_types)  # names in annotations may be defined later
     signature = inspect.signature(init)
 
     @functools.wraps(init)
@@ -80,7 +84,7 @@ def _checked(kind: type, init: Callable[..., None]) -> Callable[..., None]:
 
 
 def _usage(kind: type, signature: inspect.Signature) -> str:
-    """How a module is made, with its fields as they are written."""
+    """The call that makes a module, with its fields and their types."""
     _, *fields = signature.parameters.values()
     shown = [
         f"{field.name}: {type_text(field.annotation)}"

@@ -1,5 +1,9 @@
-"""What is to blame for the first layer that differs from torch's: what it takes, its weights, its
-definition, or the backend."""
+"""Cause of the first layer that differs from torch's: input, weights, definition or backend.
+
+The layer runs alone on torch's input, its weights are compared with those of the files, and its
+program is compared with the reference backend instruction by instruction
+(`gptrs.parity.instructions`).
+"""
 
 from __future__ import annotations
 
@@ -24,17 +28,17 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class Blame:
-    """What was found out about a layer, or about the whole model."""
+    """The findings about a layer, or about the whole model."""
 
     backend: str
     taken: Difference | None
-    """Of what it takes; None where that has no counterpart of the same shape."""
+    """Of the layer's input; None without a counterpart of the same shape."""
     alone: Difference | None
-    """Of what it gives when it runs alone, on what torch's layer takes if that is known."""
+    """Of the output when the layer runs alone, on the input of torch's layer."""
     weights: tuple[str, ...]
-    """Its parameters that are not those of the files."""
+    """Its parameters that differ from those of the files."""
     deviation: Deviation | None
-    """Where it parts from the reference backend, alone or as a part of the model."""
+    """The first deviation from the reference backend, alone or within the model."""
 
     def lines(self) -> Iterator[str]:
         """The same in words."""
@@ -54,7 +58,7 @@ class Blame:
 
     @property
     def verdict(self) -> str:
-        """What is to blame, in a few words."""
+        """The cause, in a few words."""
         if self.deviation is not None:
             name = self.deviation.name
             return f"the pass {name}" if self.deviation.kind == "pass" else f"what runs {name}"
@@ -68,7 +72,7 @@ class Blame:
 
 
 def blame_model(module: Any, inputs: Array, torch: TorchModel, within: float) -> Blame:
-    """What is to blame where the whole model alone differs."""
+    """The findings where only the output of the whole model differs."""
 
     def run(model: Any, inputs: Tensor) -> Tensor | None:
         return first_tensor(model(inputs))
@@ -80,8 +84,8 @@ def blame_model(module: Any, inputs: Array, torch: TorchModel, within: float) ->
 def blame_layer(
     module: Module, name: str, inputs: Array, torch: TorchModel, call: TorchCall, within: float
 ) -> Blame:
-    """What is to blame where the layer called ``name`` is the first that differs. ``call`` is what
-    torch's did."""
+    """The findings about the layer ``name``, the first that differs. ``call`` is the call of
+    torch's layer."""
 
     def run(layer: Any, taken: Arguments) -> Tensor | None:
         args, kwargs = taken
@@ -99,7 +103,9 @@ def blame_layer(
             alone = difference(given.numpy(), call.given, within)
     weights = _changed(layer, place, torch)
     is_right = alone is None or alone.agrees
-    if deviation is None and not weights and is_right:  # what is around it is fused with it
+    if (
+        deviation is None and not weights and is_right
+    ):  # then its fusion with neighbours is the suspect
         around, model = up_to_layer(module, name)
         deviation = first_deviation(around, (model, ptir.tensor(inputs)), within)
     return Blame(backend_name(), apart, alone, weights, deviation)
@@ -112,7 +118,7 @@ def _replaced(taken: Arguments, old: Tensor, new: Tensor) -> Any:
 
 
 def _changed(layer: Module, name: str, torch: TorchModel) -> tuple[str, ...]:
-    """The parameters of ``layer``, called ``name``, that are not those of torch's model."""
+    """The parameters of ``layer``, called ``name``, that differ from those of torch's model."""
     expected = torch.weights(name)
     own = {f"{name}.{part}".lstrip("."): value for part, value in layer.parameters().items()}
     return tuple(

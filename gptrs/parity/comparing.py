@@ -1,4 +1,4 @@
-"""What is heard while a model is compared with torch's."""
+"""Progress event of comparisons with torch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""How far two arrays lie apart that should hold the same numbers."""
+"""Difference of two arrays: max abs, max rel, cosine, and the tolerance for rounding.
+
+Computed in f64, in pieces. Tolerances are for f32 sums in different orders.
+"""
 
 from __future__ import annotations
 
@@ -12,35 +15,35 @@ from numpy.typing import NDArray
 from gptrs import settings
 
 _PIECE = 2**20  # elements at a time
-_LARGE = 10.0  # what tolerances are stated for
+_LARGE = 10.0  # the magnitude that tolerances refer to
 _LANGUAGE, _IMAGES, _WINOGRAD = 1e-4, 1e-4, 1e-3
 
 
 @dataclass(frozen=True)
 class Difference:
-    """``max_rel`` is over the elements that are as large as the root of the mean square at least:
-    others would be divided by nearly nothing."""
+    """``max_rel`` is over the elements of at least the root mean square; for smaller ones a ratio
+    says little."""
 
     max_abs: float
     max_rel: float
     cosine: float
-    """Of the angle between both as vectors; 1 where both are 0."""
+    """The cosine of the angle between both as vectors; 1 where both are 0."""
     tolerance: float
-    """The largest ``max_abs`` with which they agree."""
+    """The largest accepted ``max_abs``."""
 
     @property
     def agrees(self) -> bool:
-        """Whether they hold the same numbers, but for rounding."""
+        """Whether they are equal up to rounding."""
         return self.max_abs <= self.tolerance
 
     def as_json(self) -> dict[str, float | None]:
-        """Its fields; None for what JSON cannot write."""
+        """The fields; None for infinity and NaN, which JSON cannot represent."""
         return {name: value if np.isfinite(value) else None for name, value in vars(self).items()}
 
 
 def tolerance(task: str) -> float:
-    """How far f32 results of order 10 of a model of the ``task`` may lie apart that were summed in
-    different orders. Weights of f16 and bf16 are widened, so that the same holds for them.
+    """The accepted difference of f32 results of order 10 with different orders of summation, for a
+    model of the ``task``. Weights of f16 and bf16 are widened, so that the same holds for them.
 
     Winograd's convolutions round more (Lavin and Gray, arXiv:1509.09308).
     """
@@ -50,9 +53,9 @@ def tolerance(task: str) -> float:
 
 
 def difference(found: NDArray[Any], expected: NDArray[Any], within: float) -> Difference:
-    """How far ``found`` is from ``expected``, of the same shape. ``within`` is the tolerance for
-    numbers up to 10; it grows with the largest of ``expected``. NaN equals itself, and so does
-    infinity."""
+    """The difference of ``found`` from ``expected``, of the same shape. ``within`` is the tolerance
+    for numbers up to 10; it scales with the largest of ``expected``. NaN equals NaN, infinity
+    equals infinity."""
     assert found.shape == expected.shape, (found.shape, expected.shape)
     peak = products = ours = theirs = 0.0
     for a, b in _pieces(found, expected):
@@ -79,7 +82,7 @@ def difference(found: NDArray[Any], expected: NDArray[Any], within: float) -> Di
 def _pieces(
     found: NDArray[Any], expected: NDArray[Any]
 ) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
-    """Both as f64, piece by piece: copies stay small."""
+    """Both arrays as f64, in pieces, so that copies stay small."""
     a, b = found.reshape(-1), expected.reshape(-1)
     for first in range(0, b.size, _PIECE):
         part = slice(first, first + _PIECE)

@@ -1,4 +1,4 @@
-"""What models are compared on: random, the same every time."""
+"""Random inputs for comparisons, the same in every run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Where the result of a function on a backend parts from what its program means."""
+"""First deviation of a backend from the reference backend: the instruction or the pass.
+
+The programs after each pass run on the reference backend, then every
+instruction of the final program runs on both backends, as the end of a program of its own.
+"""
 
 from __future__ import annotations
 
@@ -32,8 +36,8 @@ from gptrs.parity.difference import Difference, difference
 from gptrs.passes.base import Context
 from gptrs.passes.dce import eliminate_dead_code
 
-_INSTRUCTION = re.compile(r"    \S.*? = ptir\.")  # and not of a region, which stands deeper
-_UNITS = 10.0  # tolerances are stated for numbers of this size
+_INSTRUCTION = re.compile(r"    \S.*? = ptir\.")  # not one of a region, which is indented further
+_UNITS = 10.0  # the magnitude that tolerances refer to
 
 _Given = Sequence[Array | Parameter]
 
@@ -45,22 +49,22 @@ class Deviation:
 
     kind: Literal["instruction", "pass"]
     name: str
-    """The op, of a `custom_call` its target; or the pass."""
+    """The op (the target of a `custom_call`), or the pass."""
     text: str
-    """The instruction as the program has it, or the diff that the pass made."""
+    """The printed instruction, or the diff of the pass."""
     where: Location | None
-    """The line that it comes from."""
+    """The user's line of the instruction."""
     difference: Difference
 
 
 def first_deviation(
     function: Callable[..., Any], arguments: Sequence[Any], within: float
 ) -> Deviation | None:
-    """Where ``function`` goes wrong on the backend of this context, if it does; f32 numbers of
-    order 10 that differ by up to ``within`` are the same.
+    """The first deviation of ``function`` on the backend of this context, if any; f32 numbers of
+    order 10 that differ by up to ``within`` count as equal.
 
-    Each instruction is run as the end of a program of its own, with all that it depends on, so that
-    the backend does for it what it does in the whole program.
+    Each instruction runs as the end of a program of its own, with everything that it depends on, so
+    that the backend compiles it as in the whole program.
     """
     backend, reference = get_backend(backend_name()), ReferenceBackend()
     passes, given = _prepared(function, arguments, backend)
@@ -87,7 +91,7 @@ def first_deviation(
 def _prepared(
     function: Callable[..., Any], arguments: Sequence[Any], backend: Backend
 ) -> tuple[Passes, _Given]:
-    """What the passes do to the program of a call, and the arguments that the program has."""
+    """The passes over the program of a call, and the arguments of that program."""
     options, name = Options(), "layer"
     bound = bind(inspect.signature(function), name, arguments, {})
     collected = collect(bound, options, Captures(function))
@@ -106,7 +110,7 @@ def _results(backend: Backend, program: Program, given: _Given) -> tuple[Array, 
 def _apart(
     values: Sequence[Value], found: Sequence[Array], expected: Sequence[Array], within: float
 ) -> Difference | None:
-    """How far the first of ``values`` that is not as expected is from that."""
+    """The difference of the first of ``values`` that disagrees; None if all agree."""
     for value, ours, theirs in zip(values, found, expected, strict=True):
         apart = difference(ours, theirs, _within(value.type, within))
         if not apart.agrees:
@@ -115,7 +119,7 @@ def _apart(
 
 
 def _within(type: Type, within: float) -> float:
-    """The tolerance for elements of ``type``: one rounding more or less where they are narrow."""
+    """The tolerance for elements of ``type``: at least one rounding of a narrow type."""
     if not type.dtype.is_float:
         return 0.0
     finfo = cast("Any", ml_dtypes.finfo)

@@ -1,6 +1,8 @@
-"""What each layer of a model takes and gives while the model runs.
+"""Inputs and outputs of each layer of a model during a run.
 
-A layer is called by its dotted name; from its second call on, ``:2``, ``:3`` and so on follow.
+The model is copied with instrumented layer classes that report their calls while it is traced; the
+reported tensors become results of the program. A layer is named by its dotted path; its second and
+later calls have the suffixes ``:2``, ``:3`` and so on.
 """
 
 from __future__ import annotations
@@ -19,18 +21,18 @@ from gptrs.nn.module import Module
 
 Array: TypeAlias = NDArray[Any]
 Arguments: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]
-"""What a call takes by position and by name."""
-_Hear: TypeAlias = Callable[[str, Arguments, object], None]
+"""The positional and keyword arguments of a call."""
+_Listener: TypeAlias = Callable[[str, Arguments, object], None]
 _Pick: TypeAlias = Callable[[str, Arguments, object], object]
 
-_listener: ContextVar[_Hear | None] = ContextVar("gptrs_layers", default=None)
+_listener: ContextVar[_Listener | None] = ContextVar("gptrs_layers", default=None)
 
 
 def layer_outputs(model: Module, inputs: Array, names: Container[str]) -> dict[str, Array]:
-    """What the layers of these names give while ``model`` runs on ``inputs``, in the order in which
-    their calls end: of several tensors, the first.
+    """The outputs of the named layers while ``model`` runs on ``inputs``, in the order in which
+    their calls end; of several tensors, the first.
 
-    They are results of the program too, which therefore computes them as such.
+    They are results of the traced program, which therefore stores them.
     """
 
     found = _run(model, inputs, _outputs(names))
@@ -38,19 +40,19 @@ def layer_outputs(model: Module, inputs: Array, names: Container[str]) -> dict[s
 
 
 def up_to_layer(model: Module, layer: str) -> tuple[Callable[[Any, Tensor], Any], Module]:
-    """A function of a model and its inputs that gives what the layer of this name gives, and the
-    model to call it with: ``model``, made to tell."""
-    return _picking(_outputs((layer,))), _listened(model)
+    """A function of a model and its inputs that returns the output of the named layer, and the
+    instrumented copy of ``model`` to call it with."""
+    return _collector(_outputs((layer,))), _instrumented(model)
 
 
 def layer_arguments(model: Module, inputs: Array, layer: str) -> Arguments:
-    """What the layer of this name takes while ``model`` runs on ``inputs``."""
+    """The arguments of the named layer while ``model`` runs on ``inputs``."""
     found = _run(model, inputs, lambda name, taken, _: taken if name == layer else None)
     return cast("Arguments", found[layer])
 
 
 def call_name(layer: str, number: int) -> str:
-    """What a layer is called in its call of that ``number``, counted from 1."""
+    """The name of a layer's call ``number``, counted from 1."""
     return layer if number == 1 else f"{layer}:{number}"
 
 
@@ -65,11 +67,11 @@ def _outputs(names: Container[str]) -> _Pick:
 
 
 def _run(model: Module, inputs: Array, pick: _Pick) -> dict[str, object]:
-    """What ``pick`` takes of each call of a layer, by name; None is left out."""
-    return ptir.jit(_picking(pick))(_listened(model), ptir.tensor(inputs))
+    """The values that ``pick`` selects of each layer call, by name; None is left out."""
+    return ptir.jit(_collector(pick))(_instrumented(model), ptir.tensor(inputs))
 
 
-def _picking(pick: _Pick) -> Callable[[Any, Tensor], dict[str, object]]:
+def _collector(pick: _Pick) -> Callable[[Any, Tensor], dict[str, object]]:
     def layers(model: Any, inputs: Tensor) -> dict[str, object]:
         picked: dict[str, object] = {}
         calls = Counter[str]()
@@ -80,7 +82,7 @@ def _picking(pick: _Pick) -> Callable[[Any, Tensor], dict[str, object]]:
             if (value := pick(label, taken, result)) is not None:
                 picked[label] = value
 
-        with _hearing(hear):
+        with _listening(hear):
             model(inputs)
         return picked
 
@@ -88,7 +90,7 @@ def _picking(pick: _Pick) -> Callable[[Any, Tensor], dict[str, object]]:
 
 
 @contextmanager
-def _hearing(hear: _Hear) -> Generator[None]:
+def _listening(hear: _Listener) -> Generator[None]:
     token = _listener.set(hear)
     try:
         yield
@@ -96,8 +98,8 @@ def _hearing(hear: _Hear) -> Generator[None]:
         _listener.reset(token)
 
 
-def _listened(model: Module) -> Module:
-    """``model`` with the same parameters, whose layers tell what they take and give."""
+def _instrumented(model: Module) -> Module:
+    """A copy of ``model`` with the same parameters, whose layers report their calls."""
     names = {id(module): name for name, module in model.modules().items()}
     made: dict[int, object] = {}
 
@@ -107,15 +109,19 @@ def _listened(model: Module) -> Module:
             return node
         if id(node) not in made:
             labels, children = container.split(node)
-            kind = _telling(type(node), names[id(node)]) if id(node) in names else type(node)
+            kind = (
+                _instrumented_class(type(node), names[id(node)])
+                if id(node) in names
+                else type(node)
+            )
             made[id(node)] = container.join(kind, labels, [copy(child) for child in children])
         return made[id(node)]
 
     return cast("Module", copy(model))
 
 
-def _telling(kind: Any, name: str) -> type:
-    """A class like ``kind`` for the one layer called ``name``."""
+def _instrumented_class(kind: Any, name: str) -> type:
+    """A subclass of ``kind`` that reports calls under ``name``."""
 
     def call(self: Module, *args: Any, **kwargs: Any) -> Any:
         result = kind.__call__(self, *args, **kwargs)

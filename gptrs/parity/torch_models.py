@@ -1,4 +1,8 @@
-"""The model of transformers that a loaded one is compared with, with the weights of its files."""
+"""transformers' model of the same configuration and files: logits and layer outputs in f32.
+
+Tensor and layer names are converted to those of this package by the model's rename table. torch and
+transformers are imported here only, when a `TorchModel` is made.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +24,7 @@ from gptrs.formats.safetensors_file import SUFFIX
 from gptrs.formats.stored_tensor import StoredTensor
 from gptrs.ir.tensor import Parameter
 from gptrs.loading.loaded_model import LoadedModel
-from gptrs.memory.abstract_model import skeleton
+from gptrs.memory.abstract_model import abstract_model
 from gptrs.models import Model
 from gptrs.nn.module import Module
 
@@ -33,7 +37,7 @@ _CLASSES = {
 
 @dataclass(frozen=True)
 class TorchCall:
-    """A layer that ran: the first tensor that it took, and the first that it gave."""
+    """A call of a layer: the first tensor of its inputs, and the first of its outputs."""
 
     taken: Array | None
     given: Array
@@ -42,8 +46,8 @@ class TorchCall:
 class TorchModel:
     """transformers' model of the same configuration as ``handle``, computing in f32.
 
-    Its weights come from the files of ``handle`` once more: with safetensors' own reader where that
-    can read them, and by transformers' names where they are named so. Raises `ArgumentError` where
+    Its weights are read from the files of ``handle`` again: with safetensors' own reader where
+    possible, and under transformers' names where files use these. Raises `ArgumentError` where
     torch is missing or transformers has no such model, `LoadError` for tensors that do not fit.
     """
 
@@ -63,7 +67,7 @@ class TorchModel:
 
     @property
     def name(self) -> str:
-        """What transformers calls it."""
+        """The class name in transformers."""
         return type(self.module).__name__
 
     def logits(self, inputs: Array) -> Array:
@@ -72,8 +76,8 @@ class TorchModel:
             return self.module(**self._arguments(inputs)).logits.numpy()
 
     def continued(self, tokens: Array, count: int) -> tuple[list[int], Array]:
-        """The ``count`` likeliest tokens one after the other after ``tokens`` [1, tokens], with its
-        own cache, and the logits [count, vocabulary] that each was chosen by."""
+        """``count`` greedy tokens after ``tokens`` [1, tokens], decoded with torch's KV cache, and
+        the logits [count, vocabulary] of each choice."""
         torch, cache, found, rows = self._torch, None, list[int](), list[Array]()
         given = torch.as_tensor(tokens)
         with torch.no_grad():
@@ -86,8 +90,8 @@ class TorchModel:
         return found, np.stack(rows)
 
     def layers(self, inputs: Array, names: Collection[str]) -> dict[str, list[TorchCall]]:
-        """What the layers of these names, as they are called here, did when the model ran on
-        ``inputs``, every time that they were called; those that it does not have are left out."""
+        """All calls of the layers of these names (those of this package) while the model runs on
+        ``inputs``; layers that torch's model does not have are left out."""
         calls: dict[str, list[TorchCall]] = {}
         hooks: list[Any] = []
         try:
@@ -101,7 +105,7 @@ class TorchModel:
         return {name: made for name, made in calls.items() if made}
 
     def _hook(self, calls: list[TorchCall]) -> Callable[..., None]:
-        """What torch calls after a layer, to add to ``calls``."""
+        """A forward hook that appends to ``calls``."""
 
         def hear(_: Any, args: Any, kwargs: Any, result: Any) -> None:
             taken, given = self._first((args, kwargs)), self._first(result)
@@ -111,7 +115,7 @@ class TorchModel:
         return hear
 
     def weights(self, layer: str) -> dict[str, Array]:
-        """The parameters of the layer called ``layer`` and of those in it, by their names here."""
+        """The parameters of ``layer`` and its sublayers, under the names of this package."""
         found: dict[str, Array] = {}
         for key, tensor in self.module.state_dict().items():
             name = self._own_name(key)
@@ -123,8 +127,8 @@ class TorchModel:
         return _renamed(key, self._kind.renames)
 
     def _modules(self, names: Collection[str]) -> dict[str, Any]:
-        """torch's modules by their names here. Where one holds another and nothing else that has
-        parameters, both have one name: it is that of the inner one."""
+        """torch's modules under the names of this package. Where renaming gives an outer and an
+        inner module one name, it is that of the inner one."""
         found: dict[str, Any] = {}
         for key, module in self.module.named_modules():
             name = self._own_name(f"{key}.").rstrip(".")
@@ -149,7 +153,7 @@ class TorchModel:
         return None
 
     def _load(self, handle: LoadedModel) -> None:
-        """Put the tensors of the files into the module. Raises `LoadError`."""
+        """Load the tensors of the files into the module. Raises `LoadError`."""
         keys = {stored.key: stored for stored in handle.files.tensors}
         names = {name: keys[key] for key, name in handle.weights.names.items()}
         prefix = f"{self.module.base_model_prefix}."
@@ -201,8 +205,8 @@ def _libraries() -> tuple[Any, Any]:
 
 
 def _entries(handle: LoadedModel) -> dict[str, Any]:
-    """The entries of the configuration, with those that weights of torchvision tell."""
-    from gptrs.formats.torchvision import torchvision_naming  # few weights are named so
+    """The entries of the configuration, with those inferred from torchvision's weights."""
+    from gptrs.formats.torchvision import torchvision_naming  # late: seldom needed
 
     entries = {name: value for name, value in handle.files.config.items() if name != "model_type"}
     naming = torchvision_naming(handle.kind, handle.files.tensors)
@@ -219,7 +223,7 @@ def _check_structure(handle: LoadedModel, config: Any, default: Any) -> None:
     given, known = (json.loads(each.to_json_string(use_diff=False)) for each in (config, default))
     entries = {name: value for name, value in given.items() if name in known}
     entries["model_type"] = handle.kind
-    theirs = _parts(skeleton(entries, handle.files.config_file))
+    theirs = _parts(abstract_model(entries, handle.files.config_file))
     ours = _parts(handle.module)
     for place in [*ours, *theirs]:
         if ours.get(place) != theirs.get(place):
@@ -231,7 +235,7 @@ def _check_structure(handle: LoadedModel, config: Any, default: Any) -> None:
 
 
 def _parts(module: Module) -> dict[str, str]:
-    """The parameters with their shapes and the numbers of a model by their places, as text."""
+    """The parameter shapes and the numbers of a model by path, as text."""
     leaves, structure = tree.flatten(module)
     return {
         place.lstrip("."): f"{leaf.name} {leaf.type.shape}"
@@ -249,7 +253,7 @@ def _renamed(key: str, renames: Iterable[tuple[re.Pattern[str], str]]) -> str:
 
 
 def _leaves(value: Any) -> Iterable[Any]:
-    """What is in tuples, lists and mappings, among them transformers' outputs, in order."""
+    """The leaves of tuples, lists and mappings (transformers' outputs are), in order."""
     if isinstance(value, Mapping):
         value = tuple(value.values())  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
     if isinstance(value, tuple | list):

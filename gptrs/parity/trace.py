@@ -1,4 +1,8 @@
-"""A model against transformers' model, layer by layer."""
+"""Layer-by-layer comparison with transformers' model: ``gptrs trace``.
+
+Runs both models on one random input, compares each layer's output in order, and diagnoses the first
+difference (`gptrs.parity.blame`).
+"""
 
 from __future__ import annotations
 
@@ -20,13 +24,13 @@ from gptrs.parity.torch_models import TorchCall, TorchModel
 
 Array = NDArray[Any]
 LOGITS = "logits"
-"""The name of the last row: what the model gives as it always runs."""
+"""The name of the last row: the output of the uninstrumented model."""
 _TOKENS = 16
 
 
 @dataclass(frozen=True)
 class Row:
-    """What one layer gives, here and in torch's model. ``kind`` is its class."""
+    """The output of one layer, here and in torch's model. ``kind`` is its class."""
 
     layer: str
     kind: str
@@ -37,7 +41,7 @@ class Row:
 
     @property
     def agrees(self) -> bool:
-        """Whether it gives the same."""
+        """Whether shape and elements agree."""
         return self.difference is not None and self.difference.agrees
 
 
@@ -46,23 +50,22 @@ class Trace:
     """All layers in the order in which their calls end; the last row is the whole model."""
 
     torch_name: str
-    """What transformers calls its model."""
+    """The class name of transformers' model."""
     rows: tuple[Row, ...]
     left_out: tuple[str, ...]
     """The layers that torch's model does not have."""
     first: Row | None
     """The first row that differs."""
     blame: Blame | None
-    """What was found out about it."""
+    """The findings about it."""
 
 
 def trace_layers(handle: LanguageModel | ImageClassifier) -> Trace:
-    """Compare what each layer of a loaded model gives with what that of transformers' model of the
-    same files gives, on one text of 16 tokens or one image, and find out what is to blame for the
-    first difference.
+    """Compare the output of each layer of a loaded model with that of transformers' model of the
+    same files, on one text of 16 tokens or one image, and diagnose the first difference.
 
-    All layers come from one run, whose program has their results too; where these agree and the
-    model as it always runs does not, each comes from a run of its own. Raises as `TorchModel` does.
+    All outputs come from one run, whose program returns them; where these agree and the logits of
+    the uninstrumented model do not, each comes from a run of its own. Raises as `TorchModel` does.
     """
     with checkpoint_overrides(read_overrides(handle.files.runtime, handle.files.config_file)):
         return _Tracer(handle).trace()

@@ -1,4 +1,8 @@
-"""A model's logits against those of transformers' model, on inputs of several sizes."""
+"""Comparison of logits with transformers' model on inputs of several sizes: ``gptrs validate``.
+
+Compares the logits and, where the decision is clear, the largest one per row. Texts run at once,
+through a KV cache, and left-padded in one cache; images alone and in batches.
+"""
 
 from __future__ import annotations
 
@@ -39,9 +43,9 @@ class Check:
     shape: tuple[int, ...]
     difference: Difference
     choices: int
-    """How many rows of logits have a largest one by more than the tolerance."""
+    """The number of rows whose largest logit leads by more than the tolerance."""
     same: int
-    """In how many of these it is the same."""
+    """The number of these in which it is the same."""
 
     @property
     def agrees(self) -> bool:
@@ -54,9 +58,9 @@ class Validation:
     """All checks of one model."""
 
     torch_name: str
-    """What transformers calls its model."""
+    """The class name of transformers' model."""
     dtypes: tuple[str, ...]
-    """Of the weights."""
+    """The dtypes of the weights."""
     checks: tuple[Check, ...]
 
     @property
@@ -156,7 +160,7 @@ def _check(name: str, found: Array, expected: Array, within: float) -> Check:
 
 
 def _margins(logits: Array) -> Array:
-    """How much larger the largest of each row is than the next."""
+    """The difference of the two largest logits of each row."""
     if logits.shape[1] < 2:
         return np.full(len(logits), np.inf)
     top = np.partition(logits, -2, axis=1)[:, -2:]

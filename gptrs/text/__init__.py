@@ -1,0 +1,21 @@
+"""Text generation: tokenizer, sampling, decoding loop, stop strings.
+
+Works on any model with the protocol `generation.CausalModel`; knows no files but tokenizer.json.
+`gptrs.loading.language_model` is the caller.
+
+| module | contents |
+|---|---|
+| `tokenizer` | ``tokenizer.json`` → token ids and back |
+| `growth` | bounds on how much a tokenizer.json can expand a text |
+| `options` | `GenerationOptions`, checked at construction |
+| `prompts` | checks of prompts and options against a model |
+| `generation` | prefill and decode loop over a batch of rows |
+| `sampling` | greedy, temperature, top-k, top-p, min-p |
+| `penalties` | logit bias; repetition, presence and frequency penalties |
+| `logprobs` | log-probabilities of tokens |
+| `streaming` | incremental detokenization with stop strings |
+| `completion` | whole completions, and streams of text |
+
+Order of one text: `tokenizer.encode` → `prompts` → `generation` (model call → `penalties` →
+`sampling` → `logprobs`, once per token) → `streaming` → `completion`.
+"""

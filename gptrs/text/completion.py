@@ -1,4 +1,8 @@
-"""Text from a model: all at once for several prompts, or piece by piece."""
+"""Text completion: whole texts for a batch of prompts, or a stream of pieces for one.
+
+Combines the token loop (`gptrs.text.generation`) with incremental detokenization and stop strings
+(`gptrs.text.streaming`).
+"""
 
 from __future__ import annotations
 

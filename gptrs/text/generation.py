@@ -1,4 +1,10 @@
-"""Text from a model: one call over the prompts, then one token of every row at a time."""
+"""Generation loop: one prefill call over the prompts, then one decode call per token for all rows.
+
+Rows are left-padded into one batch with a KV cache of fixed capacity. A finished row continues with
+padding tokens until all rows have finished. A context shift drops the older half of a row and
+prefills the rest again. Prefill and decode calls emit events with their times. The guards of the
+model's jitted call are evaluated once per text (``ptir.assume_unchanged``).
+"""
 
 from __future__ import annotations
 
@@ -22,7 +28,7 @@ Eos = int | Collection[int] | None
 
 
 class CausalModel(Protocol):
-    """What generation needs of a model."""
+    """The interface of a model for generation."""
 
     @property
     def context_length(self) -> int:
@@ -52,7 +58,7 @@ class CausalModel(Protocol):
 
 @dataclass(frozen=True)
 class Prefilled:
-    """The prompts went through the model: ``tokens`` of them in ``seconds``."""
+    """Event: the prefill of ``tokens`` prompt tokens took ``seconds``."""
 
     tokens: int
     seconds: float
@@ -60,7 +66,7 @@ class Prefilled:
 
 @dataclass(frozen=True)
 class Decoded:
-    """One more column went through the model: ``tokens`` rows in ``seconds``."""
+    """Event: the decode step of ``tokens`` rows took ``seconds``."""
 
     tokens: int
     seconds: float
@@ -119,7 +125,7 @@ class Row:
     logprobs: TokenLogprobs | None = None  # of the latest token, if asked for
 
     def take(self, token: int, ends: frozenset[int], logprobs: TokenLogprobs | None) -> None:
-        """Go on with ``token``, or end with it."""
+        """Append ``token``, or finish if it is an end-of-text token."""
         if token in ends:
             self.ended, self.running = True, False
             self.rest()
@@ -128,7 +134,7 @@ class Row:
         self.ids.append(token)
 
     def rest(self) -> None:
-        """Have no token in this step."""
+        """Record that this step has no token."""
         self.latest = self.logprobs = None
 
 
@@ -145,10 +151,10 @@ def begin_rows(
 def take_steps(
     model: CausalModel, rows: list[Row], options: GenerationOptions, ends: frozenset[int]
 ) -> Iterator[None]:
-    """Let the rows take tokens, all at once one a step, until none is running.
+    """Decode until no row is running; each step gives every running row one token.
 
-    They are `assume_unchanged`: who changes the model meanwhile may see that in the next text
-    alone.
+    Model calls are in `assume_unchanged`: a change of the model meanwhile may take effect in the
+    next text only.
     """
     sampler, unchanged = Sampler(options, [row.ids for row in rows]), assume_unchanged()
     context, limit = model.context_length, options.max_tokens
@@ -201,10 +207,10 @@ def _continue(
         if not any(row.running for row in batch):
             return
         yield
-        # Whoever asked may have seen the end of the text that the last row was waiting for.
+        # The consumer may have stopped rows meanwhile, at a stop string.
         if left == 0 or not any(row.running for row in batch):
             return
-        # A finished row goes on with the padding token: nobody looks at what follows.
+        # A finished row continues with the padding token; its logits are not used.
         column = np.array([[0 if row.latest is None else row.latest] for row in batch], np.int64)
         began = perf_counter()
         logits, cache = _next_logits(model, column, cache, unchanged)

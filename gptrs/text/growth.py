@@ -1,8 +1,9 @@
-"""How much longer the parts of a ``tokenizer.json`` can make what they are given.
+"""Bounds on the expansion of text by a ``tokenizer.json``, against hostile files.
 
-A step of a normalizer may replace a letter by two: thirty such steps, in a file of 3 KB, make 2³⁰
-letters of one. What a step says bounds how many letters (or tokens) it makes of each; the bounds
-of steps that follow each other multiply, and must not exceed `MOST`.
+A normalizer step may replace one letter by two: thirty such steps, in a file of 3 KB, make 2³⁰
+letters of one. Each step has an upper bound on the letters (or tokens) that it makes of one; the
+bounds of consecutive steps multiply, and the product must not exceed `MOST`. Checked when a
+tokenizer is loaded.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ if TYPE_CHECKING:
     import tokenizers
 
 MOST = 256
-"""How many times longer a part may make what it is given; those of known models stay below 100."""
+"""The largest expansion factor that is accepted; those of known models stay below 100."""
 
 Rule: TypeAlias = float | Callable[[dict[str, Any]], float]
 
-# What may match between letters here and not there: looking around, the ends of lines and words.
+# Zero-width assertions, whose matches depend on the surroundings: lookaround, line and word ends.
 _LOOKS = re.compile(r"\(\?(?![:imsx-])|\(\*|(?<!\[)\^|\$|\\[AzZbBGKyY]")
 
 
@@ -39,25 +40,25 @@ def _replace(step: dict[str, Any]) -> float:
 
 
 def _matches_nothing(expression: str) -> bool:
-    """Whether ``expression`` matches the empty text, or that cannot be found out."""
+    """Whether ``expression`` may match the empty text."""
     from tokenizers import Regex, normalizers
 
     try:
         between: Any = normalizers.Replace(Regex(f"<(?:{expression})>"), "")
-    except Exception:  # as where it ends with a comment
+    except Exception:  # such as an expression that ends with a comment
         return True
     return not between.normalize_str("<>")
 
 
 def _precompiled(step: dict[str, Any]) -> float:
-    """Its table ends with what letters become: texts, each closed by a zero byte."""
+    """The charsmap ends with the replacement texts, each terminated by a zero byte."""
     table = b64decode(step["precompiled_charsmap"] or "")
     texts = table[4 + int.from_bytes(table[:4], "little") :].split(b"\0")
     return max(1, *(len(text.decode(errors="replace")) for text in texts))
 
 
 def _template(step: dict[str, Any]) -> float:
-    """The tokens of a text, once or several times, among special ones."""
+    """The sequences and special tokens of the template for a single text."""
     special = {name: len(token["ids"]) for name, token in step["special_tokens"].items()}
     pieces: list[dict[str, Any]] = step["single"]
     return sum(
@@ -66,7 +67,7 @@ def _template(step: dict[str, Any]) -> float:
     )
 
 
-# Tests measure them over letters of Unicode. What is in no table counts 2.
+# Tests measure these over the letters of Unicode. An unlisted step counts 2.
 _NORMALIZERS: dict[str, Rule] = {
     "Replace": _replace,
     "Prepend": lambda step: 1 + len(step["prepend"]),
@@ -102,7 +103,7 @@ _PARTS = {
 
 
 def check_growth(backend: tokenizers.Tokenizer) -> None:
-    """Raise `LoadError` for a part that could make too much of what it is given."""
+    """Raise `LoadError` for a part whose expansion may exceed `MOST`."""
     for name, (sequence, rules) in _PARTS.items():
         if (part := getattr(backend, name)) is None:
             continue
@@ -116,7 +117,7 @@ def check_growth(backend: tokenizers.Tokenizer) -> None:
 
 
 def _steps(step: dict[str, Any], sequence: str) -> list[dict[str, Any]]:
-    """The steps of a part, also those of sequences in a sequence."""
+    """The steps of a part, nested sequences flattened."""
     if step["type"] != "Sequence":
         return [step]
     return [each for inner in step[sequence] for each in _steps(inner, sequence)]

@@ -1,4 +1,4 @@
-"""How likely a token was: log-probabilities of the chosen one and of the likeliest."""
+"""Log-probabilities of the chosen token and of the likeliest tokens, from unmodified logits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gptrs.errors import PtirError
 from gptrs.text.sampling import top_ids
 
 Choices: TypeAlias = tuple[tuple[int, float], ...]
-"""(id, natural log-probability) of each."""
+"""(id, natural log-probability) pairs."""
 
 
 @dataclass(frozen=True, slots=True)

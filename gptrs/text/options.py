@@ -1,4 +1,4 @@
-"""What a caller may ask of generation, checked when it is asked."""
+"""Generation options as one checked dataclass; each field has its rule in a table."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gptrs.text.streaming import stop_strings
 
 @dataclass(frozen=True, kw_only=True)
 class GenerationOptions:
-    """How much text to generate, and how each token of it is chosen.
+    """The length of the generated text, and the choice of each token.
 
     The logits of the next token go through these options in the order of transformers:
     ``logit_bias``, ``repetition_penalty``, ``presence_penalty`` and ``frequency_penalty``, which

@@ -1,4 +1,4 @@
-"""Logits of some tokens, raised or lowered: biases, and penalties for tokens seen before."""
+"""Logit processors for single tokens: bias, repetition, presence and frequency penalties."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class SeenTokens:
 
 
 class Penalties:
-    """What ``options`` do to the logits of single tokens, before the temperature."""
+    """The logit processors of ``options``, applied before the temperature."""
 
     def __init__(self, options: GenerationOptions) -> None:
         self._bias_ids = np.array(list(options.logit_bias), np.int64)
@@ -41,7 +41,7 @@ class Penalties:
     def apply(self, logits: NDArray[Any], seen: SeenTokens) -> NDArray[np.float64]:
         """A copy of ``logits`` [vocab] with the bias, then the penalties for ``seen`` tokens."""
         adjusted = logits.astype(np.float64)
-        with np.errstate(over="ignore"):  # an infinite logit is an error of whoever samples from it
+        with np.errstate(over="ignore"):  # sampling raises on an infinite logit
             adjusted[self._bias_ids] += self._bias
             if self._repetition != 1:
                 old = adjusted[seen.ids]

@@ -1,4 +1,4 @@
-"""Whether prompts and options suit a model, before anything runs."""
+"""Checks of prompts and options against a model's vocabulary and context, before it runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gptrs.text.options import GenerationOptions
 def checked_prompts(prompts: Sequence[Sequence[int]], vocab_size: int) -> list[list[int]]:
     """The token ids of each prompt.
 
-    Raises ArgumentError for what is no list of lists of ids below ``vocab_size``, and for nothing.
+    Raises ArgumentError unless it is a non-empty list of lists of ids below ``vocab_size``.
     """
     if len(prompts) == 0:
         raise ArgumentError("prompts is empty, expected one or more", fix="pass [prompt]")

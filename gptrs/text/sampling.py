@@ -1,4 +1,8 @@
-"""How the next token is chosen from logits: greedy, or drawn from a distribution cut to size."""
+"""Token sampling from logits: greedy, or by temperature, top-k, top-p and min-p.
+
+Runs in NumPy and f64 between two model calls. Each row has its own random stream (Philox), so a row
+gets the tokens that it would get alone.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +18,8 @@ from gptrs.text.penalties import Penalties, SeenTokens
 
 
 class Sampler:
-    """The choices of a batch: every row draws from the random stream, and is penalised for the
-    tokens, that it would have alone."""
+    """The samplers of a batch: each row has its own random stream and its own seen tokens, so that
+    it does not depend on the other rows."""
 
     def __init__(self, options: GenerationOptions, prompts: Sequence[Sequence[int]]) -> None:
         self._options = options
@@ -78,7 +82,7 @@ def probabilities(logits: NDArray[Any], options: GenerationOptions) -> NDArray[n
 
 
 def top_ids(values: NDArray[np.float64], k: int) -> NDArray[np.int64]:
-    """Where the ``k`` largest of ``values`` are, the first ones among equals; in no order."""
+    """The indices of the ``k`` largest of ``values``, unordered; the lowest among equals."""
     if k >= len(values):
         return np.arange(len(values))
     if k == 0:

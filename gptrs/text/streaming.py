@@ -1,4 +1,8 @@
-"""Text from tokens that come one by one: no half characters, no piece of a stop string."""
+"""Incremental detokenization: final text pieces from single tokens, with stop strings.
+
+`TextStream` decodes a window of the last tokens and releases text that no later token can change:
+no partial characters, no beginning of a stop string.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +12,8 @@ from typing import cast
 from gptrs.errors import ArgumentError
 from gptrs.text.tokenizer import Tokenizer
 
-# What the text to come depends on lies in this many last tokens: an incomplete character began at
-# most three tokens ago, and a decoder that drops a space at the start does so in the first token.
+# Later text depends on this many last tokens: an incomplete character began at most three tokens
+# ago, and a decoder that drops a leading space does so in the first token.
 _CONTEXT = 8
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
@@ -43,12 +47,12 @@ class TextStream:
         self._tokenizer = tokenizer
         self._stops = stop_strings(stop)
         self._window: list[int] = []  # the last tokens
-        self._settled = 0  # characters of decode(window) that were certain before this push
-        self._held = ""  # certain text that may be the start of a stop string
+        self._settled = 0  # characters of decode(window) that were final before this push
+        self._held = ""  # final text that may be the start of a stop string
         self.stopped = False  # a stop string was found: the text has ended
 
     def push(self, token: int) -> str:
-        """The text that has become certain with the id ``token``, often empty."""
+        """The text that became final with the id ``token``, often empty."""
         if self.stopped or self._tokenizer.is_skipped(token):
             return ""
         self._window.append(token)
@@ -64,13 +68,13 @@ class TextStream:
         return self._release(piece)
 
     def flush(self) -> str:
-        """The rest of the text, now that no token follows; the stream is empty afterwards."""
+        """The rest of the text at the end of the tokens; the stream is empty afterwards."""
         rest = "" if self.stopped else self._tokenizer.decode(self._window)[self._settled :]
         self._window, self._settled = [], 0
         return self._release(rest, last=True)
 
     def _release(self, piece: str, *, last: bool = False) -> str:
-        """What of the held text and ``piece`` belongs to no stop string, nor can come to."""
+        """The part of the held text and ``piece`` that cannot belong to a stop string."""
         text = self._held + piece
         begun = len(text)
         if not last:
@@ -84,7 +88,7 @@ class TextStream:
 
 
 def _begins_at_end(text: str, stop: str) -> int:
-    """Where the longest end of ``text`` begins that is a start of ``stop``, not all of it."""
+    """The start of the longest suffix of ``text`` that is a proper prefix of ``stop``."""
     for length in range(min(len(stop) - 1, len(text)), 0, -1):
         if text.endswith(stop[:length]):
             return len(text) - length

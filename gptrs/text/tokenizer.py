@@ -1,4 +1,9 @@
-"""From text to token ids and back, with the ``tokenizer.json`` of a model directory."""
+"""Tokenizer: text ↔ token ids, by the ``tokenizer.json`` of a model directory.
+
+A wrapper around the `tokenizers` library with the behaviour of Hugging Face transformers. Files are
+untrusted: their size, number of values and expansion (`gptrs.text.growth`) are bounded, and errors
+of the library become `LoadError`.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +21,7 @@ if TYPE_CHECKING:  # importing it costs more than the rest of this package
     import tokenizers
 
 _MOST = 2**26  # bytes: the largest of models have 2**25
-_MARKS = ",:[{"  # one before each value and each name, or more
+_MARKS = ",:[{"  # at least one precedes each value and each name
 _MOST_MARKS = 2**22  # the library takes 100 bytes for each: the largest of models have 2**21
 _EXPECTED = "expected a tokenizer.json as the `tokenizers` library writes it"
 _DOWNLOAD_AGAIN = "download the file again: it is cut short, or not the real one"
@@ -50,7 +55,7 @@ class Tokenizer:
             check_growth(backend)
         except LoadError as error:
             raise LoadError(f"{file}: {error.problem}", fix=error.fix) from None
-        # Both belong to the training that wrote the file; a prompt is neither cut nor padded.
+        # Left over from the training that wrote the file; a prompt is neither truncated nor padded.
         backend.no_truncation()
         backend.no_padding()
         return cls(backend, file)
@@ -147,10 +152,10 @@ def _load(file: Path) -> tokenizers.Tokenizer:
 def _unless_ended(
     error: BaseException, file: Path | None, found: str = "entries that contradict each other"
 ) -> BaseException:
-    """The error for a tokenizer that the library gives up on; what ends the program stays.
+    """The `LoadError` for an error of the library; exceptions that end the program are returned.
 
-    The library raises a bare Exception for a bad file, and where it did not foresee one, what is
-    no Exception at all.
+    The library raises a bare Exception for a bad file, and a panic that is no Exception where it
+    did not foresee one.
     """
     if isinstance(error, KeyboardInterrupt | SystemExit | GeneratorExit | MemoryError):
         return error

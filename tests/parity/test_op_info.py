@@ -127,7 +127,7 @@ def _with_tensors(value: Any, change: Callable[[torch.Tensor], torch.Tensor]) ->
 
 
 def calls(row: Row, dtype: str) -> Iterator[tuple[Call, tuple[Array, ...], tuple[Array, ...]]]:
-    """CallCache that both sides take: ours in eager mode, and what is expected."""
+    """Calls that both sides take: ours in eager mode, and what is expected."""
     info, count = INFOS[row.info], 0
     rng = np.random.default_rng(zlib.crc32(f"{row.info} {dtype}".encode()))
     # Not torch.manual_seed, for each sample: that imports torch's compiler, and notes the stack.

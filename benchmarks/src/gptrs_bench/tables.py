@@ -1,4 +1,4 @@
-"""How comparisons look on the terminal: tables, and a bar meanwhile."""
+"""Output of ``gptrs bench``: result tables and a progress bar."""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""Guards evaluated once for a loop of calls, instead of at every call."""
+"""``ptir.assume_unchanged``: guards evaluated once for a loop of calls, instead of at every call.
+
+`CallCache.find` evaluates guards through `read` below. Inside a block the values that a guard read
+first are kept and returned for later calls. Saves 0.12 ms of a decode step
+(benchmarks/log/calls_and_starts.md); text generation enters one block per text
+(`gptrs.text.generation`).
+"""
 
 from __future__ import annotations
 
@@ -36,19 +42,21 @@ class assume_unchanged:  # noqa: N801 - a context manager, called like a functio
         _entered.set(entered[1])
 
     def read(self, guard: Guard, roots: list[object]) -> Sequence[Any] | None:
-        """What ``guard`` reads, read once and kept, so that no id comes to mean another thing."""
+        """The values that ``guard`` reads, read once. They are kept, so that no id is used
+        again."""
         found = self._seen.get(guard)
         if found is None and (found := guard.read(roots)) is not None:
             self._seen[guard] = found
         return found
 
 
-# The innermost, and those around it: of a context, as several threads may share one.
+# A linked list, innermost block first. It belongs to a context: threads may share a block.
 _Entered: TypeAlias = "tuple[assume_unchanged, _Entered] | None"
-_entered: ContextVar[_Entered] = ContextVar("gptrs_steady", default=None)
+_entered: ContextVar[_Entered] = ContextVar("gptrs_assume_unchanged", default=None)
 
 
 def read(guard: Guard, roots: list[object]) -> Sequence[Any] | None:
-    """What ``guard`` reads if it holds, or held before in this context's `assume_unchanged`."""
+    """The values that ``guard`` reads; None if it fails. In a block of `assume_unchanged`, those of
+    its first evaluation there."""
     entered = _entered.get()
     return guard.read(roots) if entered is None else entered[0].read(guard, roots)

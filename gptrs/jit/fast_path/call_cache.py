@@ -1,4 +1,10 @@
-"""The calls of one function that are remembered: an equal call goes straight to its program."""
+"""Call cache of one jitted function: an equal call runs its plan without flattening or tracing.
+
+`CallCache.find` runs first in every call of a `JitFunction`. It builds the fast key (`fast_key`),
+looks up a `CachedCall` and evaluates its guard. `CallCache.store` adds a call after the slow path
+has run it. At most 64 calls are kept, least recently used out; calls whose program the program
+cache evicted go with it. `gptrs.jit.fast_path` describes the whole path.
+"""
 
 from __future__ import annotations
 
@@ -18,24 +24,24 @@ from gptrs.jit import modes, overrides
 from gptrs.jit.arguments import Arguments, Options, sharing
 from gptrs.jit.cache import Slot
 from gptrs.jit.fast_path import assume_unchanged
-from gptrs.jit.fast_path.fast_key import Form, add, add_static, form_of
+from gptrs.jit.fast_path.fast_key import ArgumentBinding, add_static, add_traced, binding_of
 from gptrs.jit.guards import Guard
 from gptrs.jit.trace import Entry, Result, Traced
 from gptrs.locks import new_lock
 
-_DECIDING = (settings.eager, settings.backend, settings.overrides, *settings.REWRITING)
-_VARIABLES = tuple([setting.name for setting in _DECIDING])
-_KEPT = 64  # calls, and forms of calls, per function
+_KEY_SETTINGS = (settings.eager, settings.backend, settings.overrides, *settings.REWRITING)
+_KEY_VARIABLES = tuple([setting.name for setting in _KEY_SETTINGS])
+_MAX_ENTRIES = 64  # calls, and argument bindings, per function
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """How the results of a program become those of the function, for inputs of known shapes."""
+class ResultTree:
+    """The return value of the function from the result arrays of a program at known shapes."""
 
     tensors: list[tuple[int, Type, bool]]  # result of the program, type, weak
-    fixed: list[tuple[int, object]]  # what is no tensor, and its place among the leaves
+    fixed: list[tuple[int, object]]  # leaves that are no tensors: index, value
     join: Callable[[list[object]], object]
-    is_tensor: bool  # the only leaf, returned as it is
+    is_tensor: bool  # the result is one tensor, and no container
 
     def __call__(self, arrays: Sequence[Array]) -> object:
         if self.is_tensor:
@@ -48,11 +54,12 @@ class Outcome:
         return self.join(leaves)
 
 
-class Remembered:
-    """A call that was made: what its program needs and gives, as long as the guard holds."""
+class CachedCall:
+    """A call that was run: program, argument handling and result tree, valid while its guard
+    holds."""
 
     __slots__ = (
-        *("_donated", "_outcome", "_parameters", "_run", "_sizes"),
+        *("_donated", "_result_tree", "_parameters", "_run", "_sizes"),
         *("donated", "guard", "slot", "used"),
     )
 
@@ -62,21 +69,21 @@ class Remembered:
         slot: Slot[Entry],
         sizes: Mapping[str, int],
         donated: Mapping[int, tuple[int, str]],
-        outcome: Outcome,
+        result_tree: ResultTree,
     ) -> None:
         places = guard.parameter_places
         slots = slot.entry.traced.slots
         self.guard = guard
         self.slot = slot
         self.used = slot.used
-        self.donated = frozenset(donated)  # places among the inputs
-        self._donated = list(donated.values())  # places among the tensors, and what took them
+        self.donated = frozenset(donated)  # indices of inputs
+        self._donated = list(donated.values())  # indices of tensors, and the taker that errors name
         self._run = slot.entry.run
         self._sizes = sizes
         self._parameters = getter([places[place] for place in slots if isinstance(place, int)])
-        self._outcome = outcome
+        self._result_tree = result_tree
 
-    def run(self, call: Call, values: Sequence[Any]) -> Any:
+    def run(self, call: CallLookup, values: Sequence[Any]) -> Any:
         """The results for the arrays of ``call`` and the parameters among ``values``."""
         self.used = self.slot.used
         try:
@@ -88,28 +95,29 @@ class Remembered:
             raise
         if self._donated:
             self._donate(call)
-        return self._outcome(arrays)
+        return self._result_tree(arrays)
 
-    def _donate(self, call: Call) -> None:
+    def _donate(self, call: CallLookup) -> None:
         for place, taker in self._donated:
             call.tensors[place].donate(taker)
 
 
-class Call:
-    """A sketch of a call, and the call like it that was made before if nothing changed since."""
+class CallLookup:
+    """The lookup of one call: its key, the arrays and objects among its arguments, and the
+    `CachedCall` that it hits, if its guard holds."""
 
-    __slots__ = ("arrays", "key", "known", "roots", "tensors", "values")
+    __slots__ = ("arrays", "cached", "key", "roots", "tensors", "values")
 
     key: tuple[Hashable, ...]
     arrays: list[Array]
     tensors: list[Tensor]
     roots: list[object]
-    known: Remembered | None
-    values: Sequence[Any]  # what its guard read
+    cached: CachedCall | None
+    values: Sequence[Any]  # read by the guard of ``cached``
 
 
 class CallCache:
-    """What is remembered of the calls of ``function``. Several threads may use it."""
+    """The cached calls of ``function``. Several threads may use it."""
 
     def __init__(
         self, function: FunctionType, name: str, signature: inspect.Signature, options: Options
@@ -118,63 +126,63 @@ class CallCache:
         self._function = function
         self._signature = signature
         self._static = options.static
-        self._forms: dict[object, Form] = {}
-        self._known: dict[tuple[Hashable, ...], Remembered] = {}
+        self._bindings: dict[object, ArgumentBinding] = {}
+        self._cached: dict[tuple[Hashable, ...], CachedCall] = {}
         self._lock = new_lock()
 
-    def find(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Call | None:
-        """A sketch of this call; None when it cannot be remembered.
+    def find(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> CallLookup | None:
+        """The lookup of this call; None when the call cannot be cached.
 
-        It may be wrong as well: that shows when it is taken apart.
+        Arguments that the function does not accept are not detected here: the slow path raises.
         """
         try:
             shape = (len(args), *kwargs) if kwargs else len(args)
-            form = self._forms.get(shape) or self._new_form(shape, len(args), kwargs)
+            binding = self._bindings.get(shape) or self._new_binding(shape, len(args), kwargs)
             tokens: list[Hashable] = [shape, tree.generation, *modes.chosen_here()]
-            tokens += *overrides.chosen_here(), revision(), *settings.raw_all(_VARIABLES)
-            call = Call()
+            tokens += *overrides.chosen_here(), revision(), *settings.raw_all(_KEY_VARIABLES)
+            call = CallLookup()
             arrays, tensors, roots = call.arrays, call.tensors, call.roots = [], [], []
-            values = args if form.order is None else form.arrange(args, kwargs)
-            if form.static is None:
-                add(values, tokens, arrays, tensors, roots)
+            values = args if binding.order is None else binding.arrange(args, kwargs)
+            if binding.static is None:
+                add_traced(values, tokens, arrays, tensors, roots)
             else:
-                for value, static in zip(values, form.static, strict=True):
+                for value, static in zip(values, binding.static, strict=True):
                     if static:
                         add_static(value, tokens, roots)
                     else:
-                        add((value,), tokens, arrays, tensors, roots)
+                        add_traced((value,), tokens, arrays, tensors, roots)
             call.key = tuple(tokens)
-            call.known = known = self._known.get(call.key)
+            call.cached = cached = self._cached.get(call.key)
         except Exception:
             return None
-        if known is not None:
+        if cached is not None:
             try:
-                found = assume_unchanged.read(known.guard, roots)
-            except Exception:  # what it reads may be gone
+                found = assume_unchanged.read(cached.guard, roots)
+            except Exception:  # attributes that it reads may be gone
                 found = None
-            if found is None or (known.donated and sharing(arrays, known.donated)):
-                call.known = None
+            if found is None or (cached.donated and sharing(arrays, cached.donated)):
+                call.cached = None
             else:
                 call.values = found
         return call
 
-    def _new_form(self, shape: object, count: int, names: Mapping[str, Any]) -> Form:
-        form = form_of(self._signature, count, names, self._static)
+    def _new_binding(self, shape: object, count: int, names: Mapping[str, Any]) -> ArgumentBinding:
+        binding = binding_of(self._signature, count, names, self._static)
         with self._lock:
-            if len(self._forms) >= _KEPT:
-                self._forms.clear()
-            self._forms[shape] = form
-        return form
+            if len(self._bindings) >= _MAX_ENTRIES:
+                self._bindings.clear()
+            self._bindings[shape] = binding
+        return binding
 
-    def remember(
+    def store(
         self,
-        call: Call,
+        call: CallLookup,
         arguments: Arguments,
         slot: Slot[Entry],
         arrays: Sequence[Any],
         leaves: Sequence[object],
     ) -> None:
-        """Remember ``call``: the program in ``slot`` ran on ``arrays`` and gave ``leaves``."""
+        """Cache ``call``, whose program in ``slot`` ran on ``arrays`` and returned ``leaves``."""
         captures, traced = arguments.captures, slot.entry.traced
         placed = all(isinstance(place, int) for place in traced.slots)
         if not (captures.reads.repeatable and placed and _agree(call, arguments, arrays)):
@@ -185,24 +193,26 @@ class CallCache:
             for place, leaf in enumerate(arguments.inputs)
             if leaf.donated
         }
-        outcome = _outcome(traced, leaves)
-        known = Remembered(Guard(self._function, captures), slot, arguments.sizes, donated, outcome)
+        result_tree = _result_tree(traced, leaves)
+        cached = CachedCall(
+            Guard(self._function, captures), slot, arguments.sizes, donated, result_tree
+        )
         with self._lock:
-            self._known[call.key] = known
-            if len(self._known) > _KEPT:
-                del self._known[min(self._known, key=lambda key: self._known[key].used)]
-        if slot.dropped:  # by another thread, which forgot its calls before this one came
-            self.forget_dropped()
+            self._cached[call.key] = cached
+            if len(self._cached) > _MAX_ENTRIES:
+                del self._cached[min(self._cached, key=lambda key: self._cached[key].used)]
+        if slot.dropped:  # by another thread, which evicted its calls before this one came
+            self.evict_dropped()
 
-    def forget_dropped(self) -> None:
-        """Forget the calls whose programs are no longer kept."""
+    def evict_dropped(self) -> None:
+        """Remove the calls whose programs the program cache evicted."""
         with self._lock:
-            for key in [key for key, known in self._known.items() if known.slot.dropped]:
-                del self._known[key]
+            for key in [key for key, cached in self._cached.items() if cached.slot.dropped]:
+                del self._cached[key]
 
 
-def _agree(call: Call, arguments: Arguments, arrays: Sequence[Array]) -> bool:
-    """Whether the call, taken apart, has the arrays and objects that its sketch has."""
+def _agree(call: CallLookup, arguments: Arguments, arrays: Sequence[Array]) -> bool:
+    """Whether the flattened call has the same arrays and objects as its fast key."""
     roots = arguments.captures.reads.roots
     return (
         len(call.arrays) == len(arrays)
@@ -213,11 +223,11 @@ def _agree(call: Call, arguments: Arguments, arrays: Sequence[Array]) -> bool:
 
 
 def _same(a: Array, b: Array) -> bool:
-    """Whether two arrays are one, or made of numbers of one type."""
+    """Whether two arrays are identical, or made from Python numbers of one type."""
     return a is b or (a.shape == b.shape == () and a.dtype == b.dtype)
 
 
-def _outcome(traced: Traced, leaves: Sequence[object]) -> Outcome:
+def _result_tree(traced: Traced, leaves: Sequence[object]) -> ResultTree:
     tensors: list[tuple[int, Type, bool]] = []
     fixed: list[tuple[int, object]] = []
     for place, (result, leaf) in enumerate(zip(traced.results, leaves, strict=True)):
@@ -226,4 +236,4 @@ def _outcome(traced: Traced, leaves: Sequence[object]) -> Outcome:
         else:
             fixed.append((place, leaf))
     is_tensor = traced.structure == tree.LEAF and not fixed
-    return Outcome(tensors, fixed, tree.joiner(traced.structure), is_tensor)
+    return ResultTree(tensors, fixed, tree.joiner(traced.structure), is_tensor)

@@ -1,4 +1,9 @@
-"""A quick look at the arguments of a call: enough to find what an equal call did."""
+"""Fast key of a call: tokens that identify the program for its arguments, in one pass over them.
+
+Called by `CallCache.find` for every call. Equal tokens guarantee the same program as long as the
+guard of the cached call holds; the full key of `gptrs.jit.arguments` is built on misses only. The
+pass also collects the arrays that the plan takes and the objects that the guard reads from.
+"""
 
 # Properties would take a third of the time, and so would casts.
 # pyright: reportPrivateUsage=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
@@ -24,17 +29,18 @@ _SCALARS = frozenset(dtype.numpy.type for dtype in DTYPES.values())
 _VALUES = frozenset((bool, str, bytes, NoneType))
 
 
-class Unusual(Exception):  # noqa: N818 - no error: the slow path knows what to do
-    """An argument of a kind that sketches do not know."""
+class UnsupportedArgument(Exception):  # noqa: N818 - no error: the slow path takes the call
+    """An argument has no fast key."""
 
 
 @dataclass(frozen=True)
-class Form:
-    """Which parameters a call fills, given how many arguments and which names it has."""
+class ArgumentBinding:
+    """How the arguments of a call map to parameters, for one positional count and set of
+    keywords."""
 
-    order: list[int] | None  # of its values and ``defaults``; None where nothing is to be done
+    order: list[int] | None  # a permutation of values and ``defaults``; None: the identity
     defaults: tuple[object, ...]
-    static: list[bool] | None  # for each, in that order; None where none is
+    static: list[bool] | None  # for each value, in that order; None: no argument is static
 
     def arrange(self, args: Iterable[object], kwargs: Mapping[str, object]) -> list[object]:
         """The values in the order of the parameters."""
@@ -42,12 +48,12 @@ class Form:
         return [values[place] for place in self.order or ()]
 
 
-def form_of(
+def binding_of(
     signature: inspect.Signature, count: int, names: Iterable[str], static: Set[str]
-) -> Form:
-    """The form of calls with ``count`` positional arguments and others called ``names``."""
+) -> ArgumentBinding:
+    """The binding of calls with ``count`` positional arguments and the keywords ``names``."""
     names = tuple(names)
-    marks = range(count + len(names))  # each stands for the value in its place
+    marks = range(count + len(names))  # each stands for the value at its index
     bound = signature.bind(*marks[:count], **dict(zip(names, marks[count:], strict=True)))
     given = set(bound.arguments)
     bound.apply_defaults()
@@ -68,28 +74,30 @@ def form_of(
         order += places
         is_static += [name in static] * len(places)
     in_order = order == list(range(count))
-    return Form(None if in_order else order, tuple(defaults), is_static if any(is_static) else None)
+    return ArgumentBinding(
+        None if in_order else order, tuple(defaults), is_static if any(is_static) else None
+    )
 
 
-def add(
+def add_traced(
     values: Iterable[Any],
     tokens: list[Hashable],
     arrays: list[Array],
     tensors: list[Tensor],
     roots: list[object],
 ) -> None:
-    """Take in arguments that are traced. Raises `Unusual`, and errors as the call would.
+    """Add traced arguments. Raises `UnsupportedArgument`, and the errors of the call itself.
 
-    Equal tokens mean arguments that differ in the elements of ``arrays``, in what the ``roots``
-    hold, and in nothing else that makes another program. The tokens of one value begin with its
-    type, which says how many there are. ``tensors`` are those that hold some of the arrays.
+    Arguments with equal tokens differ only in the elements of ``arrays`` and in the contents of
+    the ``roots``: nothing else selects another program. The tokens of a value begin with its type,
+    which determines their number. ``tensors`` are the Tensors that own some of the arrays.
     """
     for value in values:
         kind = type(value)
         if kind is Tensor:
             array, found = value._array, value._type
             if array is None:
-                raise Unusual  # donated or leaked
+                raise UnsupportedArgument  # donated or leaked
             tokens += kind, found.shape, found.dtype, value.weak
             arrays.append(array)
             tensors.append(value)
@@ -103,24 +111,24 @@ def add(
             arrays.append(np.asarray(value, _NUMBERS[kind]))
         elif kind is tuple or kind is list:
             tokens += kind, len(value)
-            add(value, tokens, arrays, tensors, roots)
+            add_traced(value, tokens, arrays, tensors, roots)
         elif kind in _SCALARS:
             tokens.append(kind)
             arrays.append(np.asarray(value))
         elif kind is not Parameter and isinstance(value, Tensor):
-            raise Unusual
+            raise UnsupportedArgument
         elif not getattr(kind, "is_module", False) and (container := tree.container_of(kind)):
-            add(_split(container, kind, value, tokens), tokens, arrays, tensors, roots)
+            add_traced(_split(container, kind, value, tokens), tokens, arrays, tensors, roots)
         else:
             tokens += kind, id(value)
             roots.append(value)
 
 
 def add_static(value: Any, tokens: list[Hashable], roots: list[object]) -> None:
-    """Take in an argument whose value is part of the program's key."""
+    """Add a static argument: its value is part of the key."""
     kind = type(value)
     if kind in (float, complex):
-        tokens += kind, repr(value)  # tells 0.0 from -0.0, and NaN is one
+        tokens += kind, repr(value)  # 0.0 differs from -0.0, NaN equals itself
     elif kind is int or kind in _VALUES:
         tokens += kind, value
     elif container := tree.container_of(kind):
@@ -132,7 +140,7 @@ def add_static(value: Any, tokens: list[Hashable], roots: list[object]) -> None:
         tokens += kind, id(value)
         roots.append(value)
     else:
-        raise Unusual
+        raise UnsupportedArgument
 
 
 def _split(
@@ -140,6 +148,6 @@ def _split(
 ) -> Iterable[object]:
     labels, children = container.split(value)
     if not all(type(label) in (str, int) for label in labels):
-        raise Unusual  # 1 and True are one label to a dict
+        raise UnsupportedArgument  # 1 and True are one label to a dict
     tokens += kind, labels
     return children

@@ -1,4 +1,9 @@
-"""What objects are made of, by their kind: arrays, wrappers, containers, attributes."""
+"""Readers for the parts of an object, by its kind: arrays, wrappers, containers, attributes.
+
+Used by the traversal of `gptrs.jit.captures`, which follows these edges from the function and its
+arguments, and through the read log by guards, which repeat the reads. Captured arrays get a token
+(type and elements), compared by `is_array`.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +27,7 @@ ArrayToken: TypeAlias = tuple[str, Type, bytes | tuple[int, int]]
 
 
 def array_token(value: Any) -> ArrayToken:
-    """The type and the elements of an array of any library."""
+    """The token of an array of any library: type and elements (or id and checksum)."""
     array = cast("Array", as_array(value))
     return "array", Type.of(array), _elements(array, value)
 
@@ -46,11 +51,11 @@ def _elements(array: Array, value: object) -> bytes | tuple[int, int]:
 
 
 def is_donated(tensor: Tensor) -> Sequence[object]:
-    """All of a tensor that may change."""
+    """The mutable state of a Tensor: whether it was donated."""
     return (tensor.donated,)
 
 
-# What the wrappers of the standard library are made of.
+# Wrappers of the standard library, and readers of the parts that they wrap.
 _PARTS: tuple[tuple[Any, Read], ...] = (
     (MethodType, lambda made: (made.__func__, made.__self__)),
     (partial, lambda made: (made.func, made.args, made.keywords)),
@@ -69,26 +74,26 @@ _CONTENTS: tuple[tuple[Any, Read], ...] = (
 
 
 def reader_of_parts(value: object) -> Read:
-    """ReadLog what ``value`` wraps, if anything."""
+    """The reader of the parts that ``value`` wraps; it returns none for other objects."""
     return next((read for kind, read in _PARTS if isinstance(value, kind)), _wrapped)
 
 
 def reader_of_contents(value: object) -> Read | None:
-    """ReadLog the elements of ``value``, or None when it is no container."""
+    """The reader of the elements of ``value``; None when it is no container."""
     return next((read for kind, read in _CONTENTS if isinstance(value, kind)), None)
 
 
 def _wrapped(value: object) -> Sequence[object]:
-    """The function that ``value`` was made of by `functools.wraps`, as jitted ones are."""
+    """The function below a `functools.wraps` wrapper, such as a jitted function."""
     wrapped: object = getattr(value, "__wrapped__", None)
     return (wrapped,) if callable(wrapped) else ()
 
 
-_OPEN_MODULES = ("argparse", "collections")  # their objects are there to hold values
+_OPEN_MODULES = ("argparse", "collections")  # standard library, but objects with user values
 
 
 def fields_of(value: object) -> Mapping[str, object] | None:
-    """The attributes of an object; None where they are none of our business."""
+    """The attributes of an object; None for objects of libraries, which are not read."""
     kind = type(value)
     if is_library(kind.__module__, ours=True) and kind.__module__ not in _OPEN_MODULES:
         return None

@@ -1,8 +1,10 @@
-"""What a walk read, written down so that a later call can read all of it again and compare.
+"""Read log: the reads of one traversal, recorded so that a guard can repeat and compare them.
 
-A walk goes from value to value. Each read is a step: a place among the values so far, the type
-that stands there, and a function that reads more values from it. The same steps from the same
-start give the same values as long as nothing that the walk saw has changed.
+`gptrs.jit.captures` traverses everything that a call can reach. Each read is a step: the index of a
+value read before, its type, and a reader that returns further values. The same steps from the same
+start give the same values as long as nothing that the traversal saw has changed.
+`gptrs.jit.guards` repeats the steps. The second half of this module are readers for code objects,
+classes and mappings of names; a reader of absent names raises `GuardFailedError` if one appeared.
 """
 
 from __future__ import annotations
@@ -15,22 +17,22 @@ from types import FunctionType, NoneType
 from typing import Any, TypeAlias, cast
 
 Read: TypeAlias = Callable[[Any], Sequence[object]]
-# (place, its type, names of its attributes or None, number of values, how they are read). With
-# names, which are all that there are, the values are read from its __dict__, else from itself.
+# (index of the parent, its type, all names of its __dict__ or None, number of values, reader).
+# With names the values are read from the parent's __dict__, else from the parent itself.
 Step: TypeAlias = tuple[int, type, tuple[str, ...] | None, int, Read]
 
 FUNCTION, ROOTS = 0, 1
-"""The places of the function, and of the list of the arguments that the walk looks into."""
+"""Indices of the function, and of the list of arguments that the traversal reads."""
 
-_EMPTY = object()  # the content of a cell that is not assigned yet
+_EMPTY = object()  # stands for a closure cell that is not assigned yet
 
 
-class Changed(Exception):  # noqa: N818 - no error: the slow path goes on
-    """Something is not as the walk found it."""
+class GuardFailedError(Exception):
+    """A read finds another state than the traversal did; the call takes the slow path."""
 
 
 class ReadLog:
-    """The steps of one walk, and what they gave."""
+    """The steps of one traversal, and the values that they read."""
 
     def __init__(self, function: FunctionType) -> None:
         self.roots: list[object] = []
@@ -40,13 +42,13 @@ class ReadLog:
         self.repeatable = True
 
     def root(self, value: object) -> int:
-        """The place of an argument."""
+        """Record an argument to read from; returns its index."""
         number = len(self.roots)
         self.roots.append(value)
         return self.of(ROOTS, self.roots, itemgetter(slice(number, number + 1)))[0]
 
     def of(self, place: int, parent: object, read: Read) -> tuple[int, Sequence[object]]:
-        """What ``read`` finds in ``parent``, and the place of the first of it."""
+        """Record and run a read of ``parent``: the index of the first value, and the values."""
         found = read(parent)
         self.steps.append((place, type(parent), None, len(found), read))
         first = len(self.values)
@@ -56,7 +58,7 @@ class ReadLog:
     def fields(
         self, place: int, parent: object, values: Mapping[str, object]
     ) -> tuple[int, Sequence[object]]:
-        """All attributes of ``parent``, which has no others, in their order."""
+        """As `of`, for all attributes in the ``__dict__`` of ``parent``, in their order."""
         names = tuple(values)
         read = named(names)
         found = read(values)
@@ -66,10 +68,10 @@ class ReadLog:
         return first, found[: len(names)]
 
     def labels(self, labels: Iterable[object]) -> None:
-        """Hold the keys of a container, which the walk does not look into."""
+        """Keep the keys of a container alive; the traversal does not read into them."""
         self.held += labels
         if not all(map(_is_plain, labels)):
-            self.repeatable = False  # a key may lead to all of a model, and is not to be held
+            self.repeatable = False  # such a key may refer to a whole model, which must not be kept
 
 
 def _is_plain(label: object) -> bool:
@@ -80,14 +82,15 @@ def _is_plain(label: object) -> bool:
 
 @lru_cache(1024)
 def named(names: tuple[str, ...]) -> Read:
-    """ReadLog these names of a mapping. One name is read twice, so that there is always a tuple."""
+    """A reader of these names of a mapping. A single name is read twice: it must return a tuple."""
     if not names:
         return lambda _: ()
     return cast("Read", itemgetter(*names, *names) if len(names) == 1 else itemgetter(*names))
 
 
-class OfCode:
-    """ReadLog a function's code, its closure and the globals called ``present``."""
+class CodeReader:
+    """Reads a function's code, its closure and the globals ``present``; those in ``absent`` must
+    not exist."""
 
     __slots__ = ("absent", "get")
 
@@ -98,7 +101,7 @@ class OfCode:
     def __call__(self, function: FunctionType) -> Sequence[object]:
         scope = function.__globals__
         if self.absent and not scope.keys().isdisjoint(self.absent):
-            raise Changed
+            raise GuardFailedError
         cells = map(_content, function.__closure__ or ())
         return function.__code__, *cells, *self.get(scope)
 
@@ -111,12 +114,12 @@ def _content(cell: Any) -> object:
 
 
 def is_assigned(content: object) -> bool:
-    """Whether ``content``, read from a cell, is any."""
+    """Whether ``content`` was read from an assigned closure cell."""
     return content is not _EMPTY
 
 
-def header(function: FunctionType) -> Sequence[object]:
-    """What besides its code says what a function does."""
+def read_metadata(function: FunctionType) -> Sequence[object]:
+    """The state of a function besides its code that changes its behaviour."""
     return (
         function.__defaults__,
         function.__kwdefaults__,
@@ -125,8 +128,8 @@ def header(function: FunctionType) -> Sequence[object]:
     )
 
 
-def bases(kind: type) -> Read:
-    """ReadLog where ``kind`` looks for attributes."""
+def mro_reader(kind: type) -> Read:
+    """A reader of the method resolution order of ``kind``."""
     return lambda _: (kind.__mro__, *kind.__mro__)
 
 
@@ -135,33 +138,33 @@ def items(mapping: Mapping[object, object]) -> Sequence[object]:
     return *mapping, *mapping.values()
 
 
-def within(mapping: Callable[[Any], Mapping[str, object]], names: tuple[str, ...]) -> Read:
-    """ReadLog these names of what ``mapping`` gives."""
+def names_reader(mapping: Callable[[Any], Mapping[str, object]], names: tuple[str, ...]) -> Read:
+    """A reader of these names of the mapping that ``mapping(parent)`` returns."""
     get = named(names)
     return lambda parent: get(mapping(parent))
 
 
-def lacking(mapping: Callable[[Any], Mapping[str, object]], absent: frozenset[str]) -> Read:
-    """ReadLog nothing, where none of these names may be."""
+def absence_reader(mapping: Callable[[Any], Mapping[str, object]], absent: frozenset[str]) -> Read:
+    """A reader of nothing that fails when one of these names exists."""
 
     def read(parent: object) -> Sequence[object]:
         if not mapping(parent).keys().isdisjoint(absent):
-            raise Changed
+            raise GuardFailedError
         return ()
 
     return read
 
 
-def exactly(
+def exact_reader(
     mapping: Callable[[Any], Mapping[str, object]], keys: Set[str], names: tuple[str, ...] = ()
 ) -> Read:
-    """ReadLog ``names``, where ``keys`` and no others must be."""
+    """A reader of ``names`` that fails unless the mapping has exactly ``keys``."""
     get = named(names)
 
     def read(parent: object) -> Sequence[object]:
         found = mapping(parent)
         if found.keys() != keys:
-            raise Changed
+            raise GuardFailedError
         return get(found)
 
     return read

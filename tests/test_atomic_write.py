@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from gptrs.errors import ArgumentError
-from gptrs.formats.atomic_write import replacing
+from gptrs.formats.atomic_write import atomic_write
 
 
 def write(path: Path, content: bytes = b"new") -> None:
-    with replacing(path) as file:
+    with atomic_write(path) as file:
         file.write(content)
 
 
