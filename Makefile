@@ -3,6 +3,7 @@
 # make fuzz   random programs in every way there is; N of them, other ones with another SEED
 # make fuzz-files   files of models changed at random: each is read, or refused by one error
 # make lint   ruff and the type checker
+# make docs   the documentation as a site in site/, without a network; links and references are checked
 
 PYTHON ?= python3
 N ?= 20000
@@ -17,7 +18,7 @@ ifneq ($(SPEAKS),yes)
 $(shell rm -f $(VENV)/.runtime $(VENV)/.dev)
 endif
 
-.PHONY: demo test fuzz fuzz-files lint format wheel clean
+.PHONY: demo test fuzz fuzz-files lint format docs wheel clean
 
 demo: $(VENV)/.runtime
 	@$(BIN)/gptrs generate "Once upon a time" --stats
@@ -40,11 +41,15 @@ format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+docs: $(VENV)/.dev
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "site/index.html; with search: $(BIN)/python -m http.server --directory site"
+
 wheel: $(VENV)/.dev
 	$(BIN)/python -m build
 
 clean:
-	rm -rf $(VENV) build dist
+	rm -rf $(VENV) build dist site
 
 $(VENV)/.runtime: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "gptrs needs Python 3.11 or newer; choose one: make PYTHON=python3.12")'

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import importlib
 import importlib.metadata
 import json
@@ -104,17 +103,6 @@ class TestPage:
     def test_it_is_short(self) -> None:
         assert len([line for line in SOURCE.splitlines() if line.strip()]) < 80
         assert max(map(len, SOURCE.splitlines())) <= 100
-
-    def test_the_sessions_are_real(
-        self, module: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.chdir(tmp_path)
-        names = vars(module).copy()
-        test = doctest.DocTestParser().get_doctest("\n".join(blocks("pycon")), names, "", "", 0)
-        failures: list[str] = []
-        result = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test, out=failures.append)
-        assert not result.failed, "".join(failures)
-        assert result.attempted > 10
 
     def test_the_commands_run(
         self, site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli
