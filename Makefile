@@ -1,12 +1,15 @@
 # make demo   text from the bundled model; needs nothing but Python, make and a package index
-# make test   everything, parity with torch included
+# make quick  a test of everything, in a minute: before each commit
+# make test   everything, parity with torch included, in ten minutes: before each merge
 # make fuzz   random programs in every way there is; N of them, other ones with another SEED
 # make fuzz-files   files of models changed at random: each is read, or refused by one error
 # make lint   ruff and the type checker
 # make docs   the documentation as a site in site/, without a network; links and references are checked
+# make try-wheel   builds the wheel, installs it where nothing else is, and has it write text
 
 PYTHON ?= python3
 N ?= 20000
+JOBS ?= auto
 SEED ?= 0
 VENV := .venv
 BIN := $(VENV)/bin
@@ -18,13 +21,24 @@ ifneq ($(SPEAKS),yes)
 $(shell rm -f $(VENV)/.runtime $(VENV)/.dev)
 endif
 
-.PHONY: demo test fuzz fuzz-files lint format docs wheel clean
+# pytest keeps the bytecode of rewritten assertions between runs, unless this variable is set.
+unexport PYTHONDONTWRITEBYTECODE
+
+PYTEST := $(BIN)/python -m pytest
+PARALLEL := --numprocesses $(JOBS) --maxprocesses 8 --dist worksteal
+
+.PHONY: demo quick test fuzz fuzz-files lint format docs wheel try-wheel clean
 
 demo: $(VENV)/.runtime
 	@$(BIN)/gptrs generate "Once upon a time" --stats
 
+quick: $(VENV)/.dev
+	$(PYTEST) $(PARALLEL) -m "not slow and not alone"
+
+# Tests that need the machine to themselves run in one process, after the others.
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest
+	$(PYTEST) $(PARALLEL) -m "not alone"
+	$(PYTEST) -m alone
 
 fuzz: $(VENV)/.dev
 	$(BIN)/python -m tests.fuzz --count $(N) --seed $(SEED)
@@ -48,8 +62,17 @@ docs: $(VENV)/.dev
 wheel: $(VENV)/.dev
 	$(BIN)/python -m build
 
+try-wheel:
+	rm -rf build/wheel
+	$(PYTHON) -m venv --clear build/tried
+	build/tried/bin/python -m pip --quiet install build
+	build/tried/bin/python -m build --wheel --outdir build/wheel
+	$(PYTHON) -m venv --clear build/tried
+	build/tried/bin/python -m pip --quiet install "$$(echo build/wheel/*.whl)[all]"
+	cd build && tried/bin/gptrs generate "Once upon a time" --max-tokens 20 --stats
+
 clean:
-	rm -rf $(VENV) build dist site
+	rm -rf $(VENV) .pytest_cache build dist site
 
 $(VENV)/.runtime: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "gptrs needs Python 3.11 or newer; choose one: make PYTHON=python3.12")'

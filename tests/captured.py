@@ -16,12 +16,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import torch
 
 from gptrs import ptir
 from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import f32
 from gptrs.nn.module import Module
+from tests.lazy_torch import torch
 
 X = np.arange(1, 4, dtype=np.float32)
 

@@ -1,8 +1,9 @@
-"""What tests share: one empty folder for compiled kernels, the option ``--backend``, and fixtures
+"""What tests share: one folder for compiled kernels, the option ``--backend``, and fixtures
 that more than one file needs."""
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import tempfile
@@ -24,6 +25,7 @@ from gptrs.kernels.driver.pool_driver import PoolDriver
 from gptrs.passes import user_rules
 from tests.backends import chosen
 from tests.kernels import LEVELS
+from tests.marks import slow_unless
 from tests.models import tiny_gpt2
 from tests.scalar_operations import checked_plans
 from tests.steps import needs_pool
@@ -43,11 +45,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     os.environ["HF_HUB_OFFLINE"] = "1"  # no test fetches anything, here and in what it starts
-    # Kernels are compiled once a session, those of programs made at collection too, and none come
-    # from the user's folder.
-    folder = tempfile.mkdtemp(prefix="gptrs-tests-")
-    config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
-    os.environ["GPTRS_CACHE_DIR"] = folder
+    os.environ["GPTRS_CACHE_DIR"] = kernel_folder(config)
     os.environ["GPTRS_COMPILE_PROCESSES"] = "0"  # the tests' own processes use all cores
     try:
         if (option := config.getoption("backend")) is not None:
@@ -56,11 +54,33 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(f"--backend: {error}") from error
 
 
+def kernel_folder(config: pytest.Config) -> str:
+    """The folder of compiled kernels, never the user's.
+
+    It is kept between runs, since the name of a kernel's file is a digest of everything that its
+    code depends on, and shared by all processes of a run. ``--cache-clear`` empties it;
+    ``-p no:cacheprovider`` gives each process a temporary folder.
+    """
+    kept: pytest.Cache | None = getattr(config, "cache", None)
+    if kept is not None:
+        return str(kept.mkdir("gptrs"))
+    folder = tempfile.mkdtemp(prefix="gptrs-tests-")
+    config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+    return folder
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """With ``--backend`` only the suite is looked at."""
     apart = not (collection_path == SUITE or SUITE in collection_path.parents)
     other = collection_path.suffix == ".py" and apart
     return True if config.getoption("backend") and other else None
+
+
+def pytest_collection_finish() -> None:
+    """Exclude the modules and tests of the whole run from garbage collections, which many tests ask
+    for and which would take half a second each."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -77,18 +97,24 @@ def reference() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(params=LEVELS, ids=lambda level: f"{level[1]}-on-{level[0]}")
+BEST = isa.host_levels()[0].name
+BY_LEVEL = [
+    pytest.param(level, id=f"{level[1]}-on-{level[0]}", marks=slow_unless(level[1] == BEST))
+    for level in LEVELS
+]
+
+
+@pytest.fixture(params=BY_LEVEL)
 def level(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> isa.Isa:
-    """A vector level, for which kernels are compiled from now on, and kept nowhere."""
+    """A vector level, for which kernels are compiled from now on: quick at this CPU's best."""
     target, shape = request.param
     monkeypatch.setenv("GPTRS_ISA", target)
-    monkeypatch.setenv("GPTRS_CACHE_BYTES", "0")
     return isa.ISAS[shape]
 
 
 @pytest.fixture
 def fresh_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder for compiled kernels of the test's own, and this CPU's level."""
+    """An empty folder for compiled kernels, the test's own, and this CPU's level."""
     monkeypatch.setenv("GPTRS_CACHE_DIR", str(tmp_path))
     monkeypatch.delenv("GPTRS_ISA", raising=False)
 

@@ -50,6 +50,7 @@ def bomb(path: Path, first: bytes) -> Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", [b"", npy(FLOATS), npy(np.zeros((300, 2**20), np.uint8))[:128]])
 def test_what_unpacks_to_too_much_is_not_unpacked(tmp_path: Path, first: bytes) -> None:
     file = bomb(tmp_path / "x.npz", first)
@@ -63,6 +64,7 @@ def test_what_unpacks_to_too_much_is_not_unpacked(tmp_path: Path, first: bytes) 
         tracemalloc.stop()
 
 
+@pytest.mark.slow
 def test_all_members_count_together(tmp_path: Path) -> None:
     part = npy(np.zeros((30, 2**20), np.uint8))
     file = packed(tmp_path / "x.npz", {f"{number}.npy": part for number in range(10)})

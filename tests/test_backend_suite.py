@@ -203,6 +203,7 @@ def test_rows_are_all_there_or_drawn() -> None:
     assert len(everything) / 40 < len(drawn) < len(everything) / 10
 
 
+@pytest.mark.slow
 def test_with_a_backend_only_the_suite_runs() -> None:
     command = [sys.executable, "-m", "pytest", "--backend", "reference", "-p", "no:cacheprovider"]
     done = subprocess.run(
@@ -215,6 +216,7 @@ def test_with_a_backend_only_the_suite_runs() -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("given", ["nobody", "no_such_module:Backend", "gptrs.ptir:Tensor"])
 def test_a_backend_that_cannot_be_had(given: str) -> None:
     command = [sys.executable, "-m", "pytest", "--backend", given, "-p", "no:cacheprovider"]

@@ -59,6 +59,7 @@ def measured(run: Run) -> tuple[list[Result], list[Excluded]]:
     return results, [part for part in found if isinstance(part, Excluded)]
 
 
+@pytest.mark.slow
 def test_a_language_model_is_measured_beside_torch(tmp_path: Path) -> None:
     directory = tiny_gpt2(tmp_path / "gpt2")
     convert(directory, checkpoint := tmp_path / "gpt2.gchk")
@@ -79,6 +80,7 @@ def test_a_language_model_is_measured_beside_torch(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("gpt2-*")), "nothing is written beside the model"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("config", [RESNET, MOBILENET_V2], ids=["resnet", "mobilenet_v2"])
 def test_random_image_models_are_measured_beside_torch(
     tmp_path: Path, config: dict[str, Any]
@@ -93,6 +95,7 @@ def test_random_image_models_are_measured_beside_torch(
     assert str(excluded) == f"{file}: jax is left out: it is for models of another kind"
 
 
+@pytest.mark.slow
 def test_starting_python_is_measured(tmp_path: Path) -> None:
     run = Run(random=configured(tmp_path, RESNET), threads=(1,), modes=("start",), rounds=1)
     (result,), excluded = measured(run)
@@ -162,6 +165,7 @@ def test_tokens_may_differ_where_two_are_as_likely() -> None:
         check_tokens([2, 2], [2], after, lambda logits: 1e-3)
 
 
+@pytest.mark.slow
 def test_a_side_that_gives_something_else_is_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -334,6 +338,7 @@ def test_aliases_that_multiply_are_refused(tmp_path: Path, text: str) -> None:
         tracemalloc.stop()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["- 2020-13-45", f"- {'9' * 5000}", "- \0", "[" * 5000, "- *a"])
 def test_suites_that_are_no_yaml(tmp_path: Path, text: str) -> None:
     file = tmp_path / "suite.yaml"
@@ -354,6 +359,7 @@ def test_yaml_needs_a_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         read_suite(tmp_path / "missing.json", {})
 
 
+@pytest.mark.slow
 def test_processes_that_fail_say_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "wrong.py").write_text("import sys; sys.exit('no such thing')")
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])

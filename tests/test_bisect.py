@@ -88,6 +88,7 @@ def bisect(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) 
     return call
 
 
+@pytest.mark.slow
 def test_the_guilty_rewrite_is_named(bisect: Bisect, script: str) -> None:
     code, out, err = bisect("--", sys.executable, script)
     assert code == 0, err
@@ -105,6 +106,7 @@ def test_the_guilty_rewrite_is_named(bisect: Bisect, script: str) -> None:
     assert "looked at it" not in out + err
 
 
+@pytest.mark.slow
 def test_json_and_bounds(bisect: Bisect, script: str) -> None:
     code, out, _ = bisect("--json", "--", sys.executable, script)
     assert code == 0
@@ -124,6 +126,7 @@ def test_json_and_bounds(bisect: Bisect, script: str) -> None:
     assert f"succeeds with {guilty - 1} rewrites" in err
 
 
+@pytest.mark.slow
 def test_a_crash_is_a_failure(bisect: Bisect, script: str) -> None:
     code, out, err = bisect("--", sys.executable, script, "crash")
     assert code == 0
@@ -131,6 +134,7 @@ def test_a_crash_is_a_failure(bisect: Bisect, script: str) -> None:
     assert "with every rewrite: ended by SIGKILL" in err
 
 
+@pytest.mark.slow
 def test_a_rewrite_that_breaks_the_program(bisect: Bisect, script: str) -> None:
     code, out, _ = bisect("--", sys.executable, script, "ill-formed")
     assert code == 0
@@ -139,6 +143,7 @@ def test_a_rewrite_that_breaks_the_program(bisect: Bisect, script: str) -> None:
     assert "reads a value that is not defined before it" in out
 
 
+@pytest.mark.slow
 def test_a_rule_of_another_type(bisect: Bisect, script: str) -> None:
     code, out, _ = bisect("--", sys.executable, script, "ill-typed")
     assert code == 0
@@ -146,6 +151,7 @@ def test_a_rule_of_another_type(bisect: Bisect, script: str) -> None:
     assert "rule confuse_extremes replaces f32[2] by f16[2]" in out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "named"),
     [
@@ -185,6 +191,7 @@ def test_wrong_usage(bisect: Bisect, arguments: list[str], code: int, named: str
     assert "Traceback" not in err
 
 
+@pytest.mark.slow
 def test_verbose_shows_what_the_command_prints(script: str) -> None:
     command = [COMMAND, "bisect", "--verbose", "--", sys.executable, script]
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
@@ -193,6 +200,7 @@ def test_verbose_shows_what_the_command_prints(script: str) -> None:
     assert "looked at it" not in done.stdout
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_it_and_its_command(tmp_path: Path) -> None:
     started = tmp_path / "started"
     waits = f"import time, pathlib; pathlib.Path({str(started)!r}).touch(); time.sleep(600)"

@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
-import transformers
 
 import gptrs
 from gptrs.loading.language_model import LanguageModel
 from gptrs.models import BUNDLED
+from tests.lazy_torch import torch, transformers
 from training.stories import stories, story, training_vocabulary, words
 
 DIRECTORY = BUNDLED["stories"]
@@ -34,6 +33,7 @@ def texts(model: LanguageModel, request: pytest.FixtureRequest) -> list[str]:
     return model.generate(BEGINNINGS, max_tokens=60, temperature=request.param, seed=0)
 
 
+@pytest.mark.slow
 def test_generated_words_are_words_of_the_stories(texts: list[str]) -> None:
     # A text that max_tokens ended may end within a word.
     found = [word for text in texts for word in words(text.rpartition(" ")[0])]
@@ -55,6 +55,7 @@ def test_a_story_comes_to_its_end(model: LanguageModel) -> None:
     assert np.mean(ended) > 0.5
 
 
+@pytest.mark.slow
 def test_logits_equal_transformers(model: LanguageModel) -> None:
     torch.set_num_threads(1)
     kind: Any = transformers.GPT2LMHeadModel
@@ -68,6 +69,7 @@ def test_logits_equal_transformers(model: LanguageModel) -> None:
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_greedy_tokens_equal_transformers(model: LanguageModel) -> None:
     kind: Any = transformers.GPT2LMHeadModel
     reference = kind.from_pretrained(DIRECTORY, dtype=torch.float32).eval()
@@ -90,6 +92,7 @@ def test_held_out_stories_are_likely(model: LanguageModel) -> None:
     assert np.mean(losses) < 3, "nats a token; a uniform guess has the logarithm of the vocabulary"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [
@@ -110,6 +113,7 @@ def test_the_tokenizer_equals_transformers(model: LanguageModel, text: str) -> N
     )
 
 
+@pytest.mark.slow
 def test_the_default_command_tells_a_story(model: LanguageModel) -> None:
     done = subprocess.run([GPTRS, "generate"], capture_output=True, text=True, check=True)
     assert done.stdout == model.generate("") + "\n"

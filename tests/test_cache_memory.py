@@ -113,6 +113,7 @@ def test_caches_are_made_and_dropped_in_many_threads() -> None:
     assert not wrong
 
 
+@pytest.mark.slow
 def test_an_interpreter_ends_quietly_whatever_it_drops_first() -> None:
     code = f"""if True:
         import mmap

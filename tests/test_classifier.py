@@ -9,7 +9,6 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-import torch
 from PIL import Image
 
 import gptrs
@@ -21,13 +20,13 @@ from gptrs.loading.threads import limit_threads
 from gptrs.loading.weights import WeightRead, WeightsOpened
 from gptrs.models.resnet import ResNet
 from tests.image_models import (
-    TorchvisionResNet,
     images,
     resnet,
     state,
     with_random_statistics,
     write,
 )
+from tests.lazy_torch import torch, torchvision
 from tests.models import Arrays, tiny_gpt2
 
 NAMES = {"0": "tench", "1": "goldfish", "2": "a great white shark"}
@@ -36,7 +35,7 @@ NAMES = {"0": "tench", "1": "goldfish", "2": "a great white shark"}
 @pytest.fixture(scope="module")
 def arrays() -> Arrays:
     """A model of one stage, of 7 classes."""
-    return state(with_random_statistics(TorchvisionResNet((1,), (8,), 8, False)))
+    return state(with_random_statistics(torchvision.ResNet((1,), (8,), 8, False)))
 
 
 @pytest.fixture(scope="module")
@@ -89,6 +88,7 @@ class TestLoading:
         alone = gptrs.load(write(tmp_path / "r.safetensors", arrays))
         assert alone.labels == tuple(f"LABEL_{index}" for index in range(7))
 
+    @pytest.mark.slow
     def test_labels_of_transformers(self, tmp_path: Path) -> None:
         resnet(tmp_path, hidden_sizes=[8], depths=[1], num_labels=3, id2label=NAMES)
         assert gptrs.load(tmp_path).labels == tuple(NAMES.values())
@@ -187,6 +187,7 @@ class TestForward:
         with pytest.raises(PtirError, match=said):
             model.forward(given)
 
+    @pytest.mark.slow
     def test_an_error_on_another_thread_names_the_users_line(
         self, model: ImageClassifier, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -51,6 +51,7 @@ def cli(good: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixtu
     return in_process(monkeypatch, capsys, "generate", "--model", str(good))
 
 
+@pytest.mark.slow
 def test_the_installed_command_continues_a_text(good: Path, model: LanguageModel) -> None:
     command = [COMMAND, "generate", "été", "--model", str(good), "--max-tokens", "8"]
     done = subprocess.run(command, capture_output=True, timeout=PATIENCE, check=False)
@@ -149,6 +150,7 @@ def test_an_empty_prompt_is_a_prompt(
     assert cli("", "--max-tokens", "5").out == model.generate("", max_tokens=5) + "\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("redirected", "prompt"), [("printf 'once' |", "once"), ("", ""), ("<&-", "")]
 )
@@ -160,6 +162,7 @@ def test_pipes_of_a_shell(good: Path, model: LanguageModel, redirected: str, pro
     assert done.stdout.decode() == prompt + model.generate(prompt, max_tokens=5) + "\n"
 
 
+@pytest.mark.slow
 def test_what_the_output_cannot_hold_is_replaced(good: Path) -> None:
     command = [COMMAND, "generate", "é", "--model", str(good), "--max-tokens", "0"]
     ascii_only = os.environ | {"PYTHONIOENCODING": "ascii"}
@@ -294,6 +297,7 @@ def processes() -> Iterator[list[subprocess.Popen[bytes]]]:
         process.communicate()
 
 
+@pytest.mark.slow
 def test_a_reader_that_goes_away_ends_it_quietly(
     endless: Path, processes: list[subprocess.Popen[bytes]]
 ) -> None:
@@ -308,6 +312,7 @@ def test_a_reader_that_goes_away_ends_it_quietly(
     assert process.stderr.read() == b""
 
 
+@pytest.mark.slow
 def test_ctrl_c_while_streaming(endless: Path, processes: list[subprocess.Popen[bytes]]) -> None:
     command = [COMMAND, "generate", "once", "--model", str(endless)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -349,6 +354,7 @@ def on_a_terminal(
 NEVER = rb"(?!)"
 
 
+@pytest.mark.slow
 def test_a_terminal_shows_progress_and_then_the_text(
     good: Path, model: LanguageModel, processes: list[subprocess.Popen[bytes]]
 ) -> None:
@@ -363,6 +369,7 @@ def test_a_terminal_shows_progress_and_then_the_text(
     assert text.decode().endswith(expected.replace("\n", "\r\n"))
 
 
+@pytest.mark.slow
 def test_ctrl_c_before_the_first_token(
     endless: Path, processes: list[subprocess.Popen[bytes]]
 ) -> None:
@@ -390,6 +397,7 @@ def test_ctrl_c_while_starting(processes: list[subprocess.Popen[bytes]]) -> None
     assert (done.returncode, done.stdout, done.stderr) == (CTRL_C, b"", b"")
 
 
+@pytest.mark.slow
 def test_a_ctrl_c_that_python_drops_still_ends_it() -> None:
     code = (
         "import os, signal, sys, weakref, gptrs.cli.main as main\n"

@@ -39,6 +39,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[Run]:
     return asked
 
 
+@pytest.mark.slow
 def test_a_real_comparison(bench: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(GPT2.required, "openvino", ("a_library",))
     directory, out = tiny_gpt2(tmp_path / "gpt2"), tmp_path / "found.csv"

@@ -57,6 +57,7 @@ class TestConvert:
         assert cli("convert", str(directory), archive).code == 0
         assert cli("convert", archive, str(tmp_path / "y.gchk"), "--config", config).code == 0
 
+    @pytest.mark.slow
     def test_what_is_left_out_is_said(self, cli: Cli, tmp_path: Path) -> None:
         from tests.image_models import resnet
 
@@ -83,6 +84,7 @@ class TestConvert:
         assert named in done.err
         assert done.err.count("\n") == 1
 
+    @pytest.mark.slow
     def test_a_terminal_shows_progress(self, tmp_path: Path, directory: Path) -> None:
         ours, theirs = pty.openpty()
         command = [COMMAND, "convert", str(directory), str(tmp_path / "x.gchk")]

@@ -10,21 +10,19 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
-import torch
-import transformers
 
 import gptrs
 from gptrs import params
 from gptrs.errors import ArgumentError, LoadError
 from tests.cli import Cli, in_process
 from tests.image_models import (
-    TorchvisionResNet,
     images,
     mobilenet_v2,
     resnet,
     state,
     with_random_statistics,
 )
+from tests.lazy_torch import torch, torchvision, transformers
 from tests.models import (
     Arrays,
     byte_tokenizer,
@@ -87,6 +85,7 @@ class TestCommand:
         expected = gptrs.load(tiny_gpt2(tmp_path / "same")).generate("on the", max_tokens=5)
         assert gptrs.load(tmp_path / "x.gchk").generate("on the", max_tokens=5) == expected
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("write", [tiny_gpt2, resnet, mobilenet_v2])
     def test_a_directory_of_transformers(
         self, cli: Cli, tmp_path: Path, write: Callable[[Path], object]
@@ -100,7 +99,7 @@ class TestCommand:
     def test_names_of_torchvision_need_no_configuration(
         self, cli: Cli, tmp_path: Path, target: str
     ) -> None:
-        arrays = state(with_random_statistics(TorchvisionResNet((1, 1), (8, 12), 8, False)))
+        arrays = state(with_random_statistics(torchvision.ResNet((1, 1), (8, 12), 8, False)))
         save_arrays(arrays, tmp_path / "r.safetensors")
         done = cli(str(tmp_path / "r.safetensors"), str(tmp_path / target))
         assert done.code == 0
@@ -164,6 +163,7 @@ class TestCommand:
 
 
 class TestExport:
+    @pytest.mark.slow
     @pytest.mark.parametrize("target", TARGETS[:2])
     def test_a_module(self, tmp_path: Path, target: str) -> None:
         made = module()
@@ -220,7 +220,8 @@ class TestExport:
         assert logits(tmp_path / "x.gchk") == expected
 
     def test_a_replaced_parameter_of_torchvision(self, tmp_path: Path) -> None:
-        arrays: Arrays = state(with_random_statistics(TorchvisionResNet((1, 1), (8, 12), 8, False)))
+        made = with_random_statistics(torchvision.ResNet((1, 1), (8, 12), 8, False))
+        arrays: Arrays = state(made)
         save_arrays(arrays, tmp_path / "r.safetensors")
         model = gptrs.load(tmp_path / "r.safetensors")
         model.parameters()["classifier.bias"] = np.arange(7, dtype=np.float32)

@@ -65,6 +65,7 @@ def test_what_does_not_fit(cli: Cli, good: Path) -> None:
     assert (done.code, json.loads(done.out)["fits"]) == (1, False)
 
 
+@pytest.mark.slow
 def test_images(cli: Cli, tmp_path: Path) -> None:
     file = tmp_path / "config.json"
     file.write_text(json.dumps({"model_type": "resnet", **RESNET}))

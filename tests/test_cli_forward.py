@@ -45,6 +45,7 @@ def see(images: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFix
     return in_process(monkeypatch, capsys, "forward", "--model", str(images))
 
 
+@pytest.mark.slow
 def test_an_image(see: Cli, images: Path, classifier: ImageClassifier) -> None:
     done = see("--input", str(images / "one.png"), "--top", "3")
     assert (done.code, done.err) == (0, "")
@@ -54,6 +55,7 @@ def test_an_image(see: Cli, images: Path, classifier: ImageClassifier) -> None:
     assert found == [[str(each.index), each.name, f"{each.probability:.4f}"] for each in expected]
 
 
+@pytest.mark.slow
 def test_several_images_are_one_batch(
     see: Cli, images: Path, classifier: ImageClassifier, tmp_path: Path
 ) -> None:
@@ -67,6 +69,7 @@ def test_several_images_are_one_batch(
     assert np.array_equal(logits, classifier.forward(classifier.preprocessor(files)).numpy())
 
 
+@pytest.mark.slow
 def test_json(see: Cli, images: Path, classifier: ImageClassifier) -> None:
     files = [images / "one.png", images / "two.jpg"]
     done = see("--input", str(files[0]), "--input", str(files[1]), "--top", "100", "--json")
@@ -79,6 +82,7 @@ def test_json(see: Cli, images: Path, classifier: ImageClassifier) -> None:
             assert choice["probability"] == pytest.approx(label.probability, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_arrays_are_used_as_they_are(
     see: Cli, images: Path, classifier: ImageClassifier, tmp_path: Path
 ) -> None:
@@ -101,6 +105,7 @@ def test_arrays_are_used_as_they_are(
     assert np.array_equal(saved(see, tmp_path / "x.npy", *both), expected)
 
 
+@pytest.mark.slow
 def test_arrays_of_bytes_are_pixels(
     see: Cli, images: Path, classifier: ImageClassifier, tmp_path: Path
 ) -> None:
@@ -121,6 +126,7 @@ def test_without_an_input_the_image_is_random_and_always_the_same(see: Cli, tmp_
     assert np.array_equal(np.load(tmp_path / "a.npy"), np.load(tmp_path / "b.npy"))
 
 
+@pytest.mark.slow
 def test_logits_in_every_kind_of_file(see: Cli, images: Path, tmp_path: Path) -> None:
     photo = ["--input", str(images / "one.png")]
     expected = saved(see, tmp_path / "x.npy", *photo)
@@ -134,6 +140,7 @@ def test_logits_in_every_kind_of_file(see: Cli, images: Path, tmp_path: Path) ->
     assert np.array_equal(found["logits"], expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["reference", "faer"])
 def test_a_backend(
     see: Cli, images: Path, classifier: ImageClassifier, tmp_path: Path, backend: str
@@ -144,6 +151,7 @@ def test_a_backend(
     assert np.allclose(logits, expected, rtol=0, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_logits_that_are_no_distribution(see: Cli, images: Path, tmp_path: Path) -> None:
     shutil.copytree(images, tmp_path / "model")
     arrays = load_arrays(images / "model.safetensors")
@@ -157,6 +165,7 @@ def test_logits_that_are_no_distribution(see: Cli, images: Path, tmp_path: Path)
     assert not (tmp_path / "x.npy").exists()
 
 
+@pytest.mark.slow
 def test_a_device_stays(see: Cli, tmp_path: Path) -> None:
     link = tmp_path / "x.npy"
     link.symlink_to(os.devnull)
@@ -167,6 +176,7 @@ def test_a_device_stays(see: Cli, tmp_path: Path) -> None:
     assert link.is_symlink()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
@@ -199,6 +209,7 @@ def test_a_model_is_asked_for(
     assert "--model" in done.err
 
 
+@pytest.mark.slow
 def test_bad_images(see: Cli, images: Path, tmp_path: Path) -> None:
     floats = np.zeros((2, 40, 40, 3), np.float32)
     np.save(tmp_path / "wide", floats[:, :, :30])

@@ -69,6 +69,7 @@ def test_a_filter_that_finds_nothing(cli: Cli) -> None:
     assert "fix: " in done.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", [None, "all", "compile"])
 def test_generate_writes_dumps(cli: Cli, good: Path, tmp_path: Path, mode: str | None) -> None:
     folder = tmp_path / "new" / "folder"

@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-import torch
 
 from gptrs import ptir, tree
 from gptrs.ir.program import Instruction, Program, verify
 from gptrs.ir.tensor import Tensor
 from gptrs.nn.module import Module
 from tests.cases.programs import assert_round_trip, retrace
+from tests.lazy_torch import torch
 
 X = np.linspace(-1, 3, 6, dtype=np.float32).reshape(2, 3)
 FLAGS = [np.bool_(True), np.bool_(False)]
@@ -285,6 +285,7 @@ def test_layers_stacked_in_one_module_are_scanned() -> None:
     assert scales.tolist() == [0.5, 0.5, 0.5]
 
 
+@pytest.mark.slow
 def test_the_text_is_a_program_that_runs() -> None:
     def function(x: Any, n: Any) -> Any:
         k = x.sum()

@@ -23,7 +23,8 @@ from gptrs.formats.model_files import open_files
 from gptrs.ir.types import f16, f32, f64
 from gptrs.loading.convert import convert
 from tests import stored
-from tests.image_models import TorchvisionResNet, images, resnet, state, with_random_statistics
+from tests.image_models import images, resnet, state, with_random_statistics
+from tests.lazy_torch import torchvision
 from tests.models import (
     config,
     in_files,
@@ -146,7 +147,7 @@ def test_what_a_model_does_not_read_may_be_left_out(tmp_path: Path) -> None:
 
 
 def test_torchvision_says_its_configuration_itself(tmp_path: Path) -> None:
-    made = with_random_statistics(TorchvisionResNet((1, 2), (8, 12), 8, False))
+    made = with_random_statistics(torchvision.ResNet((1, 2), (8, 12), 8, False))
     save_arrays(state(made), tmp_path / "x.safetensors")
     convert(tmp_path / "x.safetensors", tmp_path / "x.gchk")
     assert CheckpointFile.open(tmp_path / "x.gchk").kind == "resnet"
@@ -165,6 +166,7 @@ def test_every_dtype_of_safetensors(tmp_path: Path) -> None:
     assert_same(arrays_of(tmp_path / "y.safetensors"), given)
 
 
+@pytest.mark.slow
 def test_a_large_tensor_is_never_there_whole(tmp_path: Path) -> None:
     array = np.ones((2**13, 2**11), np.float32)  # 64 MiB
     save_arrays({"a": array, "b": array}, tmp_path / "x.safetensors")

@@ -85,6 +85,7 @@ def answered(ask: Callable[[], bool]) -> bool | DimError:
         return error
 
 
+@pytest.mark.slow
 @many
 @given(trees, sizes)
 @example(("//", ("-", "S", 5), 2), {"A": 1, "B": 1, "S": 1})
@@ -98,6 +99,7 @@ def test_a_normal_form_has_the_value_of_the_expression(tree: Tree, at: dict[str,
 forms = st.tuples(*[st.integers(-9, 9)] * 5)
 
 
+@pytest.mark.slow
 @many
 @given(forms, forms, sizes)
 @example((0, 0, 4, 0, 3), (0, 0, 0, 0, 2), {"A": 1, "B": 1, "S": 1})
@@ -114,6 +116,7 @@ def test_polynomials_divide_as_integers_do(
         assert size_at(over % under, at) == x % y
 
 
+@pytest.mark.slow
 @many
 @given(trees, trees, st.sampled_from(["==", "!=", "<", "<=", ">", ">="]), sizes)
 @example(("//", ("-", "S", 5), 2), 0, "<", {"A": 1, "B": 1, "S": 1})
@@ -148,6 +151,7 @@ def test_no_answer_contradicts_a_size(
         assert answer == comparison(x, y)
 
 
+@pytest.mark.slow
 @many
 @given(trees)
 def test_a_printed_dim_is_read_back(tree: Tree) -> None:
@@ -156,6 +160,7 @@ def test_a_printed_dim_is_read_back(tree: Tree) -> None:
         assert same(parse_dim(str(made)), made)
 
 
+@pytest.mark.slow
 @many
 @given(trees, trees, trees)
 def test_the_laws_of_arithmetic_hold_in_normal_form(a: Tree, b: Tree, c: Tree) -> None:
@@ -171,6 +176,7 @@ def test_the_laws_of_arithmetic_hold_in_normal_form(a: Tree, b: Tree, c: Tree) -
     assert hash(x + y) == hash(y + x)
 
 
+@pytest.mark.slow
 @many
 @given(trees, trees)
 def test_what_was_multiplied_divides_exactly(a: Tree, b: Tree) -> None:

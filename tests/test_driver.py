@@ -29,6 +29,7 @@ from gptrs.kernels.driver.worker_pool import build_pool_ir
 from tests.steps import Chain, callback, kernels, needs_pool
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", [1, 2, 5])
 def test_each_step_sees_all_of_the_step_before(driver: Driver, threads: int) -> None:
     chain = Chain()
@@ -44,6 +45,7 @@ def test_changing_the_thread_count_from_run_to_run(pool: PoolDriver) -> None:
             chain.run(pool, threads)
 
 
+@pytest.mark.slow
 @given(extent=st.integers(0, 500), chunks=st.integers(1, 70), threads=st.integers(0, 9))
 @hypothesis_settings(max_examples=150, deadline=None)
 @pytest.mark.parametrize("name", [pytest.param("pool", marks=needs_pool), "numba"])

@@ -28,6 +28,7 @@ from tests.steps import Chain, callback, kernels, needs_pool
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("callers", [2, 8])
 def test_many_python_threads_on_one_driver(driver: Driver, callers: int) -> None:
     errors: list[BaseException] = []
@@ -97,6 +98,8 @@ def _child(run: Callable[[], None]) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
+@pytest.mark.slow
+@pytest.mark.alone
 def test_forks_while_other_threads_run_plans(driver: Driver) -> None:
     stop, errors = threading.Event(), list[BaseException]()
 
@@ -127,6 +130,7 @@ def _in_another_process(name: str) -> None:
     Chain().run(current_driver(), threads=3, times=50)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_multiprocessing(driver: Driver, method: str) -> None:
     chain = Chain()
@@ -208,6 +212,8 @@ def _python(script: str, **environment: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
+@pytest.mark.alone
 @needs_pool
 @pytest.mark.parametrize("workers_are", ["spinning", "asleep", "working", "called"])
 def test_the_interpreter_ends_while_workers(workers_are: str) -> None:
@@ -230,6 +236,7 @@ with callback(lambda *_: None) as address:
         assert _python(scripts[workers_are] + "\nprint('end')") == "end\n"
 
 
+@pytest.mark.alone
 @needs_pool
 def test_an_idle_pool_uses_no_cpu() -> None:
     script = """
@@ -242,6 +249,7 @@ print(time.process_time() - before)
     assert float(_python(script)) < 0.05
 
 
+@pytest.mark.slow
 @needs_pool
 def test_a_change_of_affinity() -> None:
     script = """
@@ -255,6 +263,7 @@ chain.run(PoolDriver(), 4, times=10)
     _python(script, GPTRS_NUM_THREADS="")
 
 
+@pytest.mark.slow
 @needs_pool
 def test_a_fork_that_python_does_not_know_of() -> None:
     script = """
@@ -268,6 +277,8 @@ assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
     _python(script)
 
 
+@pytest.mark.slow
+@pytest.mark.alone
 def test_numba_with_its_workqueue() -> None:
     script = """
 import numba
@@ -281,6 +292,7 @@ print(numba.threading_layer(), numba.get_num_threads())
     assert found.split() == ["workqueue", "3"]
 
 
+@pytest.mark.slow
 def test_numba_is_imported_for_its_driver_alone() -> None:
     if supported():
         script = "chain.run(current_driver(), 2); print('numba' in sys.modules)"

@@ -89,6 +89,7 @@ def memory(good: Path) -> ModelMemory:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak is read from /proc")
 class TestPeaks:
+    @pytest.mark.slow
     @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
     def test_text(self, tmp_path: Path, dtype: str) -> None:
         path = random_model(tmp_path, "gpt2", {**GPT2, "torch_dtype": dtype})
@@ -97,6 +98,7 @@ class TestPeaks:
             estimate = estimate_memory(path, context=context, batch=batch, threads=THREADS)
             self.check(estimate, *peak(path, context, batch))
 
+    @pytest.mark.slow
     def test_images(self, tmp_path: Path) -> None:
         path = random_model(tmp_path, "resnet", RESNET18)
         peak(path, 224, 1)  # compiles
@@ -108,6 +110,7 @@ class TestPeaks:
             assert estimate.loading > 2 * 18.8e6  # of each thread, taps and those of a folded norm
             self.check(estimate, *peak(path, 224, batch))
 
+    @pytest.mark.slow
     def test_small_weights(self, tmp_path: Path) -> None:
         path = random_model(tmp_path, "mobilenet_v2", {"num_labels": 1000})
         peak(path, 224, 1)  # compiles
@@ -128,6 +131,7 @@ class TestEstimates:
         assert not any(parameter.in_memory for parameter in model.parameters().values())
         assert estimate == estimate_memory(model)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("kind", MODELS)
     def test_every_kind_of_model(self, kind: str) -> None:
         memory = memory_of({"model_type": kind})
@@ -229,6 +233,7 @@ class TestEstimates:
 
 
 class TestFits:
+    @pytest.mark.slow
     @pytest.mark.parametrize(("context", "batch"), [(1, 1), (13, 7), (48, 100)])
     def test_the_largest(self, memory: ModelMemory, context: int, batch: int) -> None:
         limit = memory.at(context=context, batch=batch).total
@@ -248,6 +253,7 @@ class TestLoad:
     def test_what_fits_is_loaded(self, good: Path, limit: Any) -> None:
         assert gptrs.load(good, memory_limit=limit).forward([1, 2]).shape[0] == 2
 
+    @pytest.mark.slow
     def test_what_would_fit_is_said(self, good: Path) -> None:
         limit = estimate_memory(good, context=20, batch=50).total
         with pytest.raises(ArgumentError) as raised:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
 from gptrs import ptir
 
@@ -34,6 +35,7 @@ def test_the_text_names_every_kind_of_step() -> None:
     assert mixed.retraces()[-1].reason == "the first call"
 
 
+@pytest.mark.slow
 def test_loops_run_alone() -> None:
     (name,) = mixed.explain(X, X.T.copy()).sources
     source = mixed.explain(X, X.T.copy()).sources[name]

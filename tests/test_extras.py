@@ -73,6 +73,7 @@ def test_each_extra_brings_what_the_errors_say() -> None:
     assert {"gptrs[all]"} <= set(extras["bench"])
 
 
+@pytest.mark.slow
 def test_jit_works_with_the_core() -> None:
     code = """
 from gptrs import ptir
@@ -91,6 +92,7 @@ print(attend.explain(x, w), attend.program(x, w))
     assert "native steps" in code_and_words[1]
 
 
+@pytest.mark.slow
 def test_models_run_on_tokens_with_the_core() -> None:
     code = "print(gptrs.load('stories').forward([[1, 2, 3]]).shape)"
     assert without("", PARTS + code) == (0, "(1, 3, 1024)\n", "")
@@ -129,6 +131,7 @@ except gptrs.PtirError as error:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "hidden", "said"),
     [

@@ -126,6 +126,7 @@ def logits_of_rows(made: GPT2, ids: Array, pieces: list[int]) -> Array:
     return np.concatenate(found, axis=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", ["1", "2", "4"])
 @pytest.mark.parametrize("driver", ["pool", "numba"])
 def test_bits_do_not_depend_on_how_a_call_is_made(
@@ -179,6 +180,7 @@ def test_python_threads_share_a_function(count: int, monkeypatch: pytest.MonkeyP
     together(count, work)
 
 
+@pytest.mark.alone
 def test_many_shapes_use_flat_memory() -> None:
     @ptir.jit(dynamic={"x": {0: "N"}})
     def f(x: Any, w: Any) -> Tensor:

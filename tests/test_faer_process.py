@@ -16,6 +16,8 @@ import pytest
 from gptrs import ptir
 from gptrs.ir.tensor import Tensor
 
+pytestmark = pytest.mark.slow
+
 FIRST_TOKENS = """
 import sys
 import gptrs

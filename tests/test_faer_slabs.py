@@ -28,6 +28,7 @@ def overlap(a: Array, b: Array) -> bool:
     return address(a) < address(b) + b.size and address(b) < address(a) + a.size
 
 
+@pytest.mark.slow
 def test_pieces_begin_lines_and_do_not_overlap() -> None:
     source = Slabs()
     pieces = [source.allocate(size) for size in (1, 64, 65, 3 * MB, 100, 0, SLAB_BYTES - MB, 7)]
@@ -134,6 +135,7 @@ def test_an_interpreter_ends_quietly_whatever_it_drops_first() -> None:
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
+@pytest.mark.slow
 def test_without_advice_it_works_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(large_pages.mmap, "MADV_HUGEPAGE", raising=False)
     monkeypatch.delattr(large_pages.mmap, "MADV_DONTNEED", raising=False)

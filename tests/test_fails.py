@@ -20,7 +20,7 @@ from gptrs.ir.program import Fails, Program
 from gptrs.ir.sizes import failing_at_sizes, fails_at, filled
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Type
-from tests.cases import CASES
+from tests.cases import each_case
 from tests.cases.sample import Case, draw, inputs, is_symbolic
 from tests.cases.wrong import Wrong
 from tests.cases.wrong_shapes import ELEMENTS
@@ -41,11 +41,7 @@ def test_what_fails_says_so(row: Wrong) -> None:
     assert recorded(row.call, *types).fails is Fails.AT_ELEMENTS
 
 
-def names(case: Case) -> str:
-    return f"{case.op}-{case.dtypes[0]}"
-
-
-@pytest.mark.parametrize("case", CASES, ids=names)
+@each_case
 def test_what_says_never_never_fails(case: Case) -> None:
     """Whatever the elements are: extremes of integers and floats, at sizes from 1 up."""
     kept = {case.dtypes[0], case.dtypes[-1], *{"si32", "ui8"}.intersection(case.dtypes)}

@@ -102,6 +102,7 @@ for path in map(Path, sys.argv[1:]):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="has no module resource")
 def test_a_process_takes_at_most_twice_the_file(tmp_path: Path) -> None:
     (tmp_path / "tiny.json").write_text("{}")
@@ -146,6 +147,7 @@ def test_values_take_no_more_than_what_is_said(name: str, count: int) -> None:
         decoded(data, 9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["gten", "safetensors"])
 def test_what_is_written_is_read(tmp_path: Path, suffix: str) -> None:
     """Many small tensors are, and as many as would not be read are not written."""
@@ -169,6 +171,7 @@ def test_names_are_no_longer_than_others_read(tmp_path: Path, suffix: str) -> No
     assert len(error.value.problem) < 200
 
 
+@pytest.mark.slow
 def test_an_index_of_many_experts_is_read(tmp_path: Path) -> None:
     """The largest models have 140,000 tensors."""
     place = "model-00001-of-00062.safetensors"

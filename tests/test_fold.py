@@ -24,7 +24,7 @@ from gptrs.passes.base import Context
 from gptrs.passes.constant_folding import fold_constants
 from gptrs.passes.dce import eliminate_dead_code
 from gptrs.passes.legalize import legalize
-from tests.cases import CASES
+from tests.cases import each_case
 from tests.cases.programs import record
 from tests.cases.sample import Case, all_same_bits, inputs, several
 
@@ -87,7 +87,7 @@ FOLDS: list[tuple[str, Callable[..., Any], str, list[str]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("why", "function", "types", "left"), FOLDS, ids=lambda v: str(v)[:30])
+@pytest.mark.parametrize(("why", "function", "types", "left"), FOLDS, ids=[row[0] for row in FOLDS])
 def test_what_is_known_is_computed(
     why: str, function: Callable[..., Any], types: str, left: list[str]
 ) -> None:
@@ -113,7 +113,7 @@ STAYS: list[tuple[str, Callable[..., Any], str, list[str]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("why", "function", "types", "left"), STAYS, ids=lambda v: str(v)[:30])
+@pytest.mark.parametrize(("why", "function", "types", "left"), STAYS, ids=[row[0] for row in STAYS])
 def test_what_stays(why: str, function: Callable[..., Any], types: str, left: list[str]) -> None:
     assert ops(function, *types.split()) == left, why
 
@@ -160,7 +160,7 @@ def test_nobody_writes_into_what_was_folded() -> None:
     assert not only.attrs["value"].flags.writeable
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.op)
+@each_case
 def test_every_op_of_constants_folds_to_what_it_gives(case: Case) -> None:
     for sample in case.samples:
         made = inputs(sample, case.dtypes[0])

@@ -209,6 +209,7 @@ def test_models_that_it_does_not_have(tmp_path: Path, fields: dict[str, Any], sa
     assert not (tmp_path / "x.gchk").exists()
 
 
+@pytest.mark.slow
 def test_what_has_no_such_names(tmp_path: Path) -> None:
     place = model(tmp_path)
     with pytest.raises(ArgumentError, match=r"the names of gpt\.rs are for checkpoints"):

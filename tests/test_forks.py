@@ -339,6 +339,7 @@ while alive:
 """
 
 
+@pytest.mark.slow
 def test_a_thread_that_imports_numba(tmp_path: Path) -> None:
     """It uses `logging` then, which has fork hooks with a lock of its own."""
     command = [sys.executable, "-W", "ignore", "-c", FIRST_KERNEL]
@@ -346,6 +347,8 @@ def test_a_thread_that_imports_numba(tmp_path: Path) -> None:
     subprocess.run(command, env=environment, check=True, timeout=120)
 
 
+@pytest.mark.slow
+@pytest.mark.alone
 def test_400_forks_under_load(tmp_path: Path) -> None:
     command = [sys.executable, "-W", "ignore", "-m", "tests.forking", "400"]
     environment = {**os.environ, "GPTRS_CACHE_DIR": str(tmp_path), "GPTRS_BACKEND": "faer"}

@@ -13,9 +13,6 @@ from typing import Any, cast
 import ml_dtypes
 import numpy as np
 import pytest
-import torch
-import transformers
-from torch import nn
 
 import gptrs
 from gptrs.errors import ArgumentError, LoadError
@@ -25,12 +22,11 @@ from tests.image_models import (
     MOBILENET_V2,
     RESNET,
     TORCH_ERROR,
-    TorchvisionMobileNetV2,
-    TorchvisionResNet,
     images,
     logits,
     with_random_statistics,
 )
+from tests.lazy_torch import torch, torchvision, transformers
 from tests.models import END_ID, byte_tokenizer, config, in_files, random_tokens, tensors
 
 TOKENS = random_tokens(2, 9)
@@ -57,8 +53,8 @@ def image_model(kind: str, **fields: Any) -> Any:
     return with_random_statistics(getattr(transformers, f"{kind}ForImageClassification")(settings))
 
 
-def torchvision_resnet() -> nn.Module:
-    return with_random_statistics(TorchvisionResNet((1, 2), (8, 12), 8, False))
+def torchvision_resnet() -> torch.nn.Module:
+    return with_random_statistics(torchvision.ResNet((1, 2), (8, 12), 8, False))
 
 
 def next_tokens(model: Any) -> Any:
@@ -72,13 +68,14 @@ IMAGE_MODELS: dict[str, Callable[[], Any]] = {
     "mobilenet_v2": lambda: image_model("MobileNetV2"),
     "torchvision-resnet": torchvision_resnet,
     "torchvision-bottleneck": lambda: with_random_statistics(
-        TorchvisionResNet((1, 1), (16, 32), 8, True)
+        torchvision.ResNet((1, 1), (16, 32), 8, True)
     ),
-    "torchvision-mobilenet_v2": lambda: with_random_statistics(TorchvisionMobileNetV2(0.5)),
+    "torchvision-mobilenet_v2": lambda: with_random_statistics(torchvision.MobileNetV2(0.5)),
 }
 
 
 class TestLanguageModels:
+    @pytest.mark.slow
     @pytest.mark.parametrize("fields", [{}, {"tie_word_embeddings": False}, {"n_inner": 48}])
     def test_logits_are_torchs(self, fields: dict[str, Any]) -> None:
         module = gpt2(**fields)
@@ -107,12 +104,13 @@ class TestLanguageModels:
         expected = next_tokens(gpt2())  # the head is the embedding
         np.testing.assert_allclose(model.forward(TOKENS).numpy(), expected, rtol=0, atol=1e-4)
 
-    @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-    def test_elements_keep_their_bits(self, dtype: torch.dtype) -> None:
-        module = gpt2().to(dtype)
+    @pytest.mark.slow
+    @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+    def test_elements_keep_their_bits(self, dtype: str) -> None:
+        module = gpt2().to(getattr(torch, dtype))
         parameters = gptrs.from_torch(module).parameters()
         assert len(parameters) == len(list(module.parameters()))
-        bits = {torch.bfloat16: ml_dtypes.bfloat16, torch.float16: np.float16}[dtype]
+        bits = {"bfloat16": ml_dtypes.bfloat16, "float16": np.float16}[dtype]
         for name, weight in module.transformer.named_parameters():
             found = parameters[name].numpy()
             assert found.dtype == bits
@@ -174,6 +172,7 @@ class TestLanguageModels:
 
 
 class TestImageModels:
+    @pytest.mark.slow
     @pytest.mark.parametrize("name", IMAGE_MODELS)
     def test_logits_are_torchs(self, name: str) -> None:
         module = IMAGE_MODELS[name]()
@@ -190,6 +189,7 @@ class TestImageModels:
         found = gptrs.from_torch(module.train()).forward(IMAGES).numpy()
         assert found.tobytes() == expected.tobytes()
 
+    @pytest.mark.slow
     def test_labels(self) -> None:
         names = {0: "cat", 1: "dog", 2: "owl"}
         model = gptrs.from_torch(image_model("ResNet", num_labels=3, id2label=names))
@@ -202,6 +202,7 @@ class TestImageModels:
 
 
 class TestStateDicts:
+    @pytest.mark.slow
     @pytest.mark.parametrize("form", ["dict", "path", "config"])
     def test_a_configuration_is_given(self, tmp_path: Path, form: str) -> None:
         module = gpt2()
@@ -212,6 +213,7 @@ class TestStateDicts:
         assert model.forward(TOKENS).numpy().tobytes() == expected.tobytes()
         assert repr(model).startswith("<gpt2 <state dict>: ")
 
+    @pytest.mark.slow
     def test_arrays_and_tensors(self) -> None:
         arrays = in_files(tensors(config()))
         mixed: dict[str, object] = {
@@ -221,6 +223,7 @@ class TestStateDicts:
         found = gptrs.from_torch(mixed, config=config()).forward(TOKENS).numpy()
         assert found.tobytes() == gptrs.from_torch(gpt2()).forward(TOKENS).numpy().tobytes()
 
+    @pytest.mark.slow
     def test_views_of_any_order(self) -> None:
         state = dict(torchvision_resnet().state_dict())
         expected = gptrs.from_torch(state).forward(IMAGES).numpy()
@@ -256,16 +259,19 @@ def sparse() -> dict[str, object]:
     return {"a": torch.eye(3).to_sparse()}
 
 
-class Wrapper(nn.Module):
-    def __init__(self, model: Any) -> None:
-        super().__init__()
-        self.model = model
-        self.config = model.config
+def wrapper(model: Any) -> torch.nn.Module:
+    class Wrapper(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.model = model
+            self.config = model.config
+
+    return Wrapper()
 
 
 BAD: dict[str, tuple[Callable[[], object], object, str]] = {
     "path": (lambda: "model", None, "found a str, expected a torch.nn.Module or a state dict"),
-    "class": (lambda: nn.Linear, None, "found a type, expected a torch.nn.Module"),
+    "class": (lambda: torch.nn.Linear, None, "found a type, expected a torch.nn.Module"),
     "meta": (
         lambda: gpt2().to("meta"),
         None,
@@ -283,7 +289,7 @@ BAD: dict[str, tuple[Callable[[], object], object, str]] = {
     "objects": (lambda: {"a": np.array([None])}, config(), "'a' is"),
     "two-configs": (gpt2, config(), "has a configuration, and config= gives another"),
     "no-config": (
-        lambda: nn.Linear(3, 3),
+        lambda: torch.nn.Linear(3, 3),
         None,
         "<Linear> has no configuration, and its tensors are not named as in torchvision's",
     ),
@@ -310,7 +316,7 @@ UNFIT: dict[str, tuple[Callable[[], object], object, str]] = {
         None,
         "the model has no place for tensor 'score.weight'",
     ),
-    "wrapped": (lambda: Wrapper(gpt2()), None, "<Wrapper> has no tensor|no place for tensor"),
+    "wrapped": (lambda: wrapper(gpt2()), None, "<Wrapper> has no tensor|no place for tensor"),
     "narrow": (
         lambda: in_files(tensors(config())),
         config(n_positions=50),
@@ -323,6 +329,7 @@ UNFIT: dict[str, tuple[Callable[[], object], object, str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*quantiz.*")
 @pytest.mark.parametrize("name", BAD)
 def test_what_is_no_model(name: str) -> None:
@@ -332,6 +339,7 @@ def test_what_is_no_model(name: str) -> None:
     assert "\n" not in raised.value.problem
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", UNFIT)
 def test_what_does_not_fit(name: str) -> None:
     make, given, said = UNFIT[name]
@@ -342,7 +350,7 @@ def test_what_does_not_fit(name: str) -> None:
 
 def test_unknown_kinds_say_the_known_ones() -> None:
     with pytest.raises(ArgumentError) as raised:
-        gptrs.from_torch(nn.Linear(3, 3))
+        gptrs.from_torch(torch.nn.Linear(3, 3))
     assert "gpt2, mobilenet_v2, resnet" in raised.value.fix
 
 
@@ -359,9 +367,10 @@ def test_another_device(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_torch_is_not_needed_for_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = torch.nn.Linear(2, 2)
     monkeypatch.delitem(sys.modules, "torch")
     model = gptrs.from_torch(in_files(tensors(config())), config=config())
     assert isinstance(model, LanguageModel)
     assert model.forward([1, 2]).shape == (2, config()["vocab_size"])
     with pytest.raises(ArgumentError, match=r"found a Linear, expected a torch\.nn\.Module"):
-        gptrs.from_torch(nn.Linear(2, 2))
+        gptrs.from_torch(module)

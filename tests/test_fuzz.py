@@ -47,6 +47,7 @@ def searched() -> Search:
     return search
 
 
+@pytest.mark.slow
 def test_programs(searched: Search) -> None:
     assert searched.programs == PROGRAMS
     assert set(searched.instructions) == {family(op) for op in GENERATORS}
@@ -117,6 +118,7 @@ def test_wrongly_merged_instructions_are_found(monkeypatch: Patch) -> None:
     assert "reference" in found(native=no_backend, ops=("reduce_sum", "sort", "cast", "reduce_max"))
 
 
+@pytest.mark.slow
 def test_a_wrongly_printed_literal_is_found(monkeypatch: Patch) -> None:
     right: Callable[[object], str] = printing._literal  # pyright: ignore[reportPrivateUsage]
 
@@ -127,6 +129,7 @@ def test_a_wrongly_printed_literal_is_found(monkeypatch: Patch) -> None:
     assert "eager" in found(native=no_backend, ops=("add", "mul", "full"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("op", "text"),
     [
@@ -171,6 +174,7 @@ def example() -> Example:
     return Example(program, {"S": 1}, inputs, 3)
 
 
+@pytest.mark.slow
 def test_a_failing_program_runs_again(tmp_path: Path) -> None:
     given = example()
     path = tmp_path / "again.py"
@@ -184,6 +188,7 @@ def test_a_failing_program_runs_again(tmp_path: Path) -> None:
     assert all_same_bits(again.arrays(), given.arrays())
 
 
+@pytest.mark.slow
 def test_the_long_run(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tests.fuzz", "--count", "2", "--seed", "3", "--json"]
     done = subprocess.run([*command, "--folder", tmp_path], capture_output=True, text=True)

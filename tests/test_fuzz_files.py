@@ -23,6 +23,7 @@ COUNT = 2000
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there is no timer there")
 
 
+@pytest.mark.slow
 def test_changed_files_are_read_or_refused(tmp_path: Path) -> None:
     search = Search(SEED, tmp_path)
     search.run(0, COUNT)
@@ -112,6 +113,7 @@ def test_an_error_can_be_printed_and_read(tmp_path: Path, held: str) -> None:
     assert wrong_with(error, tmp_path) is not None
 
 
+@pytest.mark.slow
 def test_the_long_run(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tests.fuzz_files", "--count", "20", "--seed", "3", "--json"]
     done = subprocess.run([*command, "--folder", tmp_path], capture_output=True, text=True)

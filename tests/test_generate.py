@@ -57,6 +57,7 @@ def greedy(model: LanguageModel, prompt: str, count: int) -> str:
     return model.tokenizer.decode(tokens[began:])
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("any_mode")
 @pytest.mark.parametrize("prompt", PROMPTS)
 def test_greedy_text(model: LanguageModel, prompt: str) -> None:
@@ -65,6 +66,7 @@ def test_greedy_text(model: LanguageModel, prompt: str) -> None:
     assert len(set(text)) > 3
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("any_mode")
 @pytest.mark.parametrize("options", [{}, SAMPLED, EVERY], ids=["greedy", "sampled", "every"])
 def test_a_batch_gives_what_each_prompt_gives_alone(
@@ -75,12 +77,14 @@ def test_a_batch_gives_what_each_prompt_gives_alone(
     assert len(set(texts)) == len(PROMPTS)
 
 
+@pytest.mark.slow
 def test_sampled_text_is_the_same_in_every_mode(model: LanguageModel) -> None:
     traced = model.generate("once", max_tokens=20, **SAMPLED)
     with ptir.eager():
         assert model.generate("once", max_tokens=20, **SAMPLED) == traced
 
 
+@pytest.mark.slow
 def test_every_option_on_every_path(model: LanguageModel) -> None:
     done = model.complete(PROMPTS, max_tokens=70, logprobs=2, **EVERY)
     assert [len(each.tokens) for each in done] == [70] * len(PROMPTS)

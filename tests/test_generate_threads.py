@@ -59,6 +59,7 @@ def together(models: Sequence[LanguageModel]) -> list[list[list[int]]]:
         return list(pool.map(work, range(len(PROMPTS)), timeout=120))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("threads")
 @pytest.mark.parametrize("count", [1, 2], ids=["one model", "two models"])
 def test_two_generate_at_once(directory: Path, alone: list[list[int]], count: int) -> None:

@@ -25,13 +25,12 @@ from gptrs.formats.in_memory import in_memory_tensor
 from gptrs.formats.stored_tensor import StoredTensor
 from gptrs.loading.convert import convert
 from tests.image_models import (
-    TorchvisionMobileNetV2,
-    TorchvisionResNet,
     assert_parity,
     images,
     state,
     with_random_statistics,
 )
+from tests.lazy_torch import torchvision
 from tests.models import Arrays, config, in_files, random_tokens, tensors, write
 
 CONFIG = {
@@ -218,13 +217,14 @@ def mobilenet_in_its_words(arrays: Arrays) -> Arrays:
 
 IMAGE_MODELS: dict[str, tuple[Callable[[], Any], Callable[[Arrays], Arrays]]] = {
     "resnet34": (
-        lambda: TorchvisionResNet((1, 2, 1, 1), (8, 12, 16, 20), 8, False),
+        lambda: torchvision.ResNet((1, 2, 1, 1), (8, 12, 16, 20), 8, False),
         resnet_in_its_words,
     ),
-    "mobilenet_v2": (lambda: TorchvisionMobileNetV2(0.25), mobilenet_in_its_words),
+    "mobilenet_v2": (lambda: torchvision.MobileNetV2(0.25), mobilenet_in_its_words),
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", IMAGE_MODELS)
 def test_images_whose_norms_are_folded(tmp_path: Path, kind: str) -> None:
     make, in_words = IMAGE_MODELS[kind]

@@ -224,6 +224,7 @@ def known() -> dict[Any, Any]:
     return {**derived._DERIVED._known}  # pyright: ignore[reportPrivateUsage]
 
 
+@pytest.mark.slow
 def test_they_go_with_the_model() -> None:
     before = known()
     w, s, *_ = weights(3)

@@ -16,27 +16,47 @@ yaml: Any = pytest.importorskip("yaml")
 
 ROOT = Path(__file__).parents[1]
 MAKEFILE = (ROOT / "Makefile").read_text()
+WORKFLOW = ".github/workflows/ci.yml"
 
 
 def read(name: str) -> Any:
     return yaml.safe_load((ROOT / name).read_text())
 
 
+def jobs() -> dict[str, Any]:
+    return read(WORKFLOW)["jobs"]
+
+
 def test_the_workflow_runs_make_targets() -> None:
-    job = read(".github/workflows/ci.yml")["jobs"]["test"]
-    commands = [step["run"] for step in job["steps"] if "run" in step]
+    commands = [step["run"] for job in jobs().values() for step in job["steps"] if "run" in step]
     local = re.findall(r"^make \w+$", (ROOT / ".ci" / "run").read_text(), re.M)
-    assert commands == local
+    assert commands == [*local, "make try-wheel"]
     for command in commands:
         target = command.removeprefix("make ")
         assert re.search(rf"^{target}:", MAKEFILE, re.M), command
 
 
-def test_the_workflow_begins_with_the_oldest_python() -> None:
+def test_the_workflow_runs_on_every_python_and_machine() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    versions = read(".github/workflows/ci.yml")["jobs"]["test"]["strategy"]["matrix"]["python"]
+    matrix = jobs()["test"]["strategy"]["matrix"]
+    versions = matrix["python"]
     assert all(isinstance(version, str) for version in versions)  # 3.10 would be 3.1
     assert project["requires-python"] == f">={versions[0]}"
+    assert versions == [f"3.{minor}" for minor in range(11, 11 + len(versions))]
+    assert jobs()["wheel"]["strategy"]["matrix"]["python"] == [versions[0], versions[-1]]
+    systems = [machine.rpartition("-")[0] for machine in matrix["machine"]]
+    assert systems == ["ubuntu", "ubuntu-24.04", "macos"]  # x86-64, ARM, ARM
+    assert matrix["machine"][1].endswith("-arm")
+
+
+def test_actions_are_pinned_by_commit() -> None:
+    """A tag may be moved; the version that it stood for is a comment."""
+    uses = re.findall(r"^ *- uses: (.*)$", (ROOT / WORKFLOW).read_text(), re.M)
+    pinned = re.compile(r"([\w-]+/[\w-]+)@[0-9a-f]{40} # v\d+\.\d+\.\d+")
+    assert uses
+    assert all(map(pinned.fullmatch, uses))
+    names = [use.partition("@")[0] for use in uses]
+    assert len(set(uses)) == len(set(names)), "one version of each"
 
 
 def test_hooks_are_the_tools_of_make_lint() -> None:

@@ -201,6 +201,7 @@ def variants(data: bytes) -> list[bytes]:
     return cut + turned
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["checkpoint", "archive"])
 def test_every_byte_is_lost_or_changed(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "x"

@@ -221,6 +221,7 @@ def test_names_that_are_too_long(cli: Cli, suffix: str) -> None:
         assert_one_error(cli(*arguments, name), "cannot be opened: ")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["x.npy", "x.npz", "x.gten", "x.png"])
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, Path.touch])
 def test_inputs(
@@ -231,6 +232,7 @@ def test_inputs(
     assert_one_error(done, str(tmp_path / name))
 
 
+@pytest.mark.slow
 def test_an_image_model_continues_no_text(cli: Cli, classifier: Path) -> None:
     done = cli("generate", "on the", "--model", str(classifier))
     assert_one_error(done, "is a resnet, which continues no text", "gptrs forward")

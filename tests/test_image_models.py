@@ -37,6 +37,7 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]
     return made
 
 
+@pytest.mark.slow
 @KIND
 def test_a_row_does_not_depend_on_the_batch(kind: str, directory: Callable[[str], Path]) -> None:
     model, function = gptrs.load(directory(kind)), KINDS[kind][1].__call__
@@ -50,6 +51,7 @@ def test_a_row_does_not_depend_on_the_batch(kind: str, directory: Callable[[str]
     assert function.cache_info().misses == 1, "the batch size is symbolic"
 
 
+@pytest.mark.slow
 @KIND
 def test_channels_may_be_first(kind: str, directory: Callable[[str], Path]) -> None:
     model = gptrs.load(directory(kind))
@@ -60,6 +62,7 @@ def test_channels_may_be_first(kind: str, directory: Callable[[str], Path]) -> N
     np.testing.assert_array_equal(model.module(first).numpy(), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("shape", "said"),
     [
@@ -103,6 +106,7 @@ BAD_FIELDS: list[tuple[str, str, object, str]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "field", "value", "said"), BAD_FIELDS, ids=lambda value: str(value)[:20]
 )

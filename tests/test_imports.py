@@ -62,22 +62,26 @@ def test_the_package_alone_imports_nothing() -> None:
     assert imported("import gptrs; dir(gptrs); gptrs.__version__") == set()
 
 
+@pytest.mark.slow
 def test_tracing_needs_numpy_only() -> None:
     code = "from gptrs import ptir; ptir.jit(lambda x: ptir.softmax(x))(ptir.tensor([1.0, 2.0]))"
     assert imported(code) <= {"numpy", "ml_dtypes"}
 
 
+@pytest.mark.slow
 def test_generating_needs_no_torch(directory: Path) -> None:
     code = "import sys, gptrs; gptrs.load(sys.argv[1]).generate('once', max_tokens=2)"
     found = imported(code, str(directory))
     assert found <= {"numpy", "ml_dtypes", "safetensors", "tokenizers"}
 
 
+@pytest.mark.slow
 def test_a_directory_of_a_language_model_imports_what_it_uses(directory: Path) -> None:
     code = "import sys, gptrs; gptrs.load(sys.argv[1]).generate('once', max_tokens=2)"
     assert imported(code, str(directory), of=UNUSED) == set()
 
 
+@pytest.mark.slow
 def test_what_is_unused_there_exists(directory: Path) -> None:
     code = "import difflib, sys, gptrs.loading.convert, gptrs.loading.image_classifier\n"
     code += "import gptrs.backends.faer.calls.bottleneck\n"
@@ -86,6 +90,7 @@ def test_what_is_unused_there_exists(directory: Path) -> None:
     assert imported(code, str(directory), written, of=UNUSED) == UNUSED
 
 
+@pytest.mark.slow
 def test_the_command_line_draws_nothing_it_does_not_show(directory: Path) -> None:
     code = (
         "import sys; from gptrs.cli.app import run\n"

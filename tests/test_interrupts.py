@@ -218,6 +218,7 @@ def run(script: str, folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
 
 
+@pytest.mark.slow
 def test_while_numba_is_imported(tmp_path: Path) -> None:
     done = run(IMPORT, tmp_path)
     assert (done.stdout, done.stderr) == ("True\nTrue\nTrue True\n", "")
@@ -237,6 +238,7 @@ gptrs.ptir.jit(lambda x: gptrs.ptir.tanh(x) * 2)(numpy.ones(3, numpy.float32))
 """
 
 
+@pytest.mark.slow
 def test_a_program_that_an_interrupt_ends(tmp_path: Path) -> None:
     done = run(END, tmp_path)
     assert done.returncode == -signal.SIGINT

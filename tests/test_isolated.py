@@ -55,6 +55,7 @@ def test_the_check_finds_what_plain_python_runs(planted: Path) -> None:
     assert planted.read_text() == "json "
 
 
+@pytest.mark.slow
 def test_workers_and_starts_run_nothing_of_the_current_directory(planted: Path) -> None:
     worker = Worker("gptrs_bench.side", "ours", "text", "nowhere", "1", quiet=True)
     with pytest.raises(gptrs.PtirError, match="nowhere"):

@@ -174,6 +174,7 @@ def test_tied_weights_are_one_input() -> None:
     assert [len(function.program(m, X).params) for m in (tied, affine(2, 3))] == [2, 3]
 
 
+@pytest.mark.slow
 def test_the_cache_does_not_keep_weights_alive() -> None:
     function = ptir.jit(lambda model, x: model(x))
     model = affine(2, 3)

@@ -66,6 +66,7 @@ def apply(model: Family, x: Any) -> Any:
     return x
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", ["argument", "tuple", "global", "attribute", "table"])
 def test_a_model_that_is_dropped_is_freed(place: str, walks: Walks) -> None:
     model = family()
@@ -84,6 +85,7 @@ def test_a_model_that_is_dropped_is_freed(place: str, walks: Walks) -> None:
     assert function.cache_info().currsize == 1
 
 
+@pytest.mark.slow
 def test_a_program_that_is_dropped_is_freed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GPTRS_CACHE_SIZE", "1")
     function = ptir.jit(lambda x: x + 1)
@@ -103,6 +105,7 @@ def test_a_program_that_is_dropped_is_freed(monkeypatch: pytest.MonkeyPatch) -> 
     assert function.cache_info() == (0, 1, 1, 1)
 
 
+@pytest.mark.slow
 def test_a_function_that_is_dropped_is_freed() -> None:
     function = ptir.jit(lambda x: x + 1)
     function(X)

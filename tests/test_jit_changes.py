@@ -85,6 +85,7 @@ def computed(x: Any, node: Any) -> Any:
     return total, repr([type(v) for n in seen for v in (n.value, *n.items)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_random_changes(seed: int) -> None:
     random = np.random.default_rng(seed)

@@ -29,6 +29,7 @@ VALUES = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.text(), VALUES), st.sampled_from([None, 1]), st.booleans())
 def test_members_are_those_of_the_object(
     value: dict[str, Any], indent: int | None, ascii_only: bool
@@ -85,6 +86,7 @@ FILES: dict[str, tuple[Callable[[Path], object], Callable[[Path], object], str]]
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FILES)
 def test_files_that_say_a_thing_twice(tmp_path: Path, name: str) -> None:
     make, use, field = FILES[name]

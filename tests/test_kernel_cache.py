@@ -226,6 +226,7 @@ for i in range(4):
 """
 
 
+@pytest.mark.slow
 def test_eight_processes_on_a_cold_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     command = [sys.executable, "-W", "error", "-c", TOGETHER]
     processes = [

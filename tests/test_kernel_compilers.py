@@ -101,6 +101,7 @@ def test_a_job_survives_json() -> None:
         assert CompileJob.from_json(job.to_json()) == job
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("processes", [1, 2])
 def test_others_compile_all(processes: int, monkeypatch: pytest.MonkeyPatch, here: Names) -> None:
     wait_for_others(monkeypatch, len(CODES))

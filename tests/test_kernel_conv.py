@@ -225,8 +225,7 @@ def test_what_follows(level: isa.Isa, activation: str | None) -> None:
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
-def test_activations(monkeypatch: pytest.MonkeyPatch, activation: str) -> None:
-    monkeypatch.setenv("GPTRS_CACHE_BYTES", "0")
+def test_activations(activation: str) -> None:
     check_following(isa.current(), activation)
 
 

@@ -74,8 +74,7 @@ def test_each_channel_is_by_itself(level: isa.Isa) -> None:
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
-def test_activations(monkeypatch: pytest.MonkeyPatch, activation: str) -> None:
-    monkeypatch.setenv("GPTRS_CACHE_BYTES", "0")
+def test_activations(activation: str) -> None:
     level, sample = isa.current(), Sample(Window((3, 3)), (5, 13, 20), ((1, 1), (1, 1)))
     x, (weight, bias) = sample.images(), weights(sample)
     x *= 3

@@ -159,6 +159,7 @@ print("done")
 """
 
 
+@pytest.mark.slow
 def test_a_real_disk_that_is_full(home: Path) -> None:
     unshare = ["unshare", "--map-root-user", "--mount"]
     if shutil.which("unshare") is None or subprocess.run([*unshare, "true"]).returncode:

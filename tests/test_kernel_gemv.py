@@ -57,6 +57,7 @@ def columns_first(a: Array) -> Array:
     return held[:, :-2].T
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize("depth", [0, 1, 7, 8, 77, 4096, 4103, 5500])
 def test_the_order_is_that_of_other_products(level: isa.Isa, transposed: bool, depth: int) -> None:

@@ -110,7 +110,6 @@ def {0}_of_scalars(arguments, first, last):
 def test_scalars(name: str, function: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As exact as vectors, and by loops as fast: LLVM makes vectors of them."""
     monkeypatch.setenv("GPTRS_ISA", name)
-    monkeypatch.setenv("GPTRS_CACHE_BYTES", "0")
     level, x86 = isa.ISAS[name], isa.host()[0].startswith("x86_64")
     x, vectors, exact = both(level, function)
     kernel = compile_source(SCALARS.format(function), f"{function}_of_scalars")

@@ -249,9 +249,9 @@ def test_what_follows_the_product(level: isa.Isa, activation: str | None, depth:
             np.testing.assert_array_equal(bits(found), bits(expected))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("activation", ACTIVATIONS)
-def test_activations(monkeypatch: pytest.MonkeyPatch, activation: str) -> None:
-    monkeypatch.setenv("GPTRS_CACHE_BYTES", "0")
+def test_activations(activation: str) -> None:
     level = isa.current()
     a, b = matrix(5, 20, 1), matrix(20, 50, 2)
     panels = pack(level, b)
@@ -309,6 +309,7 @@ def packed(a: Array, tile: int) -> Array:
     return np.ascontiguousarray(full.reshape(tiles, tile, depth).transpose(0, 2, 1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weights", ["f32", "bf16"])
 def test_layouts(level: isa.Isa, weights: WeightType) -> None:
     w, kind = level.tile_columns, np.int32 if weights == "f32" else np.uint16

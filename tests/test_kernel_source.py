@@ -64,6 +64,7 @@ def names(arguments, first, last):
 """
 
 
+@pytest.mark.slow
 def test_all_names_that_source_may_use() -> None:
     out = np.zeros(12, np.int64)
     run(compile_source(NAMES, "names"), out, extent=(2, 4))
@@ -125,6 +126,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", REFUSED, ids=str)
 def test_source_that_no_kernel_may_be(row: str) -> None:
     body, message = REFUSED[row]

@@ -10,7 +10,7 @@ import llvmlite.binding as llvm  # pyright: ignore[reportMissingTypeStubs]
 import pytest
 
 from gptrs.kernels.attention.kernel import Head, attention_kernel
-from gptrs.kernels.compiler.cache_key import Code
+from gptrs.kernels.compiler.cache_key import Code, cache_key
 from gptrs.kernels.compiler.ir_builder import KernelText
 from gptrs.kernels.compiler.isa import ISAS, Isa, Target, target_for
 from gptrs.kernels.conv.depthwise import Depthwise, depthwise_kernel
@@ -38,7 +38,9 @@ from gptrs.kernels.rowwise.norm import layer_norm_kernel, rms_norm_kernel, softm
 from gptrs.kernels.vector_math import elementwise_kernel
 from gptrs.kernels.weight_compression.encoder import compress_kernel
 from gptrs.kernels.weight_compression.format import COMPRESSIBLE
-from tests.kernels import SCALE
+from tests.kernels import SCALE, opened
+
+pytestmark = pytest.mark.slow
 
 TARGETS = {
     "avx512": ("x86_64-unknown-linux-gnu", "sapphirerapids"),
@@ -126,6 +128,22 @@ def code(kernel: KernelText) -> Code:
     return Code("llvm", kernel.text, (kernel.name,))
 
 
+def kept(of: Code, name: str, kind: str, compiled: Callable[[], bytes]) -> bytes:
+    """What LLVM makes of a code for a target, kept between runs as kernels are."""
+    store, key = opened(), f"{cache_key(of, target(name))}-{kind}"
+    if (data := store.load(key)) is None:
+        store.store(key, data := compiled())
+    return data
+
+
+def object_code(of: Code, name: str) -> bytes:
+    return kept(of, name, "object", lambda: of.build(target(name)))
+
+
+def assembly(of: Code, name: str) -> str:
+    return kept(of, name, "assembly", lambda: of.assembly(target(name)).encode()).decode()
+
+
 def loops(assembly: str) -> list[str]:
     """The blocks that branch back to their own beginning."""
     blocks = re.findall(r"^(\.L\w+):.*\n((?:(?!\.L\w+:|\w+:).*\n)*)", assembly, re.MULTILINE)
@@ -139,14 +157,14 @@ def loops(assembly: str) -> list[str]:
 @pytest.mark.parametrize("builder", BUILDERS)
 def test_every_kernel_has_object_code(builder: str, name: str) -> None:
     level = ISAS[name]
-    assert len(code(BUILDERS[builder](level)).build(target(name))) > 500
+    assert len(object_code(code(BUILDERS[builder](level)), name)) > 500
 
 
 @pytest.mark.parametrize("name", FMA)
 @pytest.mark.parametrize("weights", ["f32", "bf16"])
 def test_a_tile_stays_in_registers(weights: str, name: str) -> None:
     level = ISAS[name]
-    text = code(BUILDERS[f"tiles {weights}"](level)).assembly(target(name))
+    text = assembly(code(BUILDERS[f"tiles {weights}"](level)), name)
     wanted = level.tile_rows * level.tile_vectors
     whole = [loop for loop in loops(text) if len(re.findall(FMA[name], loop)) == wanted]
     assert whole, "the loop over the depth of a whole tile, one turn for each row of the panel"
@@ -156,7 +174,7 @@ def test_a_tile_stays_in_registers(weights: str, name: str) -> None:
 
 @pytest.mark.parametrize("name", FMA)
 def test_packed_gemv_stays_in_registers(name: str) -> None:
-    text = code(BUILDERS["rows f32"](ISAS[name])).assembly(target(name))
+    text = assembly(code(BUILDERS["rows f32"](ISAS[name])), name)
     found = [loop for loop in loops(text) if len(re.findall(FMA[name], loop)) >= 8]
     assert found
     for loop in found:
@@ -168,7 +186,7 @@ def test_packed_gemv_stays_in_registers(name: str) -> None:
 @pytest.mark.parametrize("weights", COMPRESSIBLE)
 def test_decoding_takes_an_instruction_a_step(weights: str, builder: str, name: str) -> None:
     """Heads are looked up and bytes interleaved in whole registers."""
-    text = code(BUILDERS[f"{builder} {weights} compressed"](ISAS[name])).assembly(target(name))
+    text = assembly(code(BUILDERS[f"{builder} {weights} compressed"](ISAS[name])), name)
     for instruction in DECODING[name]:
         assert re.search(instruction, text)
 
@@ -178,7 +196,7 @@ def test_decoding_takes_an_instruction_a_step(weights: str, builder: str, name: 
 def test_windows_stay_in_registers(builder: str, name: str) -> None:
     """In the loops over the rows of windows."""
     level, width = ISAS[name], int(builder.split()[1][0])
-    text = code(BUILDERS[builder](level)).assembly(target(name))
+    text = assembly(code(BUILDERS[builder](level)), name)
     largest = 8 if width + 2 + 8 <= level.registers else 4
     rows = [loop for loop in loops(text) if len(re.findall(FMA[name], loop)) == largest * width]
     assert len(rows) == 1
@@ -190,7 +208,7 @@ def test_windows_stay_in_registers(builder: str, name: str) -> None:
 def test_a_row_block_stays_in_registers(builder: str, name: str) -> None:
     """In the loop over the depth, of which LLVM may write out two turns."""
     level = ISAS[name]
-    text = code(BUILDERS[builder](level)).assembly(target(name))
+    text = assembly(code(BUILDERS[builder](level)), name)
     highest = re.search(rf"^igemm{level.tile_rows}_\w+:(?s:.*?)^\.Lfunc_end", text, re.MULTILINE)
     assert highest
     turns = [loop for loop in loops(highest[0]) if re.search(FMA[name], loop)]
@@ -203,6 +221,6 @@ def test_a_row_block_stays_in_registers(builder: str, name: str) -> None:
 
 @pytest.mark.parametrize("name", TARGETS)
 def test_generated_loops_use_vectors_of_the_level(name: str) -> None:
-    text = Code("python", SCALE, ("scale",)).assembly(target(name))
+    text = assembly(Code("python", SCALE, ("scale",)), name)
     register = {"avx512": "%zmm", "avx2": "%ymm", "neon": ".4s"}[name]
     assert any(register in line for line in text.splitlines() if re.search("mul|fma|fml", line))

@@ -7,7 +7,6 @@ from functools import reduce
 
 import numpy as np
 import pytest
-import torch
 
 from gptrs.kernels.compiler import isa
 from gptrs.kernels.compiler.compile import compile_ir
@@ -19,6 +18,7 @@ from gptrs.kernels.conv.pooling import (
     max_pool_kernel,
 )
 from gptrs.kernels.conv.window_tiles import Window
+from tests.lazy_torch import torch
 from tests.window_kernels import GUARD, SAMPLES, Array, Ranges, Sample, cut, guarded, run
 
 

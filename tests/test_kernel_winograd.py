@@ -171,9 +171,9 @@ def test_what_follows(level: isa.Isa, m: Outputs, activation: str | None) -> Non
     check_following(level, m, activation)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("activation", ACTIVATIONS)
-def test_activations(monkeypatch: pytest.MonkeyPatch, activation: str) -> None:
-    monkeypatch.setenv("GPTRS_CACHE_BYTES", "0")
+def test_activations(activation: str) -> None:
     check_following(isa.current(), 4, activation)
 
 

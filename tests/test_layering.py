@@ -47,6 +47,7 @@ def test_imports_go_up_the_list(name: str) -> None:
     assert [other for other in sorted(found) if layer(other) > layer(name)] == []
 
 
+@pytest.mark.slow
 def test_there_is_no_circle() -> None:
     graph = {name: imports(name) for name in FILES}
     assert sum(map(len, graph.values())) > 50, "imports were found"

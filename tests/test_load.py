@@ -165,6 +165,7 @@ class TestReading:
         model.forward(TOKENS)
         assert WEIGHTS not in Path("/proc/self/maps").read_text()
 
+    @pytest.mark.slow
     @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs /proc")
     def test_the_file_is_closed_with_its_model(self, directory: Path) -> None:
         def is_open() -> bool:

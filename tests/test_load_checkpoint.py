@@ -37,6 +37,7 @@ MODELS: dict[str, tuple[str, Callable[[Path], object]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_logits_are_those_of_the_directory(tmp_path: Path, name: str) -> None:
     kind, write = MODELS[name]
@@ -170,6 +171,7 @@ def test_a_tensor_of_integers(tmp_path: Path) -> None:
         gptrs.load(tmp_path / "x")
 
 
+@pytest.mark.slow
 def test_every_byte_of_the_configuration_is_changed(tmp_path: Path) -> None:
     path = tmp_path / "x"
     settings = config(n_layer=1, n_embd=4, n_head=2)

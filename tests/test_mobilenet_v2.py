@@ -13,7 +13,6 @@ from gptrs.errors import LoadError
 from gptrs.models.mobilenet_v2 import MobileNetV2, MobileNetV2Config
 from gptrs.nn.layers import same_padding
 from tests.image_models import (
-    TorchvisionMobileNetV2,
     assert_parity,
     images,
     mobilenet_v2,
@@ -22,6 +21,7 @@ from tests.image_models import (
     write,
     zeros,
 )
+from tests.lazy_torch import torchvision
 from tests.models import Arrays
 
 VARIANTS: dict[str, dict[str, Any]] = {
@@ -39,12 +39,14 @@ VARIANTS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fields", VARIANTS.values(), ids=VARIANTS.keys())
 def test_logits_of_every_variant(tmp_path: Path, fields: dict[str, Any]) -> None:
     model = mobilenet_v2(tmp_path, **fields)
     assert_parity(model, tmp_path, images(2, 45, 32, fields.get("num_channels", 3)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("height", "width"), [(33, 50), (64, 35), (5, 7)])
 @pytest.mark.parametrize("tf_padding", [True, False])
 def test_images_of_odd_sizes(tmp_path: Path, tf_padding: bool, height: int, width: int) -> None:
@@ -66,9 +68,10 @@ def test_same_padding_is_what_the_windows_need(kernel: int, stride: int, dilatio
 
 
 class TestTorchvision:
+    @pytest.mark.slow
     @pytest.mark.parametrize("width", [0.25, 0.35, 0.55])
     def test_a_file_alone(self, tmp_path: Path, width: float) -> None:
-        model = with_random_statistics(TorchvisionMobileNetV2(width))
+        model = with_random_statistics(torchvision.MobileNetV2(width))
         path = write(tmp_path / "mobilenet.safetensors", state(model))
         assert_parity(model, path, images(2, 64, 45))
         config = gptrs.load(path).config
@@ -83,7 +86,7 @@ class TestTorchvision:
         }
         arrays = {
             name: np.broadcast_to(np.float32(0), array.shape)
-            for name, array in state(TorchvisionMobileNetV2(width)).items()
+            for name, array in state(torchvision.MobileNetV2(width)).items()
         }
         path = write(tmp_path / "mobilenet.safetensors", {k: a.copy() for k, a in arrays.items()})
         found = gptrs.load(path)
@@ -91,7 +94,7 @@ class TestTorchvision:
 
     @pytest.fixture
     def arrays(self) -> Arrays:
-        return state(TorchvisionMobileNetV2(0.1))
+        return state(torchvision.MobileNetV2(0.1))
 
     def test_entries_of_a_config_count_first(self, tmp_path: Path, arrays: Arrays) -> None:
         config = {"model_type": "mobilenet_v2", "tf_padding": True, "image_size": 96}

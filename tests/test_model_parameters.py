@@ -98,6 +98,7 @@ class TestReplacing:
         assert bits(model) == bits(other) != before
         assert model.generate("once", max_tokens=5) == other.generate("once", max_tokens=5)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         "name",
         [
@@ -163,6 +164,7 @@ class TestReplacing:
         assert bits(model) == expected
         assert model.parameters()["ln_f.bias"].name == "ln_f.bias"
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("name", NAMES)
     def test_what_was_derived_is_freed(self, good: Path, name: str) -> None:
         model = gptrs.load(good)

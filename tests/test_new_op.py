@@ -103,6 +103,7 @@ def test_rules_rewrite_it(hypot: Hypot) -> None:
     assert_same_results(program, after)
 
 
+@pytest.mark.slow
 def test_random_programs_have_it(hypot: Hypot, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(GENERATORS, "hypot", lambda b: hypot(x := b.value("float"), b.of(x.type)))
     search = Search()

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 from gptrs import ptir
 from gptrs.backends.reference import ReferenceBackend, ReferencePlan
@@ -39,8 +38,8 @@ from tests.cases.sample import (
     several,
     wide,
 )
-
-torch.set_num_threads(1)
+from tests.lazy_torch import torch
+from tests.marks import slow_unless
 
 # Without the rules that round: those have tests of their own.
 EXACT = Context(ReferenceBackend(), precise=True)
@@ -48,7 +47,12 @@ exactly = ptir.jit(precise=True)
 
 
 def rows(dtypes: Callable[[Case], Iterable[str]]) -> pytest.MarkDecorator:
-    params = [pytest.param(c, d, id=f"{c.op}-{d}") for c in CASES for d in dtypes(c)]
+    """Each row at these dtypes: quick at its first."""
+    params = [
+        pytest.param(case, d, id=f"{case.op}-{d}", marks=slow_unless(d == case.dtypes[0]))
+        for case in CASES
+        for d in dtypes(case)
+    ]
     return pytest.mark.parametrize(("case", "dtype"), params)
 
 
@@ -107,6 +111,7 @@ def test_types_are_what_the_rule_says(case: Case, dtype: str) -> None:
 
 @every_row
 def test_reference_agrees_with_torch(case: Case, dtype: str) -> None:
+    torch.set_num_threads(1)
     for sample in case.samples:
         made = inputs(sample, dtype)
         found = call(case, made, tuple(map(Tensor, made.arrays)))
@@ -135,6 +140,7 @@ def test_jit_agrees_with_eager_and_neither_shares_memory(case: Case, dtype: str)
         assert [array.tobytes() for array in given] == before, sample
 
 
+@pytest.mark.slow
 @few_rows
 def test_text_gives_the_program_again(case: Case, dtype: str) -> None:
     for sample in case.samples:

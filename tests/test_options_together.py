@@ -100,6 +100,7 @@ any_options = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=150)
 @given(
     prompts=st.lists(st.lists(ids, min_size=1, max_size=CONTEXT), min_size=1, max_size=4),

@@ -202,6 +202,7 @@ def test_eager_mode_checks_as_tracing_does() -> None:
                 function(np.float32(1))
 
 
+@pytest.mark.slow
 def test_a_checkpoint_has_its_overrides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plain = gptrs.load(tiny_gpt2(tmp_path / "plain"))
     policies = {"attention": "force=portable"}

@@ -81,6 +81,7 @@ def chosen(function: Any, *args: Any) -> tuple[str, ...]:
     return function.explain(*args).choices
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("backend", "names"),
     [
@@ -183,6 +184,7 @@ def test_nothing_is_kept_on_disk_where_that_is_off(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_few_are_kept_in_memory(monkeypatch: pytest.MonkeyPatch, ran: list[BenchmarkRan]) -> None:
     monkeypatch.setenv("GPTRS_CACHE_BYTES", "0")
     for rows in (1, 2, 1, 3, 1, 2):  # 2 was used the longest ago when 3 came
@@ -244,6 +246,7 @@ def test_what_cannot_run_on_made_up_numbers_is_left_out(ran: list[BenchmarkRan])
     assert list(ran[0].seconds) == ["portable", "online", "two_pass"]
 
 
+@pytest.mark.slow
 def test_benchmarks_inside_of_candidates(speeds: Speeds, ran: list[BenchmarkRan]) -> None:
     @ptir.implementation("log_softmax", name="by_softmax")
     def _(x: Any, *, axis: int) -> Any:
@@ -259,6 +262,7 @@ def test_benchmarks_inside_of_candidates(speeds: Speeds, ran: list[BenchmarkRan]
     assert found == ("log_softmax: by_softmax (benchmark)", "softmax: two_pass (benchmark)")
 
 
+@pytest.mark.slow
 def test_a_model_with_benchmarks(tmp_path: Path, ran: list[BenchmarkRan]) -> None:
     policies = dict.fromkeys(("attention", "layer_norm", "matmul", "linear"), "benchmark")
     runtime = {"functional_overrides": policies}
@@ -271,6 +275,7 @@ def test_a_model_with_benchmarks(tmp_path: Path, ran: list[BenchmarkRan]) -> Non
     assert {"attention", "layer_norm"} <= {event.composite for event in ran}
 
 
+@pytest.mark.slow
 def test_lengths_are_full_while_timed(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Any] = []
     arguments = benchmark._arguments  # pyright: ignore[reportPrivateUsage]

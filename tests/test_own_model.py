@@ -104,6 +104,7 @@ class TestPage:
         assert len([line for line in SOURCE.splitlines() if line.strip()]) < 80
         assert max(map(len, SOURCE.splitlines())) <= 100
 
+    @pytest.mark.slow
     def test_the_commands_run(
         self, site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli
     ) -> None:
@@ -161,6 +162,7 @@ class TestInstalled:
         assert estimate.weights + estimate.packed >= 0.8 * sum(a.nbytes for a in weights().values())
         assert gptrs.load(tmp_path / "model", memory_limit="1GB").kind == "bigram"
 
+    @pytest.mark.slow
     def test_the_command_line_of_another_process(self, site: Path, tmp_path: Path) -> None:
         place = directory(tmp_path / "model")
         path = os.pathsep.join([str(site), *filter(None, [os.environ.get("PYTHONPATH")])])

@@ -79,6 +79,7 @@ def bits(model: Any) -> bytes:
 
 
 class TestForms:
+    @pytest.mark.slow
     def test_they_are_what_the_plan_says(self, good: Path) -> None:
         model = gptrs.load(good)
         bits(model)
@@ -91,6 +92,7 @@ class TestForms:
         assert all(form.uses == 1 for form in forms)
         assert [form.bytes for form in forms] == sorted((f.bytes for f in forms), reverse=True)
 
+    @pytest.mark.slow
     def test_derived_ones_are_what_the_plan_says(self, resnet: Path) -> None:
         model = gptrs.load(resnet)
         model.forward(images(1, 224, 224))
@@ -99,6 +101,7 @@ class TestForms:
         assert {form.form for form in forms} >= {"derived", "derived, packed"}
         assert estimate.weights + estimate.packed == sum(form.bytes for form in forms)
 
+    @pytest.mark.slow
     @pytest.mark.usefixtures("reference")
     def test_derived_ones_of_another_backend(self) -> None:
         a, b = (Source(seed).parameter(f"w{seed}") for seed in (1, 2))
@@ -113,6 +116,7 @@ class TestForms:
         assert parameter_cache.release() == FORM
         assert f(np.ones((1, SIZE), np.float32)).numpy().tobytes() == before.tobytes()
 
+    @pytest.mark.slow
     def test_they_go_with_the_model(self, good: Path) -> None:
         model = gptrs.load(good)
         bits(model)
@@ -123,6 +127,7 @@ class TestForms:
         gc.collect()
         assert parameter_cache.info().bytes == both // 2
 
+    @pytest.mark.slow
     def test_one_that_is_replaced_goes(self) -> None:
         source = Source(1)
         weight = source.parameter("w")
@@ -134,6 +139,7 @@ class TestForms:
         assert gone() is None
         assert parameter_cache.forms() == []
 
+    @pytest.mark.slow
     def test_the_text(self, good: Path) -> None:
         assert repr(parameter_cache).startswith("ParameterCache(0 forms, 0 B, no limit; ")
         model = gptrs.load(good)
@@ -146,6 +152,7 @@ class TestForms:
 
 
 class TestStatistics:
+    @pytest.mark.slow
     def test_hits_and_misses(self) -> None:
         source = Source(1)
         weight = source.parameter("w")
@@ -163,6 +170,7 @@ class TestStatistics:
 
 
 class TestRelease:
+    @pytest.mark.slow
     def test_all_is_made_again_with_the_same_bits(self, good: Path) -> None:
         model = gptrs.load(good)
         before = bits(model)
@@ -176,6 +184,7 @@ class TestRelease:
         assert after.misses == held.misses + held.entries
         assert after.evictions == held.evictions
 
+    @pytest.mark.slow
     def test_of_one_model(self, good: Path, resnet: Path) -> None:
         text, classifier = gptrs.load(good), gptrs.load(resnet)
         x = images(1, 40, 48)
@@ -190,6 +199,7 @@ class TestRelease:
         assert classifier.forward(x).numpy().tobytes() == labels
         assert parameter_cache.release(text.module) == half
 
+    @pytest.mark.slow
     def test_what_others_loaded(self, good: Path) -> None:
         model = gptrs.load(good)
         weight = model.parameters()["wte.weight"]
@@ -197,6 +207,7 @@ class TestRelease:
         parameter_cache.release(model)
         assert not weight.in_memory
 
+    @pytest.mark.slow
     def test_memory_goes_back_to_the_system(self) -> None:
         weight = Source(1, 4096).parameter("w")
         expected = run(weight)
@@ -206,6 +217,7 @@ class TestRelease:
         assert before - resident() > 0.95 * held
         assert run(weight) == expected
 
+    @pytest.mark.slow
     def test_weights_that_cannot_be_read_again_stay(self) -> None:
         weight = Parameter(np.eye(SIZE, dtype=np.float32), "w")
         before = run(weight)
@@ -219,6 +231,7 @@ def resident() -> int:
 
 
 class TestLimit:
+    @pytest.mark.slow
     def test_the_least_recently_used_goes_first(self) -> None:
         sources = [Source(seed) for seed in range(3)]
         weights = [source.parameter(f"w{n}") for n, source in enumerate(sources)]
@@ -237,6 +250,7 @@ class TestLimit:
             assert run(weights[number], number + 1) == expected[number]
             assert parameter_cache.info().bytes <= 2 * FORM
 
+    @pytest.mark.slow
     def test_several_models(self, good: Path) -> None:
         models = [gptrs.load(good) for _ in range(3)]
         expected = bits(models[0])
@@ -245,6 +259,7 @@ class TestLimit:
             assert bits(model) == expected
             assert parameter_cache.info().bytes <= (parameter_cache.limit or 0)
 
+    @pytest.mark.slow
     def test_a_lower_one_holds_at_once(self) -> None:
         weights = [Source(seed).parameter(f"w{seed}") for seed in range(3)]
         expected = [run(weight) for weight in weights]
@@ -254,6 +269,7 @@ class TestLimit:
         assert parameter_cache.forms() == []
         assert [run(weight) for weight in weights] == expected
 
+    @pytest.mark.slow
     def test_a_plan_gets_what_it_needs(self, good: Path) -> None:
         model = gptrs.load(good)
         parameter_cache.limit = "1kB"
@@ -263,6 +279,7 @@ class TestLimit:
         assert bits(model) == before
         assert parameter_cache.info().misses == info.misses, "it is not made in every call"
 
+    @pytest.mark.slow
     def test_the_setting(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("GPTRS_PARAMETER_CACHE_BYTES", str(FORM))
         weights = [Source(seed).parameter(f"w{seed}") for seed in range(2)]
@@ -278,6 +295,7 @@ class TestLimit:
             _ = parameter_cache.limit
         monkeypatch.delenv("GPTRS_PARAMETER_CACHE_BYTES")
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("limit", ["much", -1, 1.5, True, "0"])
     def test_what_is_none(self, limit: Any) -> None:
         with pytest.raises(ArgumentError, match="the limit of the parameter cache is") as raised:
@@ -286,6 +304,7 @@ class TestLimit:
 
 
 class TestRunning:
+    @pytest.mark.slow
     def test_what_a_run_uses_stays(self) -> None:
         sources = [Source(seed) for seed in range(2)]
         a, b = (source.parameter(f"w{n}") for n, source in enumerate(sources))
@@ -304,6 +323,7 @@ class TestRunning:
         assert set(released) == {0}
         assert parameter_cache.release() == 2 * FORM
 
+    @pytest.mark.slow
     def test_a_read_that_fails(self) -> None:
         source = Source(1)
         weight = source.parameter("w")
@@ -319,6 +339,7 @@ class TestRunning:
         assert run(weight) == run(weight)
         assert parameter_cache.release() == FORM
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("limit", [None, 0])
     def test_threads(self, good: Path, limit: int | None) -> None:
         """Calls in four threads, while a fifth takes away whatever it can."""

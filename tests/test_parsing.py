@@ -121,12 +121,14 @@ def test_the_text_that_is_mutated() -> None:
     assert len(TEXTS) > 1
 
 
+@pytest.mark.slow
 @DERANDOMIZED
 @given(st.text(), st.booleans())
 def test_random_text(text: str, headed: bool) -> None:
     check(HEAD + text if headed else text)
 
 
+@pytest.mark.slow
 @DERANDOMIZED
 @given(st.lists(st.sampled_from(WORDS)).map("".join))
 def test_random_words(text: str) -> None:
@@ -134,6 +136,7 @@ def test_random_words(text: str) -> None:
     check(HEAD + text)
 
 
+@pytest.mark.slow
 @DERANDOMIZED
 @given(st.data())
 def test_mutated_programs(data: st.DataObject) -> None:
@@ -155,6 +158,7 @@ def test_mutated_programs(data: st.DataObject) -> None:
     check(text)
 
 
+@pytest.mark.slow
 @DERANDOMIZED
 @given(st.data())
 def test_exchanged_lines_and_names(data: st.DataObject) -> None:
@@ -172,6 +176,7 @@ def test_exchanged_lines_and_names(data: st.DataObject) -> None:
     check("\n".join(lines))
 
 
+@pytest.mark.slow
 @DERANDOMIZED
 @given(
     st.sampled_from(
@@ -332,6 +337,7 @@ def test_types_that_need_no_memory() -> None:
     assert peak < 10_000_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [
@@ -364,6 +370,7 @@ def test_a_huge_text(text: str) -> None:
     assert time.perf_counter() - start < 60
 
 
+@pytest.mark.slow
 def test_what_the_limits_allow() -> None:
     """Long programs, and constants of many megabytes."""
     steps = [f"v{n + 1} = ptir.exp(v{n})" for n in range(3000)]

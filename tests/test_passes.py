@@ -31,7 +31,7 @@ from gptrs.passes.cse import eliminate_common_subexpressions
 from gptrs.passes.dce import eliminate_dead_code
 from gptrs.passes.legalize import legalize
 from gptrs.passes.pipeline import PIPELINE, lower
-from tests.cases import CASES
+from tests.cases import each_case
 from tests.cases.programs import assert_round_trip, record
 from tests.cases.sample import inputs, is_symbolic, several
 
@@ -158,7 +158,7 @@ def test_inlined_instructions_carry_the_users_line() -> None:
     assert all(i.where for i in legalize(program, CONTEXT).body)
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.op)
+@each_case
 def test_a_second_time_the_pipeline_changes_nothing(case: Any) -> None:
     for sample in case.samples[:6]:
         made = inputs(sample, case.dtypes[0], symbolic=is_symbolic(sample))

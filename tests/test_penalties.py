@@ -90,6 +90,7 @@ def test_the_definition(
     np.testing.assert_array_equal(logits, before)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("penalty", [0.7, 1.2, 5.0])
 @pytest.mark.parametrize("seed", range(3))
 def test_the_repetition_penalty_of_transformers(penalty: float, seed: int) -> None:
@@ -104,6 +105,7 @@ def test_the_repetition_penalty_of_transformers(penalty: float, seed: int) -> No
     np.testing.assert_allclose(ours, theirs[0].numpy(), rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_bias_of_transformers_before_its_penalty() -> None:
     torch = pytest.importorskip("torch")
     processors = pytest.importorskip("transformers.generation.logits_process")

@@ -94,6 +94,7 @@ CONFIGS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CONFIGS)
 def test_as_transformers(tmp_path: Path, name: str) -> None:
     kind, fields = CONFIGS[name]
@@ -105,6 +106,7 @@ def test_as_transformers(tmp_path: Path, name: str) -> None:
     assert np.abs(made - expected).max() <= EXACT
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 def test_every_mode_from_a_file(tmp_path: Path, mode: str) -> None:
     image = picture(90, 50, mode)
@@ -115,6 +117,7 @@ def test_every_mode_from_a_file(tmp_path: Path, mode: str) -> None:
     assert np.abs(made - expected).max() <= EXACT
 
 
+@pytest.mark.slow
 def test_without_a_file_it_is_as_usual_for_imagenet(tmp_path: Path) -> None:
     fields = {
         "size": {"shortest_edge": 256},
@@ -204,6 +207,7 @@ ODD_FILES: dict[str, tuple[bytes, Image.Image]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ODD_FILES)
 def test_odd_files(tmp_path: Path, name: str) -> None:
     data, expected = ODD_FILES[name]
@@ -212,6 +216,7 @@ def test_odd_files(tmp_path: Path, name: str) -> None:
     assert np.array_equal(made([tmp_path / "image.jpg"]), made([expected]))
 
 
+@pytest.mark.slow
 def test_a_jpeg_for_printing(tmp_path: Path) -> None:
     file = tmp_path / "image.jpg"
     picture(40, 30, "CMYK").save(file)

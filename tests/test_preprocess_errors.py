@@ -170,6 +170,7 @@ def test_bad_files(tmp_path: Path, name: str) -> None:
     assert str(tmp_path) in str(caught.value)
 
 
+@pytest.mark.slow
 def test_no_other_format_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What Pillow reads besides is not even looked at: for one it would start Ghostscript."""
     program = tmp_path / "gs"

@@ -76,6 +76,7 @@ def test_operands_are_read_where_they_lie(name: str) -> None:
     np.testing.assert_allclose(function(a, b).numpy(), expected, rtol=2e-5, atol=2e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", ["1", "2"])
 @pytest.mark.parametrize("depth", [5, 20, 32, 300, 5000])
 def test_a_row_does_not_depend_on_others(
@@ -174,6 +175,7 @@ def errors(found: Array, rows: Array, x: Array) -> tuple[float, float, float]:
 TWICE = 2.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["random", "standard_normal"])
 @pytest.mark.parametrize(
     ("depth", "count"), [(10**3, 300), (10**4, 100), (10**5, 30), (10**6, 9), (10**7, 4)]
@@ -187,6 +189,7 @@ def test_sums_keep_their_digits(depth: int, count: int, kind: Kind) -> None:
         assert error <= TWICE * max(pairwise, rounding)
 
 
+@pytest.mark.slow
 def test_a_hundred_million_products() -> None:
     part = numbers(10**6, kind="random")
     x = np.tile(part, 100)
@@ -196,6 +199,7 @@ def test_a_hundred_million_products() -> None:
     assert error <= TWICE * max(abs(float(np.sum(x)) - truth), UNIT * truth)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["random", "standard_normal"])
 @pytest.mark.parametrize("depth", [10**5, 10**6])
 def test_deep_products_with_more_columns(depth: int, kind: Kind) -> None:

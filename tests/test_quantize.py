@@ -10,10 +10,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-import torch
 
 from gptrs import ptir
 from gptrs.ir.types import as_dtype
+from tests.lazy_torch import torch
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(scale=40, size=(6, 50)).astype(np.float32)

@@ -40,6 +40,7 @@ def logits(directory: Path) -> np.ndarray[Any, np.dtype[Any]]:
     return model.forward(images(3, 64, 64)).numpy()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_logits_are_of_order_1_and_depend_on_what_is_given(tmp_path: Path, kind: str) -> None:
     found = logits(random_model(tmp_path, kind))
@@ -47,6 +48,7 @@ def test_logits_are_of_order_1_and_depend_on_what_is_given(tmp_path: Path, kind:
     assert np.ptp(found, axis=0).max() > 0.1
 
 
+@pytest.mark.slow
 def test_a_deep_model_stays_of_order_1(tmp_path: Path) -> None:
     fields = {"depths": [3, 4, 6, 3], "layer_type": "bottleneck", "hidden_sizes": [8, 16, 24, 32]}
     assert 0.2 < logits(random_model(tmp_path, "resnet", **fields)).std() < 25
@@ -63,6 +65,7 @@ def test_a_seed_gives_the_same_bytes(tmp_path: Path, kind: str) -> None:
     assert first != other
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     ("fields", "expected"),

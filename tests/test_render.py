@@ -178,6 +178,7 @@ def test_spelled_out_is_fused(name: str) -> None:
         check(program, arrays, sizes, ulps=32, magnitude=1)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not isa.host()[0].startswith("x86_64"), reason="reads x86 assembly")
 @pytest.mark.parametrize("name", ["softmax", "layer_norm", "gelu"])
 def test_spelled_out_is_vectorised(name: str) -> None:
@@ -272,6 +273,7 @@ def test_gpt2_at_several_sizes(sizes: tuple[int, int, int]) -> None:
     check(program, arguments, symbols, ulps=256, magnitude=2)
 
 
+@pytest.mark.slow
 def test_layers_share_kernels() -> None:
     def names(layers: int, logits: str = "all") -> set[str]:
         grouping = fuse(lowered(layers, logits)[1])
@@ -340,6 +342,7 @@ def step(name: str, x: Tensor, y: Tensor, shape: Any) -> Tensor:
             return OPS[name](x, y)
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None, derandomize=True)
 @given(programs())
 def test_random_programs(steps: list[tuple[str, int, int]]) -> None:
@@ -352,6 +355,7 @@ def test_random_programs(steps: list[tuple[str, int, int]]) -> None:
         check(program, [whole, random(4, size, 6)], {"S": size})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["softmax", "layer_norm"])
 def test_standalone_form_runs(name: str) -> None:
     fn, (_, *vectors), _ = SPELLED[name]

@@ -8,13 +8,11 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-import torch
 
 import gptrs
 from gptrs.errors import LoadError
 from gptrs.models.resnet import ResNet, ResNetConfig
 from tests.image_models import (
-    TorchvisionResNet,
     assert_parity,
     images,
     resnet,
@@ -23,6 +21,7 @@ from tests.image_models import (
     write,
     zeros,
 )
+from tests.lazy_torch import torch, torchvision
 from tests.models import Arrays, load_arrays, save_arrays
 
 VARIANTS: dict[str, dict[str, Any]] = {
@@ -51,17 +50,20 @@ PARAMETERS = {"resnet-18": 11_689_512, "resnet-34": 21_797_672, "resnet-50": 25_
 """As torchvision's documentation counts them, without the statistics of the normalisations."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fields", VARIANTS.values(), ids=VARIANTS.keys())
 def test_logits_of_every_variant(tmp_path: Path, fields: dict[str, Any]) -> None:
     model = resnet(tmp_path, **fields)
     assert_parity(model, tmp_path, images(2, 48, 40, fields.get("num_channels", 3)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("height", "width"), [(33, 47), (64, 32), (5, 7)])
 def test_images_of_odd_sizes(tmp_path: Path, height: int, width: int) -> None:
     assert_parity(resnet(tmp_path), tmp_path, images(2, height, width))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("dtype", "to"), [("float16", np.float16), ("bfloat16", None)])
 def test_weights_are_widened(tmp_path: Path, dtype: str, to: Any) -> None:
     model = resnet(tmp_path).to(getattr(torch, dtype))
@@ -92,7 +94,7 @@ class TestTorchvision:
     def test_a_file_alone(
         self, tmp_path: Path, depths: Any, sizes: Any, is_bottleneck: bool
     ) -> None:
-        model = with_random_statistics(TorchvisionResNet(depths, sizes, 8, is_bottleneck))
+        model = with_random_statistics(torchvision.ResNet(depths, sizes, 8, is_bottleneck))
         path = write(tmp_path / "resnet.safetensors", state(model))
         assert_parity(model, path, images(2, 64, 45))
         config = gptrs.load(path).config
@@ -102,7 +104,7 @@ class TestTorchvision:
 
     @pytest.fixture
     def arrays(self) -> Arrays:
-        return state(TorchvisionResNet((1, 1), (8, 16), 8, False))
+        return state(torchvision.ResNet((1, 1), (8, 16), 8, False))
 
     def test_entries_of_a_config_count_first(self, tmp_path: Path, arrays: Arrays) -> None:
         config = {"model_type": "resnet", "hidden_act": "silu"}
@@ -155,7 +157,7 @@ class TestTorchvision:
         assert str(path) in str(caught.value)
 
     def test_wider_bottlenecks_are_another_model(self, tmp_path: Path) -> None:
-        arrays = state(TorchvisionResNet((1,), (16,), 8, True))
+        arrays = state(torchvision.ResNet((1,), (16,), 8, True))
         wide = np.zeros((8, 8, 1, 1), np.float32)
         path = write(tmp_path / "wide.safetensors", {**arrays, "layer1.0.conv1.weight": wide})
         with pytest.raises(LoadError, match=r"'layer1\.0\.conv1\.weight' has shape"):

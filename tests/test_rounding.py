@@ -77,6 +77,7 @@ def test_long_sums_are_as_exact_as_numpys(name: str, size: int) -> None:
     assert np.mean(found) <= 2 * max(float(np.mean(errors)), half_an_ulp)
 
 
+@pytest.mark.slow
 def test_sums_of_f64_carry_their_rounding_errors() -> None:
     """Over one axis, over several that are not one, and over infinities."""
     x = np.random.default_rng(0).random((200, 30, 1000))

@@ -22,12 +22,13 @@ from gptrs.passes.dce import eliminate_dead_code
 from gptrs.passes.legalize import legalize
 from gptrs.passes.rule_samples import Drawn, check_rule, difference, draws, filled_in
 from gptrs.passes.rules import EXACT_RULES, RULES
-from tests.cases import CASES
+from tests.cases import each_case
 from tests.cases.sample import Case, all_same_bits, inputs, several
+from tests.marks import slow_unless
 
 CONTEXT = Context(ReferenceBackend())
 SAMPLES = [
-    pytest.param(rule, sample, id=f"{rule.name}-{i}")
+    pytest.param(rule, sample, id=f"{rule.name}-{i}", marks=slow_unless(i == 0))
     for rule in RULES
     for i, sample in enumerate(rule.samples)
 ]
@@ -139,7 +140,7 @@ def test_all_rules_together_settle_on_it(rule: Rule, sample: Sample) -> None:
     assert again is after
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.op)
+@each_case
 def test_rules_settle_on_the_table_of_ops_and_change_no_bit(case: Case) -> None:
     for sample in case.samples:
         made = inputs(sample, case.dtypes[0])

@@ -109,6 +109,7 @@ def test_sizes_of_elements(tmp_path: Path, dtype: str, size: int) -> None:
     assert ours(tmp_path / "x") == theirs(tmp_path / "x")
 
 
+@pytest.mark.slow
 def test_every_byte_is_changed(tmp_path: Path) -> None:
     path, chance = tmp_path / "x", random.Random(3)
     arrays = {"a": np.ones((2, 3), np.float32), "b.c": np.zeros(0, np.int8), "d": np.ones(2)}
@@ -153,6 +154,7 @@ def test_a_file_that_is_replaced_while_it_is_opened(
     assert set(load_arrays(tmp_path / "x")) == {"b"}
 
 
+@pytest.mark.slow
 def test_memory(tmp_path: Path) -> None:
     """Of a file that is nearly all header, each tensor is an object of Python; of others, little
     is held beside what is read."""

@@ -116,6 +116,7 @@ OPTIONS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", OPTIONS, ids=repr)
 @pytest.mark.parametrize("seed", range(4))
 def test_the_distribution_of_transformers(options: GenerationOptions, seed: int) -> None:
@@ -209,6 +210,7 @@ def test_logits_without_a_distribution(logits: list[float], temperature: float) 
         sample(np.array(logits, np.float32), options, np.random.default_rng(0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [

@@ -24,6 +24,7 @@ from gptrs.ir.types import Array, DType, as_dtype
 from gptrs.passes.rule_samples import LETTERS, Draw, difference, filled_in, letter_of
 from gptrs.passes.rules import RULES
 from tests.cases.sample import FLOATS, differences, same_bits
+from tests.marks import slow_unless
 from tests.rule_samples import apply
 
 NAMED = (0.0, 1.0, math.inf, 0.5, 2.0, 3.0, 2.5)
@@ -70,7 +71,7 @@ def on_floats(*counts: int) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("dtype", ["f32", "f64"])
+@pytest.mark.parametrize("dtype", ["f32", pytest.param("f64", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", on_floats(1, 2, 3))
 def test_elementwise_ops_agree(name: str, dtype: str) -> None:
     op: Any = OPS[name]
@@ -81,7 +82,7 @@ def test_elementwise_ops_agree(name: str, dtype: str) -> None:
 
 
 @pytest.mark.usefixtures("reference")
-@pytest.mark.parametrize("dtype", ["f32", "f64"])
+@pytest.mark.parametrize("dtype", ["f32", pytest.param("f64", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", on_floats(2))
 def test_no_rule_forgets_a_special_number(name: str, dtype: str) -> None:
     """The same ops with a number on either side, for which there are rules."""
@@ -117,7 +118,7 @@ def is_elementwise(sample: Sample) -> bool:
 @pytest.mark.parametrize(
     ("rule", "sample"),
     [
-        pytest.param(rule, sample, id=f"{rule.name}-{i}")
+        pytest.param(rule, sample, id=f"{rule.name}-{i}", marks=slow_unless(i == 0))
         for rule in RULES
         for i, sample in enumerate(rule.samples)
         if is_elementwise(sample)

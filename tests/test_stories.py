@@ -31,6 +31,7 @@ def tokenizer() -> Tokenizer:
     return Tokenizer.from_file(str(MODEL / "tokenizer.json"))
 
 
+@pytest.mark.slow
 def test_held_out_stories_share_no_sentence_with_training_text(
     samples: dict[Split, list[str]],
 ) -> None:
@@ -49,6 +50,7 @@ def test_every_sentence_hashes_into_its_split(
     assert {split_of(s) for text in samples[split] for s in sentences(text)} == {split}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("split", SPLITS)
 def test_a_story_is_six_to_twelve_sentences(samples: dict[Split, list[str]], split: Split) -> None:
     assert all(6 <= len(sentences(text)) <= 12 for text in samples[split])
@@ -83,6 +85,7 @@ def test_words_are_lower_case_without_punctuation() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_the_vocabulary_is_small_and_complete(samples: dict[Split, list[str]]) -> None:
     known = training_vocabulary()
     assert 400 <= len(known) <= 1000
@@ -137,6 +140,7 @@ def test_the_config_is_that_of_gpt2(config: dict[str, Any], tokenizer: Tokenizer
         assert fields["bos_token_id"] == fields["eos_token_id"] == end
 
 
+@pytest.mark.slow
 def test_stories_fit_the_context(
     samples: dict[Split, list[str]], config: dict[str, Any], tokenizer: Tokenizer
 ) -> None:

@@ -98,6 +98,7 @@ def pieces(tokenizer: Tokenizer, ids: Sequence[int], stops: Sequence[str] = ()) 
     return [*pushed, stream.flush()]
 
 
+@pytest.mark.slow
 @every_tokenizer
 @settings(deadline=None)
 @given(data=st.data())

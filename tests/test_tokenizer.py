@@ -68,6 +68,7 @@ def test_single_tokens_are_spelled() -> None:
     assert tokenizer.spell(tokenizer.vocab_size) == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["", "hello", " hello  world\n", "日本🙂 é", f"a{END}b"])
 def test_ids_and_text_of_transformers(directory: Path, text: str) -> None:
     transformers = pytest.importorskip("transformers")

@@ -60,6 +60,7 @@ def blamed(done: Trace) -> tuple[str, Blame]:
     return done.first.layer, done.blame
 
 
+@pytest.mark.slow
 def test_all_layers_agree_with_torch(directory: Path) -> None:
     model = gptrs.load(directory)
     done = trace_layers(model)
@@ -80,6 +81,7 @@ def test_layers_are_in_the_order_of_their_ends(tmp_path: Path) -> None:
     assert [row.layer for row in done.rows] == expected
 
 
+@pytest.mark.slow
 def test_a_changed_weight_is_found(directory: Path) -> None:
     model = gptrs.load(directory)
     layer, field = TAMPERED[model.kind]
@@ -103,6 +105,7 @@ def test_a_tied_weight_is_found_where_it_is_read_first(tmp_path: Path) -> None:
     assert (name, blame.weights) == ("wte", ("wte.weight",))
 
 
+@pytest.mark.slow
 def test_a_wrong_definition_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = gptrs.load(tiny_gpt2(tmp_path, n_embd=28))
     monkeypatch.setattr("gptrs.models.gpt2.ACTIVATIONS", {"gelu_new": ptir.relu})
@@ -116,6 +119,7 @@ def test_a_wrong_definition_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert "what the model does before it" in blame.verdict
 
 
+@pytest.mark.slow
 def test_a_wrong_residual_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def without_residual(self: Block, x: Tensor, cache: None) -> tuple[Tensor, None]:
         y, _ = self.attn(self.ln_1(x), cache)
@@ -134,6 +138,7 @@ def eps_of_one(self: LayerNorm, isa: Isa) -> Kernel:
     return kernel(layer_norm_kernel, isa, weight=True, bias=True, eps=1.0)
 
 
+@pytest.mark.slow
 def test_a_wrong_kernel_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(LayerNorm, "_kernel", eps_of_one)
     model = gptrs.load(tiny_gpt2(tmp_path, n_embd=40))
@@ -149,6 +154,7 @@ def test_a_wrong_kernel_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert any(line.startswith("the first instruction that faer") for line in blame.lines())
 
 
+@pytest.mark.slow
 def test_a_kernel_that_is_wrong_across_layers_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -166,6 +172,7 @@ def test_a_kernel_that_is_wrong_across_layers_is_found(
     assert "h_0_mlp_c_fc_weight" in blame.deviation.text
 
 
+@pytest.mark.slow
 def test_a_wrong_pass_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def forget_eps(program: Program, context: Context) -> Program:
         body = [
@@ -250,6 +257,7 @@ def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
     return in_process(monkeypatch, capsys, "trace")
 
 
+@pytest.mark.slow
 def test_the_table(cli: Cli, tmp_path: Path) -> None:
     done = cli(str(tiny_gpt2(tmp_path)))
     assert (done.code, done.err) == (0, "")
@@ -270,6 +278,7 @@ def broken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
     return str(tiny_gpt2(tmp_path / "broken", n_embd=56))
 
 
+@pytest.mark.slow
 def test_the_first_mismatch_ends_the_table(cli: Cli, broken: str) -> None:
     done = cli(broken, "--stop-on-first-mismatch")
     assert done.code == 1
@@ -281,6 +290,7 @@ def test_the_first_mismatch_ends_the_table(cli: Cli, broken: str) -> None:
     assert said.endswith("to blame: what runs gpt_rs.faer.layer_norm.f32.v1\n")
 
 
+@pytest.mark.slow
 def test_json(cli: Cli, broken: str) -> None:
     done = cli(broken, "--json")
     assert done.code == 1
@@ -294,6 +304,7 @@ def test_json(cli: Cli, broken: str) -> None:
     assert (good["agrees"], good["first"], good["blame"]) == (True, None, None)
 
 
+@pytest.mark.slow
 def test_an_archive_of_all_layers(cli: Cli, tmp_path: Path) -> None:
     out = tmp_path / "layers.gten"
     place = tmp_path / "model"
@@ -314,6 +325,7 @@ def test_a_place_that_cannot_be_written(cli: Cli, tmp_path: Path) -> None:
     assert "is no folder" in done.err
 
 
+@pytest.mark.slow
 def test_random_weights(cli: Cli, tmp_path: Path) -> None:
     file = tmp_path / "config.json"
     file.write_text(json.dumps({"model_type": "resnet", "depths": [1], "hidden_sizes": [8]}))

@@ -61,6 +61,7 @@ def _containers(children: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     )
 
 
+@pytest.mark.slow
 @given(st.recursive(LEAVES, _containers, max_leaves=20))
 def test_unflatten_undoes_flatten(value: Any) -> None:
     leaves, structure = tree.flatten(value)

@@ -72,6 +72,7 @@ def test_values_are_freed_after_their_last_use(module: ModuleType) -> None:
     assert peak < 2.1 * x.nbytes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("given", ["numpy_backend:NumpyBackend"])
 def test_it_passes_the_suite(given: str, folder: Path) -> None:
     """All that every backend must do; of the table's rows those in f32 and some integers."""

@@ -9,7 +9,6 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -26,6 +25,7 @@ from gptrs.ir.types import (
     normal_axis,
     shape_text,
 )
+from tests.lazy_torch import torch
 
 S, T = dim("S"), dim("T")
 
@@ -50,27 +50,41 @@ def test_a_dtype_is_found_by_its_names(name: str) -> None:
         (ml_dtypes.bfloat16, "bf16"),
         ("bfloat16", "bf16"),
         (np.dtype(">f4").newbyteorder("="), "f32"),
-        (torch.float32, "f32"),
-        (torch.bfloat16, "bf16"),
-        (torch.float8_e4m3fn, "fp8_e4m3"),
-        (torch.float8_e5m2, "fp8_e5m2"),
-        (torch.int64, "si64"),
-        (torch.uint8, "ui8"),
-        (torch.bool, "i1"),
-        (torch.complex64, "cf32"),
         (bool, "i1"),
         (float, "f64"),
     ],
 )
-def test_dtypes_of_numpy_and_torch(given: Any, name: str) -> None:
+def test_dtypes_of_numpy(given: Any, name: str) -> None:
     assert as_dtype(given).name == name
 
 
-@pytest.mark.parametrize("bad", ["float31", "", "F32", np.dtype("U3"), object(), torch.qint8, 3])
+TORCH = {
+    "float32": "f32",
+    "bfloat16": "bf16",
+    "float8_e4m3fn": "fp8_e4m3",
+    "float8_e5m2": "fp8_e5m2",
+    "int64": "si64",
+    "uint8": "ui8",
+    "bool": "i1",
+    "complex64": "cf32",
+}
+
+
+@pytest.mark.parametrize(("theirs", "name"), TORCH.items())
+def test_dtypes_of_torch(theirs: str, name: str) -> None:
+    assert as_dtype(getattr(torch, theirs)).name == name
+
+
+@pytest.mark.parametrize("bad", ["float31", "", "F32", np.dtype("U3"), object(), 3])
 def test_no_dtype(bad: object) -> None:
     with pytest.raises(DTypeError, match="is no element type") as raised:
         as_dtype(bad)
     assert "fp8_e4m3" in raised.value.fix
+
+
+def test_no_dtype_of_torch() -> None:
+    with pytest.raises(DTypeError, match="is no element type"):
+        as_dtype(torch.qint8)
 
 
 def test_kinds_bits_and_limits() -> None:
@@ -104,6 +118,7 @@ extents = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(st.sampled_from(sorted(DTYPES)), st.lists(extents, max_size=4))
 def test_a_printed_type_is_read_back(name: str, shape: list[DimLike]) -> None:
@@ -154,6 +169,7 @@ def test_type_of_an_array_and_changes() -> None:
 shapes = st.lists(st.sampled_from([0, 1, 2, 3]), max_size=4).map(tuple)
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(st.lists(shapes, min_size=1, max_size=3))
 def test_broadcasting_is_numpys(several: list[tuple[int, ...]]) -> None:

@@ -35,6 +35,7 @@ def test_every_op_has_its_name_and_its_type() -> None:
     assert all(hasattr(ptir, name) for name in ptir.__all__)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command",
     [["basedpyright", "--level", "error"], ["mypy", "--strict", "--no-incremental"]],

@@ -30,14 +30,13 @@ from tests.cli import Cli, in_process
 from tests.image_models import (
     MOBILENET_V2,
     RESNET,
-    TorchvisionMobileNetV2,
-    TorchvisionResNet,
     mobilenet_v2,
     resnet,
     state,
     with_random_statistics,
     write,
 )
+from tests.lazy_torch import torchvision
 from tests.models import config, in_files, tensors, tiny_gpt2
 from tests.models import write as write_gpt2
 
@@ -54,6 +53,7 @@ def directory(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
     return place
 
 
+@pytest.mark.slow
 def test_models_agree_with_torch(directory: Path) -> None:
     done = validate(gptrs.load(directory))
     assert done.failed == ()
@@ -64,6 +64,7 @@ def test_models_agree_with_torch(directory: Path) -> None:
         assert check.difference.max_rel < 1e-3
 
 
+@pytest.mark.slow
 def test_texts_of_all_lengths_are_compared(tmp_path: Path) -> None:
     done = validate(gptrs.load(tiny_gpt2(tmp_path)))
     lengths = [check.shape[1] for check in done.checks[:-2]]
@@ -72,6 +73,7 @@ def test_texts_of_all_lengths_are_compared(tmp_path: Path) -> None:
     assert [check.shape[0] for check in done.checks[-2:]] == [8, 2], "with a cache"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("positions", [1, 2, 8])
 def test_a_short_context(tmp_path: Path, positions: int) -> None:
     done = validate(gptrs.load(tiny_gpt2(tmp_path, n_positions=positions)))
@@ -79,6 +81,7 @@ def test_a_short_context(tmp_path: Path, positions: int) -> None:
     assert max(check.shape[1] for check in done.checks) == positions
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["f16", "bf16"])
 def test_narrow_weights_are_widened_on_both_sides(tmp_path: Path, dtype: str) -> None:
     done = validate(gptrs.load(tiny_gpt2(tmp_path, dtype)))
@@ -87,6 +90,7 @@ def test_narrow_weights_are_widened_on_both_sides(tmp_path: Path, dtype: str) ->
     assert max(check.difference.max_abs for check in done.checks) < 1e-4
 
 
+@pytest.mark.slow
 def test_what_is_compared_is_told(directory: Path) -> None:
     everything: list[object] = []
     with events.listen(everything.append):
@@ -97,6 +101,7 @@ def test_what_is_compared_is_told(directory: Path) -> None:
     assert {event.total for event in heard} == {len(done.checks)}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="has no pty")
 def test_a_terminal_shows_progress(tmp_path: Path) -> None:
     import pty
@@ -118,6 +123,7 @@ def test_a_terminal_shows_progress(tmp_path: Path) -> None:
     assert b"comparing" in shown
 
 
+@pytest.mark.slow
 def test_a_changed_weight_is_found(directory: Path) -> None:
     model = gptrs.load(directory)
     name = next(name for name in reversed([*model.parameters()]) if name.endswith("weight"))
@@ -127,12 +133,14 @@ def test_a_changed_weight_is_found(directory: Path) -> None:
     assert {check.difference.agrees for check in done.checks} == {False}
 
 
+@pytest.mark.slow
 def test_a_checkpoint(directory: Path, tmp_path: Path) -> None:
     file = tmp_path / "model.gchk"
     convert(directory, file)
     assert validate(gptrs.load(file)).failed == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tied", [True, False])
 @pytest.mark.parametrize("named", ["as transformers does", "without prefix", "with the head alone"])
 def test_names_of_tensors(tmp_path: Path, named: str, tied: bool) -> None:
@@ -146,21 +154,24 @@ def test_names_of_tensors(tmp_path: Path, named: str, tied: bool) -> None:
     assert validate(gptrs.load(place)).failed == ()
 
 
+@pytest.mark.slow
 def test_weights_of_torchvision(tmp_path: Path) -> None:
-    made = with_random_statistics(TorchvisionResNet((1, 2), (8, 12), 8, False))
+    made = with_random_statistics(torchvision.ResNet((1, 2), (8, 12), 8, False))
     file = write(tmp_path / "resnet.safetensors", state(made))
     done = validate(gptrs.load(file))
     assert done.failed == ()
     assert done.torch_name == "ResNetForImageClassification"
 
 
+@pytest.mark.slow
 def test_a_model_that_transformers_cannot_build(tmp_path: Path) -> None:
-    made = with_random_statistics(TorchvisionMobileNetV2(0.25))
+    made = with_random_statistics(torchvision.MobileNetV2(0.25))
     file = write(tmp_path / "mobilenet.safetensors", state(made))
     with pytest.raises(ArgumentError, match="MobileNetV2Config of transformers has no such model"):
         validate(gptrs.load(file))
 
 
+@pytest.mark.slow
 def test_torch_is_optional(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "transformers", None)
     with pytest.raises(ArgumentError, match="needs transformers, which is not installed") as caught:
@@ -168,6 +179,7 @@ def test_torch_is_optional(directory: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert caught.value.fix == "pip install 'gptrs[torch]'"
 
 
+@pytest.mark.slow
 def test_torch_gets_all_tensors_or_none(tmp_path: Path) -> None:
     model = gptrs.load(tiny_gpt2(tmp_path))
     given = [t for t in model.files.tensors if t.key != "transformer.ln_f.bias"]
@@ -235,6 +247,7 @@ def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
     return in_process(monkeypatch, capsys, "validate")
 
 
+@pytest.mark.slow
 def test_the_table(cli: Cli, directory: Path) -> None:
     done = cli(str(directory))
     assert (done.code, done.err) == (0, "")
@@ -245,6 +258,7 @@ def test_the_table(cli: Cli, directory: Path) -> None:
     assert last.startswith(f"{directory} (f32): all {len(rows)} agree with ")
 
 
+@pytest.mark.slow
 def test_json(cli: Cli, directory: Path) -> None:
     done = cli(str(directory), "--json")
     assert (done.code, done.err) == (0, "")
@@ -256,6 +270,7 @@ def test_json(cli: Cli, directory: Path) -> None:
     ].keys()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_random_weights(cli: Cli, tmp_path: Path, kind: str) -> None:
     fields = {"gpt2": config(), "resnet": RESNET, "mobilenet_v2": MOBILENET_V2}[kind]
@@ -267,6 +282,7 @@ def test_random_weights(cli: Cli, tmp_path: Path, kind: str) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["config.json"]
 
 
+@pytest.mark.slow
 def test_what_differs_is_said(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def eps_of_one(self: LayerNorm, isa: Isa) -> Kernel:
         return kernel(layer_norm_kernel, isa, weight=True, bias=True, eps=1.0)

@@ -162,6 +162,7 @@ def test_dumped_programs_run_to_the_same_results(
     assert all(a != b for a, b in pairwise(texts[:-1]))
 
 
+@pytest.mark.slow
 def test_the_plan_and_kernels_that_run_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -253,6 +254,7 @@ def test_files_are_whole_or_not_there(tmp_path: Path, monkeypatch: pytest.Monkey
     assert names(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_threads_and_processes_share_a_folder(tmp_path: Path) -> None:
     def claim(number: int) -> None:
         Dump(Target(tmp_path, "all"), f"thread{number % 3}")
@@ -291,6 +293,7 @@ def test_threads_trace_at_once(tmp_path: Path) -> None:
         assert parse(text).name == folder.name.partition("_")[2]
 
 
+@pytest.mark.slow
 def test_a_crash_leaves_the_programs_before_it(tmp_path: Path) -> None:
     code = (
         "import os, sys; from gptrs import ptir\n"

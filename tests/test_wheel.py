@@ -10,9 +10,13 @@ import tarfile
 import zipfile
 from pathlib import Path
 
+import pytest
+
 import gptrs
 
 ROOT = Path(__file__).parent.parent
+
+pytestmark = pytest.mark.slow
 
 
 def build(kind: str, folder: Path) -> None:

@@ -208,6 +208,7 @@ def logits(made: GPT2, ids: Array) -> list[Array]:
     return found
 
 
+@pytest.mark.slow
 def test_gpt2(backend: Backend) -> None:
     made = gpt2()
     ids = np.random.default_rng(1).integers(0, VOCABULARY, (2, 9))

@@ -10,12 +10,10 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-import torch
-import torch.nn.functional as F  # noqa: N812 - its usual name
-
 from gptrs import ptir
 from tests.cases.programs import record
 from tests.cases.sample import FLOATS, LIBM, ORDER, Case, Sample, sample
+from tests.lazy_torch import F, torch, torch_op
 
 HALVES = ("f32", "f64", "f16", "bf16")
 SCALE = "differences in the scores are carried through exp and the second product"
@@ -182,7 +180,7 @@ PRODUCTS = (
             sample("T[0,4]", "T[4,3]"),
             sample("T[2,3,0]", "T[2,0,4]"),
         ),
-        torch.matmul,
+        torch_op("matmul"),
         (*HALVES, "fp8_e4m3", "si8", "si64", "cf32"),
         64,
         magnitude=8,
@@ -270,11 +268,11 @@ COMPOSITE = (
     *NORMS,
     *PRODUCTS,
     ATTENTION,
-    _activation("sigmoid", torch.sigmoid),
+    _activation("sigmoid", torch_op("sigmoid")),
     Case(
         "relu",
         tuple(sample(f"T[{shape}] any") for shape in ("S,7", "17", "", "0,3")),
-        torch.relu,
+        torch_op("relu"),
         (*FLOATS, "si8", "si64"),
     ),
     _activation("silu", _silu),

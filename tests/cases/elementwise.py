@@ -10,8 +10,6 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import torch
-
 from gptrs.ir.types import DTYPES
 from tests.cases.sample import (
     COMPLEX,
@@ -24,6 +22,7 @@ from tests.cases.sample import (
     Sample,
     sample,
 )
+from tests.lazy_torch import torch, torch_op
 
 
 def _roots(x: torch.Tensor, power: float) -> torch.Tensor:
@@ -118,24 +117,24 @@ def _cast(x: torch.Tensor, *, dtype: str) -> torch.Tensor:
 _ANY = ("si8", "ui8", "si32", "si64", "si4", "f32", "f64", "f16", "bf16", "fp8_e5m2", "i1")
 
 UNARY = (
-    _row("neg", torch.neg, _unary("any"), NUMERIC),
-    _row("abs", torch.abs, _unary("any"), REAL),
-    _row("exp", torch.exp, _unary("any"), (*FLOATS, *COMPLEX), 4),
-    _row("log", torch.log, _unary("any"), (*FLOATS, *COMPLEX), 4),
-    _row("tanh", torch.tanh, _unary("any"), (*FLOATS, *COMPLEX), 4),
-    _row("erf", torch.erf, _unary("any"), FLOATS, 4),
-    _row("sqrt", torch.sqrt, _unary("any"), (*FLOATS, *COMPLEX), 4),
-    _row("rsqrt", torch.rsqrt, _unary("any"), (*FLOATS, *COMPLEX), 4),
-    _row("reciprocal", torch.reciprocal, _unary("any"), (*FLOATS, *COMPLEX), 4),
-    _row("sin", torch.sin, _unary("any"), (*FLOATS, *COMPLEX), 4),
-    _row("cos", torch.cos, _unary("any"), (*FLOATS, *COMPLEX), 4),
-    _row("floor", torch.floor, _unary("any"), FLOATS),
-    _row("ceil", torch.ceil, _unary("any"), FLOATS),
-    _row("round", torch.round, _unary("any"), FLOATS),
+    _row("neg", torch_op("neg"), _unary("any"), NUMERIC),
+    _row("abs", torch_op("abs"), _unary("any"), REAL),
+    _row("exp", torch_op("exp"), _unary("any"), (*FLOATS, *COMPLEX), 4),
+    _row("log", torch_op("log"), _unary("any"), (*FLOATS, *COMPLEX), 4),
+    _row("tanh", torch_op("tanh"), _unary("any"), (*FLOATS, *COMPLEX), 4),
+    _row("erf", torch_op("erf"), _unary("any"), FLOATS, 4),
+    _row("sqrt", torch_op("sqrt"), _unary("any"), (*FLOATS, *COMPLEX), 4),
+    _row("rsqrt", torch_op("rsqrt"), _unary("any"), (*FLOATS, *COMPLEX), 4),
+    _row("reciprocal", torch_op("reciprocal"), _unary("any"), (*FLOATS, *COMPLEX), 4),
+    _row("sin", torch_op("sin"), _unary("any"), (*FLOATS, *COMPLEX), 4),
+    _row("cos", torch_op("cos"), _unary("any"), (*FLOATS, *COMPLEX), 4),
+    _row("floor", torch_op("floor"), _unary("any"), FLOATS),
+    _row("ceil", torch_op("ceil"), _unary("any"), FLOATS),
+    _row("round", torch_op("round"), _unary("any"), FLOATS),
     _row("sign", _sign, _unary("any"), REAL),
-    _row("is_finite", torch.isfinite, _unary("any"), (*FLOATS, *COMPLEX)),
-    _row("logical_not", torch.logical_not, _unary("any"), ("i1",)),
-    _row("bit_not", torch.bitwise_not, _unary("any"), (*INTEGERS, "ui64")),
+    _row("is_finite", torch_op("isfinite"), _unary("any"), (*FLOATS, *COMPLEX)),
+    _row("logical_not", torch_op("logical_not"), _unary("any"), ("i1",)),
+    _row("bit_not", torch_op("bitwise_not"), _unary("any"), (*INTEGERS, "ui64")),
     _row("stop_gradient", lambda x: x, _unary("any"), (*NUMERIC, "i1")),
     Case(
         "cast",
@@ -184,53 +183,63 @@ def _compare(op: str, torch: Callable[..., Any], dtypes: tuple[str, ...]) -> tup
 
 
 BINARY = (
-    _row("add", torch.add, _ADD, _ARITHMETIC),
-    _row("add", torch.add, tuple(sample(*pair) for pair in _REALS), FLOATS),
-    _row("add", torch.add, _COMPLEX, COMPLEX),
-    _row("sub", _tensors(torch.sub), _ADD, _ARITHMETIC),
-    _row("sub", _tensors(torch.sub), tuple(sample(*pair) for pair in _REALS), FLOATS),
-    _row("sub", _tensors(torch.sub), _COMPLEX, COMPLEX),
-    _row("mul", torch.mul, _ADD, _ARITHMETIC),
-    _row("mul", torch.mul, tuple(sample(*pair) for pair in _REALS), FLOATS),
-    _row("mul", torch.mul, _COMPLEX, COMPLEX, 4),
+    _row("add", torch_op("add"), _ADD, _ARITHMETIC),
+    _row("add", torch_op("add"), tuple(sample(*pair) for pair in _REALS), FLOATS),
+    _row("add", torch_op("add"), _COMPLEX, COMPLEX),
+    _row("sub", _tensors(torch_op("sub")), _ADD, _ARITHMETIC),
+    _row("sub", _tensors(torch_op("sub")), tuple(sample(*pair) for pair in _REALS), FLOATS),
+    _row("sub", _tensors(torch_op("sub")), _COMPLEX, COMPLEX),
+    _row("mul", torch_op("mul"), _ADD, _ARITHMETIC),
+    _row("mul", torch_op("mul"), tuple(sample(*pair) for pair in _REALS), FLOATS),
+    _row("mul", torch_op("mul"), _COMPLEX, COMPLEX, 4),
     _row("div", _tensors(_div), _binary("any", "nonzero", *_DIVIDED), REAL),
     _row("div", _tensors(_div), _binary("any", "any", *_REALS), FLOATS),
     _row("div", _tensors(_div), _COMPLEX, COMPLEX, 4),
-    _row("floor_divide", _tensors(torch.floor_divide), _binary("any", "any", *_REALS), FLOATS),
+    _row(
+        "floor_divide",
+        _tensors(torch_op("floor_divide")),
+        _binary("any", "any", *_REALS),
+        FLOATS,
+    ),
     _row("remainder", _tensors(_remainder), _binary("any", "nonzero", *_DIVIDED), INTEGERS),
     # torch gives NaN where the quotient is beyond its range: the largest by the least.
     _row("remainder", _tensors(_remainder), _binary("special", "special"), FLOATS),
     _row("remainder", _tensors(_remainder), (sample("T[S,9]", 0.7), sample(-5, "T[9]")), FLOATS),
-    _row("pow", _tensors(torch.pow), _binary("any", "0..3", *_POWERS), INTEGERS),
-    _row("pow", _tensors(torch.pow), _binary("any", "any", *_BELOW, *_REALS), FLOATS, 4),
+    _row("pow", _tensors(torch_op("pow")), _binary("any", "0..3", *_POWERS), INTEGERS),
+    _row("pow", _tensors(torch_op("pow")), _binary("any", "any", *_BELOW, *_REALS), FLOATS, 4),
     _row("pow", _roots, (sample("T[S,9] special", 0.5), sample("T[S,1] special", 0.5)), FLOATS, 4),
-    _row("pow", _tensors(torch.pow), _COMPLEX, COMPLEX, 16),
-    _row("maximum", _tensors(torch.maximum), _binary("any", "any", *_BELOW), REAL),
-    _row("minimum", _tensors(torch.minimum), _binary("any", "any", *_BELOW), REAL),
-    _row("minimum", _tensors(torch.minimum), tuple(sample(*pair) for pair in _REALS), FLOATS),
-    _logical("logical_and", torch.logical_and),
-    _logical("logical_or", torch.logical_or),
-    _bits("bit_and", torch.bitwise_and),
-    _bits("bit_or", torch.bitwise_or),
-    _bits("bit_xor", torch.bitwise_xor),
+    _row("pow", _tensors(torch_op("pow")), _COMPLEX, COMPLEX, 16),
+    _row("maximum", _tensors(torch_op("maximum")), _binary("any", "any", *_BELOW), REAL),
+    _row("minimum", _tensors(torch_op("minimum")), _binary("any", "any", *_BELOW), REAL),
+    _row(
+        "minimum",
+        _tensors(torch_op("minimum")),
+        tuple(sample(*pair) for pair in _REALS),
+        FLOATS,
+    ),
+    _logical("logical_and", torch_op("logical_and")),
+    _logical("logical_or", torch_op("logical_or")),
+    _bits("bit_and", torch_op("bitwise_and")),
+    _bits("bit_or", torch_op("bitwise_or")),
+    _bits("bit_xor", torch_op("bitwise_xor")),
     _row("shift_left", lambda x, y: x << y, _binary("any", "0..7", *_POWERS), (*INTEGERS, "ui64")),
     _row("shift_right", lambda x, y: x >> y, _binary("any", "0..7", *_POWERS), INTEGERS),
     _row("shift_left", lambda x, y: x << y, (sample("T[S,9] any", "T[9] 0..50"),), ("si8", "si32")),
     _row(
         "shift_right", lambda x, y: x >> y, (sample("T[S,9] any", "T[9] 0..50"),), ("si8", "ui16")
     ),
-    *_compare("less", torch.lt, REAL),
-    *_compare("less_equal", torch.le, REAL),
-    *_compare("greater", torch.gt, REAL),
-    *_compare("greater_equal", torch.ge, REAL),
-    *_compare("equal", torch.eq, (*_ARITHMETIC, *COMPLEX)),
-    *_compare("not_equal", torch.ne, (*_ARITHMETIC, *COMPLEX)),
+    *_compare("less", torch_op("lt"), REAL),
+    *_compare("less_equal", torch_op("le"), REAL),
+    *_compare("greater", torch_op("gt"), REAL),
+    *_compare("greater_equal", torch_op("ge"), REAL),
+    *_compare("equal", torch_op("eq"), (*_ARITHMETIC, *COMPLEX)),
+    *_compare("not_equal", torch_op("ne"), (*_ARITHMETIC, *COMPLEX)),
 )
 
 CHOOSE = (
     _row(
         "select",
-        torch.where,
+        torch_op("where"),
         (
             sample("i1[S,7]", "T[S,7] any", "T[S,7] any"),
             sample("i1[S,1]", "T[7] any", "T[2,1,1] any"),
@@ -240,8 +249,12 @@ CHOOSE = (
         ),
         (*NUMERIC, "ui64"),
     ),
-    _row("select", torch.where, (sample("i1[S]", "i1[S]", True), sample("i1[3]", False, "i1[]"))),
-    _row("select", torch.where, (sample("i1[S,5]", -math.inf, "T[5]"),), FLOATS),
+    _row(
+        "select",
+        torch_op("where"),
+        (sample("i1[S]", "i1[S]", True), sample("i1[3]", False, "i1[]")),
+    ),
+    _row("select", torch_op("where"), (sample("i1[S,5]", -math.inf, "T[5]"),), FLOATS),
     _row(
         "clamp",
         _tensors(_clamp),

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
-import torch.nn.functional as F  # noqa: N812 - its usual name
-
 from tests.cases.sample import LIBM, ORDER, Case, sample
+from tests.lazy_torch import F, torch
 
 HALVES = ("f32", "f64", "f16", "bf16")
 

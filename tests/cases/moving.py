@@ -10,9 +10,9 @@ import math
 from typing import Any
 
 import numpy as np
-import torch
 
 from tests.cases.sample import Case, S, sample
+from tests.lazy_torch import torch
 
 ANY = ("f32", "bf16", "fp8_e4m3", "f64", "i1", "si4", "ui8", "si64", "cf32")
 INDICES = ("si32", "ui8", "si64", "ui64", "si4")

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
-
 from gptrs.ir.types import DTYPES
 from tests.cases.sample import FLOATS, Case, Sample, sample
+from tests.lazy_torch import torch
 
-_FP8 = {"fp8_e4m3": torch.float8_e4m3fn, "fp8_e5m2": torch.float8_e5m2}
+_FP8 = {"fp8_e4m3": "float8_e4m3fn", "fp8_e5m2": "float8_e5m2"}
 
 
 def _spread(entries: Any, x: torch.Tensor, axis: int | None, group_size: int | None) -> Any:
@@ -27,8 +26,9 @@ def _spread(entries: Any, x: torch.Tensor, axis: int | None, group_size: int | N
 
 def _store(steps: torch.Tensor, zero_point: Any, dtype: str) -> torch.Tensor:
     if dtype in _FP8:
-        most = torch.finfo(_FP8[dtype]).max
-        return steps.clamp(-most, most).to(_FP8[dtype]).to(torch.float32)
+        narrow = getattr(torch, _FP8[dtype])
+        most = torch.finfo(narrow).max
+        return steps.clamp(-most, most).to(narrow).to(torch.float32)
     whole = torch.round(steps).double() + (0 if zero_point is None else zero_point)
     return whole.nan_to_num(0.0, torch.inf, -torch.inf).clamp(*DTYPES[dtype].limits).long()
 

@@ -11,10 +11,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import torch
 
 from gptrs.ir.types import DTYPES
 from tests.cases.sample import FLOATS, LIBM, Case, Sample, sample
+from tests.lazy_torch import torch
 
 _WORD = 0xFFFFFFFF
 

@@ -10,10 +10,9 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import torch
-
 from gptrs.ir.types import DTYPES
 from tests.cases.sample import COMPLEX, FLOATS, INTEGERS, ORDER, REAL, Case, Sample, sample
+from tests.lazy_torch import torch, torch_op
 
 
 def _axes(x: torch.Tensor, axes: Any) -> tuple[int, ...]:
@@ -174,8 +173,8 @@ REDUCING = (
     Case("reduce_max", _reductions("any"), _extreme("amax", -math.inf), FLOATS),
     Case("reduce_min", _reductions("any", empty=False), _extreme("amin", 0), INTEGERS),
     Case("reduce_min", _reductions("any"), _extreme("amin", math.inf), FLOATS),
-    Case("reduce_any", _reductions("", "i1"), _over_each(torch.any)),
-    Case("reduce_all", _reductions("", "i1"), _over_each(torch.all)),
+    Case("reduce_any", _reductions("", "i1"), _over_each(torch_op("any"))),
+    Case("reduce_all", _reductions("", "i1"), _over_each(torch_op("all"))),
     Case("argmax", _positions("any"), _position("amax"), REAL),
     Case("argmin", _positions("any"), _position("amin"), REAL),
     Case(

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-
-import torch
+from typing import TypeAlias
 
 from gptrs.ir.types import DTYPES
 from tests.cases.sample import INTEGERS, ORDER, REAL, Case, Sample, sample
+from tests.lazy_torch import torch
 
-Pair = tuple[torch.Tensor, torch.Tensor]
+Pair: TypeAlias = "tuple[torch.Tensor, torch.Tensor]"
 
 
 def _sort(x: torch.Tensor, *, axis: int = -1, descending: bool = False) -> Pair:

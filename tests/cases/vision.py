@@ -10,10 +10,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import torch
-import torch.nn.functional as F  # noqa: N812 - its usual name
-
 from tests.cases.sample import FLOATS, ORDER, Case, Sample, sample
+from tests.lazy_torch import F, torch
 
 HALVES = ("f32", "f64", "f16", "bf16")
 
@@ -201,7 +199,7 @@ VISION = (
     Case(
         "relu6",
         tuple(sample(f"T[{shape}] any") for shape in ("S,7", "17", "", "0,3")),
-        F.relu6,
+        lambda x: F.relu6(x),
         (*FLOATS, "si8", "si64"),
     ),
 )

@@ -9,10 +9,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import torch
-
 from gptrs.ir.types import DTYPES
 from tests.cases.sample import COMPLEX, FLOATS, INTEGERS, ORDER, REAL, Case, Sample, sample
+from tests.lazy_torch import torch
 
 ANY = (*REAL, *COMPLEX)
 

@@ -8,15 +8,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
-import transformers
 from numpy.typing import NDArray
 
 import gptrs
 from gptrs import ptir
 from gptrs.loading.language_model import LanguageModel
 from gptrs.nn.activations import ACTIVATIONS
+from tests.lazy_torch import torch, transformers
 from tests.models import DTYPES, config, in_files, random_tokens, tensors, tiny_gpt2, write
+
+pytestmark = pytest.mark.slow
 
 Logits = NDArray[np.float32]
 

@@ -15,33 +15,31 @@ import random
 import warnings
 import zlib
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 from gptrs import ptir
 from gptrs.errors import DTypeError
 from gptrs.ir.types import Array
 from tests.cases.sample import ORDER, differences, same_bits
+from tests.lazy_torch import torch
 from tests.op_info import ROWS, NotOursError, Row
 
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")
-    from torch.testing._internal.common_methods_invocations import op_db
+pytestmark = pytest.mark.slow
 
-INFOS: dict[str, Any] = {info.full_name: info for info in op_db}
 TORCH = {
-    "f32": torch.float32,
-    "f64": torch.float64,
-    "i1": torch.bool,
-    "ui8": torch.uint8,
-    "si8": torch.int8,
-    "si32": torch.int32,
-    "si64": torch.int64,
+    "f32": "float32",
+    "f64": "float64",
+    "i1": "bool",
+    "ui8": "uint8",
+    "si8": "int8",
+    "si32": "int32",
+    "si64": "int64",
 }
-NAMES = {dtype: name for name, dtype in TORCH.items()}
+NAMES = {theirs: name for name, theirs in TORCH.items()}
 MOST = 24
 """Samples of a row and a dtype that are compared."""
 COMPILED = 1
@@ -49,12 +47,25 @@ COMPILED = 1
 where the row has them, as kernels take the same path for all others."""
 
 
+@cache
+def infos() -> dict[str, Any]:
+    """torch's operators by name: they take seconds to import."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from torch.testing._internal.common_methods_invocations import op_db
+    return {info.full_name: info for info in op_db}
+
+
+def dtype_of(name: str) -> torch.dtype:
+    return getattr(torch, TORCH[name])
+
+
 def changed(value: Any, change: Callable[[torch.Tensor], Any]) -> Any:
     """What a sample holds with its tensors changed."""
     if isinstance(value, torch.Tensor):
         return change(value)
     if isinstance(value, torch.dtype):
-        return NAMES[value]
+        return NAMES[str(value).removeprefix("torch.")]
     if isinstance(value, list | tuple):
         return tuple(changed(part, change) for part in value)
     if isinstance(value, dict):
@@ -128,12 +139,12 @@ def _with_tensors(value: Any, change: Callable[[torch.Tensor], torch.Tensor]) ->
 
 def calls(row: Row, dtype: str) -> Iterator[tuple[Call, tuple[Array, ...], tuple[Array, ...]]]:
     """Calls that both sides take: ours in eager mode, and what is expected."""
-    info, count = INFOS[row.info], 0
+    info, count = infos()[row.info], 0
     rng = np.random.default_rng(zlib.crc32(f"{row.info} {dtype}".encode()))
     # Not torch.manual_seed, for each sample: that imports torch's compiler, and notes the stack.
     torch.default_generator.manual_seed(0)
     random.seed(0)
-    for sample in info.sample_inputs("cpu", TORCH[dtype], set_seed=False):
+    for sample in info.sample_inputs("cpu", dtype_of(dtype), set_seed=False):
         changes = (with_special(row, rng), None) if row.special and dtype[0] == "f" else (None,)
         for change in changes:
             call = Call(row, sample, change)
@@ -157,7 +168,7 @@ def test_samples(row: Row) -> None:
     assert bool(row.differs) == (row.numpy is not None or not row.special)
     tried = 0
     for dtype in row.dtypes:
-        assert TORCH[dtype] in INFOS[row.info].dtypes
+        assert dtype_of(dtype) in infos()[row.info].dtypes
         compiled = 0
         for call, found, expected in calls(row, dtype):
             tried += 1
