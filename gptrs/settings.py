@@ -211,10 +211,10 @@ fuel_log = Setting(
 debug = Setting(
     "GPTRS_DEBUG",
     0,
-    _within(0, 4),
-    "an integer from 0 to 4",
+    _within(0, 6),
+    "an integer from 0 to 6",
     "what is said of each program on stderr: 1 a line, 2 also its passes, 3 its texts, 4 its plan "
-    "and kernels",
+    "and loops, 5 LLVM IR, 6 assembly",
 )
 dump = Setting(
     "GPTRS_DUMP",
@@ -238,7 +238,8 @@ driver = Setting(
     "",
     _one_of("pool", "numba"),
     "pool or numba",
-    "what runs kernels on several threads; empty means the pool where there is a futex (Linux)",
+    "what runs kernels on several threads; empty means the pool where there is a futex (Linux); "
+    "with numba fused loops are parallel Numba functions",
 )
 isa = Setting(
     "GPTRS_ISA",

@@ -84,13 +84,11 @@ def _counts(line: ast.Assign) -> bool:
 def operations_of(step: RegionStep, sizes: Mapping[str, int]) -> int:
     """The scalar operations of a region's kernel."""
     rendered = step.rendered
-    first = len(rendered.inputs) + 1
-    places = re.findall(r"^    (n\d+) = block\[(\d+)\]", rendered.source, re.MULTILINE)
-    words: dict[str, Any] = {name: rendered.words[int(at) - first] for name, at in places}
+    words: dict[str, Any] = dict(zip(rendered.word_names, rendered.words, strict=True))
     words["extent"] = rendered.extent
     return sum(
         prod(size_at(words[extent], sizes) for extent in line.extents)
-        for line in lines_of(rendered.source)
+        for line in lines_of(rendered.canonical)
     )
 
 

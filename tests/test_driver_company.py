@@ -293,6 +293,32 @@ print(numba.threading_layer(), numba.get_num_threads())
 
 
 @pytest.mark.slow
+def test_fused_loops_with_workqueue() -> None:
+    """Parallel functions of Numba's own: one thread at a time, and no child launches them."""
+    script = """
+from gptrs import ptir
+from gptrs.kernels.driver import prange
+
+loop = ptir.jit(lambda x: ptir.tanh(x * 2.5) + x.sum(-1, keepdims=True))
+x = np.linspace(-2, 2, 60000, dtype=np.float32).reshape(300, 200)
+expected = loop(x).numpy()
+assert len(prange._compiled) == 1
+
+def check(_):
+    return all(np.array_equal(loop(x).numpy(), expected) for _ in range(50))
+
+with ThreadPoolExecutor(4) as threads:
+    assert all(threads.map(check, range(4)))
+pid = os.fork()
+if pid == 0:
+    os._exit(not check(0))
+assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+"""
+    layer = {"NUMBA_THREADING_LAYER": "workqueue", "NUMBA_NUM_THREADS": "2"}
+    _python(script, GPTRS_DRIVER="numba", GPTRS_NUM_THREADS="2", **layer)
+
+
+@pytest.mark.slow
 def test_numba_is_imported_for_its_driver_alone() -> None:
     if supported():
         script = "chain.run(current_driver(), 2); print('numba' in sys.modules)"

@@ -42,7 +42,7 @@ def test_loops_run_alone() -> None:
     scope: dict[str, Any] = {}
     exec(source, scope)
     y, out = np.linspace(0, 1, 16, dtype=np.float32), np.zeros(16, np.float32)
-    scope[name](y, out, 16)
+    scope[f"{name}_parallel"](y, out)
     np.testing.assert_allclose(out, y * 2 + np.exp(y), rtol=1e-6)
 
 

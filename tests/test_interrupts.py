@@ -151,10 +151,10 @@ def test_while_numba_compiles(
     early: Any = numba_lowering._early_module  # pyright: ignore[reportPrivateUsage]
     sent: list[None] = []
 
-    def interrupted(function: object) -> Any:
+    def interrupted(*given: object) -> Any:
         if not sent:
             sent.append(send())
-        return early(function)
+        return early(*given)
 
     monkeypatch.setattr(numba_lowering, "_early_module", interrupted)
 

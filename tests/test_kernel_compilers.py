@@ -91,7 +91,7 @@ def made(codes: list[Code], processes: int) -> None:
             found.take(data, 0.0)
             if code.names == ("double",):
                 x = np.arange(4, dtype=np.float32)
-                run(Kernel("double", found), x, extent=(0, 4))
+                run(Kernel("double", found, code), x, extent=(0, 4))
                 assert (x == [0, 2, 4, 6]).all()
 
 

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gptrs.kernels.compiler import isa
+from gptrs.kernels.compiler import isa, loaded_object
 from gptrs.kernels.compiler.codegen import KernelError
 from gptrs.kernels.compiler.compile import compile_source
+from gptrs.kernels.compiler.compile_job import CompileJob
 from tests.kernels import SCALE, check_scale, run
 
 pytestmark = pytest.mark.usefixtures("fresh_kernels")
@@ -153,12 +154,37 @@ def test_numba_without_its_inner_interface(monkeypatch: pytest.MonkeyPatch) -> N
     lowered: list[str] = []
     final: Callable[..., Any] = lowering._final_module  # pyright: ignore[reportPrivateUsage]
 
-    def noting(function: Any) -> Any:
+    def noting(function: Any, signature: Any) -> Any:
         lowered.append(function.__name__)
         monkeypatch.undo()  # the public interface is built on the inner one
         monkeypatch.setenv("GPTRS_CACHE_BYTES", "0")
-        return final(function)
+        return final(function, signature)
 
     monkeypatch.setattr(lowering, "_final_module", noting)
     check_scale(compile_source(SCALE + "\n", "scale"))
     assert lowered == ["scale"]
+
+
+def test_llvm_and_assembly_of_a_kernel_from_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Made by compiling it once more, when they are asked for."""
+    source = f"{SCALE}\n\n"  # which no other test has compiled
+    compiled = compile_source(source, "scale")
+    monkeypatch.setattr(loaded_object, "_libraries", dict[str, Any]())
+    kernel = compile_source(source, "scale")
+    assert (compiled.library.cached, kernel.library.cached) == (False, True)
+    jobs: list[object] = []
+    module = CompileJob.module
+
+    def counted(job: CompileJob) -> Any:
+        jobs.append(job)
+        return module(job)
+
+    monkeypatch.setattr(CompileJob, "module", counted)
+    check_scale(kernel)
+    assert jobs == []
+    for _ in range(2):
+        assert kernel.llvm() == compiled.llvm()
+        assert kernel.assembly() == compiled.assembly()
+    assert len(jobs) == 2
+    assert "define" in kernel.llvm()
+    assert "gptrs_scale:" in kernel.assembly()

@@ -168,7 +168,7 @@ def texts(size: int, first: str, second: str) -> list[str]:
         """,
         "m",
     )
-    return [render(region).source for region in grouping.regions]
+    return [render(region).canonical for region in grouping.regions]
 
 
 def test_names_and_sizes_do_not_change_the_text() -> None:
@@ -182,7 +182,7 @@ def test_names_and_sizes_do_not_change_the_text() -> None:
         """,
         "x",
     )
-    assert [render(region).source for region in other.regions] == texts(8, "a", "b")
+    assert [render(region).canonical for region in other.regions] == texts(8, "a", "b")
 
 
 VIEWS: dict[str, tuple[View, str, dict[str, Any], Shape | None, Any]] = {

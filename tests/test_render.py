@@ -25,7 +25,7 @@ from gptrs.ir.program import Instruction, Param, Program, Value
 from gptrs.ir.tensor import Parameter, Tensor
 from gptrs.ir.types import Array, Type, as_dtype
 from gptrs.kernels.compiler import isa
-from gptrs.kernels.compiler.compile import compile_source
+from gptrs.kernels.compiler.compile import compile_loop
 from gptrs.kernels.rowwise.reduce import LANES, PART
 from gptrs.models.gpt2 import GPT2, GPT2Config
 from gptrs.passes.base import Context
@@ -66,7 +66,7 @@ def run_regions(program: Program, arguments: Sequence[Array], sizes: Sizes) -> t
 
 
 def run_region(rendered: Rendered, values: Mapping[Value, Array], sizes: Sizes) -> Array:
-    kernel = compile_source(rendered.source, rendered.name)
+    kernel = compile_loop(lambda: rendered.source, rendered.name, rendered.canonical)
     type = rendered.result.type
     out = np.zeros([size_at(n, sizes) for n in type.shape], type.dtype.numpy)
     arrays = [np.ascontiguousarray(values[v]).reshape(values[v].shape) for v in rendered.inputs]
@@ -185,7 +185,7 @@ def test_spelled_out_is_vectorised(name: str) -> None:
     fn, types, _ = SPELLED[name]
     packed: set[str] = set()
     for made in map(render, fuse(record(fn, *types)).regions):
-        kernel = compile_source(made.source, made.name)
+        kernel = compile_loop(partial(getattr, made, "source"), made.name, made.canonical)
         text, level = kernel.assembly(), kernel.library.target.isa.name
         vector = {"avx512": "%zmm", "avx2": "%ymm", "generic": "%xmm"}[level]
         lines = [line for line in text.split("\n") if vector in line]
@@ -353,21 +353,3 @@ def test_random_programs(steps: list[tuple[str, int, int]]) -> None:
         rng = np.random.default_rng(size)
         whole = rng.integers(-9, 9, (4, size, 6), np.int32)
         check(program, [whole, random(4, size, 6)], {"S": size})
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["softmax", "layer_norm"])
-def test_standalone_form_runs(name: str) -> None:
-    fn, (_, *vectors), _ = SPELLED[name]
-    program = record(fn, Type((B, 40), ptir.f32), *vectors)
-    arrays = [random(3, 40), random(40, seed=1), random(40, seed=2)][: len(program.params)]
-    (expected,) = ReferencePlan(program).run(arrays, {"B": 3})
-    values: dict[Value, Array] = dict(zip(program.params, arrays, strict=True))
-    for made in map(render, fuse(program).regions):
-        namespace: dict[str, Any] = {}
-        exec(made.standalone.replace("parallel=True, ", ""), namespace)
-        values[made.result] = np.zeros(120, np.float32)
-        given = (values[v].reshape(-1) for v in (*made.inputs, made.result))
-        sizes = (size_at(n, {"B": 3}) for n in made.words if not isinstance(n, float))
-        namespace[made.name](*given, *sizes, 3)
-    assert not differences(values[program.results[0]].reshape(3, 40), expected, 32, 1)

@@ -203,3 +203,17 @@ def test_copies_of_an_op_are_the_op() -> None:
     assert copy.deepcopy(bend) is copy.copy(bend) is bend
     assert pickle.loads(pickle.dumps(bend)) is bend
     assert pickle.loads(pickle.dumps(ptir.exp)) is ptir.exp
+
+
+def test_the_module_of_a_loop_has_its_rules() -> None:
+    bend = define(numpy_bend, bend_rule)
+    function = ptir.jit(backend="faer")(lambda x: bend(x * 2.0, scale=0.5) * 4.0)
+    x = np.random.default_rng(0).standard_normal((40, 30)).astype(np.float32)
+    explained = function.explain(x)
+    ((name, source),) = explained.sources.items()
+    assert explained.kernels[name].source in source
+    scope: dict[str, Any] = {}
+    exec(source, scope)
+    out = np.zeros_like(x)
+    scope[f"{name}_parallel"](x, out)
+    assert np.array_equal(out, function(x).numpy())

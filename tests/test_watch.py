@@ -63,7 +63,7 @@ def test_each_level_adds_a_part(
 ) -> None:
     function()(X, W)  # its kernels are compiled
     said: list[str] = []
-    for level in ("0", "1", "2", "3", "4"):
+    for level in ("0", "1", "2", "3", "4", "5", "6"):
         monkeypatch.setenv("GPTRS_DEBUG", level)
         attend = function()
         attend(X, W)
@@ -91,14 +91,24 @@ def test_each_level_adds_a_part(
         assert text in said[3]
     assert "native steps" not in said[3]
     assert "native steps" in said[4]
-    for source in attend.explain(X, W).sources.values():
+    explained = attend.explain(X, W)
+    for source in explained.sources.values():
         assert source in said[4]
+    assert len(explained.kernels) > 1
+    for name, kernel in explained.kernels.items():
+        assert re.search(rf"^define .*@gptrs_{name}\(", kernel.llvm(), re.MULTILINE)
+        assert f"gptrs_{name}:" in kernel.assembly()
+        assert kernel.llvm() not in said[4]
+        assert kernel.llvm() in said[5]
+        assert kernel.assembly() not in said[5]
+        assert kernel.llvm() in said[6]
+        assert kernel.assembly() in said[6]
 
 
-@pytest.mark.parametrize("level", ["5", "-1", "all"])
+@pytest.mark.parametrize("level", ["7", "-1", "all"])
 def test_there_is_no_other_level(monkeypatch: pytest.MonkeyPatch, level: str) -> None:
     monkeypatch.setenv("GPTRS_DEBUG", level)
-    with pytest.raises(SettingError, match=r"GPTRS_DEBUG='.*': expected an integer from 0 to 4"):
+    with pytest.raises(SettingError, match=r"GPTRS_DEBUG='.*': expected an integer from 0 to 6"):
         function()(X, W)
 
 
@@ -172,12 +182,20 @@ def test_the_plan_and_kernels_that_run_alone(
     folder = tmp_path / "0001_attend"
     assert (folder / "plan.txt").read_text() == f"{attend.explain(X, W)}\n"
     sources = attend.explain(X, W).sources
-    assert {f.stem: f.read_text() for f in (folder / "kernels").iterdir()} == sources
+    assert {f.stem: f.read_text() for f in (folder / "kernels").glob("*.py")} == sources
+    kernels = attend.explain(X, W).kernels
+    assert set(sources) < set(kernels)
+    assert {f.stem: f.read_text() for f in (folder / "kernels").glob("*.ll")} == {
+        name: kernel.llvm() for name, kernel in kernels.items()
+    }
+    assert {f.stem: f.read_text() for f in (folder / "kernels").glob("*.s")} == {
+        name: kernel.assembly() for name, kernel in kernels.items()
+    }
     (name,) = sources
     scope: dict[str, Any] = {}
     exec((folder / "kernels" / f"{name}.py").read_text(), scope)
     y, out = np.linspace(0, 1, 12, dtype=np.float32), np.zeros(12, np.float32)
-    scope[name](y, out, 12)
+    scope[f"{name}_parallel"](y, out)
     np.testing.assert_allclose(out, y * 2 + y, rtol=1e-6)
 
 

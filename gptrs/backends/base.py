@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 from gptrs.ir.program import Instruction, Program
 from gptrs.ir.tensor import Parameter
@@ -25,6 +25,26 @@ class DeviceInfo:
 StepKind: TypeAlias = Literal["call", "region", "kernel", "reference", "view", "control"]
 
 
+class NativeKernel(Protocol):
+    """A compiled kernel, to look at."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def source(self) -> str:
+        """The text that it was compiled from: Python for Numba, or LLVM IR."""
+        ...
+
+    def llvm(self) -> str:
+        """Its LLVM IR, optimised for this CPU."""
+        ...
+
+    def assembly(self) -> str:
+        """Its assembly."""
+        ...
+
+
 @dataclass(frozen=True)
 class StepReport:
     """One step of a plan: a kernel call, a fused region, a user's kernel, the NumPy reference,
@@ -38,12 +58,24 @@ class StepReport:
     """The number of instructions that it runs."""
     result: str
     """Its type."""
-    kernels: tuple[str, ...] = ()
+    native: tuple[NativeKernel, ...] = ()
+    """The kernels that it runs."""
     note: str = ""
     copy: bool = False
     """Whether it copies an array as a whole."""
-    source: str = ""
-    """Of a fused loop: a Numba function that runs alone."""
+    module: Callable[[], str] | None = None
+    """Of a fused loop: writes `source`."""
+
+    @property
+    def source(self) -> str:
+        """Of a fused loop: a Python module with the function that was compiled, and one that runs
+        it alone; else nothing."""
+        return self.module() if self.module else ""
+
+    @property
+    def kernels(self) -> tuple[str, ...]:
+        """The names of its kernels."""
+        return tuple(kernel.name for kernel in self.native)
 
 
 @dataclass(frozen=True)
@@ -78,7 +110,15 @@ class PlanReport:
     @property
     def kernels(self) -> tuple[str, ...]:
         """The names of the kernels, each once."""
-        return tuple(dict.fromkeys(name for step in self.steps for name in step.kernels))
+        return tuple(self.native)
+
+    @property
+    def native(self) -> dict[str, NativeKernel]:
+        """The kernels by name."""
+        native: dict[str, NativeKernel] = {}
+        for kernel in (kernel for step in self.steps for kernel in step.native):
+            native.setdefault(kernel.name, kernel)
+        return native
 
     @property
     def copies(self) -> tuple[StepReport, ...]:

@@ -5,6 +5,7 @@
     0001_attend/lowered.py         as the backend gets it
     0001_attend/plan.txt           the text of `explain`
     0001_attend/kernels/NAME.py    the fused loops
+    0001_attend/kernels/NAME.ll    the optimised LLVM IR of each kernel; NAME.s: the assembly
     0001_attend/passes.jsonl       with GPTRS_PASS_STATS=1: statistics of each pass
 
 The mode ``compile`` leaves out the programs between the first and the last. `gptrs.debug.watch`
@@ -33,7 +34,7 @@ from gptrs.passes.base import PassRan
 
 Mode: TypeAlias = Literal["all", "compile"]
 _NUMBER = re.compile(r"\d{4,18}(?=_|$)")
-_LONGEST = 60  # characters of a name; a file system allows some 255 bytes
+_LONGEST, _LONGEST_KERNEL = 60, 200  # characters of a name; a file system allows some 255 bytes
 
 
 class DumpWarning(UserWarning):
@@ -102,7 +103,10 @@ class Dump:
             explanation = Explanation(report)
             self._write("plan.txt", f"{explanation}\n")
             for name, source in explanation.sources.items():
-                self._write(f"kernels/{_safe(name)}.py", source)
+                self._write(f"kernels/{_safe(name, _LONGEST_KERNEL)}.py", source)
+            for name, kernel in explanation.kernels.items() if self._folder else ():
+                self._write(f"kernels/{_safe(name, _LONGEST_KERNEL)}.ll", kernel.llvm())
+                self._write(f"kernels/{_safe(name, _LONGEST_KERNEL)}.s", kernel.assembly())
 
     def _write(self, name: str, text: str) -> None:
         if self._folder is not None:
@@ -152,9 +156,9 @@ def _new_folder(parent: Path, name: str) -> Path:
         return folder
 
 
-def _safe(name: str) -> str:
+def _safe(name: str, longest: int = _LONGEST) -> str:
     """``name`` as a portable file name."""
-    return re.sub(r"[^\w.-]+", "_", name, flags=re.ASCII)[:_LONGEST].strip("_.") or "program"
+    return re.sub(r"[^\w.-]+", "_", name, flags=re.ASCII)[:longest].strip("_.") or "program"
 
 
 def _write(path: Path, text: str) -> None:

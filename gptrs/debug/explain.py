@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from gptrs.backends.base import PlanReport, StepKind
+from gptrs.backends.base import NativeKernel, PlanReport, StepKind
 
 _WORDS: dict[StepKind, str] = {
     "call": "in kernels",
@@ -42,8 +42,19 @@ class Explanation:
 
     @property
     def sources(self) -> dict[str, str]:
-        """The fused loops by name, each a Numba function that runs alone, on all cores."""
-        return {step.name: step.source for step in self.report.steps if step.source}
+        """The fused loops by name: each a Python module with the function ``name`` that was
+        compiled, and ``name_parallel``, which runs it alone on arrays, on all cores."""
+        sources: dict[str, str] = {}
+        for step in self.report.steps:
+            if step.name not in sources and (source := step.source):
+                sources[step.name] = source
+        return sources
+
+    @property
+    def kernels(self) -> dict[str, NativeKernel]:
+        """The kernels by name: ``kernels[name].llvm()`` and ``.assembly()`` are what runs, as
+        text, compiled once more when it is asked for."""
+        return self.report.native
 
     def _summary(self) -> Iterable[str]:
         report = self.report

@@ -42,8 +42,8 @@ def watched(function: str, reason: str, where: Location | None) -> Generator[Non
 
 
 def described(lowering: Lowering, report: PlanReport | None, level: int) -> Iterator[str]:
-    """The output at ``level``: 1 a line, 2 also passes, 3 also programs, 4 also plan and
-    kernels."""
+    """The output at ``level``: 1 a line, 2 also passes, 3 also programs, 4 also plan and loops,
+    5 also the LLVM IR of all kernels, 6 also their assembly."""
     yield _line(lowering, report)
     if level >= 2:
         yield from _passes(lowering)
@@ -56,6 +56,10 @@ def described(lowering: Lowering, report: PlanReport | None, level: int) -> Iter
         explanation = Explanation(report)
         yield f"{explanation}\n"
         yield from explanation.sources.values()
+        for name, kernel in explanation.kernels.items() if level >= 5 else ():
+            yield f"\n; {name}, LLVM IR\n{kernel.llvm()}"
+            if level >= 6:
+                yield f"\n# {name}, assembly\n{kernel.assembly()}"
 
 
 def _line(lowering: Lowering, report: PlanReport | None) -> str:

@@ -16,7 +16,7 @@ A *kernel* is a native function ``void(intp arguments, intp first, intp last)``:
 | `vector_math` | exp, log, tanh, erf and activations on vectors (a module) |
 
 What runs when: a backend (`gptrs.backends.faer`) compiles the kernels of a plan
-(`compiler.compile.compile_built` for the generators of this package, `compile_source` for its
+(`compiler.compile.compile_built` for the generators of this package, `compile_loop` for its
 fused loops), fills argument blocks and a step table, and calls a driver, which runs the steps one
 after the other, each split over threads by its extent. Kernels are plain functions over arrays:
 no Python objects, no allocation, no threads of their own, no exceptions; a failure is a code in the

@@ -18,8 +18,6 @@ class ArgumentWords:
 
     def __init__(self) -> None:
         self.values: dict[str, DimLike | float] = {}
-        self.sizes: list[str] = []
-        """The names of sizes, offsets and strides: all but the program's numbers."""
         self._names: dict[object, str] = {}
         self._counts: dict[str, int] = {}
 
@@ -28,7 +26,6 @@ class ArgumentWords:
         key = letter, str(value), shared
         if shared is False or key not in self._names:
             self._names[key] = self._new(letter, value)
-            self.sizes.append(self._names[key])
         return self._names[key]
 
     def number(self, dtype: DType, value: bool | int | float) -> tuple[str, bool]:

@@ -66,7 +66,7 @@ class Bound:
     arena_bytes: int = 0
     segments: list[Segment] = field(default_factory=list[Segment])
     owners: list[PlanStep] = field(default_factory=list[PlanStep])  # of each native step
-    names: list[str] = field(default_factory=list[str])  # of the kernel of each native step
+    kernels: list[Kernel] = field(default_factory=list[Kernel])  # of each native step
     table: StepTable = field(default_factory=lambda: StepTable([]))
     argument_blocks: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     relocations: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = field(
@@ -206,10 +206,12 @@ class _Binder:
         bound.blocks_view = bound.argument_blocks.data
         bound.single_relocations = [r[0] if len(r) == 1 else None for r in self._relocations]
         base = bound.argument_blocks.ctypes.data
-        bound.table = StepTable(
+        bound.kernels = [kernel for kernel, *_ in self._steps]
+        steps = [
             Step(kernel.address, base + 8 * start, extent, chunks)
             for kernel, start, extent, chunks in self._steps
-        )
+        ]
+        bound.table = StepTable(steps, bound.kernels)
         numbers = range(len(bound.buffers) + 1)
         places = np.array([p for n in numbers for p, _ in self._relocations[n]], np.int64)
         offsets = np.array([o for n in numbers for _, o in self._relocations[n]], np.int64)
@@ -219,7 +221,6 @@ class _Binder:
             bound.relocations.append((places[start:end], offsets[start:end]))
             start = end
         bound.addresses = [0] * len(bound.relocations)
-        bound.names = [kernel.name for kernel, *_ in self._steps]
         bound.segments = _merged_segments(bound.segments, len(self._steps))
         for buffer, number in bound.buffers.items():
             match buffer.kind:

@@ -1,5 +1,8 @@
 """Code generation of fused loops: a region as Python source for Numba.
 
+Input: a region; output: the lines before, at and inside of its outermost loop, and the words that
+they use. `gptrs.backends.faer.render` makes a function of them.
+
 A row, the parallel unit, computes its reductions one after the other and then loops over its
 elements. Expressions that do not depend on an index inside the row are computed once a row; in a
 region without rows, before the loop.
@@ -280,7 +283,9 @@ class LoopWriter:
         count = len(view.shape) - self._row_count
         letters += ["j"] * count
         seen = [n for n, s in zip(letters, view.strides, strict=True) if not same(s, 0)]
-        return f"{value.type.dtype.name}[{', '.join(seen)}]"
+        dtype = value.type.dtype.name
+        bits = ", its bits as uint16" if dtype in ("bf16", "f16") else ""  # not known to Numba
+        return f"{dtype}[{', '.join(seen)}]{bits}"
 
     def _at(self, name: str, view: View, scope: Scope) -> str:
         """The index of an element: the row's part under a name, then the inner loops."""

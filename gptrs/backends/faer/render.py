@@ -1,21 +1,33 @@
-"""Rendering of a region: its kernel source, and the same loops as a standalone Numba function.
+"""Rendering of a region: the source of its kernel.
 
-A region's argument block holds the addresses of its inputs and of its result, then sizes, offsets,
-strides other than 0 and 1 of the innermost loops, and numbers of the program, in the order of their
-first use. So the text is free of names, sizes and most numbers, and equal loops share a kernel.
+The source is one Numba function, after the scalar rules of users' ops that it calls. Its parameters
+are the arrays that the region reads, its result, then words (sizes, offsets, strides other than 0
+and 1 of the innermost loops, and numbers of the program, in the order of their first use), and the
+range of rows or elements that a call computes. Those before the range are the kernel's argument
+block.
+
+Two regions whose sources differ in nothing but the names of arrays share a kernel: sizes and most
+numbers are words, and `Rendered.canonical`, the cache key of a kernel, calls the arrays ``x0``,
+``x1`` and so on. In `Rendered.source` they have the names of the user's program.
 """
 
 from __future__ import annotations
 
+import builtins
 import hashlib
+import keyword
+import re
 import struct
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from gptrs.backends.faer import scalars
 from gptrs.backends.faer.loop_writer import LoopWriter
 from gptrs.backends.regions import Region
 from gptrs.ir.dims import DimLike
-from gptrs.ir.program import Value
+from gptrs.ir.program import Param, Value
+from gptrs.kernels.compiler.parallel_loop import NJIT, LoopSource, wrapped
+from gptrs.locks import cached_property
 
 
 @dataclass(frozen=True)
@@ -23,14 +35,41 @@ class Rendered:
     """The kernel source of a region, and the contents of its argument block."""
 
     name: str
-    source: str
-    """A kernel for `gptrs.kernels.compiler.compile.compile_source`."""
-    standalone: str
-    """The same loops as a Numba function of flat arrays and sizes, parallel by itself."""
+    functions: str
+    """The scalar rules that it calls."""
+    parameters: str
+    body: str
+    """The parameters and the body of its function, with canonical names."""
     inputs: tuple[Value, ...]
     result: Value
     words: tuple[DimLike | float, ...]
+    word_names: tuple[str, ...]
     extent: DimLike
+
+    @property
+    def canonical(self) -> str:
+        """The source with names for arrays that depend on nothing but their order."""
+        return f"{self.functions}{NJIT}\ndef {self.name}({self.parameters}):\n{self.body}"
+
+    @cached_property
+    def source(self) -> str:
+        """A kernel for `gptrs.kernels.compiler.compile.compile_source`."""
+        names = _array_names(self.inputs, f"{self.parameters}\n{self.body}")
+        head = wrapped(_with_names(self.parameters, names))
+        body = _with_names(self.body, names)
+        return f"{self.functions}{NJIT}\ndef {self.name}({head}):\n{body}"
+
+    @property
+    def loop(self) -> LoopSource:
+        """The kernel's source under its name."""
+        return LoopSource(self.name, self.source)
+
+    def module(self, size: Callable[[DimLike], int], chunks: int = 1) -> str:
+        """The source as a module that runs, whose parallel function has the sizes of a plan, and
+        its number of chunks, for defaults."""
+        words = zip(self.word_names, self.words, strict=True)
+        values = {n: w if isinstance(w, float) else size(w) for n, w in words}
+        return self.loop.module(values | {"extent": size(self.extent), "chunks": chunks})
 
 
 def as_word(value: DimLike | float) -> DimLike:
@@ -43,66 +82,61 @@ def render(region: Region, *, precise: bool = False, shared: bool = False) -> Re
     after each op; a ``shared`` one has no numbers of the program in its text."""
     writer = LoopWriter(region, precise=precise, shared=shared)
     writer.write()
-    body = "\n".join([*writer.head, "{loop}", *writer.rows, *writer.lines])
-    pointers = [*writer.inputs, region.result]
-    kinds = [scalars.POINTERS[v.type.dtype.name] for v in pointers]
-    names = [f"x{i}" for i in range(len(pointers) - 1)] + ["out"]
-    functions = [writer.functions[name] for name in sorted(writer.functions)]
-    text = "\n".join([*kinds, *writer.notes, *functions, body])
-    digest = hashlib.sha256(text.encode()).hexdigest()
-    name = f"{'_'.join(writer.title)}_{digest[:12]}"
-    block = [
-        f"    {each} = {kind}(block[{i}])  # {note}"
-        for i, (each, kind, note) in enumerate(zip(names, kinds, writer.notes, strict=True))
-    ]
+    arrays = [*writer.inputs, region.result]
+    names = [*writer.inputs.values(), "out"]
+    kinds = [scalars.POINTERS[v.type.dtype.name] for v in arrays]
     words = writer.words.values
-    if any(isinstance(value, float) for value in words.values()):
-        block.append("    numbers = doubles(arguments)")
-    block += [
-        f"    {word} = {'numbers' if isinstance(value, float) else 'block'}[{i}]"
-        for i, (word, value) in enumerate(words.items(), len(names))
-    ]
-    counter = "j" if region.is_flat else "row"
-    kernel = [
-        *functions,
-        f"def {name}(arguments, first, last):",
-        "    block = words(arguments)",
-        *block,
-        body.format(loop=f"    for {counter} in range(first, last):"),
-    ]
+    types = ["float64" if isinstance(w, float) else "int64" for w in words.values()]
+    parameters = zip([*names, *words], [*kinds, *types], strict=True)
+    loop = f"    for {'j' if region.is_flat else 'row'} in range(first, last):"
     notes = [f"    # {n}: {note}" for n, note in zip(names, writer.notes, strict=True)]
-    used = [name for name in _FROM_KERNELS if f"{name}(" in "\n".join([*functions, body])]
-    alone = [
-        *_IMPORTS,
-        *([f"from gptrs.kernels.compiler.numba_lowering import {', '.join(used)}"] if used else []),
-        "",
-        "",
-        *(f"@njit(error_model='numpy')\n{function}\n" for function in functions),
-        "@njit(parallel=True, error_model='numpy')",
-        f"def {name}({', '.join([*names, *writer.words.sizes, 'extent'])}):",
-        *notes,
-        *(f"    {word} = {words[word]}" for word in words if word not in writer.words.sizes),
-        body.format(loop=f"    for {counter} in prange(extent):"),
-    ]
+    body = "\n".join([*notes, *writer.head, loop, *writer.rows, *writer.lines]) + "\n"
+    given = ", ".join([*(f"{name}: {kind}" for name, kind in parameters), "first", "last"])
+    functions = "".join(f"{NJIT}\n{writer.functions[n]}\n\n" for n in sorted(writer.functions))
+    digest = hashlib.sha256(f"{functions}{given}\n{body}".encode()).hexdigest()
     return Rendered(
-        name,
-        "\n".join(kernel) + "\n",
-        "\n".join(alone) + "\n",
+        f"{'_'.join(writer.title)}_{digest[:12]}",
+        functions,
+        given,
+        body,
         tuple(writer.inputs),
         region.result,
         tuple(words.values()),
+        tuple(words),
         region.extent,
     )
 
 
-_IMPORTS = (
-    "import math",
-    "from numba import njit, prange",
-    "from numpy import float32, float64, int8, int16, int32, int64, uint8, uint16, uint32, uint64",
-)
-# What a loop may use that is neither Python's nor NumPy's.
-_FROM_KERNELS = (
-    *("bits_float", "float_bits", "float_half", "half_float"),
-    *("erf32", "exp32", "log32", "tanh32", "maximum", "minimum"),
-    *("maximum_of", "minimum_of", "product_of", "sum_of", "scratch_doubles", "scratch_floats"),
+_ARRAY = re.compile(r"\bx(\d+)(_at_\d+)?\b")
+
+
+def _with_names(text: str, names: Sequence[str]) -> str:
+    """The text with these names for ``x0``, ``x1`` and so on."""
+    return _ARRAY.sub(lambda found: names[int(found[1])] + (found[2] or ""), text)
+
+
+def _array_names(inputs: Sequence[Value], text: str) -> list[str]:
+    """The names of the program's arguments, or of the ops that made the arrays, each once."""
+    taken = set(re.findall(r"\w+", text))
+    names: list[str] = []
+    for place, value in enumerate(inputs):
+        name = value.name if isinstance(value, Param) else _of_origin(value.origin)
+        name = re.sub(r"\W+", "_", name, flags=re.ASCII)
+        if not name.isidentifier() or keyword.iskeyword(name) or name.startswith("_"):
+            name = f"x{place}"
+        while ((name in taken or name in _RESERVED) and name != f"x{place}") or "_at_" in name:
+            name = f"{name}_".replace("_at_", "_")
+        taken.add(name)
+        names.append(name)
+    return names
+
+
+def _of_origin(origin: str) -> str:
+    """The op in the words that say where a value comes from."""
+    found = re.match(r"result of (\w+)", origin)
+    return found[1] if found else ""
+
+
+_RESERVED = frozenset(
+    [*dir(builtins), *keyword.softkwlist, "math", "njit", "prange", "chunk", "chunks", "extent"]
 )

@@ -3,8 +3,9 @@ tests."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from math import prod
 
 from gptrs.backends.base import ParameterReport, PlanReport, StepReport
@@ -18,8 +19,10 @@ from gptrs.backends.faer.schedule import CallStep, ControlStep, KernelStep, Plan
 from gptrs.backends.faer.slabs import SLAB_BYTES
 from gptrs.backends.faer.weight_packing import READ_BYTES
 from gptrs.backends.parameter_cache import form_name
+from gptrs.ir.dims import size_at
 from gptrs.ir.implementations.kernels import python_function
 from gptrs.ir.program import DerivedParam, Param
+from gptrs.kernels.compiler.compile import Kernel
 from gptrs.kernels.compiler.isa import Isa
 from gptrs.large_pages import LARGE
 
@@ -27,19 +30,21 @@ from gptrs.large_pages import LARGE
 def report(bound: Bound, isa: Isa) -> PlanReport:
     """The report of a plan at the sizes of ``bound``."""
     assignment = bound.assignment
-    kernels: dict[PlanStep, dict[str, None]] = {}
-    for owner, name in zip(bound.owners, bound.names, strict=True):
-        kernels.setdefault(owner, {})[name] = None
+    kernels: dict[PlanStep, dict[str, Kernel]] = {}
+    for owner, kernel in zip(bound.owners, bound.kernels, strict=True):
+        kernels.setdefault(owner, {})[kernel.name] = kernel
+    chunks = dict(zip(bound.owners, bound.table.words[:, 3].tolist(), strict=True))
     refused = {segment.reference for segment in bound.segments if segment.reference}
     steps: list[StepReport] = []
-    native, largest = bound.table.count, 0
+    count, largest = bound.table.count, 0
     for assigned in assignment.steps:
         step = assigned.step
-        steps.append(_report(assigned, tuple(kernels.get(step, ())), step in refused))
+        native = tuple(kernels.get(step, {}).values())
+        steps.append(_report(assigned, native, step in refused, bound.sizes, chunks.get(step, 1)))
         if isinstance(step, ControlStep):
             for name, plan in step.plans.items():
                 inner = plan.report(bound.sizes)
-                native += inner.native_steps
+                count += inner.native_steps
                 largest = max(largest, inner.arena_bytes)  # one region runs at a time
                 steps += [_inside(name, each) for each in inner.steps]
     sizes = (form.bytes for forms in assignment.packed.values() for form in forms)
@@ -47,7 +52,7 @@ def report(bound: Bound, isa: Isa) -> PlanReport:
     return PlanReport(
         assignment.program.name,
         tuple(steps),
-        native,
+        count,
         bound.arena_bytes + largest,
         sum(sizes),
         sum(results),
@@ -126,7 +131,13 @@ def _inside(region: str, step: StepReport) -> StepReport:
     return replace(step, note=note)
 
 
-def _report(assigned: AssignedStep, kernels: tuple[str, ...], refused: bool) -> StepReport:
+def _report(
+    assigned: AssignedStep,
+    kernels: tuple[Kernel, ...],
+    refused: bool,
+    sizes: Mapping[str, int],
+    chunks: int,
+) -> StepReport:
     step = assigned.step
     type = str(step.results[0].type)
     if isinstance(step, RegionStep):
@@ -136,8 +147,8 @@ def _report(assigned: AssignedStep, kernels: tuple[str, ...], refused: bool) -> 
         rendered = step.rendered
         copy = step.region.copies is not None
         note = "copies an argument, as results are new" if copy else ""
-        made = kernels, note, copy, rendered.standalone
-        return StepReport("region", rendered.name, count, type, *made)
+        module = partial(rendered.module, partial(size_at, sizes=sizes), chunks)
+        return StepReport("region", rendered.name, count, type, kernels, note, copy, module)
     if isinstance(step, ControlStep):
         types = ", ".join(str(result.type) for result in step.results)
         return StepReport("control", step.instruction.op.name, 1, types)

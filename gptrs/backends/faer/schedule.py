@@ -29,7 +29,7 @@ from gptrs.ir.ops.literal import constant
 from gptrs.ir.program import Instruction, Program, Value, values_in
 from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array
-from gptrs.kernels.compiler.compile import Kernel, compile_source
+from gptrs.kernels.compiler.compile import Kernel, compile_loop
 from gptrs.kernels.compiler.isa import Isa
 from gptrs.locks import cached_property
 
@@ -140,7 +140,8 @@ class RegionStep:
     @cached_property
     def kernel(self) -> Kernel:
         """Its kernel, compiled on the first access."""
-        return compile_source(self.rendered.source, self.rendered.name)
+        made = self.rendered
+        return compile_loop(lambda: made.source, made.name, made.canonical)
 
     @property
     def inputs(self) -> tuple[Value, ...]:

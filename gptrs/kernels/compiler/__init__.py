@@ -2,7 +2,7 @@
 
 | module | content |
 |---|---|
-| `compile` | the interface: `compile_ir`, `compile_built`, `compile_source`, `Kernel` |
+| `compile` | the interface: `compile_ir`, `compile_built`, `compile_source`, `compile_loop` |
 | `ir_builder` | `Function`: llvmlite's IR builder with loops, vectors, masks, prefetch |
 | `isa` | vector levels (AVX-512, AVX2, NEON, generic), their tile sizes, LLVM targets |
 | `cache_key` | `Code`, the input of a compilation, and its content hash |
@@ -12,6 +12,9 @@
 | `compile_job` | `CompileJob`: serialisable text and target for a worker process |
 | `codegen` | LLVM: parse, optimise, emit object code, link into the process |
 | `numba_lowering` | Python source to LLVM IR with Numba (imported on a cache miss alone) |
+| `intrinsics` | the names that Python source may use, as Numba intrinsics (likewise) |
+| `named_lowering` | Numba's pipeline with variables' names for LLVM values (likewise) |
+| `parallel_loop` | the source of a loop as a Python module that runs it alone |
 | `symbols` | the functions that object code may call, and the ones that it does |
 | `shield` | compilation in a thread that signal handlers cannot interrupt |
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from gptrs.kernels.compiler import codegen
 from gptrs.kernels.compiler.codegen import KernelError
@@ -33,10 +33,18 @@ Language = Literal["llvm", "python", "builder"]
 _KERNELS = Path(__file__).parents[1]
 _COMPILER = (
     *("compiler/cache_key.py", "compiler/compile_job.py", "compiler/codegen.py"),
-    *("compiler/numba_lowering.py", "compiler/ir_builder.py", "vector_math.py"),
-    "rowwise/reduce.py",
+    *("compiler/numba_lowering.py", "compiler/named_lowering.py", "compiler/intrinsics.py"),
+    *("compiler/ir_builder.py", "vector_math.py", "rowwise/reduce.py"),
 )
 _SIGNATURE = "void (i64, i64, i64)"
+
+
+class Listing(NamedTuple):
+    """Compiled code as text."""
+
+    llvm: str
+    """The LLVM IR, optimised for the target."""
+    assembly: str
 
 
 @dataclass(frozen=True)
@@ -45,13 +53,14 @@ class Code:
 
     language: Language
     text: str
-    """LLVM IR, Python source, or the builder that writes the IR and its arguments."""
+    """What the key depends on: LLVM IR, Python source (perhaps with other names for variables than
+    that which ``build_text`` writes), or which builder writes the IR and for what."""
     names: tuple[str, ...]
     calls: frozenset[str] = ALLOWED
     kernel: bool = True
     """Whether the functions are kernels; others may have any signature."""
     build_text: Callable[[], KernelText] | None = None
-    """The builder."""
+    """Writes what is compiled, where that is not ``text``, and names its function."""
 
     @property
     def source(self) -> str:
@@ -77,10 +86,20 @@ class Code:
             error.context.append(f"kernel {', '.join(self.names)} for {target.isa.name}")
             raise
 
-    def assembly(self, target: Target) -> str:
-        """The assembly text for ``target``, compiled anew: for looking."""
+    def listing(self, target: Target) -> Listing:
+        """The LLVM IR and the assembly for ``target``, compiled anew: object code has neither."""
         job = self.job(target)
-        return shielded(lambda: codegen.emit_assembly(job.module(), target))
+
+        def compiled() -> Listing:
+            module = job.module()
+            text = str(module)  # before the code generator, which changes the module
+            return Listing(text, codegen.emit_assembly(module, target))
+
+        return shielded(compiled)
+
+    def assembly(self, target: Target) -> str:
+        """The assembly of `listing`."""
+        return self.listing(target).assembly
 
 
 def symbol(name: str) -> str:

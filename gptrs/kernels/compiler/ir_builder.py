@@ -138,7 +138,10 @@ class Function(Builder):
     def kernel(cls, module: Any, isa: Isa, name: str) -> Function:
         """A kernel: its arguments are the address of its argument block, and a range, ``first,
         last``."""
-        return cls(module, isa, name, I64, I64, I64)
+        made = cls(module, isa, name, I64, I64, I64)
+        for argument, word in zip(made.arguments, ("arguments", "first", "last"), strict=True):
+            argument.name = word
+        return made
 
     @classmethod
     def part(cls, module: Any, isa: Isa, name: str, *parameters: Any) -> Function:
@@ -155,7 +158,7 @@ class Function(Builder):
         found: dict[str, Any] = {}
         for i, name in enumerate((*pointers, *sizes)):
             kind = POINTER if i < len(pointers) else I64
-            found[name] = self.load(self.at(block, i64(i), I64), align=8, typ=kind)
+            found[name] = self.load(self.at(block, i64(i), I64), name, align=8, typ=kind)
         return found
 
     def stack_array(self, count: int, kind: Any = F32) -> Any:

@@ -10,7 +10,7 @@
 | `chunks` | claiming and running chunks of a step, as LLVM IR |
 | `waiting` | spinning, yielding and futex sleeps, as LLVM IR |
 | `control_block` | the pool's shared memory, and an IR builder for it |
-| `prange` | the portable driver: Numba's parallel loops |
+| `prange` | the Numba driver: a `prange` over chunks, or fused loops as parallel functions |
 | `threads` | the number of threads: affinity, cgroups, settings |
 
 What runs when: a backend binds a plan to a `StepTable` (kernel, argument block, extent, chunks per

@@ -12,10 +12,13 @@ from gptrs.locks import late_import_that_logs, new_lock
 
 
 def current_driver() -> Driver:
-    """The driver that ``GPTRS_DRIVER`` names, or the best one here; the same object each time."""
+    """The driver that ``GPTRS_DRIVER`` names, or the best one here; the same object each time.
+
+    Where there is no pool, that is Numba's, but without a compilation of each loop by Numba.
+    """
     name = settings.driver()
     if name not in _made:
-        _made[name] = _driver(name or ("pool" if supported() else "numba"))
+        _made[name] = _driver(name or ("pool" if supported() else "portable"))
     return _made[name]
 
 
@@ -36,11 +39,11 @@ def _make_driver(name: str) -> Driver:
             problem = "GPTRS_DRIVER='pool': the pool needs a futex (Linux on 64-bit x86 or Arm)"
             raise SettingError(problem, fix="unset GPTRS_DRIVER or set it to numba")
         return PoolDriver()
-    return shielded(_prange_driver)
+    return shielded(lambda: _prange_driver(loops=name == "numba"))
 
 
-def _prange_driver() -> Driver:
+def _prange_driver(*, loops: bool) -> Driver:
     with late_import_that_logs():  # Numba takes 0.4 s to import and is of use to this driver alone
         from gptrs.kernels.driver.prange import PrangeDriver
 
-    return PrangeDriver()
+    return PrangeDriver(loops=loops)

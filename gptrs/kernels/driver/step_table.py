@@ -15,15 +15,16 @@ block: `emit_failure` stores an error code there, and the plan stops after that 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, final
+from typing import Any, NamedTuple, Protocol, final
 
 import numpy as np
 from llvmlite import ir
 from numpy.typing import NDArray
 
 from gptrs.errors import ArgumentError
+from gptrs.kernels.compiler.parallel_loop import LoopSource
 from gptrs.kernels.driver.control_block import MAX_CHUNKS
 
 # llvmlite has no types: its values are Any here and stay in this file.
@@ -43,6 +44,15 @@ class Step(NamedTuple):
     chunks: int = 1
 
 
+class LoopKernel(Protocol):
+    """A kernel that may be a loop written for Numba."""
+
+    @property
+    def loop(self) -> LoopSource | None:
+        """Its source, if it is one."""
+        ...
+
+
 @final
 class StepTable:
     """Steps in the form that drivers read: int64 [steps, 4] in C order.
@@ -51,7 +61,7 @@ class StepTable:
     runs. Raises `ArgumentError` for a step that no driver could run.
     """
 
-    def __init__(self, steps: Iterable[Step]) -> None:
+    def __init__(self, steps: Iterable[Step], kernels: Sequence[LoopKernel] = ()) -> None:
         rows = list(steps)
         for i, step in enumerate(rows):
             if step.kernel == 0 or step.extent < 0 or not 1 <= step.chunks <= MAX_CHUNKS:
@@ -63,6 +73,10 @@ class StepTable:
         self.words: NDArray[np.int64] = np.array(flat, np.int64).reshape(len(rows), 4)
         self.address: int = self.words.ctypes.data
         self.count: int = len(rows)
+        self.kernels = kernels
+        """Of the steps, where drivers may look at their sources."""
+        self.loop_addresses: NDArray[np.int64] | None = None
+        """By step: where a driver has compiled its loop as a parallel one, or 0."""
         self._order: tuple[tuple[int, ...], int, object] | None = None
 
     def order(self, *words: int) -> tuple[tuple[int, ...], int, object]:

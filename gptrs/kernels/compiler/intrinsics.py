@@ -1,0 +1,204 @@
+"""Numba intrinsics: the names that a kernel's source may use besides Python's. Imported on a cache
+miss only.
+
+| name | meaning |
+|---|---|
+| ``math`` | the functions of the module of that name |
+| ``float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64`` | conversions |
+| ``words(address)`` | a pointer to int64: arguments, sizes, indices |
+| ``floats(address)`` ``doubles(address)`` | a pointer to float32, float64 |
+| ``int8s int16s int32s uint8s uint16s uint32s uint64s`` | a pointer to integers of that width |
+| ``float_bits(x)`` ``bits_float(i)`` | a float32 as int32 of the same bits, and back |
+| ``half_float(i)`` ``float_half(x)`` | float16, as uint16 of its bits, to float32 and back |
+| ``maximum(x, y)`` ``minimum(x, y)`` | of two floats of one type: NaN wins, −0 is less than +0 |
+| ``exp32 log32 tanh32 erf32`` | on float32, without a call: loops over them are vectorised |
+| ``scratch_floats()`` ``scratch_doubles()`` | a pointer to 512 elements on the stack |
+| ``sum_of product_of maximum_of minimum_of`` | of ``(scratch, count)``; clobbers the rest of it |
+| ``compare_exchange(address, expected, new)`` | atomic, on int64; what was there before |
+
+A pointer is indexed with elements: ``floats(a)[i]``. In place of an address, ``floats`` and the
+like take an array in C order.
+"""
+
+# Numba and llvmlite have no types.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportMissingTypeStubs=false
+# pyright: reportUnknownParameterType=false, reportMissingParameterType=false
+# pyright: reportUnknownLambdaType=false, reportUntypedFunctionDecorator=false
+# pyright: reportMissingTypeArgument=false, reportPrivateUsage=false
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core.errors import TypingError
+from numba.extending import intrinsic
+from numba.np.numpy_support import as_dtype
+
+from gptrs.kernels.rowwise import reduce
+from gptrs.kernels.vector_math import scalar_function
+
+_I16, _I32, _F16, _F32 = ir.IntType(16), ir.IntType(32), ir.HalfType(), ir.FloatType()
+
+
+def _pointer_to(element: Any) -> Any:
+    pointer_type = types.CPointer(element)
+
+    def from_address(typing_context, address):
+        def code(context, builder, signature, arguments):
+            pointer = context.get_data_type(element).as_pointer()
+            return builder.inttoptr(arguments[0], pointer)
+
+        def code_of_array(context, builder, signature, arguments):
+            pointer = context.get_data_type(element).as_pointer()
+            data = context.make_array(address)(context, builder, arguments[0]).data
+            return builder.bitcast(data, pointer)
+
+        if not isinstance(address, types.Array):
+            return pointer_type(types.intp), code
+        if address.layout != "C" or as_dtype(address.dtype).itemsize * 8 != element.bitwidth:
+            raise TypingError(f"expected an array in C order whose elements are as {element}")
+        return pointer_type(address), code_of_array
+
+    return intrinsic(from_address)
+
+
+@intrinsic
+def float_bits(typing_context, x):
+    return types.int32(types.float32), lambda c, builder, s, a: builder.bitcast(a[0], _I32)
+
+
+@intrinsic
+def bits_float(typing_context, bits):
+    return types.float32(types.int32), lambda c, builder, s, a: builder.bitcast(a[0], _F32)
+
+
+@intrinsic
+def half_float(typing_context, bits):
+    def code(context, builder, signature, arguments):
+        return builder.fpext(builder.bitcast(arguments[0], _F16), _F32)
+
+    return types.float32(types.uint16), code
+
+
+@intrinsic
+def float_half(typing_context, x):
+    def code(context, builder, signature, arguments):
+        return builder.bitcast(builder.fptrunc(arguments[0], _F16), _I16)
+
+    return types.uint16(types.float32), code
+
+
+def _function_of_math(name: str) -> Any:
+    def of(typing_context, x):
+        def code(context, builder, signature, arguments):
+            return builder.call(scalar_function(builder.module, name), arguments)
+
+        return types.float32(types.float32), code
+
+    return intrinsic(of)
+
+
+exp32 = _function_of_math("exp")
+log32 = _function_of_math("log")
+tanh32 = _function_of_math("tanh")
+erf32 = _function_of_math("erf")
+
+
+def _extreme(name: str) -> Any:
+    def of(typing_context, x, y):
+        def code(context, builder, signature, arguments):
+            kind = arguments[0].type
+            function_type = ir.FunctionType(kind, (kind, kind))
+            function = builder.module.declare_intrinsic(f"llvm.{name}", (kind,), function_type)
+            return builder.call(function, arguments)
+
+        return x(x, x), code
+
+    return intrinsic(of)
+
+
+maximum, minimum = _extreme("maximum"), _extreme("minimum")
+
+
+def _scratch_of(element: Any) -> Any:
+    def on_stack(typing_context):
+        def code(context, builder, signature, arguments):
+            kind = context.get_data_type(element)
+            with builder.goto_entry_block():  # so that a loop takes no more at each turn
+                made = builder.alloca(reduce.scratch(kind))
+            return builder.bitcast(made, kind.as_pointer())
+
+        return types.CPointer(element)(), code
+
+    return intrinsic(on_stack)
+
+
+def _reduction(name: str) -> Any:
+    def of(typing_context, scratch, count):
+        element = scratch.dtype
+
+        def code(context, builder, signature, arguments):
+            kind = context.get_data_type(element)
+            return builder.call(reduce.reduction(builder.module, name, kind), arguments)
+
+        return element(scratch, types.int64), code
+
+    return intrinsic(of)
+
+
+scratch_floats, scratch_doubles = _scratch_of(types.float32), _scratch_of(types.float64)
+sum_of, product_of = _reduction("sum"), _reduction("product")
+maximum_of, minimum_of = _reduction("maximum"), _reduction("minimum")
+
+
+@intrinsic
+def compare_exchange(typing_context, address, expected, new):
+    def code(context, builder, signature, arguments):
+        pointer = builder.inttoptr(arguments[0], arguments[1].type.as_pointer())
+        pair = builder.cmpxchg(pointer, arguments[1], arguments[2], "seq_cst")
+        return builder.extract_value(pair, 0)
+
+    return types.int64(types.intp, types.int64, types.int64), code
+
+
+words, floats, doubles = map(_pointer_to, (types.intp, types.float32, types.float64))
+int8s, int16s, int32s = map(_pointer_to, (types.int8, types.int16, types.int32))
+uint8s, uint16s = map(_pointer_to, (types.uint8, types.uint16))
+uint32s, uint64s = map(_pointer_to, (types.uint32, types.uint64))
+
+_SCALARS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+_POINTERS = ("int8", "int16", "int32", "uint8", "uint16", "uint32", "uint64")
+ELEMENTS: dict[str, Any] = {
+    **{f"{name}s": getattr(types, name) for name in _POINTERS},
+    "words": types.intp,
+    "floats": types.float32,
+    "doubles": types.float64,
+}
+
+NAMES: dict[str, Any] = {
+    "math": math,
+    **{name: getattr(np, name) for name in (*_SCALARS, "float32", "float64")},
+    **{name: globals()[name] for name in ELEMENTS},
+    "float_bits": float_bits,
+    "bits_float": bits_float,
+    "half_float": half_float,
+    "float_half": float_half,
+    "maximum": maximum,
+    "minimum": minimum,
+    "exp32": exp32,
+    "log32": log32,
+    "tanh32": tanh32,
+    "erf32": erf32,
+    "scratch_floats": scratch_floats,
+    "scratch_doubles": scratch_doubles,
+    "sum_of": sum_of,
+    "product_of": product_of,
+    "maximum_of": maximum_of,
+    "minimum_of": minimum_of,
+    "compare_exchange": compare_exchange,
+}
