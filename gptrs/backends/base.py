@@ -58,24 +58,21 @@ class StepReport:
     """The number of instructions that it runs."""
     result: str
     """Its type."""
-    native: tuple[NativeKernel, ...] = ()
-    """The kernels that it runs."""
+    kernels: tuple[str, ...] = ()
+    """The names of the kernels that it runs."""
     note: str = ""
     copy: bool = False
     """Whether it copies an array as a whole."""
     module: Callable[[], str] | None = None
     """Of a fused loop: writes `source`."""
+    native: tuple[NativeKernel, ...] = ()
+    """The kernels that can show their LLVM IR and assembly."""
 
     @property
     def source(self) -> str:
         """Of a fused loop: a Python module with the function that was compiled, and one that runs
         it alone; else nothing."""
         return self.module() if self.module else ""
-
-    @property
-    def kernels(self) -> tuple[str, ...]:
-        """The names of its kernels."""
-        return tuple(kernel.name for kernel in self.native)
 
 
 @dataclass(frozen=True)
@@ -110,7 +107,7 @@ class PlanReport:
     @property
     def kernels(self) -> tuple[str, ...]:
         """The names of the kernels, each once."""
-        return tuple(self.native)
+        return tuple(dict.fromkeys(name for step in self.steps for name in step.kernels))
 
     @property
     def native(self) -> dict[str, NativeKernel]:

@@ -140,6 +140,7 @@ def _report(
 ) -> StepReport:
     step = assigned.step
     type = str(step.results[0].type)
+    names = tuple(kernel.name for kernel in kernels)
     if isinstance(step, RegionStep):
         count = len(step.region.members)
         if assigned.view:
@@ -148,7 +149,7 @@ def _report(
         copy = step.region.copies is not None
         note = "copies an argument, as results are new" if copy else ""
         module = partial(rendered.module, partial(size_at, sizes=sizes), chunks)
-        return StepReport("region", rendered.name, count, type, kernels, note, copy, module)
+        return StepReport("region", rendered.name, count, type, names, note, copy, module, kernels)
     if isinstance(step, ControlStep):
         types = ", ".join(str(result.type) for result in step.results)
         return StepReport("control", step.instruction.op.name, 1, types)
@@ -163,4 +164,5 @@ def _report(
     copy = isinstance(step.call, Update) and not assigned.in_place
     note = f"copies {assigned.copy_reason}" if copy else "in place" if assigned.in_place else ""
     target: str = step.instruction.attrs["target"]
-    return StepReport("call", target, len(step.call.members), type, kernels, note, copy)
+    count = len(step.call.members)
+    return StepReport("call", target, count, type, names, note, copy, native=kernels)
