@@ -21,12 +21,17 @@ if TYPE_CHECKING:
 else:
 
     class LazyModule:
-        """A module that is imported when an attribute is asked for."""
+        """A module that is imported when an attribute is asked for.
+
+        pytest asks every name of a test module for private attributes: there are none.
+        """
 
         def __init__(self, name: str) -> None:
             self._name = name
 
         def __getattr__(self, attribute: str) -> Any:
+            if attribute.startswith("_"):
+                raise AttributeError(attribute)
             return getattr(import_module(self._name), attribute)
 
     torch = LazyModule("torch")

@@ -262,6 +262,7 @@ def changed(data: bytearray, random: np.random.Generator) -> bytearray:
     return data or bytearray(1)
 
 
+@pytest.mark.slow
 def test_changed_files_are_read_or_refused(tmp_path: Path) -> None:
     path = tmp_path / "x"
     refused = 0

@@ -42,6 +42,7 @@ def test_generated_words_are_words_of_the_stories(texts: list[str]) -> None:
     assert known / len(found) >= 0.95
 
 
+@pytest.mark.slow
 def test_texts_differ(texts: list[str]) -> None:
     assert len(set(texts)) > 15
     distinct = {word for text in texts for word in words(text)}
@@ -82,6 +83,7 @@ def test_greedy_tokens_equal_transformers(model: LanguageModel) -> None:
     assert len(found) == 40 or model.tokenizer.is_skipped(expected[len(found)])
 
 
+@pytest.mark.slow
 def test_held_out_stories_are_likely(model: LanguageModel) -> None:
     losses: list[float] = []
     for text in HELD_OUT[:5]:

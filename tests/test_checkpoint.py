@@ -106,6 +106,7 @@ class Rows:
         return np.full((count, *self.shape[1:]), first, np.float32)
 
 
+@pytest.mark.slow
 def test_writing_holds_a_part_of_a_parameter(tmp_path: Path) -> None:
     shape = (3, 2**21)
     source = Rows(shape)

@@ -59,6 +59,7 @@ def test_the_installed_command_continues_a_text(good: Path, model: LanguageModel
     assert (done.returncode, done.stderr) == (0, b"")
 
 
+@pytest.mark.slow
 def test_every_option_counts(cli: Cli, model: LanguageModel) -> None:
     options = ["--temperature", "2", "--top-k", "40", "--top-p", "0.9", "--seed", "3"]
     done = cli("once", "--max-tokens", "20", *options)
@@ -74,6 +75,7 @@ def test_no_prompt_begins_a_text(cli: Cli, model: LanguageModel, prompt: list[st
     assert cli(*prompt, "--max-tokens", "9").out == model.generate("", max_tokens=9) + "\n"
 
 
+@pytest.mark.slow
 def test_eager_mode_gives_the_same_text(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     traced = cli("once", "--max-tokens", "9")
     monkeypatch.setenv("GPTRS_EAGER", "1")
@@ -92,6 +94,7 @@ def test_json(cli: Cli, model: LanguageModel) -> None:
     assert stats["decode_rate"] == pytest.approx(8 / stats["decode_seconds"])
 
 
+@pytest.mark.slow
 def test_stats_go_to_stderr(cli: Cli) -> None:
     plain = cli("once", "--max-tokens", "9")
     done = cli("once", "--max-tokens", "9", "--stats")
@@ -118,6 +121,7 @@ def test_a_prompt_from_standard_input(
     assert cli("-", "--max-tokens", "5").out == expected + "\n"
 
 
+@pytest.mark.slow
 def test_what_is_piped_is_the_prompt(
     cli: Cli, model: LanguageModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -261,6 +265,7 @@ def test_threads_are_limited_inside_the_block() -> None:
         assert counts() == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", [[COMMAND], [sys.executable, "-m", "gptrs"]])
 def test_version(command: list[str]) -> None:
     done = subprocess.run([*command, "--version"], capture_output=True, text=True, timeout=PATIENCE)

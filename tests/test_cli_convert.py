@@ -43,6 +43,7 @@ class TestConvert:
         assert (done.code, done.out, done.err) == (0, said, "")
         assert CheckpointFile.open(path).kind == "gpt"
 
+    @pytest.mark.slow
     def test_its_options(self, cli: Cli, tmp_path: Path, directory: Path) -> None:
         out = str(tmp_path / "out.v2")
         arguments = ["--to", "directory", "--dtype", "bf16", "--shard-size", "0.02MB"]

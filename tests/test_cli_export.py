@@ -105,6 +105,7 @@ class TestCommand:
         assert done.code == 0
         assert logits(tmp_path / target, IMAGES) == logits(tmp_path / "r.safetensors", IMAGES)
 
+    @pytest.mark.slow
     def test_options(self, cli: Cli, tmp_path: Path) -> None:
         tiny_gpt2(tmp_path / "model")
         given = (str(tmp_path / "model"), str(tmp_path / "x.bin"))
@@ -172,6 +173,7 @@ class TestExport:
         expected = gptrs.from_torch(made).forward(TOKENS).numpy()
         assert logits(tmp_path / target) == expected.tobytes()
 
+    @pytest.mark.slow
     def test_transformers_reads_the_directory(self, tmp_path: Path) -> None:
         made = module().to(torch.bfloat16)
         gptrs.export(made, tmp_path / "x")
@@ -187,6 +189,7 @@ class TestExport:
         found = gptrs.load(tmp_path / "x.gchk").parameters()
         assert {weight.dtype.name for weight in found.values()} == {"f16"}
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("form", ["directory", "checkpoint"])
     def test_a_loaded_model_has_the_files_bits(self, tmp_path: Path, form: str) -> None:
         model = gptrs.load(tiny_gpt2(tmp_path / "model", "bf16"))

@@ -18,6 +18,7 @@ def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
     return in_process(monkeypatch, capsys, "fit")
 
 
+@pytest.mark.slow
 def test_a_table(cli: Cli, good: Path) -> None:
     done = cli(str(good), "--batch", "3", "--memory", "200MB", "--threads", "2")
     assert (done.code, done.err) == (0, "")
@@ -32,6 +33,7 @@ def test_a_table(cli: Cli, good: Path) -> None:
     assert estimate_memory(good, batch=largest + 1).total > 200_000_000
 
 
+@pytest.mark.slow
 def test_json(cli: Cli, good: Path) -> None:
     options = ["--context", "40", "--batch", "2", "--dtype", "bf16", "--json"]
     done = cli(str(good / "config.json"), *options)

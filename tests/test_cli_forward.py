@@ -118,6 +118,7 @@ def test_arrays_of_bytes_are_pixels(
         assert np.allclose(logits, expected.repeat(count, 0), rtol=0, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_without_an_input_the_image_is_random_and_always_the_same(see: Cli, tmp_path: Path) -> None:
     done = see("--json", "--out", str(tmp_path / "a.npy"))
     assert (done.code, done.err) == (0, "no --input: running on a random image (seed 0)\n")
@@ -272,6 +273,7 @@ def test_bad_images(see: Cli, images: Path, tmp_path: Path) -> None:
     assert "takes images" in see("--text", "a").err
 
 
+@pytest.mark.slow
 def test_logits_are_written_whole_or_not_at_all(
     see: Cli, images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

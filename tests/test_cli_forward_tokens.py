@@ -27,6 +27,7 @@ def read(good: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixt
     return in_process(monkeypatch, capsys, "forward", "--model", str(good))
 
 
+@pytest.mark.slow
 def test_text(read: Cli, language: LanguageModel, tmp_path: Path) -> None:
     logits = saved(read, tmp_path / "x.npy", "--text", "once upon")
     ids = language.tokenizer.encode("once upon")
@@ -45,6 +46,7 @@ def test_text(read: Cli, language: LanguageModel, tmp_path: Path) -> None:
     assert row == [str(token), *repr(spelt).split(), f"{np.exp(logprob):.4f}"]
 
 
+@pytest.mark.slow
 def test_token_ids(read: Cli, language: LanguageModel, tmp_path: Path) -> None:
     ids = np.array([[5, 9, 200], [1, 2, 3]])
     expected = language.forward(ids).numpy()
@@ -102,6 +104,7 @@ def test_text_needs_a_tokenizer(read: Cli, ids_alone: list[str], tmp_path: Path)
     assert not (tmp_path / "x.npy").exists()
 
 
+@pytest.mark.slow
 def test_bad_tokens(read: Cli, tmp_path: Path) -> None:
     picture(9, 9).save(tmp_path / "one.png")
     np.save(tmp_path / "good", [1, 2, 3])

@@ -34,6 +34,7 @@ def test_every_rule_is_listed_once(cli: Cli) -> None:
     assert all(rule["rounds"] == rounds.get(rule["name"], rule["rounds"]) for rule in rules)
 
 
+@pytest.mark.slow
 def test_the_table_is_not_cut_where_it_is_piped(cli: Cli) -> None:
     done = cli("patterns")
     assert (done.code, done.err) == (0, "")
@@ -53,6 +54,7 @@ def test_every_raisable_composite_is_listed(cli: Cli) -> None:
     assert any(line.split()[:2] == ["softmax", "ir/ops/composite.py"] for line in lines)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", ["merge_transposes", "MERGE_TRANSPOSES", "transposes"])
 def test_a_filter(cli: Cli, words: str) -> None:
     found = json.loads(cli("patterns", words, "--json").out)["rules"]

@@ -79,6 +79,7 @@ def test_cond_on_a_python_bool_is_an_instruction_too() -> None:
         assert agree(lambda x, f=flag: ptir.cond(f, lambda: x + 1, lambda: x), X[0]) is not None
 
 
+@pytest.mark.slow
 def test_while_loop_against_python() -> None:
     def steps(n: Any) -> Any:
         def body(state: Any) -> Any:

@@ -266,6 +266,7 @@ def test_threads_share_one_plan(backend: str) -> None:
                 np.testing.assert_array_equal(found.numpy(), value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", [*BACKENDS, "eager"])
 def test_an_interrupt_ends_a_loop(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # Python reports and loses what is raised in a callback of its collector or of a weak

@@ -111,6 +111,7 @@ def test_a_step_that_cannot_run_is_refused(step: Step) -> None:
         StepTable([step])
 
 
+@pytest.mark.slow
 def test_part_of_a_table(driver: Driver) -> None:
     visits, ends = np.zeros((2, 4), np.int64)
     block = np.array([visits.ctypes.data, ends.ctypes.data], np.int64)

@@ -122,6 +122,7 @@ class TestPeaks:
 
 
 class TestEstimates:
+    @pytest.mark.slow
     def test_no_weight_is_read(self, good: Path) -> None:
         read: list[WeightRead] = []
         with events.listen(lambda e: read.append(e) if isinstance(e, WeightRead) else None):
@@ -184,6 +185,7 @@ class TestEstimates:
         assert image <= (more.activations - four.activations) / 5 < 1.01 * image
         assert one.context is None
 
+    @pytest.mark.slow
     def test_a_thread_more_makes_a_form_more(self) -> None:
         one, two, many = (
             estimate_memory({"model_type": "resnet", **RESNET18}, threads=n).loading
@@ -249,6 +251,7 @@ class TestFits:
 
 
 class TestLoad:
+    @pytest.mark.slow
     @pytest.mark.parametrize("limit", ["1GB", 10**9, "0.5 GiB"])
     def test_what_fits_is_loaded(self, good: Path, limit: Any) -> None:
         assert gptrs.load(good, memory_limit=limit).forward([1, 2]).shape[0] == 2
@@ -267,6 +270,7 @@ class TestLoad:
         with pytest.raises(ArgumentError):
             gptrs.load(good, memory_limit=limit, batch=rows + 1)
 
+    @pytest.mark.slow
     def test_weights_in_16_bits(self, tmp_path: Path) -> None:
         path = random_model(tmp_path, "gpt2", {**config(), "n_embd": 256, "n_layer": 2})
         limit = estimate_memory(path, dtype="bf16").total + 1000

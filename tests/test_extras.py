@@ -98,6 +98,7 @@ def test_models_run_on_tokens_with_the_core() -> None:
     assert without("", PARTS + code) == (0, "(1, 3, 1024)\n", "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("code", "said"),
     [

@@ -78,6 +78,7 @@ def test_computed_operands_are_stored_once() -> None:
     assert [step.kind for step in report.steps] == ["region", "call"]
 
 
+@pytest.mark.slow
 def test_many_operands_some_without_elements() -> None:
     widths = [n % 4 for n in range(300)]
     x = numbers(5, sum(widths))

@@ -109,6 +109,7 @@ def arrays(found: Any) -> list[Any]:
     return [a.numpy() for a in (found if isinstance(found, tuple) else (found,))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ROWS)
 def test_program(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The meaning, and the bits of the three by themselves."""

@@ -178,6 +178,7 @@ def test_a_decoder_with_rotary_positions_copies_no_cache(count: int) -> None:
     assert cache.values.numpy() is values
 
 
+@pytest.mark.slow
 def test_the_decoder_writes_what_the_reference_writes() -> None:
     decoder, prompt = Decoder.random(Config()), ptir.tensor(np.arange(5)[None])
     found = decoder.greedy(prompt, 20)

@@ -81,6 +81,7 @@ def test_what_the_cache_holds_is_read_where_it_lies(count: int) -> None:
     assert len(sizes) == 1
 
 
+@pytest.mark.slow
 def test_gpt2_needs_few_kernels_at_any_depth() -> None:
     def kernels(layers: int) -> set[str]:
         made = model(layers)

@@ -119,6 +119,7 @@ def test_no_room_is_a_memory_error() -> None:
         Slabs().allocate(2**60)
 
 
+@pytest.mark.slow
 def test_an_interpreter_ends_quietly_whatever_it_drops_first() -> None:
     code = """if True:
         import mmap

@@ -98,6 +98,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fields", VARIANTS.values(), ids=VARIANTS.keys())
 def test_it_is_what_gpt_rs_reads_and_comes_back(tmp_path: Path, fields: dict[str, Any]) -> None:
     place, file = model(tmp_path, **fields), tmp_path / "x.gchk"
@@ -128,6 +129,7 @@ def test_it_is_what_gpt_rs_reads_and_comes_back(tmp_path: Path, fields: dict[str
     assert (tmp_path / "y.gchk").read_bytes() == file.read_bytes()
 
 
+@pytest.mark.slow
 def test_it_ends_texts_as_before(tmp_path: Path) -> None:
     place = model(tmp_path)
     convert(place, tmp_path / "x.gchk", names="gpt.rs")
@@ -172,6 +174,7 @@ def test_another_gelu_is_noted(tmp_path: Path, cli: Cli) -> None:
     assert 0 < np.abs(ours - theirs).max() < 0.05
 
 
+@pytest.mark.slow
 def test_the_command_line(tmp_path: Path, cli: Cli) -> None:
     place = model(tmp_path)
     for verb, name in (("convert", "x.gchk"), ("export", "y.gchk")):

@@ -94,6 +94,7 @@ def free(lock: Any, seconds: float = 30) -> bool:
     return found[0]
 
 
+@pytest.mark.slow
 def test_a_lock_of_another_thread_is_free() -> None:
     lock, inside = new_lock(), Inside()
 
@@ -142,6 +143,7 @@ def test_a_cached_property_that_another_thread_computes() -> None:
 LOCKS = {"Lock", "RLock", "Condition", "Semaphore", "BoundedSemaphore", "Barrier"}
 
 
+@pytest.mark.slow
 def test_there_are_no_other_locks() -> None:
     """What makes one, by the names that a file imports or uses."""
     allowed = {"locks.py": {"RLock", "cached_property"}, "shield.py": {"Lock"}}
@@ -165,6 +167,7 @@ WAITED_FOR: dict[str, Any] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WAITED_FOR)
 def test_a_fork_waits(name: str) -> None:
     lock, entered, ended = WAITED_FOR[name], threading.Event(), list[bool]()
@@ -259,6 +262,7 @@ def test_a_thread_that_traces() -> None:
         assert child(call) == 0
 
 
+@pytest.mark.slow
 def test_a_thread_that_writes_a_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GPTRS_CACHE_BYTES", "0")
     monkeypatch.setattr(loaded_object, "_libraries", dict[str, Library]())

@@ -145,6 +145,7 @@ class TestLanguageModels:
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-4)
         assert module.training, "the module stays as it is"
 
+    @pytest.mark.slow
     def test_a_module_that_is_compiled(self) -> None:
         module = gpt2()
         compiled: Any = cast("Any", torch).compile(module, backend="eager")

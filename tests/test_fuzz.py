@@ -98,6 +98,7 @@ def forget_start(x: Tensor, b: Any, n: Any, s: Any) -> Tensor | None:
     return slice_(x, starts=(0,) * len(b), sizes=n, strides=s) if any(b) else None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rule", "ops"),
     [

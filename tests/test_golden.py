@@ -5,6 +5,7 @@ A change of a program shows up in review. `python -m tests.test_golden` writes t
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -69,16 +70,26 @@ def _mobilenet_v2() -> dict[str, str]:
     }
 
 
-PROGRAMS = _gpt2() | _resnet() | _mobilenet_v2()
+@cache
+def programs() -> dict[str, str]:
+    """The texts of all programs by name."""
+    return _gpt2() | _resnet() | _mobilenet_v2()
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+NAMES = sorted(path.stem for path in FOLDER.glob("*.ptir"))
+
+
+def test_every_program_has_a_file() -> None:
+    assert sorted(programs()) == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_program_is_unchanged(name: str) -> None:
     golden = (FOLDER / f"{name}.ptir").read_text(encoding="utf-8")
-    assert PROGRAMS[name] == golden, "if this is meant, run: python -m tests.test_golden"
+    assert programs()[name] == golden, "if this is meant, run: python -m tests.test_golden"
     assert str(parse(golden)) == golden
 
 
 if __name__ == "__main__":
-    for name, text in PROGRAMS.items():
+    for name, text in programs().items():
         (FOLDER / f"{name}.ptir").write_text(text, encoding="utf-8")

@@ -157,6 +157,7 @@ def turned(matrix: NDArray[Any]) -> StoredTensor:
     return found
 
 
+@pytest.mark.slow
 @given(data=st.data(), rows=st.integers(0, 5), columns=st.integers(0, 5))
 def test_any_part_of_a_matrix_that_lies_the_other_way_round(
     data: st.DataObject, rows: int, columns: int

@@ -98,6 +98,7 @@ def nowhere(file: Path) -> None:
 SPOILT = (pipe, folder, endless, huge, loop, nowhere)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("spoil", SPOILT)
 def test_files_that_are_none(
@@ -167,6 +168,7 @@ def test_names_that_a_terminal_should_not_show(cli: Cli, directory: Path) -> Non
     assert r"\ud800\x1b" in done.out
 
 
+@pytest.mark.slow
 def test_labels_that_a_terminal_should_not_show(cli: Cli, tmp_path: Path, classifier: Path) -> None:
     shutil.copytree(classifier, tmp_path / "model")
     settings = json.loads((classifier / "config.json").read_text())
@@ -194,6 +196,7 @@ PLACES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", PLACES, ids=lambda place: repr(place)[:20])
 def test_places_that_are_no_model(cli: Cli, tmp_path: Path, place: str) -> None:
     for arguments in (

@@ -145,6 +145,7 @@ def test_a_handler_that_forks() -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(children[0], 0)[1]) == 0
 
 
+@pytest.mark.slow
 def test_while_numba_compiles(
     raised: type[BaseException], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -35,6 +35,7 @@ def planted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "ran"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", [["", *sys.path], [".", "../downloaded", *sys.path], sys.path])
 @pytest.mark.parametrize("variable", ["", ".", ":/nowhere"])
 def test_compilers_run_nothing_of_the_current_directory(

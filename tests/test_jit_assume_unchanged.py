@@ -90,6 +90,7 @@ def test_a_model_that_takes_the_memory_of_another_is_another() -> None:
         del model
 
 
+@pytest.mark.slow
 def test_it_keeps_models_only_as_long_as_it_is_kept() -> None:
     function, model = ptir.jit(lambda model, x: model(x)), layer(2.0)
     gone, unchanged = weakref.ref(model), ptir.assume_unchanged()

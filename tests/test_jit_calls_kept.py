@@ -35,6 +35,7 @@ def test_models_take_turns(walks: Walks) -> None:
     assert function.cache_info().misses == 1
 
 
+@pytest.mark.slow
 def test_models_that_take_the_memory_of_another() -> None:
     function = ptir.jit(lambda model, x: model(x))
     for i in range(200):
@@ -127,6 +128,7 @@ def test_remembered_calls_are_uses_of_the_program(monkeypatch: pytest.MonkeyPatc
     assert function.cache_info() == (3, 3, 2, 2)
 
 
+@pytest.mark.slow
 def test_few_calls_are_remembered(walks: Walks) -> None:
     function = ptir.jit(dynamic={"x": {0: "N"}})(lambda x: x * 2)
     for size in range(1, 2 * _MAX_ENTRIES):

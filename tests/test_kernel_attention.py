@@ -259,6 +259,7 @@ def test_padding_and_capacity(level: isa.Isa, queries: int) -> None:
         np.testing.assert_array_equal(found, alone)
 
 
+@pytest.mark.slow
 def test_splits_and_row_blocks(level: isa.Isa) -> None:
     for head, window, tokens in [(GPT, 0, 77), (ODD, 20, 77), (WINDOW, 70, 200)]:
         q, k, v = operands(2, 6, 2, 29, tokens, head.size)

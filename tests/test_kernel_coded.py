@@ -94,6 +94,7 @@ def test_every_bit_comes_back(codes: isa.Isa, weights: WeightType, transposed: b
         np.testing.assert_array_equal(bits(found), wide_bits(b))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weights", KINDS)
 def test_products_have_the_bits_of_plain_ones(codes: isa.Isa, weights: WeightType) -> None:
     depth, columns = 68, 9 * codes.tile_columns - 5
@@ -148,6 +149,7 @@ def test_what_would_not_pay_stays_as_it_is(level: isa.Isa, weights: WeightType) 
         np.testing.assert_array_equal(bits(unpacked(level, weights, held, b.shape)), wide_bits(b))
 
 
+@pytest.mark.slow
 def test_more_exceptions_than_a_sample_shows(codes: isa.Isa) -> None:
     """They are met in a later piece of the weight, which is packed again from the first one on."""
     b = weight("f32", (4096, 512), odd=0)
@@ -204,6 +206,7 @@ def network(x: Any, table: Any, ids: Any) -> Any:
     return x @ wide.T, wide[ids]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [f32, bf16])
 def test_functions_give_the_same_bits(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A weight that is read in several pieces, and its rows."""

@@ -132,6 +132,7 @@ def test_one_kernel_is_compiled_once() -> None:
     assert found.pop() is not compile_ir(DOUBLE_IR, "double").library
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_memory_does_not_grow_with_requests() -> None:
     def resident() -> int:
@@ -240,6 +241,7 @@ assert version == numba.__version__, "known without importing it"
 """
 
 
+@pytest.mark.slow
 def test_a_second_process_needs_no_numba(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loaded_object, "_libraries", {})
     assert not compile_source(SCALE, "scale").library.cached

@@ -109,6 +109,7 @@ def test_others_compile_all(processes: int, monkeypatch: pytest.MonkeyPatch, her
     assert not here
 
 
+@pytest.mark.slow
 def test_an_error_is_the_one_of_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     wait_for_others(monkeypatch, 1)
     with pytest.raises(KernelError, match="nonsense") as found:
@@ -122,6 +123,7 @@ print(compiler_version(), flush=True)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("answers", "text"),
     [
@@ -149,6 +151,7 @@ def test_this_process_does_what_another_does_not(
     assert [process.poll() is not None for process in started] == [True]
 
 
+@pytest.mark.slow
 def test_nobody_waits_for_ever(monkeypatch: pytest.MonkeyPatch, here: Names) -> None:
     monkeypatch.setattr(compile_processes, "_START", GREETED + "import time; time.sleep(600)")
     monkeypatch.setattr(compile_processes, "_TIMEOUT", 0.1)
@@ -164,12 +167,14 @@ def test_nobody_waits_for_ever(monkeypatch: pytest.MonkeyPatch, here: Names) -> 
     assert sorted(here) == sorted(code.names for code in CODES)
 
 
+@pytest.mark.slow
 def test_no_process_can_be_started(monkeypatch: pytest.MonkeyPatch, here: Names) -> None:
     monkeypatch.setattr(sys, "executable", "/no/such/python")
     made(CODES, 2)
     assert len(here) == len(CODES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("frozen", [False, True])
 def test_what_is_no_interpreter_is_not_started(
     frozen: bool, monkeypatch: pytest.MonkeyPatch, started: list[subprocess.Popen[bytes]]
@@ -190,6 +195,7 @@ def test_processes_end_with_an_interrupt(started: list[subprocess.Popen[bytes]])
     assert [process.returncode for process in started] == [-signal.SIGKILL] * 2
 
 
+@pytest.mark.slow
 def test_a_process_ends_with_its_jobs_and_not_at_ctrl_c() -> None:
     code, pipe = compile_processes._START, subprocess.PIPE  # pyright: ignore[reportPrivateUsage]
     with start_python("-c", code, stdin=pipe, stdout=pipe) as process:
@@ -258,6 +264,7 @@ def test_what_cannot_be_compiled_is_an_error_each_time() -> None:
         compile_ir(WRONG, "double")
 
 
+@pytest.mark.slow
 def test_processes_are_started_where_they_are_worth_it(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
     codes_of = compile_processes.object_codes

@@ -224,6 +224,7 @@ def test_what_follows(level: isa.Isa, activation: str | None) -> None:
     check_following(level, activation)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_activations(activation: str) -> None:
     check_following(isa.current(), activation)

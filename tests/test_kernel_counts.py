@@ -105,6 +105,7 @@ PROGRAMS: dict[str, tuple[Callable[[int], Callable[[Any], Any]], int]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_few_kernels(name: str) -> None:
     make, count = PROGRAMS[name]
@@ -116,6 +117,7 @@ def test_few_kernels(name: str) -> None:
     assert len(function.explain(x).report.kernels) <= 64
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_fusion_takes_steps_in_proportion(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Twice the program takes at most some more than twice the expressions that are looked at."""

@@ -73,6 +73,7 @@ def test_each_channel_is_by_itself(level: isa.Isa) -> None:
         np.testing.assert_array_equal(found, whole[..., first:last])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_activations(activation: str) -> None:
     level, sample = isa.current(), Sample(Window((3, 3)), (5, 13, 20), ((1, 1), (1, 1)))

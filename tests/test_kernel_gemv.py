@@ -91,6 +91,7 @@ def test_a_matrix_wider_than_a_window(level: isa.Isa) -> None:
     np.testing.assert_array_equal(run(level, x, b, item=16384), blocked(x, b))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by_rows", [True, False])
 @pytest.mark.parametrize("transposed", [False, True])
 def test_what_follows(level: isa.Isa, transposed: bool, by_rows: bool) -> None:

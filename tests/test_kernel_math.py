@@ -105,6 +105,7 @@ def {0}_of_scalars(arguments, first, last):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("function", BOUNDS)
 @pytest.mark.parametrize("name", HERE)
 def test_scalars(name: str, function: str, monkeypatch: pytest.MonkeyPatch) -> None:

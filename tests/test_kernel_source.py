@@ -24,6 +24,7 @@ LEVELS = [level.name for level in isa.host_levels()]
 X86 = isa.host()[0].startswith("x86_64")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", LEVELS)
 def test_source_runs_at_every_level(level: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GPTRS_ISA", level)
@@ -93,6 +94,7 @@ def halves(arguments, first, last):
     np.testing.assert_array_equal(out, (x.astype(np.float32) + 1).astype(np.float16))
 
 
+@pytest.mark.slow
 def test_no_fast_math() -> None:
     source = """
 def special(arguments, first, last):
@@ -147,6 +149,7 @@ def cosf(arguments, first, last):
     assert x[0] == 1
 
 
+@pytest.mark.slow
 def test_numba_without_its_inner_interface(monkeypatch: pytest.MonkeyPatch) -> None:
     from gptrs.kernels.compiler import numba_lowering as lowering
 

@@ -69,6 +69,7 @@ def test_tensors_are_read_when_they_are_needed(checkpoint: Path) -> None:
     assert heard[1:] == [WeightRead("wpe.weight", 48 * 32 * 4)]
 
 
+@pytest.mark.slow
 def test_text_is_that_of_the_directory(tmp_path: Path, checkpoint: Path) -> None:
     model = gptrs.load(checkpoint)
     assert isinstance(model, LanguageModel)
@@ -112,6 +113,7 @@ def test_the_ending_does_not_matter(checkpoint: Path) -> None:
     assert gptrs.load(renamed).forward([1, 2]).shape[0] == 2
 
 
+@pytest.mark.slow
 def test_labels_and_the_recipe_for_images_come_along(tmp_path: Path) -> None:
     names = {0: "cat", 1: "dog", 2: "owl"}
     resnet(tmp_path / "model", num_labels=3, id2label=names)

@@ -78,6 +78,7 @@ class TestTorchvision:
         assert (config.depth_multiplier, config.num_labels) == (width, 7)
         assert (config.tf_padding, config.layer_norm_eps) == (False, 1e-5)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("width", [0.1, 0.5, 0.74, 0.75, 1.0, 1.3, 1.37, 1.4, 2.0, 3.49])
     def test_the_width_is_found(self, tmp_path: Path, width: float) -> None:
         config = MobileNetV2Config(depth_multiplier=width, round_channels=False, num_labels=7)

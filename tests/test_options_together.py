@@ -146,6 +146,7 @@ ALL: dict[str, Any] = {
 PROMPTS = [[1, 2, 3], [4], list(range(CONTEXT)), [70, 71] * 4, [4]]
 
 
+@pytest.mark.slow
 def test_rows_that_end_at_different_times_while_others_shift() -> None:
     options = GenerationOptions(max_tokens=60, logprobs=3, **ALL)
     ends = {100, 101, 102, 103}

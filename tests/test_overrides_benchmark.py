@@ -110,6 +110,7 @@ def test_those_whose_condition_fails_are_not(ran: list[BenchmarkRan]) -> None:
     assert ["online" in event.seconds for event in ran] == [False, False]
 
 
+@pytest.mark.slow
 def test_among_equals_the_usual_one_wins(speeds: Speeds) -> None:
     assert chosen(timed(backend="faer"), X) == ("softmax: kernel (benchmark)",)
     speeds["online"] = 0.1
@@ -149,6 +150,7 @@ def winner_files(folder: Path) -> list[Path]:
     return [file for file in found if file.read_bytes().endswith((b"two_pass", b"portable"))]
 
 
+@pytest.mark.slow
 def test_what_cannot_be_read_is_a_miss(
     speeds: Speeds, ran: list[BenchmarkRan], tmp_path: Path
 ) -> None:

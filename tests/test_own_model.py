@@ -125,6 +125,7 @@ class TestInstalled:
     def bigram(self, site: Path) -> None:
         install(site, "bigram", GROUP, f"bigram = {ENTRY}", source=SOURCE)
 
+    @pytest.mark.slow
     def test_a_directory_and_what_is_made_of_it(self, tmp_path: Path) -> None:
         tokens = [5, 261, 0]
         place = directory(tmp_path / "model")
@@ -186,6 +187,7 @@ class TestInstalled:
         assert done.returncode == 0, done.stderr
         assert json.loads(done.stdout)
 
+    @pytest.mark.slow
     def test_comparisons_say_that_nobody_else_has_it(
         self, tmp_path: Path, cli: Cli, capsys: pytest.CaptureFixture[str]
     ) -> None:
@@ -314,6 +316,7 @@ class TestRegistered:
 
 
 class TestBroken:
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("entry", "source", "said"),
         [

@@ -152,7 +152,6 @@ class TestForms:
 
 
 class TestStatistics:
-    @pytest.mark.slow
     def test_hits_and_misses(self) -> None:
         source = Source(1)
         weight = source.parameter("w")

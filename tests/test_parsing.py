@@ -192,6 +192,7 @@ def test_deep_nesting(sign: str, depth: int) -> None:
     check(HEAD + f'def f(x: "f32[2]"):\n    v0 = ptir.exp({sign * depth}x)\n    return v0\n')
 
 
+@pytest.mark.slow
 def test_deep_functions() -> None:
     """Regions in regions, as far as Python's indentation goes and farther."""
     for depth in (10, 90, 200, 3000):

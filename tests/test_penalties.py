@@ -55,6 +55,7 @@ def plainly(
     return made
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(
     seed=st.integers(0, 1000),

@@ -268,6 +268,7 @@ def test_one_channel_is_grey(tmp_path: Path) -> None:
     assert np.abs(floats - grey([image])).max() <= EXACT
 
 
+@pytest.mark.slow
 def test_an_array_needs_no_pillow() -> None:
     code = (
         "import sys, numpy as np\n"

@@ -82,6 +82,7 @@ def phi(value: float) -> float:
     return (1 + math.erf(value / math.sqrt(2))) / 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [0, 1, -1, 2**63 - 1])
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
 def test_distributions(number: int, dtype: str) -> None:

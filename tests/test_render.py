@@ -252,6 +252,7 @@ def lowered(layers: int, logits: str = "last", width: int = 8) -> tuple[GPT2, Pr
         return made, type(made).__call__.lowered(made, tokens, cache, logits=logits)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sizes", [(1, 1, 1), (2, 3, 8), (3, 7, 20)])
 def test_gpt2_at_several_sizes(sizes: tuple[int, int, int]) -> None:
     batch, new, capacity = sizes

@@ -86,6 +86,7 @@ def test_the_known_sizes(name: str) -> None:
 
 
 class TestTorchvision:
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("depths", "sizes", "is_bottleneck"),
         [((1, 2, 1, 1), (8, 16, 24, 32), False), ((2, 1, 1, 1), (16, 24, 32, 40), True)],

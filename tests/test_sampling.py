@@ -146,6 +146,7 @@ def test_equals_are_kept_from_the_lowest_id() -> None:
     np.testing.assert_allclose(kept, [0.25] * 4 + [0] * 4)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(
     logits=st.lists(st.floats(-20, 20, width=32), min_size=1, max_size=30),
@@ -167,6 +168,7 @@ def test_min_p_keeps_what_is_likely_enough(
         assert chance == 0 or chance == pytest.approx(share / total)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(values=st.lists(st.integers(-4, 4), min_size=1, max_size=20), k=st.integers(0, 25))
 def test_the_largest_values(values: list[int], k: int) -> None:

@@ -43,6 +43,7 @@ def test_held_out_stories_share_no_sentence_with_training_text(
     assert not train & held_out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("split", SPLITS)
 def test_every_sentence_hashes_into_its_split(
     samples: dict[Split, list[str]], split: Split
@@ -57,6 +58,7 @@ def test_a_story_is_six_to_twelve_sentences(samples: dict[Split, list[str]], spl
     assert all(" ".join(sentences(text)) == text for text in samples[split])
 
 
+@pytest.mark.slow
 def test_no_sentence_is_common(samples: dict[Split, list[str]]) -> None:
     counts = Counter(s for text in samples["train"] for s in sentences(text))
     assert counts.most_common(1)[0][1] < 0.001 * counts.total()

@@ -123,6 +123,7 @@ def test_any_text(name: str, text: str) -> None:
     assert "".join(pieces(tokenizer, ids)) == tokenizer.decode(ids)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(text=st.text("ab", max_size=40), stops=st.lists(st.text("ab", min_size=1), max_size=3))
 @example("abc" * 9, ["abcd", "bc"])

@@ -85,6 +85,7 @@ def test_models_that_share_a_program() -> None:
     assert function.cache_info().misses == 1
 
 
+@pytest.mark.slow
 def test_a_bounded_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GPTRS_CACHE_SIZE", "2")
     function = ptir.jit(lambda x: x + 1)

@@ -228,6 +228,7 @@ def test_threads_share_a_plan(name: str, backend: Backend) -> None:
     in_threads(plan, [(arguments(types, seed), {}) for seed in range(8)])
 
 
+@pytest.mark.slow
 def test_threads_share_a_plan_at_several_sizes(backend: Backend) -> None:
     function, types = SYMBOLIC["rows"]
     _, plan = ready(backend, recorded(function, types))
