@@ -212,6 +212,7 @@ class TestExport:
         gptrs.export(model, tmp_path / "x.gchk")
         assert logits(tmp_path / "x.gchk") == expected.tobytes()
 
+    @pytest.mark.slow
     def test_every_copy_of_a_replaced_parameter_is_written(self, tmp_path: Path) -> None:
         model = gptrs.from_torch(module())
         model.parameters()["wte.weight"] = model.parameters()["wte.weight"].numpy() * 2

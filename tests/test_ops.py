@@ -24,7 +24,7 @@ from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Array, Type, as_dtype
 from gptrs.passes.base import Context
 from gptrs.passes.pipeline import lower
-from tests.cases import CASES
+from tests.cases import CASES, is_first
 from tests.cases.programs import retrace
 from tests.cases.sample import (
     SIZES,
@@ -46,19 +46,26 @@ EXACT = Context(ReferenceBackend(), precise=True)
 exactly = ptir.jit(precise=True)
 
 
-def rows(dtypes: Callable[[Case], Iterable[str]]) -> pytest.MarkDecorator:
-    """Each row at these dtypes: quick at its first."""
+Dtypes = Callable[[Case], Iterable[str]]
+
+
+def rows(dtypes: Dtypes, quick: Callable[[Case], bool]) -> pytest.MarkDecorator:
+    """Each row at these dtypes: for ``quick`` rows quick at the first."""
     params = [
-        pytest.param(case, d, id=f"{case.op}-{d}", marks=slow_unless(d == case.dtypes[0]))
-        for case in CASES
-        for d in dtypes(case)
+        pytest.param(c, d, id=f"{c.op}-{d}", marks=slow_unless(quick(c) and d == c.dtypes[0]))
+        for c in CASES
+        for d in dtypes(c)
     ]
     return pytest.mark.parametrize(("case", "dtype"), params)
 
 
-every_row = rows(lambda case: case.dtypes)
-# Where the dtype changes little, two of them are enough.
-few_rows = rows(lambda case: dict.fromkeys((case.dtypes[0], case.dtypes[-1])))
+def few(case: Case) -> Iterable[str]:
+    """Where the dtype changes little, two of them are enough."""
+    return dict.fromkeys((case.dtypes[0], case.dtypes[-1]))
+
+
+every_row = rows(lambda case: case.dtypes, is_first)
+few_rows = rows(few, is_first)
 
 
 def call(case: Case, made: Inputs, arrays: tuple[Any, ...]) -> tuple[Tensor, ...]:
@@ -99,7 +106,7 @@ def test_every_row_says_why() -> None:
         assert any(map(is_symbolic, case.samples)) != bool(case.fixed), case.op
 
 
-@every_row
+@rows(lambda case: case.dtypes, lambda case: True)
 def test_types_are_what_the_rule_says(case: Case, dtype: str) -> None:
     for sample in case.samples:
         made = inputs(sample, dtype)
@@ -124,7 +131,7 @@ def test_reference_agrees_with_torch(case: Case, dtype: str) -> None:
 
 
 @pytest.mark.usefixtures("reference")
-@few_rows
+@rows(few, lambda case: True)
 def test_jit_agrees_with_eager_and_neither_shares_memory(case: Case, dtype: str) -> None:
     for sample in case.samples:
         made = inputs(sample, dtype)

@@ -117,6 +117,7 @@ def test_among_equals_the_usual_one_wins(speeds: Speeds) -> None:
     assert chosen(timed(backend="faer"), X) == ("softmax: kernel (benchmark)",)  # remembered
 
 
+@pytest.mark.slow
 def test_a_use_is_its_shape_at_the_sizes_of_the_call(
     speeds: Speeds, ran: list[BenchmarkRan]
 ) -> None:

@@ -60,6 +60,7 @@ REDUCTIONS: dict[str, tuple[Callable[[Any], Any], Callable[[Array], float]]] = {
 LONG = [(name, 10**power) for name in REDUCTIONS for power in range(3, 8)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "size"), [*LONG, ("sum", 10**8)])
 def test_long_sums_are_as_exact_as_numpys(name: str, size: int) -> None:
     """At most twice the error of NumPy's pairwise sums, where that is not below a rounding."""

@@ -121,6 +121,7 @@ def test_users_see_that_a_rule_never_applies() -> None:
         check_rule(hesitate)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rule", "sample"), SAMPLES)
 def test_a_rule_makes_a_program_smaller_or_says_why_not(rule: Rule, sample: Sample) -> None:
     before = usual(rule, sample).program
@@ -129,6 +130,7 @@ def test_a_rule_makes_a_program_smaller_or_says_why_not(rule: Rule, sample: Samp
     assert rule.larger or len(after.body) <= len(before.body)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rule", "sample"), SAMPLES)
 def test_all_rules_together_settle_on_it(rule: Rule, sample: Sample) -> None:
     before = usual(rule, sample).program

@@ -74,6 +74,7 @@ def test_all_layers_agree_with_torch(directory: Path) -> None:
         assert row.expected.std() > 0.01, "a layer that gives nothing would agree with any other"
 
 
+@pytest.mark.slow
 def test_layers_are_in_the_order_of_their_ends(tmp_path: Path) -> None:
     done = trace_layers(gptrs.load(tiny_gpt2(tmp_path, n_layer=1)))
     block = ("ln_1", "attn.c_attn", "attn.c_proj", "attn", "ln_2", "mlp.c_fc", "mlp.c_proj", "mlp")

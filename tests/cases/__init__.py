@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from tests.cases.composite import COMPOSITE
@@ -35,14 +33,17 @@ CASES: tuple[Case, ...] = (
 )
 
 
-def _params() -> Iterator[object]:
-    ops: set[str] = set()
-    for case in CASES:
-        yield pytest.param(case, id=case.op, marks=slow_unless(case.op not in ops))
-        ops.add(case.op)
+_FIRST = {case.op: case for case in reversed(CASES)}
 
 
-each_case = pytest.mark.parametrize("case", list(_params()))
+def is_first(case: Case) -> bool:
+    """Whether it is the first row of its op."""
+    return _FIRST[case.op] is case
+
+
+each_case = pytest.mark.parametrize(
+    "case", [pytest.param(case, id=case.op, marks=slow_unless(is_first(case))) for case in CASES]
+)
 """A test of every row: quick for the first row of each op."""
 
-__all__ = ["CASES", "each_case"]
+__all__ = ["CASES", "each_case", "is_first"]
