@@ -9,7 +9,7 @@ import ctypes
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, cast
+from typing import Any
 
 import llvmlite.binding as llvm
 import numpy as np
@@ -170,7 +170,7 @@ def test_a_failure_from_numba_code(driver: Driver) -> None:
         if first <= 3 < last:
             store_failure(block, 5, 3)
 
-    kernel: Any = cast(Any, cfunc)("void(int64,int64,int64)")(fail)
+    kernel: Any = cfunc("void(int64,int64,int64)")(fail)
     status = Status()
     table = StepTable([Step(kernel.address, status.address, 9, 3)])
     assert driver.run(table, status, threads=2) == Failure(0, 5, 3)

@@ -21,10 +21,6 @@ weighted error is repeated, each time with the weights multiplied by the error t
 f32 from the lowest power up, the higher ones being fitted again each time.
 """
 
-# llvmlite has no types: its values are Any here.
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-
 from __future__ import annotations
 
 import math

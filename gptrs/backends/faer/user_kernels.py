@@ -24,9 +24,6 @@ from gptrs.ir.types import Array
 from gptrs.kernels.compiler.codegen import KernelError
 from gptrs.locks import late_import_that_logs, numba_threads
 
-# Numba has no types.
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
-
 _LINES = 12  # of an error of Numba that a person reads
 
 _compiled: dict[Callable[..., Any], Any] = {}

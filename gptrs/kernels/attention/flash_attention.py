@@ -15,10 +15,6 @@ added for the tile together and the others row by row. Sources as in
 `gptrs.kernels.attention.kernel`.
 """
 
-# llvmlite has no types: its values are Any here.
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-
 from __future__ import annotations
 
 from typing import Any, NamedTuple

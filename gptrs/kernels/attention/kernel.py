@@ -26,10 +26,6 @@ their values. So the bits of a query's result depend on its keys alone: not on o
 rows, padding, capacity, the kernel's range or ``row_block``.
 """
 
-# llvmlite has no types: its values are Any here.
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-
 from __future__ import annotations
 
 from llvmlite import ir

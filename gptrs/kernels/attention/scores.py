@@ -16,10 +16,6 @@ update the row's maximum, factor and sum (arXiv:1805.02867). Called by
 `gptrs.kernels.attention.flash_attention`.
 """
 
-# llvmlite has no types: its values are Any here.
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-
 from __future__ import annotations
 
 import math

@@ -7,10 +7,6 @@ window. Between `begin` and `finish` runs `gptrs.kernels.attention.flash_attenti
 last rows come first: with a causal mask they take longest, and threads should end together.
 """
 
-# llvmlite has no types: its values are Any here.
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-
 from __future__ import annotations
 
 import math

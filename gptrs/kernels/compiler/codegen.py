@@ -7,9 +7,6 @@ anything but the allowed symbols (`gptrs.kernels.compiler.symbols`). Object code
 LLJIT and stays loaded until the process ends.
 """
 
-# llvmlite has no types: its objects are Any between the functions of this file.
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportMissingTypeStubs=false
 # pyright: reportPrivateUsage=false
 
 from __future__ import annotations

@@ -7,10 +7,6 @@ wherever they are emitted. `Builder` has the operations that also work on scalar
 generator is a `KernelText`, the input of `gptrs.kernels.compiler.compile.compile_ir`.
 """
 
-# llvmlite has no types: its values are Any here and in the files that build kernels.
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUntypedBaseClass=false
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-
 from __future__ import annotations
 
 import math

@@ -20,11 +20,7 @@ by zero does not raise: its result is an infinity, a NaN, or the integer 0.
 optimises it for the target.
 """
 
-# Numba and llvmlite have no types.
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportMissingTypeStubs=false
 # pyright: reportUnknownParameterType=false, reportMissingParameterType=false
-# pyright: reportUnknownLambdaType=false, reportUntypedFunctionDecorator=false
 # pyright: reportMissingTypeArgument=false, reportPrivateUsage=false
 
 from __future__ import annotations

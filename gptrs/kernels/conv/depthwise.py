@@ -16,10 +16,6 @@ zeros are multiplied: they change no sum of finite weights, and a weight that is
 makes NaN of it.
 """
 
-# llvmlite has no types: its values are Any here.
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-
 from __future__ import annotations
 
 from dataclasses import dataclass

@@ -20,10 +20,6 @@ padding are copied, a band at a time, to a workspace with zeros around them, whi
 blocks prefetch the next panel. All sizes are arguments: the code depends on the epilogue alone.
 """
 
-# llvmlite has no types: its values are Any here.
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-
 from __future__ import annotations
 
 from typing import Any, NamedTuple

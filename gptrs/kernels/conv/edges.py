@@ -6,10 +6,6 @@ grouped: edge rows one by one, the rows between them, which read all taps, at on
 `gptrs.kernels.conv.direct`.
 """
 
-# llvmlite has no types: its values are Any here.
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-
 from __future__ import annotations
 
 from collections.abc import Generator

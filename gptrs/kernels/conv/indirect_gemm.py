@@ -21,10 +21,6 @@ activation and residual. Used by `gptrs.kernels.conv.direct` and
 Convolution Algorithm", arXiv:1907.02129 (pointers there, offsets here).
 """
 
-# llvmlite has no types: its values are Any here.
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence

@@ -18,10 +18,6 @@ have the same bits, and only the outer loops are compiled.
 Source: Sandler et al., MobileNetV2, arXiv:1801.04381, §3.3 and §5.
 """
 
-# llvmlite has no types: its values are Any here.
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-
 from __future__ import annotations
 
 from collections.abc import Sequence

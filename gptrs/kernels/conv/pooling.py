@@ -13,10 +13,6 @@ image and some channels.
 Order rule: a window's elements that are inside the image in row-major order, in one chain.
 """
 
-# llvmlite has no types: its values are Any here.
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-
 from __future__ import annotations
 
 import math

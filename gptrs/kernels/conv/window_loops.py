@@ -19,10 +19,6 @@ The parameters of the code are a `Window` and a `Body`, which defines how elemen
 sizes of images and the padding are arguments.
 """
 
-# llvmlite has no types: its values are Any here.
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-
 from __future__ import annotations
 
 from typing import Any

@@ -16,10 +16,6 @@ there are weights, zeros times those of the elements outside come first. Where a
 finite this changes no bit and is left out.
 """
 
-# llvmlite has no types: its values are Any here.
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-
 from __future__ import annotations
 
 from abc import ABC, abstractmethod

@@ -22,10 +22,6 @@ m = 4, ±2. In the mean, results of m = 4 are off by four times as much as those
 convolution, two bits, and those of m = 2 by no more.
 """
 
-# llvmlite has no types: its values are Any here.
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence

@@ -9,10 +9,6 @@
 The rows of V are contiguous: their `places` are multiples of C. See `gptrs.kernels.conv.winograd`.
 """
 
-# llvmlite has no types: its values are Any here.
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-
 from __future__ import annotations
 
 from llvmlite import ir

@@ -21,9 +21,6 @@ from gptrs.kernels.driver.control_block import (
     i64,
 )
 
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-
 
 def left(code: PoolCode, ticket: Any) -> tuple[Any, Any]:
     """The begin and the end of the chunks that are left."""

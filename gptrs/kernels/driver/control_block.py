@@ -14,10 +14,6 @@ from typing import Any
 
 from llvmlite import ir
 
-# llvmlite has no types: its values are Any here and in the other files of the pool.
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUntypedBaseClass=false
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-
 MAX_CHUNKS = 0xFFFF
 """Pieces that a step's extent is cut into at most: the ticket has 16 bits for them."""
 

@@ -36,11 +36,6 @@ from gptrs.kernels.driver.driver import Driver
 from gptrs.kernels.driver.step_table import Status, StepTable, emit_failure
 from gptrs.locks import late_import_that_logs, new_lock, numba_threads
 
-# numba has no types: its values are Any here and stay in this file.
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUntypedFunctionDecorator=false
-
 _intrinsic: Any = intrinsic  # its stated type keeps the typing context among the arguments
 
 

@@ -27,10 +27,6 @@ from gptrs.errors import ArgumentError
 from gptrs.kernels.compiler.parallel_loop import LoopSource
 from gptrs.kernels.driver.control_block import MAX_CHUNKS
 
-# llvmlite has no types: its values are Any here and stay in this file.
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-
 
 class Step(NamedTuple):
     """One row of a step table: two addresses, the extent, and how many chunks it is cut into.

@@ -12,9 +12,6 @@ from llvmlite import ir
 
 from gptrs.kernels.driver.control_block import I32, I64, VOID, PoolCode, i32, i64
 
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-
 PAUSES = 200
 """How often an idle worker looks at the ticket, and a caller at *done*, with a pause in between
 (25 ns on AMD Zen, 50 on Intel Skylake): 5 to 10 µs in which nothing but a store is waited for."""
@@ -32,7 +29,7 @@ slower than 2.
 
 FUTEX = {"x86_64": 202, "aarch64": 98}  # the system call's number: asm/unistd.h
 # `isb` waits longer than `yield`, which is nothing on most Arm cores (as Rust's spin_loop).
-PAUSE = {"x86_64": ("llvm.x86.sse2.pause", []), "aarch64": ("llvm.aarch64.isb", [15])}
+PAUSE = {"x86_64": ("llvm.x86.sse2.pause", list[int]()), "aarch64": ("llvm.aarch64.isb", [15])}
 WAIT, WAKE = 128, 129  # FUTEX_WAIT and FUTEX_WAKE with FUTEX_PRIVATE_FLAG: linux/futex.h
 EVERYBODY = 0x7FFFFFFF
 

@@ -60,9 +60,6 @@ from gptrs.kernels.driver.control_block import (
 )
 from gptrs.kernels.driver.waiting import EVERYBODY, FUTEX, PAUSES, WAIT, WAKE, YIELDS, Waiting
 
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-
 _SLEEPS = 1 << 31  # in *done*: the caller sleeps
 
 

@@ -18,10 +18,6 @@ share of the next panel into L2. Row blocks also split the work where panels are
 threads. The kernel's bits do not depend on the blocking (see `gptrs.kernels.gemm.product`).
 """
 
-# llvmlite has no types: its values are Any here.
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-
 from __future__ import annotations
 
 from collections.abc import Sequence

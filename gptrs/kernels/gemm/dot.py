@@ -23,10 +23,6 @@ rest is f64, so that the error hardly grows with the depth: the tests hold it to
 pairwise summation.
 """
 
-# llvmlite has no types: its values are Any here.
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -22,10 +22,6 @@ more rows beside it, which other kernels then compute. With ``short`` blocks it 
 a product with one column (see `gptrs.kernels.gemm.dot`).
 """
 
-# llvmlite has no types: its values are Any here.
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence

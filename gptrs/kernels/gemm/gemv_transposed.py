@@ -18,10 +18,6 @@
 Argument block, extent and order of sums are those of `gptrs.kernels.gemm.gemv`.
 """
 
-# llvmlite has no types: its values are Any here.
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-
 from __future__ import annotations
 
 from typing import Any

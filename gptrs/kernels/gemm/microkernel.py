@@ -22,10 +22,6 @@ For the technique (packed operands, a microkernel with C in registers) compare G
 Geijn, "Anatomy of high-performance matrix multiplication" (2008), and BLIS.
 """
 
-# llvmlite has no types: its values are Any here.
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-
 from __future__ import annotations
 
 from collections.abc import Iterator

@@ -23,10 +23,6 @@ and is prefetched in software, `AHEAD` bytes before the use, into L2. Compressed
 in registers (`gptrs.kernels.weight_compression.decoder`).
 """
 
-# llvmlite has no types: its values are Any here.
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-
 from __future__ import annotations
 
 from typing import Any

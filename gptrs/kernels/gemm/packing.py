@@ -17,10 +17,6 @@ side, so that the source is read in longer runs. Elements are copied as bits. Ca
 `gptrs.backends.faer.calls.product` (operands), `gptrs.backends.faer.weight_packing` (weights).
 """
 
-# llvmlite has no types: its values are Any here and stay in this file.
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-
 from __future__ import annotations
 
 from collections.abc import Callable

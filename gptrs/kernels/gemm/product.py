@@ -31,10 +31,6 @@ argument block (`GEMM_ARGUMENTS`), the loop over depth blocks, the f64 totals, a
 (`Finish`).
 """
 
-# llvmlite has no types: its values are Any here.
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence

@@ -5,10 +5,6 @@ uses the conversion instruction where the level has one (`Isa.half`), else integ
 is a shift by 16 bits.
 """
 
-# llvmlite has no types: its values are Any here.
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-
 from __future__ import annotations
 
 from typing import Any, Literal

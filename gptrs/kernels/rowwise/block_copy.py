@@ -10,10 +10,6 @@ Source and destination have strides of their own, so that a block is taken from 
 a part of a larger array: concat, pad and tile. Elements are moved as bits, 1 to 16 bytes.
 """
 
-# llvmlite has no types: its values are Any here.
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence

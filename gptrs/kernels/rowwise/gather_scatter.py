@@ -14,10 +14,6 @@ stack. An index out of range is reported in the plan's status (`gptrs.kernels.dr
 Updates move the start so that the block lies inside the destination.
 """
 
-# llvmlite has no types: its values are Any here.
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-
 from __future__ import annotations
 
 import math
@@ -178,7 +174,7 @@ def update_kernel(isa: Isa, size: Literal[1, 2, 4, 8] = 4) -> KernelText:
     w = f.argument_block(address, UPDATE_ARGUMENTS[:2], UPDATE_ARGUMENTS[2:])
     starts = [_start(f, w, axis) for axis in range(UPDATE_AXES)]
     with f.loop(first, last) as row:
-        places, rest = [], row.index
+        places, rest = list[Any](), row.index
         for axis in reversed(range(UPDATE_AXES - 1)):
             places.insert(0, f.urem(rest, w[f"size{axis}"]))
             rest = f.udiv(rest, w[f"size{axis}"])

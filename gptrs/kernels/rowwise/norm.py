@@ -24,10 +24,6 @@ Error bounds that the tests check against float64, in units of 2⁻²⁴ (half t
 | softmax | (8 + √n / 4 + 2·\\|x − max x\\|) · result, and 2⁻¹⁴⁹ |
 """
 
-# llvmlite has no types: its values are Any here.
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-
 from __future__ import annotations
 
 import math

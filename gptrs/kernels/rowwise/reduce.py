@@ -13,10 +13,6 @@ alone. The functions are written into the LLVM module of a generated loop, which
 array (`sum_of` and the like in `gptrs.kernels.compiler.numba_lowering`).
 """
 
-# llvmlite has no types: its values are Any here.
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-
 from __future__ import annotations
 
 import math

@@ -14,10 +14,6 @@ block, and of the next one. Used by `gptrs.kernels.gemm.microkernel` and
 `gptrs.kernels.gemm.packed_gemv`; the layout is that of `gptrs.kernels.weight_compression.format`.
 """
 
-# llvmlite has no types: its values are Any here.
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-
 from __future__ import annotations
 
 from collections.abc import Iterator

@@ -13,10 +13,6 @@ The weights that the table lacks become exceptions, which `gptrs.backends.faer.w
 lists for the flagged blocks. The layout is that of `gptrs.kernels.weight_compression.format`.
 """
 
-# llvmlite has no types: its values are Any here.
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -29,10 +29,6 @@ Besides sizes and slots, the module has the decoding of a block, the exceptions,
 `decompress_function`, which decompresses rows of a panel to memory.
 """
 
-# llvmlite has no types: its values are Any here.
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
-
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
