@@ -61,6 +61,7 @@ def test_called_in_a_traced_function(each: Wrong) -> None:
     assert error.where is not None or not error.context
 
 
+@pytest.mark.slow
 @every_wrong_call
 def test_called_in_an_eager_function(each: Wrong) -> None:
     function = ptir.jit(each.call)

@@ -131,7 +131,7 @@ def test_reference_agrees_with_torch(case: Case, dtype: str) -> None:
 
 
 @pytest.mark.usefixtures("reference")
-@rows(few, lambda case: True)
+@few_rows
 def test_jit_agrees_with_eager_and_neither_shares_memory(case: Case, dtype: str) -> None:
     for sample in case.samples:
         made = inputs(sample, dtype)

@@ -21,12 +21,18 @@ from gptrs import ptir
 from gptrs.ir.dispatch import OPS
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Array
-from tests.cases import CASES
+from tests.cases import CASES, is_first
 from tests.cases.sample import Case, all_same_bits, inputs, several
+from tests.marks import slow_unless
 
 FLOATS = ("f32", "f16", "bf16", "f64")
 ROWS = [
-    pytest.param(case, dtype, id=f"{case.op}-{dtype}-{number}")
+    pytest.param(
+        case,
+        dtype,
+        id=f"{case.op}-{dtype}-{number}",
+        marks=slow_unless(is_first(case) and dtype == case.dtypes[0]),
+    )
     for number, case in enumerate(CASES)
     for dtype in [d for d in case.dtypes if d in FLOATS][:3:2]
 ]
