@@ -103,10 +103,18 @@ def test_arguments_of_any_name(backend: Backend) -> None:
         total = np + 2 * v0 + 3 * v1_ + 5 * self + 7 * sizes + 11 * arguments
         return total + 13 * inf + 17 * out
 
+    @ptir.jit(backend=backend.name)
+    def words_of_kernels(
+        first: Any, last: Any, block: Any, prange: Any, chunk: Any, extent: Any, row: Any, j: Any
+    ) -> Any:
+        total = first + 2 * last + 3 * block + 5 * prange + 7 * chunk + 11 * extent
+        return total + 13 * row + 17 * j
+
     given = [np.full(2, 10.0**n, np.float64) for n in range(8)]
     primes = (1, 2, 3, 5, 7, 11, 13, 17)
     exact = sum(n * array for n, array in zip(primes, given, strict=True))
     assert np.array_equal(function(*given).numpy(), exact)
+    assert np.array_equal(words_of_kernels(*given).numpy(), exact)
 
 
 def test_a_donated_argument(backend: Backend) -> None:

@@ -124,21 +124,24 @@ def _rename(module: Any, entry: str, name: str) -> str:
 
 
 def _add_entry(module: Any, loop: str, parameters: Mapping[str, Any]) -> str:
-    """Add the kernel that loads the words of its argument block and calls ``loop``; its name."""
+    """Add the kernel that loads the words of its argument block and calls ``loop``; its name.
+
+    Its own names begin with a dot, as no parameter's can.
+    """
     result = str(module.get_function(loop).global_value_type).partition(" (")[0]
     kinds = [_LLVM.get(kind, "ptr") for kind in parameters.values()]
     loads = [
-        f'  %"{name}.word" = getelementptr i64, ptr %block, i64 {place}\n'
+        f'  %"{name}.word" = getelementptr i64, ptr %.block, i64 {place}\n'
         f'  %"{name}" = load {kind}, ptr %"{name}.word", align 8'
         for place, (name, kind) in enumerate(zip(parameters, kinds, strict=True))
     ]
     given = [f'{kind} %"{name}"' for name, kind in zip(parameters, kinds, strict=True)]
     text = [
         f'declare {result} @"{loop}"({", ".join(kinds)}, i64, i64)',
-        f"define void @{_ENTRY}(i64 %arguments, i64 %first, i64 %last) {{",
-        "  %block = inttoptr i64 %arguments to ptr",
+        f"define void @{_ENTRY}(i64 %.arguments, i64 %.first, i64 %.last) {{",
+        "  %.block = inttoptr i64 %.arguments to ptr",
         *loads,
-        f'  call {result} @"{loop}"({", ".join(given)}, i64 %first, i64 %last)',
+        f'  call {result} @"{loop}"({", ".join(given)}, i64 %.first, i64 %.last)',
         "  ret void",
         "}",
     ]
