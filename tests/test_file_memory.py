@@ -90,7 +90,7 @@ import resource, sys
 from pathlib import Path
 from gptrs.errors import LoadError
 from gptrs.formats import archive, checkpoint, json_files, safetensors_file
-opened = {".json": files.read_json, ".gchk": checkpoint.CheckpointFile.open,
+opened = {".json": json_files.read_json, ".gchk": checkpoint.CheckpointFile.open,
           ".gten": archive.ArchiveFile.open, ".safetensors": safetensors_file.SafetensorsFile.open}
 for path in map(Path, sys.argv[1:]):
     try:
