@@ -23,13 +23,13 @@ from gptrs.kernels.driver.current import current_driver
 from gptrs.kernels.driver.driver import Driver
 from gptrs.kernels.driver.pool_driver import PoolDriver
 from gptrs.passes import user_rules
-from tests.backends import chosen
-from tests.kernels import LEVELS
-from tests.marks import slow_unless
-from tests.models import tiny_gpt2
-from tests.scalar_operations import checked_plans
-from tests.steps import needs_pool
-from tests.walks import Walks, counted
+from tests.support.backends import chosen
+from tests.support.kernels import LEVELS
+from tests.support.marks import slow_unless
+from tests.support.models import tiny_gpt2
+from tests.support.scalar_operations import checked_plans
+from tests.support.slow_path import SlowCalls, counted
+from tests.support.steps import needs_pool
 
 SUITE = Path(__file__).parent / "backend_suite"
 
@@ -136,7 +136,7 @@ def pool() -> Generator[PoolDriver]:
 
 
 @pytest.fixture
-def walks(monkeypatch: pytest.MonkeyPatch) -> Walks:
+def slow_calls(monkeypatch: pytest.MonkeyPatch) -> SlowCalls:
     """How often a call takes the slow path from now on."""
     return counted(monkeypatch)
 

@@ -6,8 +6,8 @@ import pytest
 
 from gptrs.backends.base import Backend
 from gptrs.backends.discovery import get_backend
-from tests.backends import chosen
-from tests.rows import rows
+from tests.support.backends import chosen
+from tests.support.rows import rows
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -30,9 +30,9 @@ from gptrs.ir.types import Array, Type
 from gptrs.passes.base import Context
 from gptrs.passes.legalize import definition_of
 from gptrs.passes.pipeline import lower
-from tests.backends import instructions
 from tests.cases.programs import record
 from tests.cases.sample import differences, draw
+from tests.support.backends import instructions
 
 ULPS = 32  # of 1 and above: sums and products of a few, in any order, through several instructions
 ROW = np.array([1.0, -2.0, 0.5], np.float32)

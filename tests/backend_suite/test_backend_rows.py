@@ -7,7 +7,7 @@ import pytest
 from gptrs.backends.base import Backend
 from gptrs.errors import DTypeError
 from tests.cases.sample import Case
-from tests.rows import check_sample
+from tests.support.rows import check_sample
 
 
 def test_row(backend: Backend, case: Case, dtype: str, samples: tuple[int, ...]) -> None:
@@ -17,6 +17,6 @@ def test_row(backend: Backend, case: Case, dtype: str, samples: tuple[int, ...])
             check_sample(case, number, dtype, backend)
         except DTypeError as error:
             declined.append(error.problem)
-    # Allowed, and said, for dtypes but those that every backend must have (`tests.backends`).
+    # Allowed, and said, for dtypes but those that every backend has: see `tests.support.backends`.
     if len(declined) == len(samples):
         pytest.skip(declined[0])

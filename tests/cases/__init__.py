@@ -16,7 +16,7 @@ from tests.cases.sample import Case
 from tests.cases.sorting import SORTING
 from tests.cases.vision import VISION
 from tests.cases.windows import WINDOWS
-from tests.marks import slow_unless
+from tests.support.marks import slow_unless
 
 CASES: tuple[Case, ...] = (
     *ELEMENTWISE,

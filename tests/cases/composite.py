@@ -13,7 +13,7 @@ from typing import Any
 from gptrs import ptir
 from tests.cases.programs import record
 from tests.cases.sample import FLOATS, LIBM, ORDER, Case, Sample, sample
-from tests.lazy_torch import F, torch, torch_op
+from tests.support.lazy_torch import F, torch, torch_op
 
 HALVES = ("f32", "f64", "f16", "bf16")
 SCALE = "differences in the scores are carried through exp and the second product"

@@ -7,7 +7,7 @@ from typing import Any
 from gptrs import ptir
 from tests.cases.programs import record
 from tests.cases.sample import Case, sample
-from tests.lazy_torch import torch
+from tests.support.lazy_torch import torch
 
 # torch is only partly typed, and the functions that become regions are not.
 # pyright: reportUnknownMemberType=false, reportUnknownLambdaType=false

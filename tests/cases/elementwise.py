@@ -22,7 +22,7 @@ from tests.cases.sample import (
     Sample,
     sample,
 )
-from tests.lazy_torch import torch, torch_op
+from tests.support.lazy_torch import torch, torch_op
 
 
 def _roots(x: torch.Tensor, power: float) -> torch.Tensor:

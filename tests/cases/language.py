@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.cases.sample import LIBM, ORDER, Case, sample
-from tests.lazy_torch import F, torch
+from tests.support.lazy_torch import F, torch
 
 HALVES = ("f32", "f64", "f16", "bf16")
 

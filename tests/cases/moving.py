@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tests.cases.sample import Case, S, sample
-from tests.lazy_torch import torch
+from tests.support.lazy_torch import torch
 
 ANY = ("f32", "bf16", "fp8_e4m3", "f64", "i1", "si4", "ui8", "si64", "cf32")
 INDICES = ("si32", "ui8", "si64", "ui64", "si4")

@@ -10,7 +10,7 @@ from typing import Any
 
 from gptrs.ir.types import DTYPES
 from tests.cases.sample import FLOATS, Case, Sample, sample
-from tests.lazy_torch import torch
+from tests.support.lazy_torch import torch
 
 _FP8 = {"fp8_e4m3": "float8_e4m3fn", "fp8_e5m2": "float8_e5m2"}
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from gptrs.ir.types import DTYPES
 from tests.cases.sample import FLOATS, LIBM, Case, Sample, sample
-from tests.lazy_torch import torch
+from tests.support.lazy_torch import torch
 
 _WORD = 0xFFFFFFFF
 
@@ -106,7 +106,7 @@ def _shapes(*others: Sample) -> tuple[Sample, ...]:
     )
 
 
-_SEED = "the seed has rank 0; tests/test_random.py has symbolic shapes"
+_SEED = "the seed has rank 0; tests/ir/test_random.py has symbolic shapes"
 
 RANDOM = (
     Case(

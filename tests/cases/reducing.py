@@ -12,7 +12,7 @@ from typing import Any
 
 from gptrs.ir.types import DTYPES
 from tests.cases.sample import COMPLEX, FLOATS, INTEGERS, ORDER, REAL, Case, Sample, sample
-from tests.lazy_torch import torch, torch_op
+from tests.support.lazy_torch import torch, torch_op
 
 
 def _axes(x: torch.Tensor, axes: Any) -> tuple[int, ...]:

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from gptrs.ir.types import DTYPES
 from tests.cases.sample import INTEGERS, ORDER, REAL, Case, Sample, sample
-from tests.lazy_torch import torch
+from tests.support.lazy_torch import torch
 
 Pair: TypeAlias = "tuple[torch.Tensor, torch.Tensor]"
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.cases.sample import FLOATS, ORDER, Case, Sample, sample
-from tests.lazy_torch import F, torch
+from tests.support.lazy_torch import F, torch
 
 HALVES = ("f32", "f64", "f16", "bf16")
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from gptrs.ir.types import DTYPES
 from tests.cases.sample import COMPLEX, FLOATS, INTEGERS, ORDER, REAL, Case, Sample, sample
-from tests.lazy_torch import torch
+from tests.support.lazy_torch import torch
 
 ANY = (*REAL, *COMPLEX)
 

@@ -14,7 +14,7 @@ import numpy as np
 from gptrs.ir.tensor import Parameter
 from gptrs.nn.module import Module
 from tests.changes.case import Case, Changes, collected_in
-from tests.walks import Layer, layer
+from tests.support.slow_path import Layer, layer
 
 LAYERS: Changes = {}
 mutation = collected_in(LAYERS)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.changes.case import Case, Changes, collected_in
-from tests.walks import Scale
+from tests.support.slow_path import Scale
 
 OBJECTS: Changes = {}
 mutation = collected_in(OBJECTS)

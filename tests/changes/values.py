@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tests.changes.case import Case, Changes, collected_in
-from tests.walks import Record, X
+from tests.support.slow_path import Record, X
 
 VALUES: Changes = {}
 mutation = collected_in(VALUES)

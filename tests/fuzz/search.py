@@ -18,7 +18,7 @@ from tests.fuzz.compare import Comparison, Mismatch, Tally
 from tests.fuzz.control import GENERATORS
 from tests.fuzz.programs import Example, examples, family
 from tests.fuzz.replay import text_of
-from tests.scalar_operations import checked_plans
+from tests.support.scalar_operations import checked_plans
 
 
 class DisagreementError(AssertionError):

@@ -23,7 +23,7 @@ from gptrs.formats.safetensors_writer import write_safetensors
 from gptrs.ir.tensor import Parameter
 from gptrs.models.resnet import ResNet, ResNetConfig
 from gptrs.text.tokenizer import Tokenizer
-from tests.models import config, in_files, tensors, write
+from tests.support.models import config, in_files, tensors, write
 
 _SMALL = {"n_embd": 4, "n_head": 2, "n_layer": 1, "n_inner": 4, "n_positions": 4, "vocab_size": 7}
 _IMAGES = {

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from gptrs import ptir
 from gptrs.nn.activations import ACTIVATIONS
-from tests.lazy_torch import torch, torch_activations
+from tests.support.lazy_torch import torch, torch_activations
 
 pytestmark = pytest.mark.slow
 

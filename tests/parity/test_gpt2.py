@@ -14,8 +14,8 @@ import gptrs
 from gptrs import ptir
 from gptrs.loading.language_model import LanguageModel
 from gptrs.nn.activations import ACTIVATIONS
-from tests.lazy_torch import torch, transformers
-from tests.models import DTYPES, config, in_files, random_tokens, tensors, tiny_gpt2, write
+from tests.support.lazy_torch import torch, transformers
+from tests.support.models import DTYPES, config, in_files, random_tokens, tensors, tiny_gpt2, write
 
 pytestmark = pytest.mark.slow
 

@@ -1,8 +1,8 @@
 """Every sample that torch tests its own operators with, in eager mode and compiled.
 
-`tests.op_info.ROWS` says what each operator is called here. Samples are torch's, and the same with
-special values in the place of some elements: zeros of both signs, infinities, NaN, denormals, the
-largest. A few of each row run compiled.
+`tests.support.op_info.ROWS` says what each operator is called here. Samples are torch's, and the
+same with special values in the place of some elements: zeros of both signs, infinities, NaN,
+denormals, the largest. A few of each row run compiled.
 """
 
 # torch's test samples have no types, and traced functions take any array.
@@ -25,8 +25,8 @@ from gptrs import ptir
 from gptrs.errors import DTypeError
 from gptrs.ir.types import Array
 from tests.cases.sample import ORDER, differences, same_bits
-from tests.lazy_torch import torch
-from tests.op_info import ROWS, NotOursError, Row
+from tests.support.lazy_torch import torch
+from tests.support.op_info import ROWS, NotOursError, Row
 
 pytestmark = pytest.mark.slow
 

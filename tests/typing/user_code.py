@@ -1,4 +1,4 @@
-"""What users write, for type checkers: `tests/test_typing.py` gives it to basedpyright and mypy."""
+"""What users write, for type checkers: `tests/package/test_typing.py` runs two of them on it."""
 
 from dataclasses import dataclass
 from typing import assert_type

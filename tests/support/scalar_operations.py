@@ -1,0 +1,132 @@
+"""The scalar operations of plans, read from the source of their kernels, beside op by op.
+
+Fusion may compute a value in several loops. However large the arrays are, a plan takes at most
+`MOST` times the scalar operations of its instructions when each runs alone: `checked_plans` holds
+every plan that is bound to that. What is counted are the lines of the kernels' loops, not what
+fusion believes of them.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from math import prod
+from typing import Any
+
+import pytest
+
+from gptrs.backends.faer.binding import Bound
+from gptrs.backends.faer.plan import FaerPlan
+from gptrs.backends.faer.schedule import RegionStep
+from gptrs.ir.dims import size_at
+from gptrs.ir.dispatch import OPS
+from gptrs.ir.program import Instruction
+
+MOST = 1.5
+_REDUCTIONS = frozenset(name.removeprefix("reduce_") for name in OPS if name.startswith("reduce_"))
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of a kernel that does a scalar operation, and the extents of the loops around it."""
+
+    extents: tuple[str, ...]
+
+
+@cache
+def lines_of(source: str) -> tuple[Line, ...]:
+    """The scalar operations in the source of a region's kernel."""
+    *_, function = ast.parse(source).body  # after the scalar rules that it calls
+    assert isinstance(function, ast.FunctionDef)
+    return tuple(_lines(function.body, ()))
+
+
+def _lines(body: list[ast.stmt], extents: tuple[str, ...]) -> Generator[Line]:
+    for line in body:
+        if isinstance(line, ast.For):
+            assert isinstance(line.iter, ast.Call)
+            yield from _lines(line.body, (*extents, *_extent(line.iter)))
+        elif isinstance(line, ast.Assign) and _counts(line):
+            yield Line(extents)
+
+
+def _extent(loop: ast.Call) -> tuple[str, ...]:
+    """What a loop multiplies by: the parts of a row together are the row."""
+    bounds = [ast.unparse(argument) for argument in loop.args]
+    match bounds:
+        case ["first", "last"]:
+            return ("extent",)
+        case ["begin", "end"]:
+            return ()
+        case ["0", extent, _] | [extent]:
+            return (extent,)
+        case _:
+            raise AssertionError(f"a loop over {bounds}")
+
+
+def _counts(line: ast.Assign) -> bool:
+    """Whether a line does an op on elements, or takes one into a reduction."""
+    target = ast.unparse(line.targets[0])
+    if target.startswith("scratch"):
+        return "[" in target
+    name = re.sub(r"\d+$", "", target)
+    if name in _REDUCTIONS:
+        return re.search(rf"\b{target}\b", ast.unparse(line.value)) is not None and not re.search(
+            r"\bpart\d+\b", ast.unparse(line.value)
+        )
+    return name in OPS and OPS[name].elementwise
+
+
+def operations_of(step: RegionStep, sizes: Mapping[str, int]) -> int:
+    """The scalar operations of a region's kernel."""
+    rendered = step.rendered
+    words: dict[str, Any] = dict(zip(rendered.word_names, rendered.words, strict=True))
+    words["extent"] = rendered.extent
+    return sum(
+        prod(size_at(words[extent], sizes) for extent in line.extents)
+        for line in lines_of(rendered.canonical)
+    )
+
+
+def operations_alone(instruction: Instruction, sizes: Mapping[str, int]) -> int:
+    """The scalar operations of an instruction run by itself."""
+    if instruction.op.name.startswith("reduce_"):
+        (x,) = instruction.values()
+        return size_at(x.type.size, sizes)
+    return size_at(instruction.result.type.size, sizes) if instruction.op.elementwise else 0
+
+
+def has_elements(step: RegionStep, sizes: Mapping[str, int]) -> bool:
+    """Whether any value of a region has elements; the outer loops of others may still run."""
+    return any(size_at(member.result.type.size, sizes) for member in step.region.members)
+
+
+def check_plan(bound: Bound, sizes: Mapping[str, int]) -> None:
+    """Fail if the regions of a plan take too many scalar operations at ``sizes``."""
+    regions = [assigned.step for assigned in bound.assignment.steps if not assigned.view]
+    steps = [work for work in regions if isinstance(work, RegionStep) and has_elements(work, sizes)]
+    members = {member for step in steps for member in step.region.members}
+    taken = sum(operations_of(step, sizes) for step in steps)
+    alone = sum(operations_alone(member, sizes) for member in members)
+    assert taken <= MOST * alone, (
+        f"{taken} scalar operations, {alone} op by op, in\n{bound.assignment.program}"
+    )
+
+
+@contextmanager
+def checked_plans() -> Generator[None]:
+    """Inside the block every plan is checked at all sizes that it is bound to."""
+    bind: Any = FaerPlan.bind
+
+    def checked(plan: FaerPlan, sizes: Mapping[str, int], key: tuple[int, ...]) -> Bound:
+        bound = bind(plan, sizes, key)
+        check_plan(bound, sizes)
+        return bound
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(FaerPlan, "bind", checked)
+        yield
