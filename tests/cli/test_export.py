@@ -95,6 +95,7 @@ class TestCommand:
         given = TOKENS if write is tiny_gpt2 else images(2, 48, 48)
         assert logits(tmp_path / "x.gchk", given) == logits(tmp_path / "model", given)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("target", TARGETS[:3])
     def test_names_of_torchvision_need_no_configuration(
         self, cli: Cli, tmp_path: Path, target: str

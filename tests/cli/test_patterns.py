@@ -93,6 +93,7 @@ def test_generate_writes_dumps(cli: Cli, good: Path, tmp_path: Path, mode: str |
         assert "native steps" in (each / "plan.txt").read_text()
 
 
+@pytest.mark.slow
 def test_a_mode_for_the_folder_of_the_setting(
     cli: Cli, good: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

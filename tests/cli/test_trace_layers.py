@@ -99,6 +99,7 @@ def test_a_changed_weight_is_found(directory: Path) -> None:
         assert not blame.alone.agrees
 
 
+@pytest.mark.slow
 def test_a_tied_weight_is_found_where_it_is_read_first(tmp_path: Path) -> None:
     model = gptrs.load(tiny_gpt2(tmp_path))
     model.parameters()["wte.weight"] = 2 * model.parameters()["wte.weight"].numpy()

@@ -86,6 +86,7 @@ class TestLanguageModels:
         assert np.ptp(expected) > 5
         np.testing.assert_allclose(model.forward(TOKENS).numpy(), expected, rtol=0, atol=1e-4)
 
+    @pytest.mark.slow
     def test_bits_are_those_of_the_directory(self, tmp_path: Path) -> None:
         module = gpt2()
         module.save_pretrained(tmp_path)

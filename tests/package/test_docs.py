@@ -16,10 +16,12 @@ import gptrs
 from gptrs import errors
 from gptrs.errors import PtirError
 from gptrs.settings import SETTINGS
+from tests.support.marks import slow_unless
 from tests.support.pages import ROOT, blocks, run_page
 
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
+SLOW = ("models-usage", "watching", "extending", "cli", "errors")  # a second and more
 # What a page registers or sets would be there for other tests too.
 APART = re.compile(r"register|@ptir\.(?!jit)|@rewrite|environ|parameter_cache\.limit")
 
@@ -28,7 +30,13 @@ def text_of(name: str) -> str:
     return (DOCS / name).read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, id=str(page.relative_to(ROOT)), marks=slow_unless(page.stem not in SLOW))
+        for page in PAGES
+    ],
+)
 def test_blocks_of_a_page(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     if any(APART.search(block.text) for block in blocks(page) if block.language != "console"):
@@ -110,6 +118,7 @@ def test_samples_are_what_the_model_writes() -> None:
     assert shown == told
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("mkdocs") is None, reason="needs gptrs[docs]")
 def test_the_site_builds_and_loads_nothing_from_other_hosts(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet"]

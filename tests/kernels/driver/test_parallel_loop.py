@@ -155,6 +155,7 @@ def softmax(x: Any) -> Any:
     return ptir.softmax(x)
 
 
+@pytest.mark.slow
 def test_names_do_not_make_another_kernel() -> None:
     def twice(name: str) -> Any:
         return ptir.jit(backend="faer", name="f")(eval(f"lambda {name}: {name} * 2.0 + {name}", {}))
