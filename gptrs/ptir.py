@@ -16,9 +16,10 @@ from gptrs.ir.dims import dim
 from gptrs.ir.dispatch import OPS
 from gptrs.ir.implementations.kernels import kernel, remove_kernel
 from gptrs.ir.implementations.registry import implementation
-from gptrs.ir.op import Op, elementwise, primitive
+from gptrs.ir.op import Op
 from gptrs.ir.operators import stack
 from gptrs.ir.parsing import parse
+from gptrs.ir.primitives import elementwise, primitive
 from gptrs.ir.printing import array
 from gptrs.ir.program import Program
 from gptrs.ir.registry import RESERVED, remove

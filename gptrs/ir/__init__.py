@@ -11,7 +11,8 @@ folder depends on no backend, file format or model.
 | `dispatch` | the table `OPS` and the current interpreter (a context variable) |
 | `tensor`, `operators` | `Tensor`, `Parameter`; their operators and methods |
 | `indexing`, `numpy_calls` | `x[...]` in terms of ops; the array protocols of NumPy and DLPack |
-| `op`, `composites`, `operands` | declaration of primitives, elementwise ops and composites |
+| `op`, `op_arguments`, `operands` | ops: schema, binding and checks of the arguments of a call |
+| `primitives`, `composites` | declaration of primitives, elementwise ops and composites |
 | `ops/` | the op set, one family a file |
 | `implementation`, `implementations/` | alternative implementations of composites |
 | `interpreters` | `Eager` (compute now) and `Recorder` (trace into a program) |

@@ -3,7 +3,7 @@
 The type rule, the failure rule and the NumPy meaning follow from the definition, which is recorded
 once for each operand types and attributes. In a program a composite is one instruction, until
 `gptrs.passes.legalize` replaces one that the backend does not claim by its definition. Primitives
-are declared in `gptrs.ir.op`.
+are declared in `gptrs.ir.primitives`.
 """
 
 from __future__ import annotations

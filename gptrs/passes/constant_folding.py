@@ -17,10 +17,10 @@ import numpy as np
 from gptrs.errors import PtirError
 from gptrs.ir.dims import Dim
 from gptrs.ir.kinds import OpKind
-from gptrs.ir.op import Elementwise
 from gptrs.ir.ops.elementwise import pow_
 from gptrs.ir.ops.literal import constant, full, iota
 from gptrs.ir.ops.shape import broadcast_to
+from gptrs.ir.primitives import Elementwise
 from gptrs.ir.program import Instruction, Operand, Program, Value
 from gptrs.ir.sizes import apply, is_symbolic
 from gptrs.ir.types import Array, Type

@@ -18,7 +18,7 @@ import pytest
 
 from gptrs import ptir
 from gptrs.errors import ArgumentError
-from gptrs.ir.op import Elementwise, elementwise
+from gptrs.ir.primitives import Elementwise, elementwise
 from gptrs.ir.scalar_rules import FUNCTIONS
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Array, Type

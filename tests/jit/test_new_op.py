@@ -16,7 +16,7 @@ from gptrs import ptir
 from gptrs.backends.faer.scalars import RULES
 from gptrs.ir.checks import one_dtype, one_shape, require
 from gptrs.ir.dispatch import OPS
-from gptrs.ir.op import Elementwise, elementwise
+from gptrs.ir.primitives import Elementwise, elementwise
 from gptrs.ir.program import Scalar
 from gptrs.ir.rewrite import Fuel, rewrite
 from gptrs.ir.tensor import Tensor

@@ -22,7 +22,7 @@ from gptrs.errors import VerifyError
 from gptrs.ir.composites import Composite
 from gptrs.ir.dispatch import OPS, interpreter
 from gptrs.ir.interpreters import Recorder
-from gptrs.ir.op import Primitive, primitive
+from gptrs.ir.primitives import Primitive, primitive
 from gptrs.ir.program import Instruction, Param, Program, Value, verify
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Array, Type

@@ -10,7 +10,7 @@ from gptrs.errors import ShapeError
 from gptrs.ir.checks import one_dtype, sum_dtype
 from gptrs.ir.dims import same
 from gptrs.ir.kinds import OpKind
-from gptrs.ir.op import arithmetic
+from gptrs.ir.primitives import arithmetic
 from gptrs.ir.program import Attrs
 from gptrs.ir.row_rules import dot_general_rows
 from gptrs.ir.tensor import Tensor

@@ -21,9 +21,9 @@ from gptrs.ir.dims import Dim, DimLike, same, size_at
 from gptrs.ir.dispatch import current
 from gptrs.ir.interpreters import EAGER
 from gptrs.ir.kinds import OpKind
-from gptrs.ir.op import Primitive
 from gptrs.ir.operand_trees import element_type
 from gptrs.ir.operands import describe
+from gptrs.ir.primitives import Primitive
 from gptrs.ir.program import Attrs, Program, Value
 from gptrs.ir.sizes import evaluate
 from gptrs.ir.tensor import Tensor

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from gptrs.errors import ShapeError
 from gptrs.ir.kinds import OpKind
-from gptrs.ir.op import primitive
+from gptrs.ir.primitives import primitive
 from gptrs.ir.program import Program
 from gptrs.ir.sizes import evaluate
 from gptrs.ir.tensor import Tensor

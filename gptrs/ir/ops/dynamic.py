@@ -14,8 +14,8 @@ from gptrs.errors import DTypeError, ElementError, ShapeError
 from gptrs.ir.checks import one_dtype
 from gptrs.ir.dims import Dim, Shape, surely_greater
 from gptrs.ir.kinds import OpKind
-from gptrs.ir.op import primitive
 from gptrs.ir.ops.literal import check_extents
+from gptrs.ir.primitives import primitive
 from gptrs.ir.program import Fails
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Array, Type, shape_text

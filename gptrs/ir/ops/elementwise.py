@@ -17,7 +17,7 @@ from gptrs.errors import DTypeError, ElementError
 from gptrs.ir.checks import one_dtype, one_shape, require
 from gptrs.ir.dims import Dim, surely_greater
 from gptrs.ir.extremes import MAXIMUM, MINIMUM
-from gptrs.ir.op import Elementwise, elementwise
+from gptrs.ir.primitives import Elementwise, elementwise
 from gptrs.ir.program import Fails, Scalar
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Array, DType, Kind, Type, as_dtype

@@ -14,7 +14,7 @@ from gptrs.ir.checks import one_dtype, require
 from gptrs.ir.dims import surely_greater
 from gptrs.ir.extremes import MAXIMUM, MINIMUM
 from gptrs.ir.kinds import OpKind
-from gptrs.ir.op import arithmetic, primitive
+from gptrs.ir.primitives import arithmetic, primitive
 from gptrs.ir.program import Attrs, Fails
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Array, Type, normal_axis, shape_text

@@ -8,8 +8,8 @@ from gptrs.errors import DTypeError, ShapeError
 from gptrs.ir.checks import one_dtype
 from gptrs.ir.dims import Dim, Shape, surely_greater
 from gptrs.ir.kinds import OpKind
-from gptrs.ir.op import primitive
 from gptrs.ir.operands import as_rule_operand
+from gptrs.ir.primitives import primitive
 from gptrs.ir.program import Attrs
 from gptrs.ir.types import Array, DType, Type, normal_axis, shape_text, si32
 

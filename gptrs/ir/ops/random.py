@@ -21,8 +21,8 @@ from gptrs.errors import ArgumentError, DTypeError, ShapeError
 from gptrs.ir.checks import require
 from gptrs.ir.dims import Shape
 from gptrs.ir.kinds import OpKind
-from gptrs.ir.op import primitive
 from gptrs.ir.ops.literal import check_extents
+from gptrs.ir.primitives import primitive
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Array, DType, Type, f32, f64
 

@@ -12,7 +12,7 @@ from gptrs.ir.checks import require, sum_dtype
 from gptrs.ir.dims import same, surely_greater
 from gptrs.ir.extremes import MAXIMUM, MINIMUM
 from gptrs.ir.kinds import OpKind
-from gptrs.ir.op import Primitive, arithmetic
+from gptrs.ir.primitives import Primitive, arithmetic
 from gptrs.ir.program import Attrs, Fails
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Array, DType, Kind, Type, as_dtype, normal_axes, normal_axis, si64

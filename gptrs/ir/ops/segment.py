@@ -11,9 +11,9 @@ from gptrs.ir.checks import require
 from gptrs.ir.dims import Dim, same
 from gptrs.ir.extremes import MAXIMUM, MINIMUM
 from gptrs.ir.kinds import OpKind
-from gptrs.ir.op import primitive
 from gptrs.ir.operands import widened
 from gptrs.ir.ops.literal import check_extents
+from gptrs.ir.primitives import primitive
 from gptrs.ir.program import Fails
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Array, Kind, Type, as_dtype, shape_text

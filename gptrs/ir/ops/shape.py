@@ -10,8 +10,8 @@ from gptrs.errors import ArgumentError, ElementError, ShapeError
 from gptrs.ir.checks import one_dtype
 from gptrs.ir.dims import Dim, DimLike, Shape, product, same, same_shape, surely_greater
 from gptrs.ir.kinds import OpKind
-from gptrs.ir.op import primitive
 from gptrs.ir.ops.literal import check_extents
+from gptrs.ir.primitives import primitive
 from gptrs.ir.program import Attrs, Fails
 from gptrs.ir.row_rules import reshape_rows, transpose_rows
 from gptrs.ir.tensor import Tensor

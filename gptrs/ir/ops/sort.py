@@ -11,7 +11,7 @@ from gptrs.errors import ArgumentError, ElementError, ShapeError
 from gptrs.ir.checks import require
 from gptrs.ir.dims import Dim, surely_greater
 from gptrs.ir.kinds import OpKind
-from gptrs.ir.op import Primitive
+from gptrs.ir.primitives import Primitive
 from gptrs.ir.program import Attrs, Fails
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Array, Type, dim_text, normal_axis, si64

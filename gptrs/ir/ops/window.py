@@ -20,8 +20,8 @@ from gptrs.ir.checks import one_dtype, require, sum_dtype
 from gptrs.ir.dims import DimLike, Shape, surely_greater
 from gptrs.ir.extremes import MAXIMUM, MINIMUM
 from gptrs.ir.kinds import OpKind
-from gptrs.ir.op import primitive
 from gptrs.ir.operands import widened
+from gptrs.ir.primitives import primitive
 from gptrs.ir.program import Attrs, Fails
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Array, DType, Type, as_dtype, dim_text

@@ -18,7 +18,7 @@ import pytest
 from gptrs import ptir
 from gptrs.backends.reference import ReferencePlan
 from gptrs.ir.dispatch import OPS
-from gptrs.ir.op import Elementwise
+from gptrs.ir.primitives import Elementwise
 from gptrs.ir.rewrite import Fuel, Rule, Sample
 from gptrs.ir.types import Array, DType, as_dtype
 from gptrs.passes.rule_samples import LETTERS, Draw, difference, filled_in, letter_of
