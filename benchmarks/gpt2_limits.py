@@ -128,7 +128,7 @@ def measure_limits(
     def share(mine: list[float], limit: str) -> dict[str, list[float]]:
         return {"ours": [100 * some / most for some, most in zip(mine, found[limit], strict=True)]}
 
-    is_compressed = settings.coded_weights() and bool(isa.current().lookup)
+    is_compressed = settings.compressed_weights() and bool(isa.current().lookup)
     stored, held = (
         [1e-9 * step_bytes(compressed=compressed) * rate for rate in found["decode"]]
         for compressed in (False, is_compressed)

@@ -10,6 +10,8 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
+GOES = "the old name goes with the next version"
+
 
 def renamed(module: str, name: str, names: Mapping[str, str]) -> Any:
     """The attribute ``names[name]`` of `module`. Raises `AttributeError` for unknown names."""
@@ -17,7 +19,7 @@ def renamed(module: str, name: str, names: Mapping[str, str]) -> Any:
         raise AttributeError(f"module {module!r} has no attribute {name!r}")
     new = names[name]
     warnings.warn(
-        f"{module}.{name} is called {module}.{new} now; the old name goes with the next version",
+        f"{module}.{name} is called {module}.{new} now; {GOES}",
         DeprecationWarning,
         stacklevel=3,
     )

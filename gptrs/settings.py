@@ -11,7 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from gptrs.errors import SettingError
+from gptrs.deprecated import GOES
+from gptrs.errors import SettingError, SettingWarning
 
 T = TypeVar("T")
 
@@ -27,6 +28,8 @@ class Setting(Generic[T]):
     read: Callable[[str], T]
     expected: str
     help: str
+    old: str = ""
+    """Its former name, read for one more version where the new one is not set."""
     _last: list[tuple[object, Any]] = field(default_factory=list[tuple[object, Any]])
 
     def __post_init__(self) -> None:
@@ -36,22 +39,22 @@ class Setting(Generic[T]):
     def __call__(self) -> T:
         """The value now. Raises `SettingError` when the variable's text cannot be read."""
         last = self._last[0]
-        if (text := raw(self.name)) == last[0]:
+        name = self.old if self.old and raw(self.name) is None else self.name
+        if (text := raw(name)) == last[0]:
             return last[1]
-        value = self._value(os.environ.get(self.name))
-        if raw(self.name) == text:  # no other thread changed it meanwhile
+        value = self._value(name, os.environ.get(name))
+        if raw(name) == text:  # no other thread changed it meanwhile
             self._last[0] = text, value
         return value
 
-    def _value(self, text: str | None) -> T:
+    def _value(self, name: str, text: str | None) -> T:
         if text is None or text == "":
             return self.default
         try:
             return self.read(text)
         except (ValueError, KeyError):
             raise SettingError(
-                f"{self.name}={text!r}: expected {self.expected}",
-                fix=f"unset {self.name} or mend it",
+                f"{name}={text!r}: expected {self.expected}", fix=f"unset {name} or mend it"
             ) from None
 
 
@@ -172,12 +175,13 @@ winograd = Setting(
     "0 or 1",
     "whether 3 × 3 convolutions may be done with fewer multiplications, which rounds more",
 )
-coded_weights = Setting(
-    "GPTRS_CODED_WEIGHTS",
+compressed_weights = Setting(
+    "GPTRS_COMPRESSED_WEIGHTS",
     True,
     _flag,
     "0 or 1",
     "whether weights of f32 and bf16 are kept in 28 and 12 bits, of which none is lost",
+    old="GPTRS_CODED_WEIGHTS",
 )
 precise = Setting(
     "GPTRS_PRECISE",
@@ -297,12 +301,19 @@ _PREFIX = "GPTRS_"
 _told: set[str] = set()
 
 
-def misspelt() -> list[str]:
-    """Messages about GPTRS_* variables that are no settings; each is returned once in a process."""
+def complaints() -> list[tuple[str, type[Warning]]]:
+    """Warnings about GPTRS_* variables that are no settings, or have a new name; each is returned
+    once in a process."""
     found = sorted(n for n in os.environ if n.startswith(_PREFIX) and n not in SETTINGS)
     new = [name for name in found if name not in _told]
     _told.update(new)
-    return [_not_known(name) for name in new]
+    renamed = {setting.old: setting.name for setting in SETTINGS.values()}
+    return [
+        (f"{name} is called {renamed[name]} now; {GOES}", DeprecationWarning)
+        if name in renamed
+        else (_not_known(name), SettingWarning)
+        for name in new
+    ]
 
 
 def _not_known(name: str) -> str:

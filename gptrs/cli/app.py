@@ -46,7 +46,7 @@ def root(
     ),
 ) -> None:
     """A CPU tensor JIT: run models through traced, portable tensor programs."""
-    for text in settings.misspelt():
+    for text, _ in settings.complaints():
         typer.echo(f"warning: {text}", err=True)
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())

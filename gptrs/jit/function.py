@@ -28,7 +28,6 @@ from gptrs.errors import (
     E,
     PtirError,
     RetraceWarning,
-    SettingWarning,
     raised_at,
     user_location,
     user_traceback,
@@ -192,8 +191,8 @@ class JitFunction(Generic[P, R]):
     def _trace(
         self, arguments: Arguments, key: Key, backend: Backend, overrides: Overrides
     ) -> Slot[Entry]:
-        for text in settings.misspelt():
-            warn(text, SettingWarning)
+        for text, category in settings.complaints():
+            warn(text, category)
         start = time.perf_counter()
         function, options = self._function, self._options
         reason, where = self._cache.reason(key), user_location()

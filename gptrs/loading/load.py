@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from gptrs import settings
 from gptrs.byte_sizes import as_size
-from gptrs.errors import SettingWarning
 from gptrs.formats.json_files import config_from_json
 from gptrs.formats.labels import read_labels
 from gptrs.formats.model_files import ModelFiles, imported, model_class, open_model
@@ -71,8 +70,8 @@ def load(
     gives more at this ``context`` (None: the context length) and ``batch``; the `ArgumentError`
     lists sizes that would fit.
     """
-    for text in settings.misspelt():
-        warn(text, SettingWarning)
+    for text, category in settings.complaints():
+        warn(text, category)
     model = ready_model(open_model(place_of(path)))
     if memory_limit is not None:
         from gptrs.memory.fitting import refuse_above  # late: seldom needed

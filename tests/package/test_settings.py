@@ -28,7 +28,7 @@ GOOD: list[tuple[str, str, Any]] = [
     ("GPTRS_CACHE_SIZE", "7", 7),
     ("GPTRS_NUM_THREADS", "0", 0),
     ("GPTRS_WINOGRAD", "0", False),
-    ("GPTRS_CODED_WEIGHTS", "0", False),
+    ("GPTRS_COMPRESSED_WEIGHTS", "0", False),
 ]
 BAD = [
     ("GPTRS_EAGER", "maybe"),
@@ -89,10 +89,26 @@ def misspelt(monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def test_misspelt_variables_are_told_once(misspelt: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert settings.misspelt() == [misspelt]
+    assert settings.complaints() == [(misspelt, SettingWarning)]
     monkeypatch.setenv("GPTRS_QQQQ", "")
-    assert settings.misspelt() == ["GPTRS_QQQQ is no setting of gptrs"]
-    assert settings.misspelt() == []
+    assert settings.complaints() == [("GPTRS_QQQQ is no setting of gptrs", SettingWarning)]
+    assert settings.complaints() == []
+
+
+def test_an_old_name_is_read_and_warns(monkeypatch: pytest.MonkeyPatch) -> None:
+    old, new = "GPTRS_CODED_WEIGHTS", "GPTRS_COMPRESSED_WEIGHTS"
+    monkeypatch.setattr(settings, "_told", set[str]())
+    monkeypatch.delenv(new, raising=False)
+    monkeypatch.setenv(old, "0")
+    assert not settings.compressed_weights()
+    with pytest.warns(DeprecationWarning, match=f"{old} is called {new} now; the old name goes"):
+        traced()
+    traced()  # a warning would be an error
+    monkeypatch.setenv(old, "never")
+    with pytest.raises(SettingError, match=f"{old}='never'"):
+        settings.compressed_weights()
+    monkeypatch.setenv(new, "1")
+    assert settings.compressed_weights()
 
 
 def traced() -> None:

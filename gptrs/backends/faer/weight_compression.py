@@ -45,7 +45,7 @@ class _Exceptions(NamedTuple):
 
 def compresses(form: Panels, isa: Isa) -> bool:
     """Whether weights of this form are compressed (if it pays): by form, CPU and setting."""
-    return form.compressed and bool(isa.lookup) and settings.coded_weights()
+    return form.compressed and bool(isa.lookup) and settings.compressed_weights()
 
 
 def compressed_bytes(form: Panels, isa: Isa) -> int:

@@ -15,5 +15,5 @@ chooses the table, runs the encoder on its panels and lists the exceptions; with
 the panels stay as they are, in the same container. The product kernels
 (`gptrs.kernels.gemm.packed_gemv`, `blocked`) and `gptrs.kernels.rowwise.gather_scatter` test the
 container's header at run time and decode, or read plain panels. Needs a vector level with a byte
-table lookup (`Isa.lookup`); ``GPTRS_CODED_WEIGHTS=0`` turns it off.
+table lookup (`Isa.lookup`); ``GPTRS_COMPRESSED_WEIGHTS=0`` turns it off.
 """

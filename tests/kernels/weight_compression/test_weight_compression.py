@@ -215,7 +215,7 @@ def test_functions_give_the_same_bits(kind: Any, monkeypatch: pytest.MonkeyPatch
     ids = np.array([0, columns - 1, 77])
     found: list[list[bytes]] = []
     for setting in ("0", "1"):
-        monkeypatch.setenv("GPTRS_CODED_WEIGHTS", setting)
+        monkeypatch.setenv("GPTRS_COMPRESSED_WEIGHTS", setting)
         table = Parameter(values, "table")
         assert table.type == Type((columns, depth), kind)
         calls = [network(matrix(count, depth, count), table, ids) for count in (1, 5, 40)]
