@@ -1,4 +1,4 @@
-"""Causal attention against torch's scaled_dot_product_attention: in turn, medians.
+"""Causal attention against torch's scaled_dot_product_attention, interleaved, medians.
 
     python -m benchmarks.attention [--threads 1 2] [--heads 12 32] [--size 64] [--json FILE]
 

@@ -1,4 +1,4 @@
-"""concat, pad and tile against NumPy and torch: the same threads, call by call in turn, medians.
+"""concat, pad and tile against NumPy and torch on equal threads, interleaved calls, medians.
 
     python -m benchmarks.blocks [--threads 1 2] [--rounds 60] [--omp-spin 10000] [--json FILE]
 

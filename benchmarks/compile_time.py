@@ -1,4 +1,4 @@
-"""How long a first call takes for each instruction of a program, for programs of several shapes.
+"""Latency of a first call per instruction, for programs of several shapes.
 
     python -m benchmarks.compile_time [--json FILE]
 

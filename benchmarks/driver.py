@@ -1,4 +1,4 @@
-"""What a step of a plan costs besides its kernel, for both drivers.
+"""Overhead of a plan's step besides its kernel, for both drivers.
 
     python benchmarks/driver.py                      both, on 1, 2 and 4 threads
     python benchmarks/driver.py --driver pool --json

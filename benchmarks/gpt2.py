@@ -1,4 +1,4 @@
-"""GPT-2 124M with random weights against others: the same threads, sides in turn, medians.
+"""GPT-2 124M with random weights against peers on equal threads, interleaved, medians.
 
     python -m benchmarks.gpt2 [decode prefill ...] [--against torch,onnxruntime,...]
                               [--threads 1 2] [--backend NAME] [--rounds 7] [--json FILE]

@@ -1,4 +1,6 @@
-"""GPT-2 124M with random weights as a Hugging Face directory, and what a step of it costs."""
+"""GPT-2 124M with random weights as a Hugging Face directory, and the bytes and operations of a
+step.
+"""
 
 from __future__ import annotations
 

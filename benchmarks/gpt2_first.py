@@ -1,4 +1,4 @@
-"""From starting Python to the first token: of the bundled model, and GPT-2 124M beside others."""
+"""Time from process start to the first token: the bundled model, and GPT-2 124M beside peers."""
 
 from __future__ import annotations
 

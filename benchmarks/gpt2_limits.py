@@ -1,4 +1,4 @@
-"""What the machine can do at most, measured beside the model: reading memory, and multiply-adds."""
+"""Limits of the machine, measured beside the model: read bandwidth and multiply-adds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `benchmarks.gpt2` runs in a process of its own: one mode at one number of threads.
+"""Worker process of `benchmarks.gpt2`: one mode at one number of threads.
 
     python -m benchmarks.gpt2_measure MODE DIRECTORY ROUNDS [PEER ...]
 

@@ -1,4 +1,4 @@
-"""What is not kernels: a small call, tracing and passes, a prompt of a new length."""
+"""Overhead besides kernels: a small call, tracing and passes, a prompt of a new length."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which of the peers that are asked for can run here."""
+"""Availability of the requested peers."""
 
 from __future__ import annotations
 

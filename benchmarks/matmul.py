@@ -1,4 +1,4 @@
-"""The matrix product against torch: the same threads, call by call in turn, medians.
+"""Matrix products against torch on equal threads, interleaved calls, medians.
 
     python -m benchmarks.matmul [--threads 1 2] [--rows 1 4 512] [--omp-spin 10000] [--json FILE]
 

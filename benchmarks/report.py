@@ -1,4 +1,4 @@
-"""What the benchmarks print and write: a table of medians, figures as JSON."""
+"""Output of the benchmarks: a table of medians, figures as JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long idle threads of torch spin: beside it, that decides what others get of the cores.
+"""Spinning of torch's idle OpenMP threads, which take cores from the other side.
 
 OpenMP reads the number when it is loaded, hence the restart.
 """

@@ -1,4 +1,4 @@
-"""More threads than one: how fast a model is on each number of them, and two that generate at once.
+"""Scaling over threads, and two models that generate concurrently.
 
     python -m benchmarks.threads [scaling together] [--model DIR] [--against torch]
                                  [--threads 1 2 4 8] [--cores N] [--rounds 7] [--json FILE]

@@ -1,4 +1,4 @@
-"""One side of `benchmarks.threads`, in a process of its own; each request says how many threads.
+"""Worker process of `benchmarks.threads`: one side; each request has a number of threads.
 
     python -m benchmarks.threads_side SIDE DIRECTORY     answers requests
 

@@ -1,4 +1,5 @@
-"""ResNet34 and MobileNetV2 with random weights against others: the same threads, in turn, medians.
+"""ResNet34 and MobileNetV2 with random weights against peers on equal threads, interleaved,
+medians.
 
     python -m benchmarks.vision [latency first-image memory] [--against torch,onnxruntime,...]
                                 [--models resnet34,mobilenet_v2] [--batch 1 8] [--threads 1 2]

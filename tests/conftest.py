@@ -1,5 +1,4 @@
-"""What tests share: one folder for compiled kernels, the option ``--backend``, and fixtures
-that more than one file needs."""
+"""Shared fixtures, the folder of compiled kernels, and the option ``--backend``."""
 
 from __future__ import annotations
 

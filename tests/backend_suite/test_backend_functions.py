@@ -1,4 +1,4 @@
-"""Decorated functions on a backend: how it is chosen, donation, errors, a small GPT-2."""
+"""Jitted functions on a backend: selection, donation, errors, a small GPT-2."""
 
 # Traced functions take any array: small lambdas and what they return are not typed.
 # pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false

@@ -1,4 +1,4 @@
-"""What a plan promises for whole programs: results, whose memory they are, threads, reports."""
+"""The plan protocol for whole programs: results, ownership of memory, threads, reports."""
 
 # The programs take any array: small lambdas and what they return are not typed.
 # pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false

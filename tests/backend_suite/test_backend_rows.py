@@ -1,4 +1,4 @@
-"""Every op of the table, over its dtypes, at fixed and symbolic sizes, as the reference has it."""
+"""Every row of the op table against the reference, over dtypes, at fixed and symbolic sizes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Products of arguments: nothing is packed, bits do not depend on other rows, sums keep digits."""
+"""Products of arguments: no packing, bits independent of other rows, accurate sums."""
 
 # Traced functions take any array: small lambdas and what they return are not typed.
 # pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false

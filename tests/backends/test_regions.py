@@ -1,4 +1,4 @@
-"""Which instructions share loops, and what the loops look like, without compiling any."""
+"""Fusion into regions and their loop nests, without compiling any."""
 
 from __future__ import annotations
 

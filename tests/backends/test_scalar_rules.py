@@ -1,4 +1,4 @@
-"""The scalar rule of a user's op: what it may say, and that fused loops compute it."""
+"""Scalar rules of users' ops: the syntax that is accepted, and the fused loops made of them."""
 
 # Traced functions take any array.
 # pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false

@@ -1,4 +1,4 @@
-"""Order and segments where sizes are known only at run time, and results that nobody reads."""
+"""sort, top_k and segment reductions at run-time sizes, and with unused results."""
 
 # The parameters of a lambda have no types.
 # pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false

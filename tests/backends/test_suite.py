@@ -1,4 +1,4 @@
-"""The suite that every backend passes fails for a backend that breaks a promise."""
+"""The shared backend suite fails for a backend that violates the protocol."""
 
 from __future__ import annotations
 

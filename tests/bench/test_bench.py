@@ -1,4 +1,4 @@
-"""Comparisons: what is measured, who is left out and why, suites, and how results are written."""
+"""Comparisons: what is measured, why a peer is skipped, suites, and the files of results."""
 
 from __future__ import annotations
 

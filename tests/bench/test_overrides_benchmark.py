@@ -1,4 +1,4 @@
-"""The policy ``benchmark``: who is timed, who wins, and how long that is remembered."""
+"""The policy ``benchmark``: candidates, the choice, and how long it is kept."""
 
 from __future__ import annotations
 

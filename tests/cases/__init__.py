@@ -1,4 +1,4 @@
-"""The table: at least one row per op. `tests.cases.sample` says what a row is."""
+"""The table of ops: at least one row per op. `tests.cases.sample` describes a row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of the ops that are defined by other ops."""
+"""Rows of the composites."""
 
 # torch's functions are only partly typed.
 # pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false

@@ -1,4 +1,4 @@
-"""Rows of branches and loops, whose regions are programs."""
+"""Rows of cond, while_loop and scan, whose regions are programs."""
 
 from __future__ import annotations
 

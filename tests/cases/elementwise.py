@@ -1,4 +1,4 @@
-"""Rows of the ops that work element by element."""
+"""Rows of the elementwise ops."""
 
 # torch's functions are only partly typed.
 # pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false

@@ -1,4 +1,4 @@
-"""Rows of the composites of language models beside attention."""
+"""Rows of the composites of language models other than attention."""
 
 # torch's functions are only partly typed.
 # pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false

@@ -1,4 +1,4 @@
-"""Rows of the ops that make, move, select and place elements."""
+"""Rows of the ops that create, move, select and scatter elements."""
 
 # torch's functions are only partly typed.
 # pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false

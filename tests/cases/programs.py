@@ -1,4 +1,4 @@
-"""Programs for tests: recorded from functions, printed, read back and run as Python."""
+"""Programs for tests: recorded from functions, printed, parsed and run as Python."""
 
 from __future__ import annotations
 

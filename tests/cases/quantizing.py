@@ -1,4 +1,4 @@
-"""Rows of the ops between numbers and what stands for them in few bits."""
+"""Rows of quantize, dequantize and requantize."""
 
 # torch's functions are only partly typed.
 # pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false

@@ -1,4 +1,4 @@
-"""Rows of the ops that combine elements along axes."""
+"""Rows of the reductions and scans along axes."""
 
 # torch's functions are only partly typed.
 # pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false

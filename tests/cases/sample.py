@@ -1,4 +1,4 @@
-"""What a row of the table is, and how its arrays are made and compared.
+"""The row of the op table: how its arrays are drawn and its results compared.
 
 An operand that is an array is written as its type and its values: ``T[S,3] positive``. ``T`` is
 the dtype that the row is run over, ``S`` an extent that is symbolic in the tests of symbolic

@@ -1,4 +1,4 @@
-"""Rows of the ops that put elements in order or combine them by segment."""
+"""Rows of sort, top_k and segment reductions."""
 
 # torch's functions are only partly typed.
 # pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false

@@ -1,4 +1,4 @@
-"""Rows of the composites of image models, against torch with channels moved to the front."""
+"""Rows of the composites of image models, against torch in NCHW."""
 
 # torch's functions are only partly typed.
 # pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false

@@ -1,4 +1,4 @@
-"""Calls with dtypes, numbers and arguments that do not fit."""
+"""Invalid calls: dtypes, numbers and arguments that do not fit."""
 
 # The lambdas are called with arrays of the types beside them, and wrongly on purpose.
 # pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false

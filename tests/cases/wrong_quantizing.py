@@ -1,4 +1,4 @@
-"""Wrong calls to the ops between numbers and what stands for them in few bits."""
+"""Invalid calls of quantize, dequantize and requantize."""
 
 # The lambdas are called with arrays of the types beside them, and wrongly on purpose.
 # pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false

@@ -1,4 +1,4 @@
-"""Wrong calls to the ops that draw random numbers."""
+"""Invalid calls of the random ops."""
 
 # The lambdas are called with arrays of the types beside them, and wrongly on purpose.
 # pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false

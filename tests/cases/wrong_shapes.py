@@ -1,4 +1,4 @@
-"""Calls with shapes, axes and elements that do not fit."""
+"""Invalid calls: shapes, axes and indices that do not fit."""
 
 # The lambdas are called with arrays of the types beside them, and wrongly on purpose.
 # pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false

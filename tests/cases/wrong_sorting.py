@@ -1,4 +1,4 @@
-"""Wrong calls to the ops that put elements in order or combine them by segment."""
+"""Invalid calls of sort, top_k and segment reductions."""
 
 # The lambdas are called with arrays of the types beside them, and wrongly on purpose.
 # pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false

@@ -1,4 +1,4 @@
-"""Wrong calls of the ops over windows and of the composites of image and language models."""
+"""Invalid calls of window ops and of the composites of image and language models."""
 
 # The lambdas are called with arrays of the types beside them, and wrongly on purpose.
 # pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false

@@ -1,4 +1,4 @@
-"""The table of changes to what a function reads. `tests.changes.case` says what a row is."""
+"""The table of mutations of captured state. `tests.changes.case` describes a row."""
 
 from tests.changes.case import Changes
 from tests.changes.functions import FUNCTIONS

@@ -1,4 +1,4 @@
-"""What a change is: a function to trace, and what changes something that it reads."""
+"""A mutation of captured state: a function to trace, and a change of something that it reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changes of closures, globals, functions and modules."""
+"""Mutations of closures, globals, functions and modules."""
 
 # Traced functions take any array: small lambdas and what they return are not typed.
 # pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false

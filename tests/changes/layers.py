@@ -1,4 +1,4 @@
-"""Changes of modules and their parameters."""
+"""Mutations of modules and their parameters."""
 
 # Traced functions take any array: small lambdas and what they return are not typed.
 # pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false

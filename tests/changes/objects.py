@@ -1,4 +1,4 @@
-"""Changes of an object's attributes and of its class."""
+"""Mutations of an object's attributes and of its class."""
 
 # Traced functions take any array: small lambdas and what they return are not typed.
 # pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false

@@ -1,4 +1,4 @@
-"""Changes of numbers, containers and arrays."""
+"""Mutations of numbers, containers and arrays."""
 
 # Traced functions take any array: small lambdas and what they return are not typed.
 # pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false

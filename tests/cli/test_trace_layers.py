@@ -1,4 +1,4 @@
-"""``gptrs trace``: every layer against transformers' model, and what is to blame."""
+"""``gptrs trace``: every layer against transformers' model, and the first layer that differs."""
 
 from __future__ import annotations
 

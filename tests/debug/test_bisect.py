@@ -1,4 +1,4 @@
-"""``gptrs bisect``: a wrong rewrite is found by its number, and named with its place."""
+"""``gptrs bisect``: finds a wrong rewrite by its number, and reports its rule and place."""
 
 from __future__ import annotations
 

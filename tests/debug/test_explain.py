@@ -1,4 +1,4 @@
-"""What `fn.explain` tells: steps, copies, the reference, and loops that run alone."""
+"""`fn.explain`: steps, copies, reference steps, and sources of loops that run alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``GPTRS_DEBUG`` says and ``GPTRS_DUMP`` writes of each program on its way to a plan."""
+"""Output of ``GPTRS_DEBUG`` and ``GPTRS_DUMP`` at each stage from program to plan."""
 
 from __future__ import annotations
 

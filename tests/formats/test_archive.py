@@ -1,4 +1,4 @@
-"""Tensor archives: their bytes, what comes back, and files that are refused."""
+"""Tensor archives: layout in bytes, round trips, and files that are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of arrays: what they unpack to is bounded, and what is wrong with them is one error."""
+"""Compressed files of arrays: bounded decompression, and one error for an invalid file."""
 
 from __future__ import annotations
 

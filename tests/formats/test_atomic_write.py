@@ -1,4 +1,4 @@
-"""Files are there whole or not at all, and what is no file is left alone."""
+"""Atomic writes: a file is complete or absent, and special files are left alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checkpoints: their bytes, what comes back, and files that are refused."""
+"""Checkpoints (GPTRSCHK): layout in bytes, round trips, and files that are refused."""
 
 from __future__ import annotations
 

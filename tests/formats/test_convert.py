@@ -1,4 +1,4 @@
-"""Converting models between formats: nothing is lost, nothing is half written."""
+"""Conversion of models between formats: lossless, and no partial output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What hostile files of models take of memory: little more than twice their size, or an error."""
+"""Memory taken by hostile model files: little more than twice their size, or an error."""
 
 from __future__ import annotations
 

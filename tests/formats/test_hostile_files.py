@@ -1,4 +1,4 @@
-"""Checkpoints and archives that are damaged or hostile are read or refused, never worse."""
+"""Damaged or hostile checkpoints and archives: read, or refused by one error."""
 
 from __future__ import annotations
 

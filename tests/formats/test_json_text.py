@@ -1,4 +1,4 @@
-"""JSON in files: every object has each name once, and what is no JSON is refused."""
+"""JSON in files: duplicate names and invalid texts are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far the results of a program may lie from the reference's, element by element.
+"""Ball arithmetic: how far the results of a program may lie from the reference's, by element.
 
 The reference computes in one order and rounds after every op. A backend may do otherwise, within
 what the language allows: sum in another order, round a product and a sum once, keep a narrow float

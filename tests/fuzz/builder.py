@@ -1,4 +1,4 @@
-"""Programs that grow: values to choose operands from, and new parameters where none fits."""
+"""Random programs under construction: values to draw operands from, or new parameters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One program, run in every way there is: each must give what the traced program means.
+"""Differential testing of one program: each way to run it against the meaning of the program.
 
 The oracle is the traced program on the reference backend, without passes. What must have its bits:
 the printed program run as Python in eager mode; the printed program parsed again; the program after
@@ -37,7 +37,7 @@ from gptrs.passes.pipeline import PIPELINE
 from gptrs.passes.simplify import simplify
 from tests.cases.sample import differences, same_bits
 from tests.fuzz.balls import Ball
-from tests.fuzz.following import Following
+from tests.fuzz.error_propagation import BallEvaluator
 from tests.fuzz.programs import Example
 from tests.fuzz.ways import (
     Arrays,
@@ -168,11 +168,11 @@ class _Oracle:
             must_raise = isinstance(_outcome(needed, example), Failed)
         oracle = cls(example, outcome, live, must_raise, None, None)
         if not isinstance(live, Failed):
-            oracle.strict = oracle._follow(alive, Following())
-            oracle.loose = oracle._follow(alive, Following(loose=True))
+            oracle.strict = oracle._follow(alive, BallEvaluator())
+            oracle.loose = oracle._follow(alive, BallEvaluator(loose=True))
         return oracle
 
-    def _follow(self, program: Program, following: Following) -> list[Ball] | None:
+    def _follow(self, program: Program, following: BallEvaluator) -> list[Ball] | None:
         concrete = cast("Program", filled(program, self.example.sizes))
         balls = following.run(concrete, [Ball(array) for array in self.example.arrays()])
         assert not isinstance(self.live, Failed)

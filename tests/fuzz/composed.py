@@ -1,4 +1,4 @@
-"""How operands and attributes of composites, and regions, are drawn."""
+"""Strategies for operands and attributes of composites, and for regions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How branches and loops are drawn, with regions that are drawn like programs; the table of all."""
+"""Strategies for cond, while_loop and scan, and the table of all strategies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How operands and attributes of the ops that compute are drawn, so that they mostly fit."""
+"""Strategies for operands and attributes of arithmetic ops, most of them valid."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How operands and attributes are drawn of the ops that place elements, or work over windows."""
+"""Strategies for operands and attributes of movement and window ops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The radius of each op's results, from those of its operands; see `tests.fuzz.balls`."""
+"""Error radius of each op's results from those of its operands; see `tests.fuzz.balls`."""
 
 from __future__ import annotations
 

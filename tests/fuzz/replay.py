@@ -1,4 +1,4 @@
-"""A program that gives something else, as a file of Python that runs it again."""
+"""Reproducers: a failing program as a Python file that runs it again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run over many programs in one process: what it found, as numbers."""
+"""A fuzzing run over many programs in one process, and its statistics."""
 
 from __future__ import annotations
 

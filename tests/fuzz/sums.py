@@ -1,4 +1,4 @@
-"""The radii of sums, products and orders: of ops whose results depend on many elements."""
+"""Error radii of sums, products and sorting, whose results depend on many elements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random programs, run in every way (`make fuzz` runs more), and that what is broken is found."""
+"""Random programs run in every way (`make fuzz` runs more); planted bugs are found."""
 
 # The holes of a pattern have no types, nor the parameters of recorded functions.
 # pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false
@@ -30,7 +30,7 @@ from tests.cases.programs import record
 from tests.cases.sample import all_same_bits
 from tests.fuzz.balls import Ball
 from tests.fuzz.control import GENERATORS, NOT_DRAWN
-from tests.fuzz.following import Following
+from tests.fuzz.error_propagation import BallEvaluator
 from tests.fuzz.programs import Example, family
 from tests.fuzz.replay import example_of, text_of
 from tests.fuzz.search import DisagreementError, Search
@@ -151,7 +151,7 @@ def test_a_wrong_kernel_is_found(op: str, text: str, monkeypatch: Patch) -> None
 
 
 def follow(program: Any, *arrays: Array) -> list[Ball]:
-    return Following().run(filled(program, {}), [Ball(array) for array in arrays])
+    return BallEvaluator().run(filled(program, {}), [Ball(array) for array in arrays])
 
 
 def test_radii() -> None:

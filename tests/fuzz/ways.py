@@ -1,4 +1,4 @@
-"""The ways to run a program."""
+"""The ways to run a program: eager, the reference, and backends, with and without passes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small files of every kind that is read, and how each is opened and read to its end."""
+"""Small files of every format, and how each is opened and read to its end."""
 
 from __future__ import annotations
 

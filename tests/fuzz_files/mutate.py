@@ -1,4 +1,4 @@
-"""Changes to the bytes of a file: those that accidents make, and those that an enemy would."""
+"""Mutations of the bytes of a file: accidental damage and hostile changes."""
 
 from __future__ import annotations
 

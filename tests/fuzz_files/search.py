@@ -1,4 +1,6 @@
-"""Opening changed files: each is read, or refused by one error that names it, soon and cheaply."""
+"""Opening mutated files: each is read, or refused by one error that names it, in bounded time and
+memory.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changed files of every kind (`make fuzz-files` opens more), and that what is wrong is found."""
+"""Mutated files of every format (`make fuzz-files` opens more); planted bugs are found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Image classifiers: what they take and say, and how directories and files of them are refused."""
+"""Image classifiers: inputs, outputs, and the errors for invalid directories and files."""
 
 from __future__ import annotations
 

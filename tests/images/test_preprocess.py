@@ -1,4 +1,4 @@
-"""Images as models see them: the same as transformers' processors make them."""
+"""Image preprocessing against transformers' image processors."""
 
 from __future__ import annotations
 

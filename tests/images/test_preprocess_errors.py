@@ -1,4 +1,4 @@
-"""Bad images and bad preprocessor_config.json files: one clear error each."""
+"""Invalid images and preprocessor_config.json files: one clear error each."""
 
 from __future__ import annotations
 

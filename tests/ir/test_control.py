@@ -1,4 +1,4 @@
-"""Branches and loops over Python functions: the same eagerly, on the reference and on faer."""
+"""cond, while_loop and scan over Python functions: eager mode, reference and faer agree."""
 
 # Traced functions take any array: small lambdas and what they return are not typed.
 # pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false

@@ -1,4 +1,4 @@
-"""Branches and loops: types that do not fit, leaks, and errors inside."""
+"""cond, while_loop and scan: types that do not fit, leaked tracers, errors in a body."""
 
 # Traced functions take any array: small lambdas and what they return are not typed.
 # pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false

@@ -1,4 +1,4 @@
-"""Branches and loops: numbers among the operands and in the state, and eager mode."""
+"""cond, while_loop and scan: Python numbers among operands and in the state, and eager mode."""
 
 # Traced functions take any array: small lambdas and what they return are not typed.
 # pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false

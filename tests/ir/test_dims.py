@@ -1,4 +1,4 @@
-"""Symbolic dimensions: their arithmetic is that of integers, and no answer is ever wrong."""
+"""Symbolic dimensions: polynomial arithmetic agrees with integers, and no answer is wrong."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ops, rules and kernels of users, as a notebook defines them: again and again."""
+"""Users' ops, rules and kernels, defined again and again as in notebook cells."""
 
 # Traced functions take any array, and so do Numba's.
 # pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false

@@ -1,4 +1,4 @@
-"""Which elements have no result: what the types say of an op, against what its meaning does."""
+"""Failure rules of ops (`Fails`) against the errors that the NumPy meaning raises."""
 
 # Traced functions take any array: small lambdas and what they return are not typed.
 # pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false

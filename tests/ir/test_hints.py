@@ -1,4 +1,4 @@
-"""Hints about dtypes name the operand that must change: what they say is done, and works."""
+"""Hints of dtype errors: they name the operand to change, and following them works."""
 
 from __future__ import annotations
 

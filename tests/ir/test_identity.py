@@ -1,4 +1,4 @@
-"""What is asked of an op is data on the op: nothing outside of `gptrs.ir.ops` compares names."""
+"""Op traits: nothing outside of `gptrs.ir.ops` compares ops by name."""
 
 from __future__ import annotations
 

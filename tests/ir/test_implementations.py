@@ -1,4 +1,4 @@
-"""Other implementations of composites: those built in, and what can be registered."""
+"""Alternative implementations of composites, built in and registered."""
 
 from __future__ import annotations
 

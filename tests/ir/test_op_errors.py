@@ -1,4 +1,4 @@
-"""Wrong calls are errors that name the op, its operands, what is wrong, the fix and the line."""
+"""Errors of invalid calls name the op, its operands, the reason, the fix and the user's line."""
 
 # The parameters of a lambda have no types, and dtypes are given by name.
 # pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false

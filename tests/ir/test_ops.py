@@ -1,4 +1,4 @@
-"""Every op by its rows: type rule, reference, torch, jit, eager, text and passes agree."""
+"""Every row of the op table: type rule, reference, torch, jit, eager, text and passes agree."""
 
 # torch is only partly typed, and dtypes are given by name.
 # pyright: reportUnknownMemberType=false, reportArgumentType=false

@@ -1,4 +1,4 @@
-"""Parameter ids are the same everywhere, for ever: checkpoints store them."""
+"""Parameter ids are stable across versions and machines: checkpoints store them."""
 
 from __future__ import annotations
 

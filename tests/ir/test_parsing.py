@@ -1,4 +1,4 @@
-"""Texts from anywhere: a program, or a `ParseError` with line and column; never anything else."""
+"""The parser on untrusted texts: a program, or a `ParseError` with line and column."""
 
 from __future__ import annotations
 

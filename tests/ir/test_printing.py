@@ -1,4 +1,4 @@
-"""Programs as text: what is printed is read back, runs as Python, and other texts do nothing."""
+"""Printing of programs: parse(print(p)) is p, the text runs as Python, other texts do nothing."""
 
 # The parameters of a lambda have no types, and dtypes are given by name.
 # pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false

@@ -1,4 +1,4 @@
-"""Quantized numbers against torch's own, and how they are rounded."""
+"""Quantization against torch's, and its rounding."""
 
 # torch is only partly typed, and dtypes are given by name.
 # pyright: reportUnknownMemberType=false, reportArgumentType=false

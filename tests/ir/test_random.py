@@ -1,4 +1,4 @@
-"""Random numbers: the words of the paper, the distributions, and what they may not depend on."""
+"""Random ops: Philox's published vectors, the distributions, and independence of the schedule."""
 
 # The parameters of a lambda have no types, and dtypes are given by name.
 # pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false

@@ -1,4 +1,4 @@
-"""Containers come apart and together again, and every leaf has a name that Python understands."""
+"""Trees of containers: flatten and unflatten, and paths that are Python expressions."""
 
 from __future__ import annotations
 

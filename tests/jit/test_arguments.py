@@ -1,4 +1,4 @@
-"""Arguments of decorated functions: which are traced, and which are part of the program."""
+"""Arguments of jitted functions: which are traced, and which are static."""
 
 # Traced functions take any array: small lambdas and what they return are not typed.
 # pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false

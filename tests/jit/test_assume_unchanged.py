@@ -1,4 +1,4 @@
-"""Loops in which nobody changes what functions read: they look once."""
+"""`ptir.assume_unchanged`: guards of captured state are checked once per block."""
 
 # pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false

@@ -1,4 +1,4 @@
-"""Calls that were made before go straight to their program."""
+"""The fast path: a repeated call goes straight to its plan."""
 
 # Traced functions take any array: small lambdas and what they return are not typed.
 # pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false

@@ -1,4 +1,4 @@
-"""What remembered calls keep alive, drop, and look at in each call."""
+"""The call cache of the fast path: what it keeps alive, evicts, and compares at each call."""
 
 # Traced functions take any array: small lambdas and what they return are not typed.
 # pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false

@@ -1,4 +1,4 @@
-"""What a function reads besides its arguments is compared at each call: no stale program runs."""
+"""Guards of captured state: compared at each call, so that no stale program runs."""
 
 # Traced functions take any array: small lambdas and what they return are not typed.
 # pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false

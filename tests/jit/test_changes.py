@@ -1,4 +1,4 @@
-"""What a function reads is changed between two calls: no remembered call is stale."""
+"""Captured state that is mutated between two calls: no cached call is stale."""
 
 # Traced functions take any array: small lambdas and what they return are not typed.
 # pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false

@@ -1,4 +1,4 @@
-"""Branches and loops in compiled functions: retraces, symbolic sizes, donation, plans, threads."""
+"""cond, while_loop and scan in jitted functions: retraces, symbolic sizes, donation, plans."""
 
 # Traced functions take any array: small lambdas and what they return are not typed.
 # pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false

@@ -1,4 +1,4 @@
-"""Eager mode means the same as a traced program: results, types, errors, donation."""
+"""Eager mode agrees with traced programs: results, types, errors, donation."""
 
 # Traced functions take any array: small lambdas and what they return are not typed.
 # pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false

@@ -1,4 +1,4 @@
-"""Arrays of NumPy and torch come in without a copy, results go out by the same protocols."""
+"""Arrays of NumPy and torch: no copies in, and the array protocols out."""
 
 # Traced functions take any array: small lambdas and what they return are not typed.
 # pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false

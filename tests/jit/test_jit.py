@@ -1,4 +1,4 @@
-"""Decorated functions: kinds of callables, options, modules, and the results."""
+"""Jitted functions: kinds of callables, options, modules, and results."""
 
 # Traced functions take any array: small lambdas and what they return are not typed.
 # pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false

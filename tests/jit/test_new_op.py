@@ -1,4 +1,4 @@
-"""An op that only says its type and its NumPy meaning works wherever the others do."""
+"""A new op with a type rule and a NumPy meaning alone works in every mode."""
 
 # Traced functions take any array, and the holes of a pattern have no types.
 # pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false

@@ -1,4 +1,4 @@
-"""Policies that cannot be read or followed: each is refused where it was given."""
+"""Invalid override policies are refused where they are given."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which implementation of a composite runs, and where the policies come from."""
+"""Override policies: which implementation of a composite runs, and which policy wins."""
 
 from __future__ import annotations
 

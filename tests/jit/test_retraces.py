@@ -1,4 +1,4 @@
-"""Which calls are traced again, what is said about it, and what the cache drops."""
+"""Retraces: which calls cause one, the reasons that are given, and evictions from the cache."""
 
 # Traced functions take any array: small lambdas and what they return are not typed.
 # pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false

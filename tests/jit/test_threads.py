@@ -1,4 +1,4 @@
-"""Decorated functions under threads: the results of one thread after the other."""
+"""Jitted functions called by several threads give the results of sequential calls."""
 
 # Traced functions take any array: small lambdas and what they return are not typed.
 # pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false

@@ -1,4 +1,4 @@
-"""Mistakes in traced functions: each error names the op, the operand, the fix and the line."""
+"""Errors in traced functions name the op, the operand, the fix and the user's line."""
 
 # Traced functions take any array: small lambdas and what they return are not typed.
 # pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false

@@ -1,4 +1,4 @@
-"""Opening model directories: what is read of the weights and when, and what `forward` takes."""
+"""Opening model directories: which weights are read and when, and arguments of `forward`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bad configurations and tokenizers, and what only has the name of a file: all refused."""
+"""Invalid configurations and tokenizers, and special files: all refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Weights of model directories that are cut short, hostile or not as configured: all refused."""
+"""Weights that are truncated, hostile or not as configured: all refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parameters of a loaded model: what is read of them, what replaces one, what goes with it."""
+"""Parameters of a loaded model: lazy reading, replacement, and lifetime."""
 
 from __future__ import annotations
 

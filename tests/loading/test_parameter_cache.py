@@ -1,4 +1,4 @@
-"""The forms of weights that plans hold: listed, limited, released, and made again as they were."""
+"""The cache of packed weights: listed, limited, released, and packed again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models in forms that are not loaded are called what they are."""
+"""Models in unsupported formats are refused by the name of the format."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Estimates of memory against what processes take, and what they refuse to load."""
+"""Memory estimates against measured processes, and the limits that loading enforces."""
 
 from __future__ import annotations
 

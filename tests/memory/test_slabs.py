@@ -1,4 +1,4 @@
-"""Memory for packed weights: pieces that nobody else has, given back as they go."""
+"""Slabs for packed weights: allocation, exclusive pieces, release."""
 
 from __future__ import annotations
 

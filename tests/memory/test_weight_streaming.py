@@ -1,4 +1,4 @@
-"""``runtime.weight_streaming``: what of it is kept to, and what is refused."""
+"""``runtime.weight_streaming``: supported fields, and errors for the others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The model that ships with the package: words of its grammar, and what transformers computes."""
+"""The bundled model: its vocabulary and output, against transformers."""
 
 from __future__ import annotations
 

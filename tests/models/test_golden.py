@@ -1,4 +1,4 @@
-"""Programs of tiny models as they were traced and after the passes, kept under tests/models/golden.
+"""Golden programs of tiny models, as traced and after the passes, in tests/models/golden.
 
 A change of a program shows up in review. `python -m tests.models.test_golden` writes them anew.
 """

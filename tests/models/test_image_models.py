@@ -1,4 +1,4 @@
-"""What holds for every image model: batches, layouts, and what is refused."""
+"""All image models: batches, layouts, and invalid inputs."""
 
 from __future__ import annotations
 

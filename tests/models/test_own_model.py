@@ -1,4 +1,4 @@
-"""Models of others: the page that writes one, the registry, and installed packages."""
+"""Users' models: docs/models.md, the registry, and entry points of installed packages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Memory for caches: zeros that nobody else has, in what earlier ones left behind."""
+"""Memory of KV caches: zeroed, exclusive, reused from caches that were freed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Modules and layers: what their fields take, and where they are imported from."""
+"""Modules and layers: checks of fields, and exports."""
 
 # Wrong arguments are what is tested.
 # pyright: reportArgumentType=false, reportCallIssue=false

@@ -1,4 +1,4 @@
-"""The documentation is true: its blocks run, its tables are complete, its site builds."""
+"""The documentation: code blocks run, tables are complete, the site builds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What works with the core dependencies alone, and the one error where an extra is missing."""
+"""Optional dependencies: the core works without them, and one error names the missing extra."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Forks while other threads hold locks: the child finds them free, and nothing half made."""
+"""Forks while other threads hold locks: the child finds them free and all state consistent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What runs on a hosting service and before commits is what `make` runs."""
+"""The hosted workflow and the pre-commit hooks run what `make` runs."""
 
 # PyYAML has no types.
 # pyright: reportMissingModuleSource=false, reportUnknownMemberType=false

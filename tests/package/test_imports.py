@@ -1,4 +1,4 @@
-"""What importing and running the package pulls in: a start should cost little."""
+"""Modules that an import or a run of the package loads: start-up stays cheap."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Other Python processes import what this one does, and nothing from the current directory."""
+"""Child Python processes have this one's import path, and nothing of the current directory."""
 
 from __future__ import annotations
 

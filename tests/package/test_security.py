@@ -1,4 +1,4 @@
-"""SECURITY.md says what the code does."""
+"""SECURITY.md agrees with the code."""
 
 from __future__ import annotations
 

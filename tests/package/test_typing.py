@@ -1,4 +1,4 @@
-"""The types that users see: of ops in `ptir`, of jitted functions, of layers and models."""
+"""Public types: ops of `ptir`, jitted functions, layers and models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Passes keep what programs mean; the runner and `verify` find those that do not."""
+"""Passes preserve meaning; the runner and `verify` find passes that do not."""
 
 # The parameters of a lambda have no types, and dtypes are given by name.
 # pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false

@@ -1,4 +1,4 @@
-"""What is put back and what stays: other meanings, values that others need, fuel, targets."""
+"""Raising of composites: what is raised, and what must stay (other uses, fuel, targets)."""
 
 # Small lambdas that are traced: their operands and results are not typed.
 # pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false
@@ -24,7 +24,7 @@ from gptrs.passes.base import Context
 from gptrs.passes.pipeline import lower
 from gptrs.passes.raising import raise_composites
 from tests.cases.programs import record
-from tests.support.spelled import (
+from tests.support.idioms import (
     CONTEXT,
     SQRT,
     Claims,
@@ -39,7 +39,7 @@ from tests.support.spelled import (
     softmax,
     traced,
 )
-from tests.support.spelled_products import DYNAMIC, causal, masked_by
+from tests.support.product_idioms import DYNAMIC, causal, masked_by
 
 
 def softmax_without_maximum(x):

@@ -1,4 +1,4 @@
-"""The matcher and the driver of rewrite rules: what holes match, what is spent, what is refused."""
+"""The matcher and driver of rewrite rules: holes, fuel, and patterns that are refused."""
 
 # The parameters of a lambda have no types, and dtypes are given by name.
 # pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false

@@ -1,4 +1,4 @@
-"""Programs of ops at random: the exact rules together change no bit of them, and settle."""
+"""All exact rules together on random programs: no bit changes, and rewriting terminates."""
 
 from __future__ import annotations
 

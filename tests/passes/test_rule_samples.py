@@ -1,4 +1,4 @@
-"""Every rewrite rule is proven on its samples: it fires, and its replacement computes the same."""
+"""Every rewrite rule on its samples: it fires, and its replacement computes the same."""
 
 # The parameters of a lambda have no types.
 # pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false

@@ -1,4 +1,4 @@
-"""Rules fire where they should, stay away where they must, and say what they do."""
+"""Rewrite rules: where they fire, where they must not, and their descriptions."""
 
 # The parameters of a lambda have no types, and dtypes are given by name.
 # pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false

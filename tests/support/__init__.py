@@ -1,4 +1,4 @@
-"""What tests share: samples, models, programs, and ways to run the package."""
+"""Shared by tests: samples, models, programs, and ways to run the package."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Which backends the suite runs for, and what it lets them decline."""
+"""Backends that the shared suite runs for, and what they may decline."""
 
 from __future__ import annotations
 

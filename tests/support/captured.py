@@ -1,4 +1,4 @@
-"""What traced functions read besides their arguments: globals on the way, and values to change."""
+"""Captured state of traced functions: globals to read, and values to mutate."""
 
 # Traced functions take any array: small lambdas and what they return are not typed.
 # pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false

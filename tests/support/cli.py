@@ -1,4 +1,4 @@
-"""Running ``gptrs`` in the process of a test: what it returned and what it said."""
+"""Running ``gptrs`` in the process of a test: exit code and output."""
 
 from __future__ import annotations
 

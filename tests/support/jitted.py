@@ -1,4 +1,4 @@
-"""What tests of decorated functions share: arrays, containers, and a function."""
+"""Arrays, containers and a function for tests of jitted functions."""
 
 # Traced functions take any array: small lambdas and what they return are not typed.
 # pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false

@@ -1,4 +1,4 @@
-"""Small kernels, how tests run them, and how they look at what is kept on disk."""
+"""Small kernels, and access to the cache of compiled objects."""
 
 from __future__ import annotations
 

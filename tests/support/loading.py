@@ -1,4 +1,4 @@
-"""Loading a model directory that is spoilt, and spoiling it."""
+"""Loading a damaged model directory, and ways to damage one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tests of overrides share: a softmax to override, and what was chosen."""
+"""A softmax to override, and which implementation was chosen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Folders of installed packages, as they lie on ``sys.path``."""
+"""Installed packages on ``sys.path``, as folders of a test."""
 
 from __future__ import annotations
 

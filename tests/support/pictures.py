@@ -1,4 +1,4 @@
-"""Pictures of random colours, and the directories of their preprocessors."""
+"""Random images, and directories with their preprocessor configurations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tests of remembered calls share: the count of slow calls, what is read, and results."""
+"""Counts of slow-path calls, for tests of the fast path."""
 
 # Traced functions take any array: small lambdas and what they return are not typed.
 # pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false

@@ -1,4 +1,4 @@
-"""Steps for drivers to run: three kernels, a chain of steps, and Python functions as kernels."""
+"""Steps for drivers: three kernels, a chain of steps, and Python functions as kernels."""
 
 from __future__ import annotations
 

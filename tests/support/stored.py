@@ -1,4 +1,4 @@
-"""What tests of files of tensors share."""
+"""Shared by tests of tensor files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Images for the kernels of windows, and how tests run these."""
+"""Images for window kernels, and how tests run these."""
 
 from __future__ import annotations
 

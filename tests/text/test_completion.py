@@ -1,4 +1,4 @@
-"""Completions: the tokens of a text, why it ended, and how likely they were."""
+"""Completions: tokens, text, finish reason, and log-probabilities."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text from a model directory, from end to end."""
+"""Text generation from a model directory, end to end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Python threads that generate at once: the tokens of one after the other."""
+"""Generation in several Python threads gives the tokens of sequential generation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generation: batches, ends of texts, the context, errors and events."""
+"""Generation: batches, end of text, the context limit, errors and events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a tokenizer.json may make of a text: bounded, and the bounds are true."""
+"""Bounds on how much a tokenizer.json may expand a text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every option at once, in batches, against a plain loop over one row at a time."""
+"""All sampling options together, in batches, against a plain loop over one row at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Biases and penalties are what a loop over the tokens computes, and what transformers computes."""
+"""Logit biases and penalties against a loop over the tokens, and against transformers."""
 
 from __future__ import annotations
 

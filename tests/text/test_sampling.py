@@ -1,4 +1,4 @@
-"""Options are checked; distributions are those of transformers' warpers; draws follow them."""
+"""Sampling: checks of options, and distributions against transformers' warpers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pieces of a stream, joined, are the decoded text cut before its first stop string."""
+"""Streaming: the joined pieces are the decoded text up to its first stop string."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ids and texts as Hugging Face transformers gives them, and files that are none."""
+"""The tokenizer against Hugging Face transformers, and invalid files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What users write, for type checkers: `tests/package/test_typing.py` runs two of them on it."""
+"""Typical user code for type checkers; `tests/package/test_typing.py` runs two on it."""
 
 from dataclasses import dataclass
 from typing import assert_type

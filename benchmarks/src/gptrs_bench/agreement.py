@@ -1,4 +1,4 @@
-"""Whether two sides compute the same, before they are timed."""
+"""Agreement of the results of two sides, before they are timed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A loaded model as the other libraries get it: one f32 Hugging Face directory, whatever it was."""
+"""Export of a loaded model for peers: one f32 Hugging Face directory."""
 
 from __future__ import annotations
 

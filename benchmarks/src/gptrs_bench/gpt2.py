@@ -1,4 +1,4 @@
-"""GPT-2 of any size, from a Hugging Face directory, and what a way to run it offers.
+"""GPT-2 configurations of a Hugging Face directory, and the interface of a side that runs one.
 
 It imports no library that is measured, so that a process loads those alone that it was asked for.
 """

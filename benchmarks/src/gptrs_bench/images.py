@@ -1,5 +1,5 @@
-"""Image classifiers as lists of convolutions, from a Hugging Face directory with ``network.json``
-beside its weights, and what a way to run them offers.
+"""Image classifiers as lists of convolutions (``network.json`` of a Hugging Face directory), and
+the interface of a side that runs one.
 
 It imports no library that is measured, so that a process loads those alone that it was asked for.
 """

@@ -1,4 +1,4 @@
-"""What figures depend on besides the code."""
+"""Description of the machine and of library versions, for reports."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Running a comparison: the model is opened and written for the others, every side gets a process
-of its own, all sides are compared, and then timed in turn."""
+"""A comparison: export the model, start a process per side, compare the results, and time the sides
+interleaved.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The most memory that this process has had. Imports next to nothing, as that would count."""
+"""Peak memory of this process. Imports next to nothing, as that would count."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from gptrs.nn.layers import ConvLayer, DepthwiseConv2d, same_padding
 from gptrs_bench.images import Block, Conv, Network
 
 
-class _Walk:
+class _Collector:
     """Layers in the order in which an image goes through them, at its size there."""
 
     def __init__(self, size: int) -> None:
@@ -35,8 +35,8 @@ class _Walk:
         return made
 
     def shortcut(self, layer: ConvLayer | None, name: str, size: int) -> Conv | None:
-        """``layer`` beside what has been walked from images of ``size`` on."""
-        return None if layer is None else _Walk(size).conv(layer, name)
+        """``layer`` beside the layers so far, for inputs of ``size``."""
+        return None if layer is None else _Collector(size).conv(layer, name)
 
 
 def network_of(module: Any) -> Network:
@@ -45,36 +45,40 @@ def network_of(module: Any) -> Network:
 
 
 def _of_resnet(module: ResNet) -> Network:
-    config, walk = module.config, _Walk(module.image_size)
-    stem = walk.conv(module.embedder, "resnet.embedder.embedder")
-    walk.size = (walk.size + 2 - 3) // 2 + 1  # the maximum of `Network.is_pooled`
+    config, collector = module.config, _Collector(module.image_size)
+    stem = collector.conv(module.embedder, "resnet.embedder.embedder")
+    collector.size = (collector.size + 2 - 3) // 2 + 1  # the maximum of `Network.is_pooled`
     blocks: list[Block] = []
     for number, stage in enumerate(module.stages):
         for index, block in enumerate(stage.layers):
-            at, size = f"resnet.encoder.stages.{number}.layers.{index}", walk.size
-            convs = tuple(walk.conv(part, f"{at}.layer.{i}") for i, part in enumerate(block.layer))
-            shortcut = walk.shortcut(block.shortcut, f"{at}.shortcut", size)
+            at, size = f"resnet.encoder.stages.{number}.layers.{index}", collector.size
+            convs = tuple(
+                collector.conv(part, f"{at}.layer.{i}") for i, part in enumerate(block.layer)
+            )
+            shortcut = collector.shortcut(block.shortcut, f"{at}.shortcut", size)
             blocks.append(Block(convs, True, shortcut, block.activation))
     given = module.image_size, config.num_channels, stem, True, tuple(blocks)
     return Network(*given, "classifier.1", config.num_labels, is_in_transformers=True)
 
 
 def _of_mobilenet_v2(module: MobileNetV2) -> Network:
-    config, walk, top = module.config, _Walk(module.image_size), "mobilenet_v2"
+    config, collector, top = module.config, _Collector(module.image_size), "mobilenet_v2"
     first = module.conv_stem
-    stem = walk.conv(first.first_conv, f"{top}.conv_stem.first_conv")
+    stem = collector.conv(first.first_conv, f"{top}.conv_stem.first_conv")
     blocks: list[Block] = []
 
     def add(at: str, part: Any) -> None:
         names = ("expand_1x1", "conv_3x3", "reduce_1x1")
         layers = ((name, getattr(part, name)) for name in names)
-        convs = (walk.conv(layer, f"{at}.{name}") for name, layer in layers if layer is not None)
+        convs = (
+            collector.conv(layer, f"{at}.{name}") for name, layer in layers if layer is not None
+        )
         blocks.append(Block(tuple(convs), part.is_residual))
 
     add(f"{top}.conv_stem", first)
     for number, part in enumerate(module.layer):
         add(f"{top}.layer.{number}", part)
-    blocks.append(Block((walk.conv(module.conv_1x1, f"{top}.conv_1x1"),)))
+    blocks.append(Block((collector.conv(module.conv_1x1, f"{top}.conv_1x1"),)))
     given = module.image_size, config.num_channels, stem, False, tuple(blocks)
     is_theirs = config.round_channels and not config.first_block_is_residual
     return Network(*given, "classifier", config.num_labels, is_in_transformers=is_theirs)

@@ -1,4 +1,4 @@
-"""Models as gptrs runs them."""
+"""The gptrs side of comparisons."""
 
 from __future__ import annotations
 

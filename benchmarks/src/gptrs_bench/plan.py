@@ -1,4 +1,4 @@
-"""What is to be compared: a model, on how many threads, at which sizes, beside whom."""
+"""The plan of a comparison: model, threads, sizes, peers."""
 
 from __future__ import annotations
 

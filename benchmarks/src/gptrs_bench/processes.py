@@ -1,5 +1,4 @@
-"""Python processes that are measured: on which cores they run, with which settings, and how soon
-they print something."""
+"""Measured Python processes: affinity, settings, and time to the first output."""
 
 from __future__ import annotations
 

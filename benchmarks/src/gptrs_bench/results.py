@@ -1,4 +1,4 @@
-"""What a comparison gives: figures of each side, who was left out; as rows, JSON and CSV."""
+"""Results of a comparison: figures of each side and skipped peers, as rows, JSON and CSV."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sides of a comparison in their processes: started, compared with ours, asked for times."""
+"""The sides of a comparison as processes: started, checked against ours, timed."""
 
 from __future__ import annotations
 

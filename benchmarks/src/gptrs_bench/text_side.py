@@ -1,4 +1,4 @@
-"""How a way to run a language model is timed, and what stands for one in another process."""
+"""Timing of a language model, and a proxy for one in another process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Measuring several sides in turn, so that what disturbs the machine disturbs all of them."""
+"""Interleaved measurement of several sides, so that disturbances affect all alike."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Python processes that answer requests, each a line of JSON."""
+"""Python worker processes that answer requests, one line of JSON each."""
 
 from __future__ import annotations
 

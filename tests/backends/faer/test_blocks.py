@@ -1,4 +1,4 @@
-"""concat, pad and tile in plans: blocks read where they lie, at any sizes, on any threads."""
+"""concat, pad and tile in plans: strided block copies at any sizes, on any number of threads."""
 
 # Traced functions take any array: small lambdas and what they return are not typed.
 # pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false

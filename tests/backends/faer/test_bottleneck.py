@@ -1,4 +1,4 @@
-"""Which depthwise convolutions are done together with the 1 × 1 ones around them."""
+"""Fusion of a depthwise convolution with the 1 × 1 convolutions around it."""
 
 # Traced functions take any array: small lambdas and what they return are not typed.
 # pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false

@@ -1,4 +1,4 @@
-"""Which convolutions become calls of kernels, which kernels, and what these give."""
+"""Matching of convolutions: which become custom calls, with which kernel, and their results."""
 
 # Traced functions take any array: small lambdas and what they return are not typed.
 # pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false

@@ -1,4 +1,4 @@
-"""When a donated argument is overwritten, when it is copied, and what `explain` says of a copy."""
+"""Donated arguments: updated in place or copied, and what `explain` reports of a copy."""
 
 # Traced functions take any array: small lambdas and what they return are not typed.
 # pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false

@@ -1,4 +1,4 @@
-"""The native backend against the reference: every row of the op table, at every vector level."""
+"""The faer backend against the reference: every row of the op table, at every vector level."""
 
 from __future__ import annotations
 

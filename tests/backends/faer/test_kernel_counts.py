@@ -1,4 +1,4 @@
-"""How many kernels a program needs: compile time grows with its instructions, whatever it does."""
+"""The number of kernels of a program, which bounds its compile time."""
 
 # Traced functions take any array: small lambdas and what they return are not typed.
 # pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false

@@ -1,4 +1,4 @@
-"""What plans promise: native steps alone, nothing copied, the same bits however a call is made."""
+"""Plans: native steps alone, no copies, the same bits however a call is made."""
 
 from __future__ import annotations
 

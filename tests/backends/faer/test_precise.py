@@ -1,4 +1,4 @@
-"""``precise=True``: the bits that eager mode gives, whatever is fused.
+"""``precise=True``: jitted functions give the bits of eager mode, whatever is fused.
 
 Everything that a jitted function may do otherwise is tried: narrow floats that stay f32 between
 instructions, sums in another order, functions whose last bits differ, rewrites that round.

@@ -1,4 +1,4 @@
-"""The native backend over processes: a warm cache, a cold one shared by many, forks."""
+"""The faer backend and processes: a warm kernel cache, a cold one shared by many, forks."""
 
 from __future__ import annotations
 

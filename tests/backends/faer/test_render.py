@@ -1,4 +1,4 @@
-"""Kernels rendered from regions: compiled, run in pieces, and compared with the reference."""
+"""Code generation of fused regions: compiled, run in chunks, compared with the reference."""
 
 from __future__ import annotations
 

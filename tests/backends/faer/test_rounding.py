@@ -1,4 +1,4 @@
-"""What fused loops round: each operation once, as NumPy; sums at least as exactly as NumPy."""
+"""Rounding of fused loops: each operation once, as in NumPy; sums at least as exact as NumPy's."""
 
 # Traced functions take any array: small lambdas and what they return are not typed.
 # pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false

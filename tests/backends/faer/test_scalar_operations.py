@@ -1,5 +1,7 @@
-"""No plan computes values again and again: see `tests.support.scalar_operations`, which every
-plan of the whole test run is held to. Here are the functions that once did."""
+"""Fusion recomputes no value many times: the scalar operations of a plan are bounded.
+`tests.support.scalar_operations` checks every plan of the test run; here are functions that once
+failed.
+"""
 
 # Traced functions take any array: small lambdas and what they return are not typed.
 # pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false

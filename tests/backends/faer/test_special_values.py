@@ -1,4 +1,4 @@
-"""Zeros of both signs, infinities, NaN and the ends of a dtype: jit gives what eager mode gives."""
+"""Signed zeros, infinities, NaN and the limits of a dtype: jit gives what eager mode gives."""
 
 # Traced functions take any array.
 # pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false

@@ -1,4 +1,4 @@
-"""Which composites of image models become calls of kernels, and what these give."""
+"""Matching of the composites of image models: which become custom calls, and their results."""
 
 # Traced functions take any array: small lambdas and what they return are not typed.
 # pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false

@@ -1,4 +1,4 @@
-"""The attention kernel: its meaning, its bits and its borders, at every vector level."""
+"""Attention kernels: results, bits and edges, at every vector level."""
 
 from __future__ import annotations
 

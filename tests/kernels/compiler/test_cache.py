@@ -1,4 +1,4 @@
-"""Kernels on disk: whatever happens to the folder, kernels run and are right."""
+"""The cache of compiled objects on disk: damage, eviction and races never break a kernel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels from LLVM IR, right at every level or refused; each is compiled once and known again."""
+"""Compilation of LLVM IR at every vector level; each kernel is compiled once."""
 
 # Numba and llvmlite have no types.
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false

@@ -1,4 +1,4 @@
-"""Other processes that compile: code that does the same, and nothing lost when they fail."""
+"""Compiler processes: the same code as in this process, and recovery when they fail."""
 
 from __future__ import annotations
 

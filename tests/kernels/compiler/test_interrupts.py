@@ -1,4 +1,4 @@
-"""What signal handlers raise while kernels are compiled arrives as itself, and breaks nothing."""
+"""Exceptions of signal handlers during compilation propagate, and leave the caches intact."""
 
 from __future__ import annotations
 

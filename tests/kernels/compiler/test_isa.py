@@ -1,4 +1,4 @@
-"""Levels of vector instructions: which a CPU offers, and that LLVM keeps to the one asked for."""
+"""Vector levels: detection on a CPU, and that LLVM uses no more than the level allows."""
 
 from __future__ import annotations
 

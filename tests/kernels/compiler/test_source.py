@@ -1,4 +1,4 @@
-"""Kernels from source: right at every level, and refused where they must be."""
+"""Kernels from Numba source: results at every vector level, and refused sources."""
 
 # Numba and llvmlite have no types.
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false

@@ -1,4 +1,4 @@
-"""Kernels for CPUs that are not here: compiled from the same descriptions, and their code read."""
+"""Cross-compilation: kernels for other CPUs from the same generators, checked in assembly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kernel of inverted bottlenecks against the kernels of its parts, bit by bit."""
+"""The fused inverted bottleneck against the kernels of its parts, bit by bit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Convolution against float64, and its bits, at every vector level."""
+"""Direct convolution against float64, and its bits, at every vector level."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Winograd's transforms and products, one by one and together, at every vector level."""
+"""Winograd transforms and products, one by one and together, at every vector level."""
 
 from __future__ import annotations
 

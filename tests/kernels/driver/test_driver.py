@@ -1,4 +1,4 @@
-"""Order, cuts and failures of the two drivers. No test asserts a speed."""
+"""Both drivers: order of steps, chunking and failures. No test asserts a speed."""
 
 # llvmlite has no types.
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false

@@ -1,4 +1,4 @@
-"""Drivers among Python's threads, forks and other processes, and when the interpreter ends."""
+"""Drivers with Python threads, forks, other processes, and the end of the interpreter."""
 
 from __future__ import annotations
 

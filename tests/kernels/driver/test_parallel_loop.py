@@ -1,4 +1,4 @@
-"""The sources that are shown of fused loops are those that were compiled, and run alone."""
+"""Sources of fused loops: the text shown is the text compiled, and runs alone."""
 
 # Traced functions take any array: small lambdas and what they return are not typed.
 # pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false

@@ -1,4 +1,4 @@
-"""How many threads are used: affinity, control groups and settings; work spread among them."""
+"""The number of threads (affinity, control groups, settings), and sharing of work among them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels that read a matrix where it lies: bits, edges and splits, at every vector level."""
+"""GEMV and small products on unpacked matrices: bits, edges and splits, at every vector level."""
 
 from __future__ import annotations
 

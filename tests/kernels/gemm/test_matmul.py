@@ -1,4 +1,4 @@
-"""The matrix product's kernels: bits, edges, splits and layouts, at every vector level."""
+"""GEMM kernels: bits, edges, splits and layouts, at every vector level."""
 
 from __future__ import annotations
 

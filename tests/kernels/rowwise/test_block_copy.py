@@ -1,4 +1,4 @@
-"""Blocks copied and filled, at every vector level: elements of any size, any strides, any part."""
+"""Strided block copy and fill: any element size, strides and range, at every vector level."""
 
 from __future__ import annotations
 

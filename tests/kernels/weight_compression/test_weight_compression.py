@@ -1,5 +1,4 @@
-"""Coded weights: every bit of them comes back, and products have the bits that they have of plain
-ones."""
+"""Weight compression: it is lossless, and products have the bits of those of plain weights."""
 
 from __future__ import annotations
 

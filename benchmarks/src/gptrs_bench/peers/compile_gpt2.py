@@ -1,4 +1,4 @@
-"""GPT-2 by torch.compile: a loop of static shapes, its weights as arguments or frozen into it.
+"""GPT-2 by torch.compile: static shapes, weights as arguments or frozen.
 
     python -m gptrs_bench.peers.compile_gpt2 WAY DIRECTORY THREADS     answers requests
 

@@ -1,4 +1,4 @@
-"""Image classifiers by torch.compile: as it does by itself, and with weights frozen into it."""
+"""Image classifiers by torch.compile, with and without frozen weights."""
 
 from __future__ import annotations
 

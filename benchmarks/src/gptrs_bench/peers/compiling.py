@@ -1,4 +1,4 @@
-"""Whether torch.compile works here."""
+"""Availability of torch.compile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""GPT-2 in JAX: one jitted step over a cache of fixed length, which it is given to overwrite."""
+"""GPT-2 in JAX: one jitted step with a donated cache of fixed length."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""GPT-2 in llama.cpp, with weights in f32 and in f16, by its C interface."""
+"""GPT-2 in llama.cpp with f32 and f16 weights, through its C interface."""
 
 from __future__ import annotations
 

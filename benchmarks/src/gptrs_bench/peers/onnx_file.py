@@ -1,4 +1,4 @@
-"""Writing a graph of ONNX's operations node by node, and the file of it.
+"""A writer of ONNX graphs, node by node.
 
 The library is imported when something is written: who only runs the file should not wait for it.
 """

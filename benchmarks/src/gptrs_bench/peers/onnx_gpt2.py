@@ -1,4 +1,4 @@
-"""GPT-2 as an ONNX file: new tokens and the keys and values of those before them.
+"""GPT-2 as an ONNX file with a KV cache as inputs and outputs.
 
 Inputs ``ids`` int64 [rows, new] and for each layer ``past_key_0`` and ``past_value_0`` f32
 [rows, heads, past, head size]; outputs ``logits`` f32 [rows, vocabulary] of the last position, and

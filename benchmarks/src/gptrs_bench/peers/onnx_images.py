@@ -1,4 +1,4 @@
-"""An image classifier as an ONNX file, its norms folded into the convolutions.
+"""An image classifier as an ONNX file, with batch norms folded into the convolutions.
 
 Input ``images`` f32 [N, C, H, W], output ``logits`` f32 [N, classes].
 """

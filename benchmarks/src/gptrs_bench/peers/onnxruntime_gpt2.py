@@ -1,4 +1,4 @@
-"""GPT-2 in onnxruntime: ONNX's own operations, and those that it has for transformers."""
+"""GPT-2 in onnxruntime: standard operators, and its transformer operators."""
 
 from __future__ import annotations
 

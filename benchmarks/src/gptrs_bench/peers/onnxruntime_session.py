@@ -1,4 +1,4 @@
-"""How onnxruntime runs a file here: on the CPU, one operation after the other."""
+"""onnxruntime sessions: CPU, sequential execution."""
 
 from __future__ import annotations
 

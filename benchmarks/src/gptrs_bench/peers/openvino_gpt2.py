@@ -1,4 +1,4 @@
-"""GPT-2 in OpenVINO, from the plain ONNX file: the cache passed along, and kept as its state."""
+"""GPT-2 in OpenVINO from the plain ONNX file, with the cache as inputs and as state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""GPT-2 in eager torch: a loop with nothing but the model, and transformers' own."""
+"""GPT-2 in eager torch: a minimal loop, and transformers' model."""
 
 from __future__ import annotations
 

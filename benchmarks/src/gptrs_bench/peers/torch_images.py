@@ -1,4 +1,4 @@
-"""Image classifiers in eager torch: modules with nothing but the model, and transformers' own."""
+"""Image classifiers in eager torch: minimal modules, and transformers' models."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from math import gcd
 from gptrs.backends.faer.calls.base import Address, Binder, Call, Form, kernel
 from gptrs.backends.faer.calls.conv import DirectConv, Rows
 from gptrs.backends.faer.calls.depthwise import DepthwiseConv
-from gptrs.backends.faer.calls.epilogue import Following
+from gptrs.backends.faer.calls.epilogue import ConvEpilogue
 from gptrs.backends.faer.calls.product import packing_kernel
 from gptrs.backends.faer.graph import Graph, Members, Source
 from gptrs.ir.dims import product
@@ -46,7 +46,7 @@ class Pixelwise:
     """A 1 × 1 convolution (pointwise), with its epilogue."""
 
     taps: Rows
-    following: Following
+    epilogue: ConvEpilogue
 
     @classmethod
     def of(cls, conv: DirectConv | None) -> Pixelwise | None:
@@ -55,7 +55,7 @@ class Pixelwise:
             return None
         if any(n for pair in conv.padding for n in pair):
             return None
-        return cls(conv.rows, conv.following)
+        return cls(conv.rows, conv.epilogue)
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +77,7 @@ class Bottleneck(Call):
     def match(cls, core: Instruction, graph: Graph) -> Bottleneck | None:
         before = DirectConv.match(core, graph)
         first, middle = Pixelwise.of(before), core
-        if before is not None and first is not None and first.following.residual is None:
+        if before is not None and first is not None and first.epilogue.residual is None:
             reader = graph.only_reader(before.result)
             if reader is None:
                 return None
@@ -107,10 +107,10 @@ class Bottleneck(Call):
 
     def _kernels(self, isa: Isa) -> dict[str, Kernel]:
         """The kernels of the three convolutions."""
-        follows = Depthwise(bias=self.bias is not None, activation=self.activation)
+        epilogue = Depthwise(bias=self.bias is not None, activation=self.activation)
         parts = (("first", self.first), ("last", self.last))
-        found = {n: kernel(conv_kernel, isa, p.following.epilogue) for n, p in parts if p}
-        found["depthwise"] = kernel(depthwise_kernel, isa, self.window, follows)
+        found = {n: kernel(conv_kernel, isa, p.epilogue.kernel_epilogue) for n, p in parts if p}
+        found["depthwise"] = kernel(depthwise_kernel, isa, self.window, epilogue)
         return found
 
     def compile(self, isa: Isa) -> None:
@@ -148,8 +148,8 @@ class Bottleneck(Call):
         for prefix, part in (("", self.first), ("last_", self.last)):
             if part is not None:
                 words[f"{prefix}panels"] = part.taps.panels(b)
-                words[f"{prefix}bias"] = part.following.addresses(b)["bias"]
-        words["residual"] = self.last.following.addresses(b)["residual"]
+                words[f"{prefix}bias"] = part.epilogue.addresses(b)["bias"]
+        words["residual"] = self.last.epilogue.addresses(b)["residual"]
         for name, source in (("x", self.x), ("weight", self.weight), ("weight_bias", self.bias)):
             if source is not None:
                 words[name] = b.address(source.value, source.view.offset)

@@ -1,8 +1,8 @@
 """Analysis of a `dot_general`: memory layout of its operands, and the epilogue that its kernel
 fuses.
 
-Output: a `Contraction` (batched A·B with leading strides) and a `Following` (bias, activation,
-residual). Used by `product` and `unpacked_product`.
+Output: a `Contraction` (batched A·B with leading strides) and a `ProductEpilogue` (bias,
+activation, residual). Used by `product` and `unpacked_product`.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ def _widened(b: Source, graph: Graph, members: Members) -> tuple[Value, WeightTy
 
 
 @dataclass(frozen=True)
-class Following:
+class ProductEpilogue:
     """The epilogue act(y + bias) + residual, each part optional."""
 
     bias: tuple[Value, DimLike] | None = None  # and the offset of its first element
@@ -171,12 +171,12 @@ class Following:
         return words
 
 
-def following(
+def match_epilogue(
     core: Instruction, columns: DimLike, graph: Graph, members: Members
-) -> tuple[Value, Following]:
+) -> tuple[Value, ProductEpilogue]:
     """The instructions after a product, each the only use of the value before it, that the kernel
     fuses as its epilogue; and the value of the last one."""
-    result, found = core.result, Following()
+    result, found = core.result, ProductEpilogue()
     axes = _column_axes(result, columns)
     for extend in (_with_bias, _with_activation, _with_residual):
         reader = graph.only_reader(result)
@@ -189,12 +189,12 @@ def following(
     return result, found
 
 
-_More = tuple[Following, Source | None] | None
+_More = tuple[ProductEpilogue, Source | None] | None
 """The epilogue with one part more, and the source of its operand."""
 
 
 def _with_bias(
-    found: Following, result: Value, reader: Instruction, columns: int, graph: Graph
+    found: ProductEpilogue, result: Value, reader: Instruction, columns: int, graph: Graph
 ) -> _More:
     other = _added(result, reader)
     if other is None:
@@ -213,7 +213,7 @@ def _with_bias(
 
 
 def _with_activation(
-    found: Following, result: Value, reader: Instruction, columns: int, graph: Graph
+    found: ProductEpilogue, result: Value, reader: Instruction, columns: int, graph: Graph
 ) -> _More:
     activation = activation_of(reader)
     if activation is None:
@@ -222,7 +222,7 @@ def _with_activation(
 
 
 def _with_residual(
-    found: Following, result: Value, reader: Instruction, columns: int, graph: Graph
+    found: ProductEpilogue, result: Value, reader: Instruction, columns: int, graph: Graph
 ) -> _More:
     other = _added(result, reader)
     if other is None:

@@ -15,7 +15,7 @@ from gptrs.backends.faer.calls.base import (
     is_stable,
     kernel,
 )
-from gptrs.backends.faer.calls.epilogue import Following, following, is_whole
+from gptrs.backends.faer.calls.epilogue import ConvEpilogue, is_whole, match_epilogue
 from gptrs.backends.faer.calls.product import packing_kernel, panel_bytes
 from gptrs.backends.faer.graph import Graph, Members, Source
 from gptrs.ir.ops.vision import Padding2d, conv2d
@@ -56,7 +56,7 @@ class _Convolution(Call):
     padding: Padding2d
     channels: int
     outputs: int
-    following: Following
+    epilogue: ConvEpilogue
 
     @classmethod
     def read(cls: type[C], core: Instruction, graph: Graph) -> C | None:
@@ -76,7 +76,7 @@ class _Convolution(Call):
         members = Members()
         source = members.read(graph.source(x, is_whole))
         assert source is not None
-        result, rest = following(core, graph, members)
+        result, rest = match_epilogue(core, graph, members)
         window = Window((down, across), core.attrs["strides"], core.attrs["dilation"])
         padding: Padding2d = core.attrs["padding"]
         found = tuple(members.found)
@@ -134,7 +134,7 @@ class DirectConv(_Convolution):
         return self.rows.packed()
 
     def compile(self, isa: Isa) -> None:
-        kernel(conv_kernel, isa, self.following.epilogue)
+        kernel(conv_kernel, isa, self.epilogue.kernel_epilogue)
         packing_kernel(isa, True, "f32")
 
     def bind(self, b: Binder) -> bool:
@@ -151,7 +151,7 @@ class DirectConv(_Convolution):
         padded = any(n for pair in self.padding for n in pair)
         room = b.scratch(4 * extent * bands.workspace_step) if padded else 0
         words: dict[str, int | Address] = dict.fromkeys(CONV_ARGUMENTS, 0)
-        words.update(given, **self.following.addresses(b), **bands._asdict())
+        words.update(given, **self.epilogue.addresses(b), **bands._asdict())
         words.update(x=b.address(self.x.value, self.x.view.offset), panels=panels, workspace=room)
         words.update(result=b.address(self.result), out_height=rows, out_width=columns)
         words.update(channels=self.channels, columns=self.outputs, padded=int(padded))
@@ -161,7 +161,7 @@ class DirectConv(_Convolution):
         words.update(stride_down=stride_down, stride_across=stride_across)
         words.update(far_down=far_down, far_across=far_across)
         work = images * rows * columns * self.rows.form.depth * self.outputs
-        code = kernel(conv_kernel, b.isa, self.following.epilogue)
+        code = kernel(conv_kernel, b.isa, self.epilogue.kernel_epilogue)
         b.step(code, [*words.values()], extent, 2 * work / _FLOPS_PER_NS)
         return True
 
@@ -207,7 +207,7 @@ class WinogradConv(_Convolution):
         assert self._form is not None
         kernel(winograd_input_kernel, isa, self._form.tile)
         kernel(winograd_product_kernel, isa)
-        kernel(winograd_output_kernel, isa, self._form.tile, self.following.epilogue)
+        kernel(winograd_output_kernel, isa, self._form.tile, self.epilogue.kernel_epilogue)
         kernel(winograd_filter_kernel, isa, self._form.tile)
 
     def bind(self, b: Binder) -> bool:
@@ -227,7 +227,7 @@ class WinogradConv(_Convolution):
         tiles = -(-images * down * across // max(1, blocks))
         v_step, step = tiles * self.channels + _APART, tiles * row + _APART
         v, sums = b.scratch(4 * count * v_step), b.scratch(4 * count * step)
-        given: dict[str, int | Address] = {**self.sizes(b), **self.following.addresses(b)}
+        given: dict[str, int | Address] = {**self.sizes(b), **self.epilogue.addresses(b)}
         given.update(x=b.address(self.x.value, self.x.view.offset), result=b.address(self.result))
         given.update(v=v, u=taps, sums=sums, channels=self.channels, columns=self.outputs)
         given.update(down=down, across=across, panels=panels, row_step=row)
@@ -268,7 +268,7 @@ class WinogradConv(_Convolution):
         )
         _, rows, columns, _ = map(b.size, self.result.type.shape)
         b.step(
-            kernel(winograd_output_kernel, b.isa, m, self.following.epilogue),
+            kernel(winograd_output_kernel, b.isa, m, self.epilogue.kernel_epilogue),
             [
                 {**given, "height": rows, "width": columns}[name]
                 for name in WINOGRAD_OUTPUT_ARGUMENTS

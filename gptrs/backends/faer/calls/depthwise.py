@@ -43,8 +43,8 @@ class DepthwiseConv(Windowed):
         return _with_epilogue(plain, graph, members)
 
     def _kernel(self, isa: Isa) -> Kernel:
-        follows = Depthwise(bias=self.bias is not None, activation=self.activation)
-        return kernel(depthwise_kernel, isa, self.window, follows)
+        epilogue = Depthwise(bias=self.bias is not None, activation=self.activation)
+        return kernel(depthwise_kernel, isa, self.window, epilogue)
 
     def compile(self, isa: Isa) -> None:
         self._kernel(isa)

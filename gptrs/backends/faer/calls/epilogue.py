@@ -15,7 +15,7 @@ from gptrs.kernels.conv.indirect_gemm import Epilogue
 
 
 @dataclass(frozen=True)
-class Following:
+class ConvEpilogue:
     """act(y + bias) + residual, or act(y + bias + residual), each part optional."""
 
     bias: Source | None = None
@@ -24,7 +24,7 @@ class Following:
     last: bool = False
 
     @property
-    def epilogue(self) -> Epilogue:
+    def kernel_epilogue(self) -> Epilogue:
         """The part that the kernel's code depends on."""
         return Epilogue(self.activation, self.last)
 
@@ -48,18 +48,18 @@ def is_along_channels(view: View) -> bool:
     return still and (same(view.shape[-1], 1) or same(view.strides[-1], 1))
 
 
-def following(core: Instruction, graph: Graph, members: Members) -> tuple[Value, Following]:
+def match_epilogue(core: Instruction, graph: Graph, members: Members) -> tuple[Value, ConvEpilogue]:
     """The epilogue of ``core``: following instructions that are the only use of the value before
     them; and the value of the last one.
 
     ``core`` and these instructions become members.
     """
-    result, found = core.result, Following()
+    result, found = core.result, ConvEpilogue()
     members.add(core)
     bias = core.operands[2]
     if isinstance(bias, Value):
         source = graph.source(bias, is_along_channels)
-        found = Following(members.read(source))
+        found = ConvEpilogue(members.read(source))
     while (reader := graph.only_reader(result)) is not None:
         more = _extended(found, result, reader, graph)
         if more is None:
@@ -73,23 +73,23 @@ def following(core: Instruction, graph: Graph, members: Members) -> tuple[Value,
 
 
 def _extended(
-    found: Following, result: Value, reader: Instruction, graph: Graph
-) -> Following | None:
+    found: ConvEpilogue, result: Value, reader: Instruction, graph: Graph
+) -> ConvEpilogue | None:
     activation = activation_of(reader)
     if activation and found.activation is None:
         last = found.residual is not None
-        return Following(found.bias, found.residual, activation, last)
+        return ConvEpilogue(found.bias, found.residual, activation, last)
     others = [o for o in reader.operands if o is not result]
     if reader.op is not add or found.residual is not None or len(others) != 1:
         return None
     (other,) = others
     if not isinstance(other, Value) or other.type.dtype is not f32 or not other.type.shape:
         return None
-    if found == Following() and same(other.type.shape[-1], result.type.shape[-1]):
+    if found == ConvEpilogue() and same(other.type.shape[-1], result.type.shape[-1]):
         bias = graph.source(other, is_along_channels)
         if bias is not None and same(bias.view.shape[-1], result.type.shape[-1]):
-            return Following(bias)
+            return ConvEpilogue(bias)
     if not same_shape(other.type.shape, result.type.shape):
         return None
     residual = graph.source(other, is_whole)
-    return None if residual is None else Following(found.bias, residual, found.activation)
+    return None if residual is None else ConvEpilogue(found.bias, residual, found.activation)

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from gptrs.backends.faer.calls.base import PIECES, Address, Binder, Call, Panels, kernel
 from gptrs.backends.faer.calls.contraction import (
     Contraction,
-    Following,
+    ProductEpilogue,
     contraction,
-    following,
+    match_epilogue,
 )
 from gptrs.backends.faer.calls.unpacked_product import (
     BYTES_PER_NS,
@@ -52,7 +52,7 @@ class MatrixProduct(Call):
     target = "gpt_rs.faer.matmul.f32.v1"
 
     core: Contraction
-    follows: Following
+    epilogue: ProductEpilogue
 
     @classmethod
     def match(cls, core: Instruction, graph: Graph) -> MatrixProduct | None:
@@ -63,8 +63,8 @@ class MatrixProduct(Call):
         members.add(core)
         if found is None:
             return None
-        result, follows = following(core, found.columns, graph, members)
-        return cls(result, tuple(members.found), found, follows)
+        result, epilogue = match_epilogue(core, found.columns, graph, members)
+        return cls(result, tuple(members.found), found, epilogue)
 
     @classmethod
     def reads(cls, core: Instruction, graph: Graph) -> bool:
@@ -72,7 +72,7 @@ class MatrixProduct(Call):
         return contraction(core, graph, Members()) is not None
 
     def _product(self, compressed: bool) -> Product:
-        return Product(self.core.weights, compressed, self.follows.activation)
+        return Product(self.core.weights, compressed, self.epilogue.activation)
 
     @property
     def _panels(self) -> Panels | None:
@@ -110,7 +110,7 @@ class MatrixProduct(Call):
             return True
         packed = None if form is None else b.panels(core.b.value, form)
         product = self._product(packed is not None and form is not None and form.compressed)
-        operands = core, product, self.follows, self.result
+        operands = core, product, self.epilogue, self.result
         if core.is_column:
             return bind_column(b, *operands)
         if form is None and (bound := bind_few(b, *operands)) is not None:
@@ -164,7 +164,7 @@ class MatrixProduct(Call):
         words: dict[str, int | Address] = dict.fromkeys(GEMM_ARGUMENTS, 0)
         words.update(a=a, panels=panels, rows=rows, depth=depth, columns=columns, lda=stride)
         words.update(c=b.address(self.result, first_row * columns), ldc=columns)
-        words.update(self.follows.words(b, first_row))
+        words.update(self.epilogue.words(b, first_row))
         time = max(2 * rows / _FLOPS_PER_NS, 4 / BYTES_PER_NS) * depth * columns
         if tiles is None:
             extent = panel_count(isa, columns)

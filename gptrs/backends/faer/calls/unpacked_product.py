@@ -10,7 +10,7 @@ from itertools import product as cartesian
 from typing import Any
 
 from gptrs.backends.faer.calls.base import PIECES, Address, Binder, kernel
-from gptrs.backends.faer.calls.contraction import Contraction, Following, Operand
+from gptrs.backends.faer.calls.contraction import Contraction, Operand, ProductEpilogue
 from gptrs.ir.dims import DimLike
 from gptrs.ir.program import Value
 from gptrs.kernels.compiler.isa import Isa
@@ -85,7 +85,7 @@ def _dot(place: Sequence[int], strides: Sequence[int]) -> int:
 
 
 def bind_few(
-    b: Binder, core: Contraction, product: Product, follows: Following, result: Value
+    b: Binder, core: Contraction, product: Product, epilogue: ProductEpilogue, result: Value
 ) -> bool | None:
     """Add the steps of products with few rows or few columns; None where both are many, False where
     the batch is too large."""
@@ -94,7 +94,7 @@ def bind_few(
         return None
     places = positions(b, core)
     for number, (a, w) in enumerate(places or ()):
-        words = follows.words(b, number * rows)
+        words = epilogue.words(b, number * rows)
         words |= {"c": b.address(result, number * rows * columns), "ldc": columns}
         sides = (core.a, a), (core.b, w)
         if rows <= MOST_VECTORS:
@@ -143,26 +143,28 @@ def _item(b: Binder, outputs: int, least: int) -> int:
     return max(1, -(-outputs // (pieces * b.isa.lanes))) * b.isa.lanes
 
 
-def _column_words(follows: Following, b: Binder, first_row: int, rows: int) -> dict[str, Any]:
+def _column_words(
+    epilogue: ProductEpilogue, b: Binder, first_row: int, rows: int
+) -> dict[str, Any]:
     """The argument words of the epilogue of a product with one column, which is treated as a row
     where the residual is contiguous."""
-    words = follows.words(b, first_row)
-    if follows.residual is None or words["ldr"] == 1:
+    words = epilogue.words(b, first_row)
+    if epilogue.residual is None or words["ldr"] == 1:
         return words | {"by_rows": 1, "ldc": rows, "ldr": rows}
     return words | {"by_rows": 0, "ldc": 1}
 
 
 def bind_column(
-    b: Binder, core: Contraction, product: Product, follows: Following, result: Value
+    b: Binder, core: Contraction, product: Product, epilogue: ProductEpilogue, result: Value
 ) -> bool:
     """Add the steps of products with one column; False where the batch is too large."""
     rows, depth = b.size(core.rows), b.size(core.depth)
     alone = not core.batch and depth < SHORTEST
-    if not core.a.transposed and not alone and _bind_dots(b, core, product, follows, result):
+    if not core.a.transposed and not alone and _bind_dots(b, core, product, epilogue, result):
         return True
     places = positions(b, core)
     for number, (a, x) in enumerate(places or ()):
-        words = _column_words(follows, b, number * rows, rows)
+        words = _column_words(epilogue, b, number * rows, rows)
         words["c"] = b.address(result, number * rows)
         if core.a.transposed or alone:
             options = {"short": True} if core.a.transposed else {}
@@ -173,7 +175,7 @@ def bind_column(
 
 
 def _bind_dots(
-    b: Binder, core: Contraction, product: Product, follows: Following, result: Value
+    b: Binder, core: Contraction, product: Product, epilogue: ProductEpilogue, result: Value
 ) -> bool:
     """Add one step for a whole batch, if its matrices and its vectors are evenly spaced."""
     extents = [b.size(n) for n in core.batch]
@@ -184,7 +186,7 @@ def _bind_dots(
     count = 1
     for extent in extents:
         count *= extent
-    words = _column_words(follows, b, 0, count * b.size(core.rows))
+    words = _column_words(epilogue, b, 0, count * b.size(core.rows))
     words["c"] = b.address(result)
     starts = b.size(core.a.matrix.offset), b.size(core.b.matrix.offset)
     _dots(b, core, product, words, starts, (count, a_step, x_step))

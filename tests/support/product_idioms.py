@@ -1,4 +1,4 @@
-"""Attention and convolution as users spell them out."""
+"""Idioms of attention and convolution."""
 
 # Small lambdas that are traced: their operands and results are not typed.
 # pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false
@@ -13,7 +13,7 @@ import math
 import numpy as np
 
 from gptrs import ptir
-from tests.support.spelled import KV, Q, Row, softmax
+from tests.support.idioms import KV, Q, Row, softmax
 
 
 def positions(queries, keys, dtype="si32"):

@@ -1,4 +1,4 @@
-"""Which instructions become calls of kernels, and that nothing else is lost on the way."""
+"""Matching of custom calls: which instructions they absorb, and that no other result is lost."""
 
 # Traced functions take any array: small lambdas and what they return are not typed.
 # pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false

@@ -1,4 +1,4 @@
-"""Each spelling of a composite is found, and the composite computes the same."""
+"""Idioms of composites: each is recognised, and the composite computes the same."""
 
 # Small lambdas that are traced: their operands and results are not typed.
 # pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false
@@ -23,9 +23,9 @@ from gptrs.passes.raisable import RAISABLE
 from gptrs.passes.raising import raise_composites
 from tests.cases import CASES
 from tests.cases.sample import all_same_bits, inputs, several
-from tests.support import spelled, spelled_products
-from tests.support.spelled import CONTEXT, NAMES, PLAIN, Claims, Row, arrays_for, label, ops, traced
-from tests.support.spelled_products import ATTENTION, CONVOLUTION
+from tests.support import idioms, product_idioms
+from tests.support.idioms import CONTEXT, NAMES, PLAIN, Claims, Row, arrays_for, label, ops, traced
+from tests.support.product_idioms import ATTENTION, CONVOLUTION
 
 FOUND = (*PLAIN, *ATTENTION, *CONVOLUTION)
 MOVING = frozenset(["reshape", "broadcast_to", "transpose"])
@@ -43,7 +43,7 @@ def test_a_spelling_is_found(row: Row) -> None:
         same = pytest.approx(value, rel=1e-6) if isinstance(value, float) else value
         assert found.attrs[name] == same, name
     assert found.where is not None
-    assert found.where.file in (spelled.__file__, spelled_products.__file__)
+    assert found.where.file in (idioms.__file__, product_idioms.__file__)
     arrays = arrays_for(row)
     before = ReferencePlan(program).run(arrays, row.sizes)
     raised = ReferencePlan(after).run(arrays, row.sizes)

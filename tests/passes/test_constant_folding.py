@@ -1,4 +1,4 @@
-"""What depends on constants alone is computed once, unless that makes a program larger."""
+"""Constant folding: subprograms of constants are evaluated once, unless the program grows."""
 
 # The parameters of a lambda have no types, and dtypes are given by name.
 # pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false

@@ -1,4 +1,4 @@
-"""Folders that cannot keep kernels, or must not: kernels run all the same, and it is said once."""
+"""Cache folders that cannot be used: kernels run all the same, with one warning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Slices move to where rows are not yet mixed: what is computed, and that results stay the same."""
+"""Slice pushdown: how far slices move towards the inputs, with the same results."""
 
 # The parameters of a lambda have no types.
 # pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false

@@ -1,4 +1,4 @@
-"""Composites as users spell them out, and what is to be found there."""
+"""Idioms: composites as users write them in primitives, and what raising should find."""
 
 # Small lambdas that are traced: their operands and results are not typed.
 # pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false

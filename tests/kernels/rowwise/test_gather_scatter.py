@@ -1,4 +1,4 @@
-"""Rows taken by index and blocks put into place, at every vector level."""
+"""Gather of rows and scatter of blocks, at every vector level."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What only parameters decide is computed once, for as long as they live, in hardly more memory."""
+"""Hoisting of derived parameters: computed once per lifetime, within the memory bound."""
 
 # The parameters of a lambda have no types.
 # pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false

@@ -1,4 +1,4 @@
-"""Runs a program by its meaning and follows, besides each value, how far a backend may be off."""
+"""Error propagation: evaluates a program by its meaning, with an error radius for each value."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _AS_DEFINED = frozenset(
 
 
 @dataclass
-class Following:
+class BallEvaluator:
     """``loose``: every float op may be off by some units in the last place, as rewrites may change
     how results round. ``extreme`` then says that a float was met that such rewrites need not keep:
     NaN, an infinity, or one near the largest or the least."""
