@@ -1,0 +1,171 @@
+"""Reading and writing at indices, one-hot rows; sorting."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from benchmarks.functions.case import Arguments, Case, Make, draw, sized
+from gptrs import ptir
+
+SIZES = [(1000, 16, 200), (50_000, 64, 4096), (50_000, 64, 100_000)]
+"""Rows of a table, their width, and how many indices there are."""
+
+
+def cases() -> list[Case]:
+    """take, gather, scatter, segments, one-hot; sort, argsort, top_k."""
+    return [*_reads(), *_writes(), *_sorts()]
+
+
+def _indices(*, source: bool = False) -> Make:
+    def make(rng: np.random.Generator, size: tuple[int, int, int]) -> Arguments:
+        rows, width, count = size
+        table, where = draw(rng, (rows, width)), rng.integers(0, rows, count)
+        return (table, where, draw(rng, (count, width))) if source else (table, where)
+
+    return make
+
+
+def _along(rng: np.random.Generator, size: tuple[int, int]) -> Arguments:
+    return draw(rng, size), rng.integers(0, size[1], size)
+
+
+def _reads() -> list[Case]:
+    def classes(rng: np.random.Generator, size: tuple[int, int]) -> Arguments:
+        return rng.integers(0, size[1], size[0]), np.arange(size[1])
+
+    return [
+        *sized(
+            "gather",
+            "take rows",
+            SIZES,
+            lambda x, i: ptir.take(x, i),
+            lambda xp, x, i: xp.take(x, i, 0),
+            make=_indices(),
+            torch=lambda torch, x, i: torch.index_select(x, 0, i),
+        ),
+        *sized(
+            "gather",
+            "along rows",
+            [(32, 32), (1000, 1000), (3000, 2000)],
+            lambda x, i: ptir.gather(x, i, axis=1),
+            lambda xp, x, i: xp.take_along_axis(x, i, 1),
+            make=_along,
+            torch=lambda torch, x, i: torch.gather(x, 1, i),
+        ),
+        *sized(
+            "gather",
+            "one-hot",
+            [(32, 10), (1000, 100), (4096, 1000)],
+            lambda i, n: (i[:, None] == n[None]).astype("f32"),
+            lambda xp, i, n: (i[:, None] == n[None]).astype("float32"),
+            make=classes,
+            torch=lambda torch, i, n: (i[:, None] == n[None]).float(),
+        ),
+    ]
+
+
+def _writes() -> list[Case]:
+    def counts(rng: np.random.Generator, size: tuple[int, int]) -> Arguments:
+        bins, count = size
+        return np.zeros(bins, np.float32), rng.integers(0, bins, count), draw(rng, (count,))
+
+    def add(xp: Any, x: Any, i: Any, source: Any) -> Any:
+        found = x.copy()
+        np.add.at(found, i, source)
+        return found
+
+    def put(xp: Any, x: Any, i: Any, source: Any) -> Any:
+        found = x.copy()
+        found[i] = source
+        return found
+
+    def distinct(rng: np.random.Generator, size: tuple[int, int]) -> Arguments:
+        bins, count = size
+        return draw(rng, (bins,)), rng.permutation(bins)[:count], draw(rng, (count,))
+
+    bins = [(100, 1000), (1000, 100_000), (1_000_000, 1_000_000)]
+    return [
+        *sized(
+            "scatter",
+            "add to bins",
+            bins,
+            lambda x, i, s: ptir.scatter_add(x, i, s, axis=0),
+            add,
+            make=counts,
+            torch=lambda torch, x, i, s: x.index_add(0, i, s),
+            jax=lambda jax, x, i, s: x.at[i].add(s),
+        ),
+        *sized(
+            "scatter",
+            "set",
+            [(1000, 100), (100_000, 10_000), (1_000_000, 500_000)],
+            lambda x, i, s: ptir.scatter_reduce(x, i, s, axis=0, reduce="replace"),
+            put,
+            make=distinct,
+            torch=lambda torch, x, i, s: x.index_copy(0, i, s),
+            jax=lambda jax, x, i, s: x.at[i].set(s),
+        ),
+        *sized(
+            "scatter",
+            "sums of segments",
+            SIZES,
+            lambda x, i, s: ptir.segment_reduce(s, i, count=1000),
+            lambda xp, x, i, s: add(xp, np.zeros((1000, s.shape[1]), s.dtype), i, s),
+            make=_segments,
+            torch=lambda torch, x, i, s: torch.zeros(1000, s.shape[1]).index_add(0, i, s),
+            jax=lambda jax, x, i, s: jax.ops.segment_sum(s, i, 1000),
+        ),
+    ]
+
+
+def _segments(rng: np.random.Generator, size: tuple[int, int, int]) -> Arguments:
+    _, width, count = size
+    return draw(rng, (1,)), rng.integers(0, 1000, count), draw(rng, (count, width))
+
+
+def _sorts() -> list[Case]:
+    lengths = [(1_000,), (1_000_000,), (1000, 1000)]
+    vocabulary = [(1000,), (50_257,), (100, 10_000)]
+
+    def largest(xp: Any, x: Any) -> Any:
+        return -np.sort(np.partition(-x, 9, -1)[..., :10], -1)
+
+    return [
+        *sized(
+            "sort",
+            "sort",
+            lengths,
+            lambda x: ptir.sort(x)[0],
+            lambda xp, x: xp.sort(x, -1),
+            torch=lambda torch, x: torch.sort(x, -1)[0],
+        ),
+        *sized(
+            "sort",
+            "argsort",
+            lengths,
+            lambda x: ptir.sort(x)[1],
+            lambda xp, x: xp.argsort(x, -1, kind="stable"),
+            torch=lambda torch, x: torch.sort(x, -1, stable=True)[1],
+            jax=lambda jax, x: jax.numpy.argsort(x, -1),
+        ),
+        *sized(
+            "sort",
+            "sort si32",
+            lengths[:2],
+            lambda x: ptir.sort(x)[0],
+            lambda xp, x: xp.sort(x, -1),
+            dtype="si32",
+            torch=lambda torch, x: torch.sort(x, -1)[0],
+        ),
+        *sized(
+            "top_k",
+            "ten largest",
+            vocabulary,
+            lambda x: ptir.top_k(x, k=10)[0],
+            largest,
+            torch=lambda torch, x: torch.topk(x, 10)[0],
+            jax=lambda jax, x: jax.lax.top_k(x, 10)[0],
+        ),
+    ]

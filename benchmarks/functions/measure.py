@@ -1,0 +1,123 @@
+"""Measuring cases: results compared, then all sides timed in turn."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from benchmarks.functions import sides
+from benchmarks.functions.case import Case
+from gptrs_bench.turns import Clock, clock_of
+
+# Relative to the greatest element: sums of the sides have orders of their own.
+TOLERANCE = {"float64": 1e-8, "float32": 2e-4, "float16": 2e-2, "bfloat16": 6e-2}
+SLOW = 20  # times the best: a side that is slower is measured once
+LEAST_ROUNDS, MOST_ROUNDS = 3, 40
+
+
+@dataclass
+class Line:
+    """A measured case: µs of each side, and why a side has none."""
+
+    family: str
+    name: str
+    threads: int
+    times: dict[str, float] = field(default_factory=dict[str, float])
+    failed: dict[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def best(self) -> str:
+        """The fastest peer."""
+        return min((side for side in self.times if side != "ours"), key=self.times.__getitem__)
+
+    @property
+    def ratio(self) -> float | None:
+        """Our time over that of the best peer; None where one of the two is missing."""
+        compared = "ours" in self.times and len(self.times) > 1
+        return self.times["ours"] / self.times[self.best] if compared else None
+
+
+def measure(case: Case, peers: Iterable[str], threads: int, seconds: float, turn: float) -> Line:
+    """All sides of a case. A side that raises or whose result differs has a reason and no time.
+
+    ``seconds`` is the time that all rounds take together, about; ``turn`` the least time of a turn.
+    """
+    line = Line(case.family, str(case), threads)
+    arguments = case.arguments()
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        expected = sides.as_arrays(case.xp(np, *arguments))
+        calls: dict[str, sides.Call] = {}
+        for name in ("ours", *peers):
+            try:
+                call = _call(name, case, arguments)
+                if call is None:
+                    continue
+                compare(sides.as_arrays(call()), expected)
+                calls[name] = call
+            except Exception as error:
+                words = str(error).strip().splitlines() or [""]
+                line.failed[name] = f"{type(error).__name__}: {words[0]}"[:80]
+        line.times = in_turn(calls, clock_of(threads), seconds, turn)
+    return line
+
+
+def _call(name: str, case: Case, arguments: tuple[Any, ...]) -> sides.Call | None:
+    return sides.ours(case, arguments) if name == "ours" else sides.peer(name, case, arguments)
+
+
+def compare(found: list[Any], expected: list[Any]) -> None:
+    """Raise `AssertionError` unless both have the same elements, floats within `TOLERANCE`."""
+    assert len(found) == len(expected), f"{len(found)} results, expected {len(expected)}"
+    for one, other in zip(found, expected, strict=True):
+        assert one.shape == other.shape, f"shape {one.shape}, expected {other.shape}"
+        if other.dtype.kind in "iub":
+            assert np.array_equal(one, other), "integers differ"
+            continue
+        kinds = {str(one.dtype), str(other.dtype)}
+        limit = max(TOLERANCE.get(kind, 0) for kind in kinds)
+        wide = other.astype(np.float64)
+        top = np.abs(wide[np.isfinite(wide)]).max(initial=0)
+        close = np.isclose(one.astype(np.float64), wide, limit, limit * top, equal_nan=True)
+        assert close.all(), f"{np.mean(~close):.1%} of the elements differ"
+
+
+def in_turn(
+    calls: dict[str, sides.Call], clock: Clock, seconds: float, turn: float
+) -> dict[str, float]:
+    """Medians in µs. The first call of a turn is not timed: idle threads of another side may still
+    spin, and its data is in the caches."""
+    once = {name: _once(call) for name, call in calls.items()}
+    best = min(once.values(), default=0.0)
+    fast = {
+        name: call for name, call in calls.items() if once[name] <= SLOW * best or once[name] < turn
+    }
+    counts = {name: max(1, int(turn / once[name])) for name in fast}
+    found: dict[str, list[float]] = {name: [] for name in fast}
+    start = time.perf_counter()
+    for number in range(MOST_ROUNDS):
+        if number >= LEAST_ROUNDS and time.perf_counter() - start > seconds:
+            break
+        for name, call in fast.items():
+            call()
+            begin = clock()
+            for _ in range(counts[name]):
+                call()
+            found[name].append((clock() - begin) / counts[name])
+    return {name: 1e6 * (median(found[name]) if name in fast else once[name]) for name in calls}
+
+
+def _once(call: sides.Call) -> float:
+    """Seconds of the faster of two calls."""
+    taken: list[float] = []
+    for _ in range(2):
+        start = time.perf_counter()
+        call()
+        taken.append(time.perf_counter() - start)
+    return max(min(taken), 1e-7)
