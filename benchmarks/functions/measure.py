@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
@@ -17,6 +17,7 @@ from gptrs_bench.turns import Clock, clock_of
 
 # Relative to the greatest element: sums of the sides have orders of their own.
 TOLERANCE = {"float64": 1e-8, "float32": 2e-4, "float16": 2e-2, "bfloat16": 6e-2}
+FASTMATH = 1e-3  # of a peer's integers: points at an edge fall to its other side
 SLOW = 20  # times the best: a side that is slower is measured once
 LEAST_ROUNDS, MOST_ROUNDS = 3, 40
 
@@ -59,7 +60,8 @@ def measure(case: Case, peers: Iterable[str], threads: int, seconds: float, turn
                 call = _call(name, case, arguments)
                 if call is None:
                     continue
-                compare(sides.as_arrays(call()), expected)
+                kinds = {leaf.dtype.name for leaf in sides.as_arrays(arguments)}
+                compare(sides.as_arrays(call()), expected, kinds, FASTMATH * (name != "ours"))
                 calls[name] = call
             except Exception as error:
                 words = str(error).strip().splitlines() or [""]
@@ -72,16 +74,21 @@ def _call(name: str, case: Case, arguments: tuple[Any, ...]) -> sides.Call | Non
     return sides.ours(case, arguments) if name == "ours" else sides.peer(name, case, arguments)
 
 
-def compare(found: list[Any], expected: list[Any]) -> None:
-    """Raise `AssertionError` unless both have the same elements, floats within `TOLERANCE`."""
+def compare(
+    found: list[Any], expected: list[Any], kinds: Set[str] = frozenset(), differing: float = 0
+) -> None:
+    """Raise `AssertionError` unless both have the same elements, floats within `TOLERANCE`.
+
+    ``kinds`` are the dtypes of the arguments, ``differing`` the share of integers that may differ.
+    """
     assert len(found) == len(expected), f"{len(found)} results, expected {len(expected)}"
     for one, other in zip(found, expected, strict=True):
         assert one.shape == other.shape, f"shape {one.shape}, expected {other.shape}"
         if other.dtype.kind in "iub":
-            assert np.array_equal(one, other), "integers differ"
+            assert np.mean(one != other) <= differing, "integers differ"
             continue
-        kinds = {str(one.dtype), str(other.dtype)}
-        limit = max(TOLERANCE.get(kind, 0) for kind in kinds)
+        named = {one.dtype.name, other.dtype.name, *kinds}
+        limit = max(TOLERANCE.get(kind, 0) for kind in named)
         wide = other.astype(np.float64)
         top = np.abs(wide[np.isfinite(wide)]).max(initial=0)
         close = np.isclose(one.astype(np.float64), wide, limit, limit * top, equal_nan=True)
