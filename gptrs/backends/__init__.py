@@ -12,6 +12,7 @@ A `Backend` claims composites while the passes run, and turns the lowered progra
 | `inlining` | the expression of each fused value over stored values |
 | `regions` | a region: one loop nest with its axes merged |
 | `views` | strided views and the expressions of fused loops |
+| `vectorization` | whether the vectors of a region go along its rows or across them |
 | `value_numbering` | equal numbers for equal expressions of a region |
 | `operation_counts` | scalar operations of a region, to limit recomputation |
 | `parameter_cache` | packed and derived forms of parameters: limit, eviction, release |

@@ -60,10 +60,12 @@ def _extent(loop: ast.Call) -> tuple[str, ...]:
     match bounds:
         case ["first", "last"]:
             return ("extent",)
-        case ["begin", "end"]:
+        case ["begin", "end"] | ["live"]:  # the rows of all tiles are those of the extent
             return ()
-        case ["0", extent, _] | [extent]:
+        case ["0", extent, _]:
             return (extent,)
+        case [extent]:
+            return () if extent.startswith("used") else (extent,)
         case _:
             raise AssertionError(f"a loop over {bounds}")
 
@@ -73,10 +75,13 @@ def _counts(line: ast.Assign) -> bool:
     target = ast.unparse(line.targets[0])
     if target.startswith("scratch"):
         return "[" in target
+    if target.startswith("lanes"):
+        return target in ast.unparse(line.value)
+    target = target.removesuffix("[t]")
     name = re.sub(r"\d+$", "", target)
     if name in _REDUCTIONS:
         return re.search(rf"\b{target}\b", ast.unparse(line.value)) is not None and not re.search(
-            r"\bpart\d+\b", ast.unparse(line.value)
+            r"\bpart\d+\b|\blanes\d+\[", ast.unparse(line.value)
         )
     return name in OPS and OPS[name].elementwise
 
@@ -85,7 +90,7 @@ def operations_of(step: RegionStep, sizes: Mapping[str, int]) -> int:
     """The scalar operations of a region's kernel."""
     rendered = step.rendered
     words: dict[str, Any] = dict(zip(rendered.word_names, rendered.words, strict=True))
-    words["extent"] = rendered.extent
+    words["extent"] = step.region.extent
     return sum(
         prod(size_at(words[extent], sizes) for extent in line.extents)
         for line in lines_of(rendered.canonical)

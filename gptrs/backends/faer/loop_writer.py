@@ -26,11 +26,11 @@ from gptrs.backends.faer.scalar_functions import attribute, function_of
 from gptrs.backends.regions import Region
 from gptrs.backends.value_numbering import ValueNumbering
 from gptrs.backends.views import Apply, Expression, Iota, Literal, Load, Reduce, View
-from gptrs.ir.dims import Dim, Shape, same
+from gptrs.ir.dims import Dim, DimLike, Shape, same
 from gptrs.ir.ops.elementwise import add, cast, div, mul, remainder, shift_left, shift_right, sub
 from gptrs.ir.ops.reduce import reduce_sum
 from gptrs.ir.program import Operation, Value
-from gptrs.ir.types import DType
+from gptrs.ir.types import DType, f64
 from gptrs.kernels.rowwise.reduce import PART
 
 
@@ -73,6 +73,7 @@ class LoopWriter:
         self._values = ValueNumbering(self._row_count)
         depth = 1 if region.is_flat else 2  # a flat loop has no row: what is fixed comes before it
         self._row = Scope(tuple(f"i{k}" for k in range(self._row_count)), depth)
+        self._depth = depth  # of the loops inside a row
 
     def write(self) -> None:
         region, row = self.region, self._row
@@ -85,7 +86,7 @@ class LoopWriter:
             self._split_rows()
             with self._loop(region.inner, "j") as inner:
                 self._store(inner)
-            self.lines = row.lines
+            self.lines = self._row_lines()
         self.notes = [self._axes[v] for v in self.inputs]
         self.notes.append(self._note(region.result, region.output))
         self.title = self._title()
@@ -94,13 +95,26 @@ class LoopWriter:
         words = [word for word in self._counts if word in self._ops]
         return ([w for w in words if self._ops[w] not in _DULL] or words or ["copy"])[:4]
 
+    @property
+    def loop(self) -> str:
+        """The head of the outermost loop, over the parallel extent."""
+        return f"for {'j' if self.region.is_flat else 'row'} in range(first, last):"
+
+    @property
+    def extent(self) -> DimLike:
+        """The parallel extent."""
+        return self.region.extent
+
     def _split_rows(self) -> None:
         """The indices of a row along the axes of rows."""
         if self._row_count == 1:
             self._row.indices = ("row",)
-            return
-        rest = "row"
-        for axis in range(self._row_count - 1, 0, -1):
+        else:
+            self._split("row", self._row_count - 1)
+
+    def _split(self, rest: str, last: int) -> None:
+        """The indices along the axes of rows up to ``last``, from one that counts them all."""
+        for axis in range(last, 0, -1):
             extent = self.words.size(self.region.rows[axis], "n")
             self.rows.append(f"        i{axis} = {rest} % {extent}")
             self.rows.append(f"        {'i0' if axis == 1 else 'rest'} = {rest} // {extent}")
@@ -114,21 +128,27 @@ class LoopWriter:
             return
         several = len(extents) > 1
         indices = [f"{letter}{k}" if several else letter for k in range(len(extents))]
-        scope = Scope(tuple(indices), self._row.depth + len(extents))
+        scope = Scope(tuple(indices), self._depth + len(extents))
         heads = [
-            "    " * (self._row.depth + k)
-            + f"for {index} in range({self.words.size(extent, 'n')}):"
+            "    " * (self._depth + k) + f"for {index} in range({self.words.size(extent, 'n')}):"
             for k, (index, extent) in enumerate(zip(indices, extents, strict=True))
         ]
         yield scope
-        self._row.lines += [*heads, *scope.lines]
+        self._nest([*heads, *scope.lines])
+
+    def _nest(self, lines: list[str]) -> None:
+        """A loop nest in the row, after the lines that the row has."""
+        self._row.lines += lines
+
+    def _row_lines(self) -> list[str]:
+        return self._row.lines
 
     def _store(self, scope: Scope) -> None:
         region = self.region
         value = self._emit(region.expression, scope)
         dtype = region.result.type.dtype
         if dtype.name == "bf16" and not value.isidentifier():
-            value = self._name(scope, "wide", value)
+            value = self._name(scope, "wide", value, dtype.compute)
         at = self._at("out", region.output, scope)
         scope.add(f"out[{at}] = {scalars.stored(dtype, value)}")
 
@@ -145,12 +165,12 @@ class LoopWriter:
             case Reduce():
                 name = self._reduce(part)
             case Load():
-                dtype = part.dtype
                 at = self._at(self._input(part), part.view, here)
-                name = self._name(here, "a", scalars.loaded(dtype, f"{self._input(part)}[{at}]"))
+                text = scalars.loaded(part.dtype, f"{self._input(part)}[{at}]")
+                name = self._name(here, "a", text, part.dtype.compute)
             case Iota():
                 place = self._at("iota", part.view, here)
-                name = self._name(here, "iota", scalars.convert(part.dtype, place))
+                name = self._name(here, "iota", scalars.convert(part.dtype, place), part.dtype)
             case Apply():
                 name = self._apply(part, here)
         here.names[number] = name
@@ -172,9 +192,10 @@ class LoopWriter:
             text = self._call(part, operands, dtype, result)
         else:
             text = rule(scalars.Scalars(operands, dtype, result, number))
-        name = self._name(scope, part.op.name, text)
+        name = self._name(scope, part.op.name, text, part.dtype.compute)
         if self._precise and part.dtype.is_float and part.dtype.compute is not part.dtype:
-            name = self._name(scope, "rounded", scalars.rounded(part.dtype, name))
+            text = scalars.rounded(part.dtype, name)
+            name = self._name(scope, "rounded", text, part.dtype.compute)
         return name
 
     def _call(self, part: Apply, operands: tuple[str, ...], dtype: DType, result: DType) -> str:
@@ -185,38 +206,57 @@ class LoopWriter:
         return scalars.convert(result, f"{name}({', '.join(given)})")
 
     def _reduce(self, part: Reduce) -> str:
-        accumulator, dtype = part.accumulator, part.dtype.compute
         word = part.op.name.removeprefix("reduce_")
         self._ops[word] = part.op
-        total = self._fresh(word)
-        if part.op is reduce_sum and accumulator.is_float:
-            total = self._sum(part, total)
+        if part.op is reduce_sum and part.accumulator.is_float:
+            total = self._sum(part, word)
         else:
-            self._row.add(f"{total} = {scalars.start(part.op, accumulator)}")
-            one_axis = len(part.extents) == 1 and part.op in scalars.PARTS and accumulator.is_float
-            with self._parts(part) if one_axis else self._elements(part) as (scope, x):
-                scope.add(f"{total} = {scalars.joined(part.op, accumulator, total, x)}")
-        return total if dtype is accumulator else self._converted(dtype, total)
+            total = self._fold(part, word)
+        dtype = part.dtype.compute
+        if dtype is part.accumulator:
+            return total
+        return self._name(self._row, "total", scalars.convert(dtype, total), dtype)
 
-    def _converted(self, dtype: DType, x: str) -> str:
-        return self._name(self._row, "total", scalars.convert(dtype, x))
+    def _fold(self, part: Reduce, word: str) -> str:
+        """A reduction that is no sum of floats, in an accumulator."""
+        dtype = part.accumulator
+        total = self._start(word, scalars.start(part.op, dtype), dtype)
+        with self._blocks(part) if self._in_blocks(part) else self._elements(part) as (scope, x):
+            self._set(scope, total, scalars.joined(part.op, dtype, total, x), dtype)
+        return total
 
-    def _sum(self, part: Reduce, total: str) -> str:
+    def _sum(self, part: Reduce, word: str) -> str:
         """A sum accumulated in f64; of f64, with compensation of rounding errors."""
-        row, f64 = self._row, part.accumulator.bits == 64
-        lost = self._fresh("lost") if f64 else ""
-        for name in filter(None, (total, lost)):
-            row.add(f"{name} = 0.0")
-        with self._parts(part) if len(part.extents) == 1 else self._elements(part) as (scope, x):
-            if f64:
-                after = self._name(scope, "after", f"{total} + {x}")
-                scope.add(f"{lost} = {lost} + {scalars.rounding_error(total, x, after)}")
-                scope.add(f"{total} = {after}")
+        is_f64 = part.accumulator is f64
+        total = self._start(word, "0.0", f64)
+        lost = self._start("lost", "0.0", f64) if is_f64 else ""
+        with self._blocks(part) if part.extents else self._elements(part) as (scope, x):
+            if is_f64:
+                after = self._name(scope, "after", f"{total} + {x}", f64)
+                error = scalars.rounding_error(total, x, after)
+                self._set(scope, lost, f"{lost} + {error}", f64)
+                self._set(scope, total, after, f64)
             else:
-                scope.add(f"{total} = {total} + float64({x})")
-        if not f64:
-            return self._converted(part.accumulator, total)
-        return self._name(row, "total", f"{total} + {lost} if abs({total}) < math.inf else {total}")
+                self._set(scope, total, f"{total} + float64({x})", f64)
+        if not is_f64:
+            text = scalars.convert(part.accumulator, total)
+            return self._name(self._row, "total", text, part.accumulator)
+        text = f"{total} + {lost} if abs({total}) < math.inf else {total}"
+        return self._name(self._row, "total", text, f64)
+
+    def _in_blocks(self, part: Reduce) -> bool:
+        """Whether a reduction that is no sum is faster in blocks."""
+        return part.op in scalars.PARTS and part.accumulator.is_float and len(part.extents) == 1
+
+    def _start(self, word: str, text: str, dtype: DType) -> str:
+        """A new variable of the row."""
+        name = self._fresh(word)
+        self._row.add(f"{name} = {text}")
+        return name
+
+    def _set(self, scope: Scope, name: str, text: str, dtype: DType) -> None:
+        """A new value for a variable of the row."""
+        scope.add(f"{name} = {text}")
 
     @contextmanager
     def _elements(self, part: Reduce) -> Generator[tuple[Scope, str]]:
@@ -225,27 +265,55 @@ class LoopWriter:
             yield scope, self._body(part, scope)
 
     @contextmanager
-    def _parts(self, part: Reduce) -> Generator[tuple[Scope, str]]:
+    def _blocks(self, part: Reduce) -> Generator[tuple[Scope, str]]:
         """Copy blocks of the row to scratch memory by vectorisable loops; where each is reduced,
         and the name of its result."""
-        row = self._row
-        scratch, extent = self._scratch(part.accumulator), self.words.size(part.extents[0], "n")
-        outer, inner = Scope((), row.depth + 1), Scope(("k",), row.depth + 2)
+        *outer, last = [self.words.size(extent, "n") for extent in part.extents]
+        depth = self._depth + len(outer)
+        heads = [
+            "    " * (self._depth + axis) + f"for m{axis} in range({extent}):"
+            for axis, extent in enumerate(outer)
+        ]
+        heads.append("    " * depth + f"for begin in range(0, {last}, {PART}):")
+        block = Scope((*(f"m{axis}" for axis in range(len(outer))), "k"), depth + 1)
+        block.add(f"end = min(begin + {PART}, {last})")
+        with self._block(part, block) as found:
+            yield found
+        self._nest([*heads, *block.lines])
+
+    @contextmanager
+    def _block(self, part: Reduce, block: Scope) -> Generator[tuple[Scope, str]]:
+        """The lines that reduce one block."""
+        if at := self._array_at(part, block):
+            text = f"{scalars.PARTS[part.op]}_array({at}, end - begin)"
+            yield block, self._name(block, "part", text, part.accumulator)
+            return
+        scratch = self._scratch(part.accumulator)
+        inner = Scope(block.indices, block.depth + 1)
         inner.add(f"{scratch}[k - begin] = {self._body(part, inner)}")
-        outer.add(f"end = min(begin + {PART}, {extent})")
-        outer.add("for k in range(begin, end):")
-        outer.lines += inner.lines
-        x = self._name(outer, "part", f"{scalars.PARTS[part.op]}({scratch}, end - begin)")
-        yield outer, x
-        row.add(f"for begin in range(0, {extent}, {PART}):")
-        row.lines += outer.lines
+        block.add("for k in range(begin, end):")
+        block.lines += inner.lines
+        text = f"{scalars.PARTS[part.op]}({scratch}, end - begin)"
+        yield block, self._name(block, "part", text, part.accumulator)
+
+    def _array_at(self, part: Reduce, block: Scope) -> str:
+        """The array whose elements a block reduces, and the index of the first, if they are
+        adjacent and need no arithmetic."""
+        body = part.body
+        if not isinstance(body, Load) or body.dtype is not part.accumulator:
+            return ""
+        if not same(body.view.strides[-1], 1):
+            return ""
+        name, scope = self._input(body), Scope((*block.indices[:-1], "begin"), block.depth)
+        return f"{name}, {self._at(name, body.view, scope)}"
 
     def _body(self, part: Reduce, scope: Scope) -> str:
         """An element of a reduction, as the accumulator's dtype."""
         x = self._emit(part.body, scope)
         if part.body.dtype.compute is part.accumulator:
             return x
-        return self._name(scope, "wide", scalars.convert(part.accumulator, x))
+        text = scalars.convert(part.accumulator, x)
+        return self._name(scope, "wide", text, part.accumulator)
 
     def _scratch(self, dtype: DType) -> str:
         """Scratch memory for a block of a row; allocated in the row, so that each thread has its
@@ -301,6 +369,7 @@ class LoopWriter:
                 terms.insert(0, self.words.size(view.offset, "offset", shared=False))
             self._bases[key] = self._base(name, terms)
         terms = [self._bases[key]] if self._bases[key] else []
+        terms += self._terms_in_tile(rows, key)
         for index, stride in zip(scope.indices, inner, strict=False):
             if same(stride, 1):
                 terms.append(index)
@@ -308,6 +377,10 @@ class LoopWriter:
                 step = self.words.size(stride, "step", shared=(key, index, str(stride)))
                 terms.append(f"{index} * {step}")
         return " + ".join(terms) or "0"
+
+    def _terms_in_tile(self, strides: Shape, key: object) -> list[str]:
+        """The part of an index that a row of a tile adds; one row is no tile."""
+        return []
 
     def _base(self, name: str, terms: list[str]) -> str:
         if not terms:
@@ -320,7 +393,8 @@ class LoopWriter:
             self.rows.append(f"        {text}")
         return base
 
-    def _name(self, scope: Scope, word: str, text: str) -> str:
+    def _name(self, scope: Scope, word: str, text: str, dtype: DType) -> str:
+        """A name for the value of ``text``, whose dtype is ``dtype``."""
         if text.isidentifier():
             return text
         name = self._fresh(word)

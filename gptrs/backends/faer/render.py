@@ -23,7 +23,9 @@ from dataclasses import dataclass
 
 from gptrs.backends.faer import scalars
 from gptrs.backends.faer.loop_writer import LoopWriter
+from gptrs.backends.faer.tile_writer import TileWriter
 from gptrs.backends.regions import Region
+from gptrs.backends.vectorization import prefers_tiles
 from gptrs.ir.dims import DimLike
 from gptrs.ir.program import Param, Value
 from gptrs.kernels.compiler.parallel_loop import NJIT, LoopSource, wrapped
@@ -80,7 +82,8 @@ def as_word(value: DimLike | float) -> DimLike:
 def render(region: Region, *, precise: bool = False, shared: bool = False) -> Rendered:
     """The source of the kernel that computes ``region``. A ``precise`` kernel rounds narrow floats
     after each op; a ``shared`` one has no numbers of the program in its text."""
-    writer = LoopWriter(region, precise=precise, shared=shared)
+    kind = TileWriter if prefers_tiles(region) else LoopWriter
+    writer = kind(region, precise=precise, shared=shared)
     writer.write()
     arrays = [*writer.inputs, region.result]
     names = [*writer.inputs.values(), "out"]
@@ -88,9 +91,10 @@ def render(region: Region, *, precise: bool = False, shared: bool = False) -> Re
     words = writer.words.values
     types = ["float64" if isinstance(w, float) else "int64" for w in words.values()]
     parameters = zip([*names, *words], [*kinds, *types], strict=True)
-    loop = f"    for {'j' if region.is_flat else 'row'} in range(first, last):"
     notes = [f"    # {n}: {note}" for n, note in zip(names, writer.notes, strict=True)]
-    body = "\n".join([*notes, *writer.head, loop, *writer.rows, *writer.lines]) + "\n"
+    body = (
+        "\n".join([*notes, *writer.head, f"    {writer.loop}", *writer.rows, *writer.lines]) + "\n"
+    )
     given = ", ".join([*(f"{name}: {kind}" for name, kind in parameters), "first", "last"])
     functions = "".join(f"{NJIT}\n{writer.functions[n]}\n\n" for n in sorted(writer.functions))
     digest = hashlib.sha256(f"{functions}{given}\n{body}".encode()).hexdigest()
@@ -103,7 +107,7 @@ def render(region: Region, *, precise: bool = False, shared: bool = False) -> Re
         region.result,
         tuple(words.values()),
         tuple(words),
-        region.extent,
+        writer.extent,
     )
 
 

@@ -317,13 +317,14 @@ _APPROXIMATE: frozenset[Operation] = frozenset(
         *(elementwise.sin, elementwise.cos, elementwise.pow_),
     ]
 )
-_ORDERED: frozenset[Operation] = frozenset([reduce.reduce_sum, reduce.reduce_prod])
+ORDERED: frozenset[Operation] = frozenset([reduce.reduce_sum, reduce.reduce_prod])
+"""Reductions of floats whose bits depend on the order."""
 
 
 def is_approximate(instruction: Instruction) -> bool:
     """Whether the bits of a float may differ from those of the op's NumPy meaning."""
     op, dtype = instruction.op, instruction.results[0].type.dtype
-    return dtype.is_float and (op in _APPROXIMATE or op in _ORDERED or op.scalar_rule is not None)
+    return dtype.is_float and (op in _APPROXIMATE or op in ORDERED or op.scalar_rule is not None)
 
 
 Join = Callable[[DType, str, str], str]

@@ -14,6 +14,10 @@ miss only.
 | ``exp32 log32 tanh32 erf32`` | on float32, without a call: loops over them are vectorised |
 | ``scratch_floats()`` ``scratch_doubles()`` | a pointer to 512 elements on the stack |
 | ``sum_of product_of maximum_of minimum_of`` | of ``(scratch, count)``; clobbers the rest of it |
+| ``sum_of_array`` and the like | of ``(array, first, count)``, which is only read |
+| ``tile_floats()`` and the like for all pointers | a pointer to 128 elements on the stack |
+| ``lanes_floats()`` ``lanes_doubles()`` | a pointer to 32 rows of 128 elements on the stack |
+| ``join_sums join_products`` | of ``(lanes, used)``: the first row becomes that of all used |
 | ``compare_exchange(address, expected, new)`` | atomic, on int64; what was there before |
 
 A pointer is indexed with elements: ``floats(a)[i]``. In place of an address, ``floats`` and the
@@ -125,12 +129,13 @@ def _extreme(name: str) -> Any:
 maximum, minimum = _extreme("maximum"), _extreme("minimum")
 
 
-def _scratch_of(element: Any) -> Any:
+def _on_stack(element: Any, count: int) -> Any:
     def on_stack(typing_context):
         def code(context, builder, signature, arguments):
             kind = context.get_data_type(element)
             with builder.goto_entry_block():  # so that a loop takes no more at each turn
-                made = builder.alloca(reduce.scratch(kind))
+                made = builder.alloca(ir.ArrayType(kind, count))
+                made.align = 64
             return builder.bitcast(made, kind.as_pointer())
 
         return types.CPointer(element)(), code
@@ -144,16 +149,49 @@ def _reduction(name: str) -> Any:
 
         def code(context, builder, signature, arguments):
             kind = context.get_data_type(element)
-            return builder.call(reduce.reduction(builder.module, name, kind), arguments)
+            function = reduce.reduction(builder.module, name, kind, filled=True)
+            return builder.call(function, arguments)
 
         return element(scratch, types.int64), code
 
     return intrinsic(of)
 
 
-scratch_floats, scratch_doubles = _scratch_of(types.float32), _scratch_of(types.float64)
+def _reduction_of_array(name: str) -> Any:
+    def of(typing_context, array, first, count):
+        element = array.dtype
+
+        def code(context, builder, signature, arguments):
+            pointer, index, count = arguments
+            kind = context.get_data_type(element)
+            function = reduce.reduction(builder.module, name, kind, filled=False)
+            return builder.call(function, [builder.gep(pointer, [index]), count])
+
+        return element(array, types.int64, types.int64), code
+
+    return intrinsic(of)
+
+
+def _join(name: str) -> Any:
+    def of(typing_context, lanes, used):
+        element = lanes.dtype
+
+        def code(context, builder, signature, arguments):
+            kind = context.get_data_type(element)
+            builder.call(reduce.join_lanes(builder.module, name, kind), arguments)
+            return context.get_dummy_value()
+
+        return types.void(lanes, types.int64), code
+
+    return intrinsic(of)
+
+
 sum_of, product_of = _reduction("sum"), _reduction("product")
 maximum_of, minimum_of = _reduction("maximum"), _reduction("minimum")
+sum_of_array, product_of_array = _reduction_of_array("sum"), _reduction_of_array("product")
+maximum_of_array = _reduction_of_array("maximum")
+minimum_of_array = _reduction_of_array("minimum")
+join_sums, join_products = _join("sum"), _join("product")
 
 
 @intrinsic
@@ -180,6 +218,13 @@ ELEMENTS: dict[str, Any] = {
     "doubles": types.float64,
 }
 
+_FLOATS = {"floats": types.float32, "doubles": types.float64}
+_ON_STACK: dict[str, Any] = {
+    **{f"tile_{name}": _on_stack(element, reduce.TILE) for name, element in ELEMENTS.items()},
+    **{f"scratch_{name}": _on_stack(e, reduce.PART + reduce.LANES) for name, e in _FLOATS.items()},
+    **{f"lanes_{name}": _on_stack(e, reduce.LANES * reduce.TILE) for name, e in _FLOATS.items()},
+}
+
 NAMES: dict[str, Any] = {
     "math": math,
     **{name: getattr(np, name) for name in (*_SCALARS, "float32", "float64")},
@@ -194,11 +239,16 @@ NAMES: dict[str, Any] = {
     "log32": log32,
     "tanh32": tanh32,
     "erf32": erf32,
-    "scratch_floats": scratch_floats,
-    "scratch_doubles": scratch_doubles,
+    **_ON_STACK,
     "sum_of": sum_of,
     "product_of": product_of,
     "maximum_of": maximum_of,
     "minimum_of": minimum_of,
+    "sum_of_array": sum_of_array,
+    "product_of_array": product_of_array,
+    "maximum_of_array": maximum_of_array,
+    "minimum_of_array": minimum_of_array,
+    "join_sums": join_sums,
+    "join_products": join_products,
     "compare_exchange": compare_exchange,
 }

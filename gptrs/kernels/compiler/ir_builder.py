@@ -87,6 +87,13 @@ class Builder(ir.IRBuilder):
         self.position_at_end(end)
         loop.values = list(values)
 
+    def splat(self, value: Any, lanes: int) -> Any:
+        """A vector with ``value`` in each lane."""
+        kind = ir.VectorType(value.type, lanes)
+        first = self.insert_element(ir.Constant(kind, ir.Undefined), value, i32(0))
+        places = ir.Constant(ir.VectorType(I32, lanes), [0] * lanes)
+        return self.shuffle_vector(first, ir.Constant(kind, ir.Undefined), places)
+
     def multiply_add(self, a: Any, b: Any, c: Any) -> Any:
         """a·b + c, rounded once where the CPU has such an instruction, else twice."""
         return self._call_on("fmuladd", a, b, c)
@@ -208,11 +215,7 @@ class Function(Builder):
 
     def splat(self, value: Any, lanes: int = 0) -> Any:
         """A vector with ``value`` in each lane."""
-        lanes = lanes or self.isa.lanes
-        kind = ir.VectorType(value.type, lanes)
-        first = self.insert_element(ir.Constant(kind, ir.Undefined), value, i32(0))
-        places = ir.Constant(ir.VectorType(I32, lanes), [0] * lanes)
-        return self.shuffle_vector(first, ir.Constant(kind, ir.Undefined), places)
+        return super().splat(value, lanes or self.isa.lanes)
 
     def multiply_add(self, a: Any, b: Any, c: Any) -> Any:
         """a·b + c, rounded once where the level has such an instruction, else twice."""

@@ -1,4 +1,4 @@
-"""Reductions (sum, product, maximum, minimum) of a short array in a fixed order.
+"""Reductions (sum, product, maximum, minimum) of an array in a fixed order.
 
     lanes[32] = neutral element                 # registers
     for 32 elements of the array, at most 512, filled up with neutral elements:
@@ -16,14 +16,18 @@ array (`sum_of` and the like in `gptrs.kernels.compiler.numba_lowering`).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from llvmlite import ir
 
-from gptrs.kernels.compiler.ir_builder import I32, I64, POINTER, Builder, i64
+from gptrs.kernels.compiler.ir_builder import I1, I32, I64, POINTER, Builder, i64
 
 PART, LANES = 512, 32
+TILE = 128
+"""Adjacent rows that a loop with vectors across rows computes together."""
+VECTOR = 16
+"""Elements of a vector across rows: a cache line of f32."""
 
 
 def _sum(f: Builder, total: Any, x: Any) -> Any:
@@ -43,17 +47,14 @@ REDUCTIONS: dict[str, tuple[float, Callable[[Builder, Any, Any], Any]]] = {
 """By name: the neutral element, and the operation that joins two lanes."""
 
 
-def scratch(element: Any) -> Any:
-    """The type of the memory that a reduction reads, and fills up to whole lanes."""
-    return ir.ArrayType(element, PART + LANES)
+def reduction(module: Any, name: str, element: Any, *, filled: bool) -> Any:
+    """The LLVM function ``element reduction(ptr array, i64 count)`` of that name in ``module``.
 
-
-def reduction(module: Any, name: str, element: Any) -> Any:
-    """The LLVM function ``element reduction(ptr scratch, i64 count)`` of that name in ``module``.
-
-    It is written at the first request. Its text is the same for all vector levels.
+    It is written at the first request. With ``filled`` the array has room for `LANES` elements
+    behind the last, which the function overwrites; without, nothing else is read or written. Its
+    text is the same for all vector levels.
     """
-    symbol = f"{name}.{element}"  # no kernel is called so
+    symbol = f"{name}{'' if filled else '_of_array'}.{element}"  # no kernel is called so
     if (found := module.globals.get(symbol)) is not None:
         return found
     made = ir.Function(module, ir.FunctionType(element, [POINTER, I64]), symbol)
@@ -61,19 +62,135 @@ def reduction(module: Any, name: str, element: Any) -> Any:
     f = Builder(made.append_basic_block("entry"))
     array, count = made.args
     neutral, join = REDUCTIONS[name]
-    lanes = ir.VectorType(element, LANES)
-    nothing = ir.Constant(lanes, [neutral] * LANES)
+    if name in _COMPARED:
+        f.ret(_compared(f, name, array, count, element, filled=filled))
+    else:
+        (total,) = _lanes(f, array, count, element, [neutral], _step(f, join), filled=filled)
+        f.ret(_halved(f, total, join))
+    return made
+
+
+Step = Callable[[list[Any], Any], list[Any]]
+
+
+def _step(f: Builder, join: Callable[[Builder, Any, Any], Any]) -> Step:
+    def step(before: list[Any], x: Any) -> list[Any]:
+        return [join(f, before[0], x)]
+
+    return step
+
+
+_COMPARED = {"maximum": ">", "minimum": "<"}
+
+
+def _compared(f: Builder, name: str, array: Any, count: Any, element: Any, *, filled: bool) -> Any:
+    """A maximum or minimum by comparisons, which neither see a NaN nor the sign of a zero: NaNs are
+    found on the way, and where the result is a zero it is computed again with that operation."""
+    neutral, exact = REDUCTIONS[name]
+
+    def step(before: list[Any], x: Any) -> list[Any]:
+        best, unordered = before
+        wins = f.fcmp_ordered(_COMPARED[name], x, best)
+        return [f.select(wins, x, best), f.or_(unordered, f.fcmp_unordered("uno", x, x))]
+
+    best, unordered = _lanes(f, array, count, element, [neutral, False], step, filled=filled)
+    total = _halved(f, best, exact)
+    has_nan = f.icmp_unsigned(
+        "!=", f.bitcast(unordered, ir.IntType(LANES)), ir.Constant(ir.IntType(LANES), 0)
+    )
+    result = f.select(has_nan, ir.Constant(element, math.nan), total)
+    before = f.block
+    with f.if_then(f.fcmp_ordered("==", result, ir.Constant(element, 0.0)), likely=False):
+        (lanes,) = _lanes(f, array, count, element, [neutral], _step(f, exact), filled=filled)
+        signed = _halved(f, lanes, exact)
+        inside = f.block
+    chosen = f.phi(element)
+    chosen.add_incoming(result, before)
+    chosen.add_incoming(signed, inside)
+    return chosen
+
+
+def _lanes(
+    f: Builder,
+    array: Any,
+    count: Any,
+    element: Any,
+    start: Sequence[float | bool],
+    step: Step,
+    *,
+    filled: bool,
+) -> list[Any]:
+    """The lanes of an array: ``step`` on the values before, and the next `LANES` elements."""
+    kind = ir.VectorType(element, LANES)
+    neutral = ir.Constant(kind, [start[0]] * LANES)
+    truths = ir.VectorType(I1, LANES)
+    carried = [ir.Constant(truths if isinstance(s, bool) else kind, [s] * LANES) for s in start]
     align = 4 if isinstance(element, ir.FloatType) else 8
-    f.store(nothing, f.at(array, count, element), align=align)
-    with f.loop(i64(0), count, i64(LANES), [nothing]) as loop:
-        x = f.load(f.at(array, loop.index, element), align=align, typ=lanes)
-        loop.values[0] = join(f, loop.values[0], x)
-    total, width = loop.values[0], LANES // 2
+    whole = f.and_(count, i64(-LANES))
+    if filled:
+        f.store(neutral, f.at(array, count, element), align=align)
+        whole = count
+    with f.loop(i64(0), whole, i64(LANES), carried) as loop:
+        x = f.load(f.at(array, loop.index, element), align=align, typ=kind)
+        loop.values[:] = step(loop.values, x)
+    if filled:
+        return loop.values
+    before, values = f.block, loop.values
+    rest = f.sub(count, whole)
+    with f.if_then(f.icmp_signed(">", rest, i64(0))):
+        places = ir.Constant(ir.VectorType(I32, LANES), list(range(LANES)))
+        mask = f.icmp_signed("<", places, f.splat(f.trunc(rest, I32), LANES))
+        load = f.intrinsic(
+            f"masked.load.v{LANES}f{32 if align == 4 else 64}.p0",
+            kind,
+            POINTER,
+            I32,
+            mask.type,
+            kind,
+        )
+        x = f.call(load, [f.at(array, whole, element), ir.Constant(I32, align), mask, neutral])
+        more, inside = step(values, x), f.block
+    phis = [f.phi(value.type) for value in values]
+    for phi, value, other in zip(phis, values, more, strict=True):
+        phi.add_incoming(value, before)
+        phi.add_incoming(other, inside)
+    return phis
+
+
+def _halved(f: Builder, total: Any, join: Callable[[Builder, Any, Any], Any]) -> Any:
+    """The lanes joined by halves."""
+    width = LANES // 2
     while width:
         halves = [
             ir.Constant(ir.VectorType(I32, width), [*range(i, i + width)]) for i in (0, width)
         ]
         lower, upper = (f.shuffle_vector(total, total, half) for half in halves)
         total, width = join(f, lower, upper), width // 2
-    f.ret(f.extract_element(total, ir.Constant(I32, 0)))
+    return f.extract_element(total, ir.Constant(I32, 0))
+
+
+def join_lanes(module: Any, name: str, element: Any) -> Any:
+    """The LLVM function ``void join(ptr lanes, i64 used)``: the lanes of `TILE` rows, of which
+    ``used`` are not neutral, joined by halves into the first."""
+    symbol = f"join_{name}.{element}"
+    if (found := module.globals.get(symbol)) is not None:
+        return found
+    made = ir.Function(module, ir.FunctionType(ir.VoidType(), [POINTER, I64]), symbol)
+    made.linkage = "internal"
+    f = Builder(made.append_basic_block("entry"))
+    array, used = made.args
+    _, join = REDUCTIONS[name]
+    vector, align = ir.VectorType(element, VECTOR), 64
+    width = LANES // 2
+    while width:
+        above = f.icmp_signed("<", used, i64(2 * width))
+        with f.loop(i64(width), f.select(above, used, i64(2 * width))) as upper:
+            here = f.at(array, f.mul(upper.index, i64(TILE)), element)
+            there = f.at(array, f.mul(f.sub(upper.index, i64(width)), i64(TILE)), element)
+            with f.loop(i64(0), i64(TILE), i64(VECTOR)) as loop:
+                x, y = (f.at(row, loop.index, element) for row in (there, here))
+                total, more = (f.load(at, align=align, typ=vector) for at in (x, y))
+                f.store(join(f, total, more), x, align=align)
+        width //= 2
+    f.ret_void()
     return made

@@ -1,0 +1,163 @@
+"""Code generation of fused loops over tiles of rows, for regions whose rows are adjacent in memory.
+
+    for tile in first … last:                  # parallel
+        live = rows in this tile               # TILE, or fewer in the last one
+        for t < live: total[t] = 0             # variables of a row are arrays on the stack
+        for begin in 0, 512, … of the reduced axis:
+            lanes[32, TILE] = 0
+            for k in begin … end:
+                for t < live: lanes[k mod 32, t] += x[k, row + t]      # contiguous: vectorised
+            join the lanes by halves
+            for t < live: total[t] += lanes[0, t]
+        for j in the axes of a row:
+            for t < live: out[j, row + t] = …
+
+`gptrs.backends.faer.loop_writer` computes one row after the other, with vectors along the row. Here
+vectors go across rows: a sum over the first axis reads memory in order, and a short row has no
+overhead of its own. Each row gets the bits that it gets there: its elements are joined in the same
+order. `gptrs.backends.vectorization` chooses between the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from gptrs.backends.faer import scalars
+from gptrs.backends.faer.loop_writer import LoopWriter, Scope
+from gptrs.backends.regions import Region
+from gptrs.backends.views import Reduce
+from gptrs.ir.dims import DimLike, Shape, product, same
+from gptrs.ir.ops.reduce import reduce_prod, reduce_sum
+from gptrs.ir.program import Operation
+from gptrs.ir.types import DType
+from gptrs.kernels.rowwise.reduce import LANES, TILE
+
+_JOIN: dict[Operation, str] = {reduce_sum: "join_sums", reduce_prod: "join_products"}
+_ROWS = "for t in range(live):"
+
+
+class TileWriter(LoopWriter):
+    """Writes the loops of a region whose parallel unit is a tile of `TILE` adjacent rows."""
+
+    def __init__(self, region: Region, *, precise: bool = False, shared: bool = False) -> None:
+        super().__init__(region, precise=precise, shared=shared)
+        self._nests: list[str] = []  # what comes before the lines of `_row`, which loop over `t`
+        self._elements_of: dict[str, str] = {}  # where a value lies, by the words that read it
+        self._row.depth = 3
+
+    @property
+    def loop(self) -> str:
+        return "for tile in range(first, last):"
+
+    @property
+    def extent(self) -> DimLike:
+        return product((*self.region.rows[:-1], self._tiles))
+
+    @property
+    def _tiles(self) -> DimLike:
+        """The tiles along the last axis of rows."""
+        return (self.region.rows[-1] + (TILE - 1)) // TILE
+
+    def _split_rows(self) -> None:
+        count = self.words.size(self.region.rows[-1], "n")
+        place = "tile"
+        if self._row_count > 1:
+            tiles = self.words.size(self._tiles, "n")
+            self.rows.append(f"        rest = tile // {tiles}")
+            place = f"tile % {tiles}"
+        self.rows.append(f"        row = {place} * {TILE}")
+        self.rows.append(f"        live = min({TILE}, {count} - row)")
+        *outer, _ = self._row.indices
+        self._row.indices = (*outer, "row")
+        if self._row_count == 2:
+            self.rows.append("        i0 = rest")
+        else:
+            self._split("rest", self._row_count - 2)
+
+    def _terms_in_tile(self, strides: Shape, key: object) -> list[str]:
+        stride = strides[-1]
+        if same(stride, 0):
+            return []
+        if same(stride, 1):
+            return ["t"]
+        return [f"t * {self.words.size(stride, 'step', shared=(key, 't', str(stride)))}"]
+
+    @contextmanager
+    def _loop(self, extents: Shape, letter: str) -> Generator[Scope]:
+        if not extents:
+            yield self._row
+            return
+        several = len(extents) > 1
+        indices = [f"{letter}{axis}" if several else letter for axis in range(len(extents))]
+        heads = [
+            "    " * (self._depth + depth)
+            + f"for {index} in range({self.words.size(extent, 'n')}):"
+            for depth, (index, extent) in enumerate(zip(indices, extents, strict=True))
+        ]
+        depth = self._depth + len(extents)
+        scope = Scope(tuple(indices), depth + 1)
+        yield scope
+        self._nest([*heads, "    " * depth + _ROWS, *scope.lines])
+
+    def _nest(self, lines: list[str]) -> None:
+        self._nests = [*self._row_lines(), *lines]
+        self._row.lines = []
+
+    def _row_lines(self) -> list[str]:
+        rows = [f"        {_ROWS}", *self._row.lines] if self._row.lines else []
+        return [*self._nests, *rows]
+
+    def _start(self, word: str, text: str, dtype: DType) -> str:
+        name = self._array(word, dtype)
+        self._set(self._row, name, text, dtype)
+        return name
+
+    def _set(self, scope: Scope, name: str, text: str, dtype: DType) -> None:
+        stored = f"uint8({text})" if dtype.is_bool else text
+        scope.add(f"{self._elements_of[name]} = {stored}")
+
+    def _name(self, scope: Scope, word: str, text: str, dtype: DType) -> str:
+        if scope is self._row and not text.isidentifier():
+            return text if text in self._elements_of else self._start(word, text, dtype)
+        return super()._name(scope, word, text, dtype)
+
+    def _array(self, word: str, dtype: DType) -> str:
+        """An element for each row of a tile, on the stack; the words that read it."""
+        name = self._fresh(word)
+        self.head.append(f"    {name} = tile_{scalars.POINTERS[dtype.name]}()")
+        text = f"({name}[t] != 0)" if dtype.is_bool else f"{name}[t]"
+        self._elements_of[text] = f"{name}[t]"
+        return text
+
+    def _in_blocks(self, part: Reduce) -> bool:
+        return part.op in _JOIN and part.accumulator.is_float and bool(part.extents)
+
+    @contextmanager
+    def _block(self, part: Reduce, block: Scope) -> Generator[tuple[Scope, str]]:
+        dtype = part.accumulator
+        lanes = self._lanes(dtype)
+        x = f"{lanes}[lane + t]"
+        inner = Scope(block.indices, block.depth + 2)
+        inner.add(f"{x} = {scalars.joined(part.op, dtype, x, self._body(part, inner))}")
+        start = scalars.start(part.op, dtype)
+        block.add(f"used = min(end - begin, {LANES})")
+        block.add(f"for t in range(used * {TILE}):")
+        block.add(f"    {lanes}[t] = {start}")
+        block.add("for k in range(begin, end):")
+        block.add(f"    lane = (k - begin) % {LANES} * {TILE}")
+        block.add(f"    {_ROWS}")
+        block.lines += inner.lines
+        block.add(f"{_JOIN[part.op]}({lanes}, used)")
+        block.add(_ROWS)
+        rows = Scope((), block.depth + 1)
+        yield rows, f"{lanes}[t]"
+        block.lines += rows.lines
+
+    def _lanes(self, dtype: DType) -> str:
+        """Memory on the stack for the lanes of a block of each row."""
+        name = f"lanes{dtype.bits}"
+        if name not in self._scratches:
+            self._scratches.add(name)
+            self.head.append(f"    {name} = lanes_{scalars.POINTERS[dtype.name]}()")
+        return name
