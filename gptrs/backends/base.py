@@ -22,7 +22,7 @@ class DeviceInfo:
     memory: int
 
 
-StepKind: TypeAlias = Literal["call", "region", "kernel", "reference", "view", "control"]
+StepKind: TypeAlias = Literal["call", "region", "kernel", "reference", "view", "control", "loop"]
 
 
 class NativeKernel(Protocol):
@@ -48,7 +48,8 @@ class NativeKernel(Protocol):
 @dataclass(frozen=True)
 class StepReport:
     """One step of a plan: a kernel call, a fused region, a user's kernel, the NumPy reference,
-    control flow (followed by the steps of its branches and loop bodies), or a view (no work: an
+    control flow (followed by the steps of its branches and loop bodies), control flow as one
+    generated kernel (a loop), or a view (no work: an
     existing array in another shape)."""
 
     kind: StepKind

@@ -18,6 +18,7 @@ _WORDS: dict[StepKind, str] = {
     "view": "for nothing, as views",
     "reference": "by the reference",
     "control": "for branches and loops",
+    "loop": "in native branches and loops",
 }
 
 

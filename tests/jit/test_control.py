@@ -219,7 +219,7 @@ def test_the_body_overwrites_its_state() -> None:
 
 
 def test_passes_and_explain_reach_into_regions() -> None:
-    w = ptir.Parameter(weight(size=32), "w")
+    w = ptir.Parameter(weight(size=128), "w")
 
     @ptir.jit(backend="faer")
     def function(x: Any) -> Any:
@@ -231,7 +231,7 @@ def test_passes_and_explain_reach_into_regions() -> None:
 
         return ptir.scan(body, x[:1] * 1.0, x)
 
-    x = weight(1, 32)
+    x = weight(1, 128)
     (scan,) = [i for i in function.lowered(x).body if i.op.control]
     inner = [i.op.name for i in scan.attrs["body"].body]
     assert "custom_call" in inner
@@ -248,7 +248,7 @@ def test_passes_and_explain_reach_into_regions() -> None:
         assert words in text, text
     h = x[:1]
     for row, found in zip(x, function(x)[1].numpy(), strict=True):
-        logits = h @ weight(size=32) + row
+        logits = h @ weight(size=128) + row
         e = np.exp(logits - logits.max())
         h = e / e.sum()
         np.testing.assert_allclose(found, np.exp(h) * 2, rtol=1e-4)

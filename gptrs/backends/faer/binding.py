@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from gptrs.backends.faer.arena import OffsetAllocator
 from gptrs.backends.faer.buffer_assignment import Allocation, AssignedStep, BufferAssignment
 from gptrs.backends.faer.calls.base import Form
-from gptrs.backends.faer.schedule import CallStep, PlanStep, RegionStep, Single
+from gptrs.backends.faer.schedule import CallStep, LoopStep, PlanStep, RegionStep, Single
 from gptrs.backends.faer.step_templates import Sizes, StepTemplate, TemplateBuilder
 from gptrs.backends.weight_residency import Lease
 from gptrs.identity_key import getter
@@ -95,6 +95,8 @@ class Bound:
     """Selects these parameters from the arguments."""
     lease: Lease = field(default_factory=Lease)
     """Keeps the parameters that the argument blocks point to, in the order of `weights`."""
+    polls: bool = False
+    """Whether a kernel may run for long and polls for signals."""
     results: Callable[[Sequence[Any]], Any] | None = None
     """Selects the results from the `outputs` and the arguments; None unless all steps are native
     and no result has to be copied or reshaped."""
@@ -145,7 +147,7 @@ class _Binder:
 
     def _template(self, assigned: AssignedStep) -> StepTemplate | None:
         step = assigned.step
-        if not isinstance(step, CallStep | RegionStep):
+        if not isinstance(step, CallStep | RegionStep | LoopStep):
             return None
         found = self._templates.get(assigned.structure_key)
         if found is None:
@@ -236,6 +238,7 @@ class _Binder:
                     bound.outputs.append((number, buffer.number, self._shape(result), kind))
                 case _:
                     pass
+        bound.polls = any(isinstance(step, LoopStep) for step in bound.owners)
         bound.pick = getter([number for _, number, _ in bound.weights])
         bound.outputs.sort(key=lambda output: output[1])
         places = self._result_places([number for _, number, *_ in bound.outputs])

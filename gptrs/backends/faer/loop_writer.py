@@ -31,7 +31,7 @@ from gptrs.ir.ops.elementwise import add, cast, div, mul, remainder, shift_left,
 from gptrs.ir.ops.reduce import reduce_sum
 from gptrs.ir.program import Operation, Value
 from gptrs.ir.types import DType, f64
-from gptrs.kernels.rowwise.reduce import PART
+from gptrs.kernels.rowwise.reduce import LANES, PART
 
 
 @dataclass
@@ -318,7 +318,8 @@ class LoopWriter:
     def _scratch(self, dtype: DType) -> str:
         """Scratch memory for a block of a row; allocated in the row, so that each thread has its
         own."""
-        name, line = f"scratch{dtype.bits}", f"scratch_{scalars.POINTERS[dtype.name]}()"
+        pointer, count = scalars.POINTERS[dtype.name], PART + LANES
+        name, line = f"scratch{dtype.bits}", f"local_{pointer}({count})"
         if name not in self._scratches:
             self._scratches.add(name)
             self._row.add(f"{name} = {line}")

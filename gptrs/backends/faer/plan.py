@@ -22,7 +22,7 @@ from gptrs.backends.faer.calls.base import Form
 from gptrs.backends.faer.packed_weights import form_of, pack
 from gptrs.backends.faer.report import report
 from gptrs.backends.faer.run import run
-from gptrs.backends.faer.schedule import CallStep, PlanStep, RegionStep, schedule_of
+from gptrs.backends.faer.schedule import CallStep, LoopStep, PlanStep, RegionStep, schedule_of
 from gptrs.backends.parameter_cache import ParameterCache
 from gptrs.backends.reference import ReferencePlan
 from gptrs.backends.weight_residency import Lease
@@ -101,7 +101,7 @@ class FaerPlan(Plan):
 
     def _prepare(self, step: PlanStep) -> None:
         """Compile the kernels of a step."""
-        if isinstance(step, RegionStep):
+        if isinstance(step, RegionStep | LoopStep):
             step.kernel  # noqa: B018 - compiled with the others, and not in the first call
         elif isinstance(step, CallStep):
             step.call.compile(self.isa)

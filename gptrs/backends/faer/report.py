@@ -15,7 +15,14 @@ from gptrs.backends.faer.calls.base import Form, WinogradPanels
 from gptrs.backends.faer.calls.gather_scatter import Update
 from gptrs.backends.faer.packed_weights import form_bytes
 from gptrs.backends.faer.scalars import has_rule
-from gptrs.backends.faer.schedule import CallStep, ControlStep, KernelStep, PlanStep, RegionStep
+from gptrs.backends.faer.schedule import (
+    CallStep,
+    ControlStep,
+    KernelStep,
+    LoopStep,
+    PlanStep,
+    RegionStep,
+)
 from gptrs.backends.faer.slabs import SLAB_BYTES
 from gptrs.backends.faer.weight_packing import READ_BYTES
 from gptrs.backends.parameter_cache import form_name
@@ -24,6 +31,7 @@ from gptrs.ir.implementations.kernels import python_function
 from gptrs.ir.program import DerivedParam, Param
 from gptrs.kernels.compiler.compile import Kernel
 from gptrs.kernels.compiler.isa import Isa
+from gptrs.kernels.compiler.parallel_loop import LoopSource
 from gptrs.large_pages import LARGE
 
 
@@ -153,6 +161,11 @@ def _report(
     if isinstance(step, ControlStep):
         types = ", ".join(str(result.type) for result in step.results)
         return StepReport("control", step.instruction.op.name, 1, types)
+    if isinstance(step, LoopStep):
+        types = ", ".join(str(result.type) for result in step.results)
+        count, written = 1 + step.written.instructions, step.written
+        module = LoopSource(written.name, written.source).text
+        return StepReport("loop", written.name, count, types, names, module=module, native=kernels)
     if isinstance(step, KernelStep):
         name = python_function(step.kernel.function).__name__
         types = ", ".join(str(result.type) for result in step.results)

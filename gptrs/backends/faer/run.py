@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import weakref
 from collections.abc import Sequence
-from threading import get_ident
+from threading import current_thread, get_ident, main_thread
 from typing import Any, Protocol, cast
 
 import numpy as np
@@ -30,7 +30,8 @@ from gptrs.ir.program import Param, Program, Value
 from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array
 from gptrs.kernels.driver.current import current_driver
-from gptrs.kernels.driver.step_table import Failure
+from gptrs.kernels.driver.polling import poll_address, raise_kept
+from gptrs.kernels.driver.step_table import EXCEPTION, INTERRUPTED, POLL, Failure
 from gptrs.kernels.driver.threads import spread
 
 Arguments = Sequence[Array | Parameter]
@@ -84,6 +85,8 @@ def run(
             bound.relocate(buffer, address)
     if bound.weights:
         _load(bound, weights, arguments)
+    if bound.polls:
+        bound.status.words[POLL] = poll_address() if current_thread() is main_thread() else 0
     if bound.results is not None:
         failure = current_driver().run(bound.table, bound.status, threads=bound.threads)
         if failure is None:
@@ -150,7 +153,9 @@ class Call:
 
     def fail(self, failure: Failure) -> None:
         """Raise the error of a kernel that failed: the reference evaluates the step again for its
-        message."""
+        message. Or the exception of a signal handler that ended it."""
+        if failure.code == INTERRUPTED:
+            raise_kept(self._bound.status.words[EXCEPTION:].tolist())
         step = self._bound.owners[failure.step]
         assert isinstance(step, Single)
         self._evaluate(step)

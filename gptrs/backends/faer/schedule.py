@@ -1,20 +1,22 @@
 """The schedule of a program: its steps in order, from fusion and from custom calls.
 
 A `PlanStep` is a fused region with a kernel of its own (`RegionStep`), a custom call (`CallStep`),
-control flow with a plan for each region (`ControlStep`), or an instruction that only the NumPy
-reference runs (`ReferenceStep`). A program with too many distinct kernels is fused again with one
-op per region.
+control flow as one kernel (`LoopStep`) or with a plan for each region (`ControlStep`), or an
+instruction that only the NumPy reference runs (`ReferenceStep`). A program with too many distinct
+kernels is fused again with one op per region.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
 from gptrs.backends.base import PlanReport
 from gptrs.backends.faer import scalars
 from gptrs.backends.faer.calls.base import Binder, Call, Form
+from gptrs.backends.faer.control_writer import ControlSource, ControlWriter, UnwritableError
 from gptrs.backends.faer.custom_calls import call_of
 from gptrs.backends.faer.render import Rendered, as_word, render
 from gptrs.backends.fusible import DTYPES, can_fuse
@@ -29,7 +31,7 @@ from gptrs.ir.ops.literal import constant
 from gptrs.ir.program import Instruction, Program, Value, values_in
 from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array
-from gptrs.kernels.compiler.compile import Kernel, compile_loop
+from gptrs.kernels.compiler.compile import Kernel, compile_loop, compile_source
 from gptrs.kernels.compiler.isa import Isa
 from gptrs.locks import cached_property
 
@@ -94,6 +96,35 @@ class ControlStep(Single):
         whole arrays."""
         grouped = [o for o in self.instruction.operands if isinstance(o, tuple)]
         return tuple([value for group in grouped for value in values_in(group)])
+
+
+@dataclass(frozen=True, eq=False)
+class LoopStep(Single):
+    """A branch or a loop as one kernel, with its regions inlined."""
+
+    written: ControlSource
+
+    @property
+    def operands(self) -> tuple[Value, ...]:
+        """The buffers of the kernel: what it reads, then the results."""
+        return (*self.written.inputs, *self.results)
+
+    @property
+    def arrays(self) -> tuple[Value, ...]:
+        """The program's values for `operands`."""
+        return self.operands
+
+    @cached_property
+    def kernel(self) -> Kernel:
+        """Its kernel, compiled on the first access."""
+        return compile_source(self.written.source, self.written.name)
+
+    def bind(self, b: Binder) -> bool:
+        """Give ``b`` its step."""
+        addresses = [b.address(value) for value in self.operands]
+        words = [b.size(as_word(word)) for word in self.written.words]
+        b.step(self.kernel, [*addresses, *words, b.status], 1, 0)
+        return True
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,7 +208,7 @@ class RegionStep:
         return rows * elements * (0.5 + 0.2 * len(self.region.members))
 
 
-PlanStep = RegionStep | CallStep | ControlStep | KernelStep | ReferenceStep
+PlanStep = RegionStep | CallStep | LoopStep | ControlStep | KernelStep | ReferenceStep
 
 
 def schedule_of(
@@ -214,9 +245,20 @@ def schedule_of(
             work.append(KernelStep(step, kernel))
         elif step.op is custom_call:
             work.append(CallStep(step, call_of(step)))
+        elif step.op.control and (written := _written(step, fusible, precise)):
+            work.append(LoopStep(step, written))
         elif step.op.control:
             regions = {n: plan(a) for n, a in step.attrs.items() if isinstance(a, Program)}
             work.append(ControlStep(step, regions))
         elif step.op is not constant:
             work.append(ReferenceStep(step))
     return work
+
+
+def _written(
+    instruction: Instruction, fusible: Callable[[Instruction], bool], precise: bool
+) -> ControlSource | None:
+    """The kernel of a branch or loop whose regions compute few elements; None for others."""
+    with suppress(UnwritableError):
+        return ControlWriter(fusible, precise=precise).write(instruction)
+    return None

@@ -125,7 +125,7 @@ class TileWriter(LoopWriter):
     def _array(self, word: str, dtype: DType) -> str:
         """An element for each row of a tile, on the stack; the words that read it."""
         name = self._fresh(word)
-        self.head.append(f"    {name} = tile_{scalars.POINTERS[dtype.name]}()")
+        self.head.append(f"    {name} = local_{scalars.POINTERS[dtype.name]}({TILE})")
         text = f"({name}[t] != 0)" if dtype.is_bool else f"{name}[t]"
         self._elements_of[text] = f"{name}[t]"
         return text
@@ -159,5 +159,6 @@ class TileWriter(LoopWriter):
         name = f"lanes{dtype.bits}"
         if name not in self._scratches:
             self._scratches.add(name)
-            self.head.append(f"    {name} = lanes_{scalars.POINTERS[dtype.name]}()")
+            count = LANES * TILE
+            self.head.append(f"    {name} = local_{scalars.POINTERS[dtype.name]}({count})")
         return name

@@ -12,11 +12,11 @@ miss only.
 | ``half_float(i)`` ``float_half(x)`` | float16, as uint16 of its bits, to float32 and back |
 | ``maximum(x, y)`` ``minimum(x, y)`` | of two floats of one type: NaN wins, −0 is less than +0 |
 | ``exp32 log32 tanh32 erf32`` | on float32, without a call: loops over them are vectorised |
-| ``scratch_floats()`` ``scratch_doubles()`` | a pointer to 512 elements on the stack |
-| ``sum_of product_of maximum_of minimum_of`` | of ``(scratch, count)``; clobbers the rest of it |
+| ``local_floats(n)`` and so on for each pointer | a pointer to so many elements on the stack |
+| ``shifted(pointer, n)`` | the pointer to its element ``n`` |
+| ``interrupted(status)`` | whether a signal's handler raised: the kernel is to return |
+| ``sum_of product_of maximum_of minimum_of`` | of ``(array, count)`` with room for 32 more, which are lost |
 | ``sum_of_array`` and the like | of ``(array, first, count)``, which is only read |
-| ``tile_floats()`` and the like for all pointers | a pointer to 128 elements on the stack |
-| ``lanes_floats()`` ``lanes_doubles()`` | a pointer to 32 rows of 128 elements on the stack |
 | ``join_sums join_products`` | of ``(lanes, used)``: the first row becomes that of all used |
 | ``compare_exchange(address, expected, new)`` | atomic, on int64; what was there before |
 
@@ -39,10 +39,12 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.core.errors import TypingError
 from numba.extending import intrinsic
 from numba.np.numpy_support import as_dtype
 
+from gptrs.kernels.driver.step_table import INTERRUPTED, POLL, emit_failure
 from gptrs.kernels.rowwise import reduce
 from gptrs.kernels.vector_math import scalar_function
 
@@ -129,20 +131,6 @@ def _extreme(name: str) -> Any:
 maximum, minimum = _extreme("maximum"), _extreme("minimum")
 
 
-def _on_stack(element: Any, count: int) -> Any:
-    def on_stack(typing_context):
-        def code(context, builder, signature, arguments):
-            kind = context.get_data_type(element)
-            with builder.goto_entry_block():  # so that a loop takes no more at each turn
-                made = builder.alloca(ir.ArrayType(kind, count))
-                made.align = 64
-            return builder.bitcast(made, kind.as_pointer())
-
-        return types.CPointer(element)(), code
-
-    return intrinsic(on_stack)
-
-
 def _reduction(name: str) -> Any:
     def of(typing_context, scratch, count):
         element = scratch.dtype
@@ -204,6 +192,50 @@ def compare_exchange(typing_context, address, expected, new):
     return types.int64(types.intp, types.int64, types.int64), code
 
 
+def _local_of(element: Any) -> Any:
+    def on_stack(typing_context, count):
+        if not isinstance(count, types.IntegerLiteral):
+            raise TypingError("expected a constant number of elements")
+
+        def code(context, builder, signature, arguments):
+            kind = context.get_data_type(element)
+            with builder.goto_entry_block():  # so that a loop takes no more at each turn
+                made = builder.alloca(ir.ArrayType(kind, max(count.literal_value, 1)))
+                made.align = 64
+            return builder.bitcast(made, kind.as_pointer())
+
+        return types.CPointer(element)(count), code
+
+    return intrinsic(prefer_literal=True)(on_stack)
+
+
+@intrinsic
+def shifted(typing_context, pointer, count):
+    return pointer(pointer, types.intp), lambda c, builder, s, a: builder.gep(a[0], [a[1]])
+
+
+@intrinsic
+def interrupted(typing_context, status):
+    """Poll for signals, if this thread does (`gptrs.kernels.driver.polling`)."""
+
+    def code(context, builder, signature, arguments):
+        word, bit = ir.IntType(64), ir.IntType(1)
+        words = builder.inttoptr(arguments[0], word.as_pointer())
+        poll = builder.load(builder.gep(words, [ir.Constant(word, POLL)]))
+        result = cgutils.alloca_once_value(builder, ir.Constant(bit, 0))
+        with builder.if_then(builder.icmp_unsigned("!=", poll, ir.Constant(word, 0))):
+            function = ir.FunctionType(word, [word.as_pointer()]).as_pointer()
+            raised = builder.call(builder.inttoptr(poll, function), [words])
+            raised = builder.icmp_unsigned("!=", raised, ir.Constant(word, 0))
+            builder.store(raised, result)
+            with builder.if_then(raised, likely=False):
+                ended = ir.Constant(word, INTERRUPTED)
+                emit_failure(builder, arguments[0], ended, ir.Constant(word, 0))
+        return builder.load(result)
+
+    return types.boolean(types.int64), code
+
+
 words, floats, doubles = map(_pointer_to, (types.intp, types.float32, types.float64))
 int8s, int16s, int32s = map(_pointer_to, (types.int8, types.int16, types.int32))
 uint8s, uint16s = map(_pointer_to, (types.uint8, types.uint16))
@@ -218,15 +250,13 @@ ELEMENTS: dict[str, Any] = {
     "doubles": types.float64,
 }
 
-_FLOATS = {"floats": types.float32, "doubles": types.float64}
-_ON_STACK: dict[str, Any] = {
-    **{f"tile_{name}": _on_stack(element, reduce.TILE) for name, element in ELEMENTS.items()},
-    **{f"scratch_{name}": _on_stack(e, reduce.PART + reduce.LANES) for name, e in _FLOATS.items()},
-    **{f"lanes_{name}": _on_stack(e, reduce.LANES * reduce.TILE) for name, e in _FLOATS.items()},
-}
+LOCALS: dict[str, Any] = {f"local_{name}": _local_of(e) for name, e in ELEMENTS.items()}
 
 NAMES: dict[str, Any] = {
     "math": math,
+    **LOCALS,
+    "shifted": shifted,
+    "interrupted": interrupted,
     **{name: getattr(np, name) for name in (*_SCALARS, "float32", "float64")},
     **{name: globals()[name] for name in ELEMENTS},
     "float_bits": float_bits,
@@ -239,7 +269,6 @@ NAMES: dict[str, Any] = {
     "log32": log32,
     "tanh32": tanh32,
     "erf32": erf32,
-    **_ON_STACK,
     "sum_of": sum_of,
     "product_of": product_of,
     "maximum_of": maximum_of,

@@ -54,6 +54,10 @@ class LoopSource(NamedTuple):
             if argument.annotation is not None
         }
 
+    def text(self) -> str:
+        """The text of a module with the function alone, which takes pointers."""
+        return "\n".join([*self._imports("njit"), "", "", self.source])
+
     def module(self, values: Mapping[str, int | float] | None = None) -> str:
         """The text of the module; ``values`` are defaults of the parallel function's parameters."""
         call = [n if k in _NUMPY else f"{k}({n})" for n, k in self.parameters.items()]
@@ -62,7 +66,7 @@ class LoopSource(NamedTuple):
             given = [f"{n}={values[n]!r}" if n in values else n for n in given]
         return "\n".join(
             [
-                *self._imports(),
+                *self._imports("njit", "prange"),
                 "",
                 "",
                 self.source,
@@ -81,7 +85,7 @@ class LoopSource(NamedTuple):
         assert isinstance(function, ast.FunctionDef)
         return function
 
-    def _imports(self) -> list[str]:
+    def _imports(self, *of_numba: str) -> list[str]:
         nodes = [*ast.walk(ast.parse(self.source))]
         names = [node for node in nodes if isinstance(node, ast.Name)]
         known = {node.id for node in names if isinstance(node.ctx, ast.Store)}
@@ -89,7 +93,7 @@ class LoopSource(NamedTuple):
         known |= {node.name for node in nodes if isinstance(node, ast.FunctionDef)}
         used = {node.id for node in names} - known - {"njit", *dir(builtins)}
         lines = ["import math"] if "math" in used else []
-        lines.append("from numba import njit, prange")
+        lines.append(f"from numba import {', '.join(of_numba)}")
         if scalars := sorted(used & {*_NUMPY}):
             lines.append(f"from numpy import {', '.join(scalars)}")
         if ours := sorted(used - {*_NUMPY, "math"}):

@@ -10,6 +10,7 @@
 | `chunks` | claiming and running chunks of a step, as LLVM IR |
 | `waiting` | spinning, yielding and futex sleeps, as LLVM IR |
 | `control_block` | the pool's shared memory, and an IR builder for it |
+| `polling` | signals while a kernel runs for long |
 | `prange` | the Numba driver: a `prange` over chunks, or fused loops as parallel functions |
 | `threads` | the number of threads: affinity, cgroups, settings |
 

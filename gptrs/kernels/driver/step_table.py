@@ -7,10 +7,11 @@ extent is cut into (`cuts`). Steps run in order: all chunks of one step end befo
 starts, and their stores are visible to it. Chunks of one step run in any order, on any thread.
 
     int64 [steps, 4]:   | kernel | arguments | extent | chunks |
-    Status, int64 [3]:  | step | code | index |
+    Status, int64 [7]:  | step | code | index | poll | exception (3) |
 
 A kernel cannot raise. A kernel that can fail has the address of the plan's `Status` in its argument
-block: `emit_failure` stores an error code there, and the plan stops after that step.
+block: `emit_failure` stores an error code there, and the plan stops after that step. A kernel that
+may run for long calls the function ``poll``, if there is one (`gptrs.kernels.driver.polling`).
 """
 
 from __future__ import annotations
@@ -26,6 +27,12 @@ from numpy.typing import NDArray
 from gptrs.errors import ArgumentError
 from gptrs.kernels.compiler.parallel_loop import LoopSource
 from gptrs.kernels.driver.control_block import MAX_CHUNKS
+
+POLL, EXCEPTION = 3, 4
+"""Words of a status: the address of `gptrs.kernels.driver.polling.poll_address`, or 0, and the
+first of the exception that it keeps."""
+INTERRUPTED = 1 << 32
+"""The code of a kernel that ended because of the exception of a signal handler."""
 
 
 class Step(NamedTuple):
@@ -99,7 +106,8 @@ class Failure:
 
 @final
 class Status:
-    """The memory where kernels report failures: step, code and index, an int64 each.
+    """The memory where kernels report failures: step, code and index, an int64 each; then `POLL`
+    and `EXCEPTION`.
 
     Code 0 means that all is well. A kernel that fails exchanges code 0 for its own by one
     compare-exchange, and stores the index if that succeeds. Then the kernel returns; its result
@@ -108,12 +116,12 @@ class Status:
     """
 
     def __init__(self) -> None:
-        self.words: NDArray[np.int64] = np.zeros(3, np.int64)
+        self.words: NDArray[np.int64] = np.zeros(EXCEPTION + 3, np.int64)
         self.address: int = self.words.ctypes.data
 
     def failure(self) -> Failure | None:
         """The failure of the last run, if any."""
-        step, code, index = self.words.tolist()
+        step, code, index = self.words[:POLL].tolist()
         return Failure(step, code, index) if code else None
 
 

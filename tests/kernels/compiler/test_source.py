@@ -57,10 +57,10 @@ def names(arguments, first, last):
     doubles(block[0])[9] = -1.0 / float64(first - 2)
     doubles(block[0])[8] = math.hypot(3.0, 4.0) + round(math.pow(2.0, float64(last)))
     floats(block[0])[20] = log32(exp32(float32(2))) + tanh32(float32(0)) + erf32(float32(9))
-    scratch = scratch_doubles()
+    scratch = local_doubles(544)
     scratch[0], scratch[1] = 5.0, 8.0
     floats(block[0])[21] = float32(sum_of(scratch, 2) + product_of(scratch, 2))
-    scratch32 = scratch_floats()
+    scratch32 = local_floats(544)
     scratch32[0], scratch32[1] = float32(5), float32(8)
     floats(block[0])[22] = maximum_of(scratch32, 2) - minimum_of(scratch32, 2)
 """

@@ -1,0 +1,357 @@
+"""Code generation of control flow: a scan, while_loop or cond as one Numba function.
+
+Input: the instruction; output: the source of a kernel, the values that it reads, and its words. The
+regions of its bodies and conditions (`gptrs.backends.fusion`) are functions in the same source,
+written by `render` as for kernels of their own, so that the bits are those of running step by step:
+
+    def scan(x0, ..., out0, ..., words, status, first, last):
+        state = the initial state, in local arrays
+        for n in range(length):
+            region(state, x0 + n * size, ..., next)       one call for each region, inlined by LLVM
+            out1 + n * size = ...                         ys
+            state = next
+        out0 = state
+
+Values of an iteration are local arrays of at most `MOST_ELEMENTS` elements; LLVM keeps scalars in
+registers. Whatever else a body contains, `UnwritableError` says that its loop is driven step by
+step (`gptrs.backends.faer.control`). A loop polls for signals after `_BUDGET` operations.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from gptrs.backends.faer import scalars
+from gptrs.backends.faer.render import render
+from gptrs.backends.fusion import fuse
+from gptrs.backends.operation_counts import operations
+from gptrs.backends.regions import Region
+from gptrs.ir.dims import Dim, DimLike, product, same, size_at
+from gptrs.ir.ops.control import cond, while_loop
+from gptrs.ir.ops.literal import constant
+from gptrs.ir.program import Instruction, Program, Value
+from gptrs.ir.types import Type
+from gptrs.kernels.compiler.parallel_loop import NJIT, wrapped
+
+MOST_ELEMENTS = 64
+_MOST_REGIONS = 48  # each takes some 20 ms to compile
+_MOST_WORK = 1 << 14  # operations of a region: beyond, threads and vectors are worth a step
+_MOST_KNOWN = 64  # sizes up to this are in the text, for loops of known length
+_STRIP = 1 << 12  # iterations of a scan between looks at the budget
+_BUDGET = 1 << 26  # operations between polls, some 20 to 60 ms
+
+
+class UnwritableError(Exception):
+    """The loop needs more than regions over small arrays."""
+
+
+@dataclass(frozen=True)
+class Array:
+    """The memory of a value in the source: a pointer's text and the element type."""
+
+    text: str
+    type: Type
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return _size(self.type)
+
+
+@dataclass(frozen=True)
+class ControlSource:
+    """The source of a native loop, and what its argument block holds."""
+
+    name: str
+    source: str
+    inputs: tuple[Value, ...]
+    words: tuple[DimLike | float, ...]
+    """After the addresses of the inputs and of the results, and before that of the status."""
+    instructions: int
+    """Instructions inside of the regions that it runs."""
+
+
+class ControlWriter:
+    """Writes the kernel of one instruction with regions."""
+
+    def __init__(self, fusible: Callable[[Instruction], bool], *, precise: bool) -> None:
+        self._fusible, self._precise = fusible, precise
+        self._inputs: dict[Value, Array] = {}
+        self._words: dict[str, DimLike | float] = {}
+        self._word_names: dict[object, str] = {}
+        self._functions: dict[str, str] = {}  # regions and the scalar rules that they call
+        self._regions = 0
+        self._instructions = 0
+        self._operations = 0  # of one iteration of each loop
+        self._locals: list[str] = []
+        self._lines: list[str] = []
+        self._depth = 1
+        self._counts: dict[str, int] = {}
+
+    def write(self, instruction: Instruction) -> ControlSource:
+        """The source for ``instruction``. Raises `UnwritableError`."""
+        outputs = [Array(f"out{n}", r.type) for n, r in enumerate(instruction.results)]
+        for value in dict.fromkeys(instruction.values()):
+            if value.type.dtype.name not in scalars.POINTERS:
+                raise UnwritableError
+            self._inputs[value] = Array(f"x{len(self._inputs)}", value.type)
+        self._control(instruction, self._inputs, outputs)
+        return self._source(instruction, outputs)
+
+    def _source(self, instruction: Instruction, outputs: Sequence[Array]) -> ControlSource:
+        arrays = [(a.text, _pointer(a.type)) for a in (*self._inputs.values(), *outputs)]
+        words = [
+            (name, "float64" if isinstance(word, float) else "int64")
+            for name, word in self._words.items()
+        ]
+        given = ", ".join(f"{n}: {k}" for n, k in (*arrays, *words, ("status", "int64")))
+        notes = [f"    # {name}: {type}" for name, type in self._notes(outputs)]
+        body = "\n".join([*notes, f"    budget = {_BUDGET}", *self._locals, *self._lines]) + "\n"
+        functions = "".join(self._functions.values())
+        name = instruction.op.name
+        digest = hashlib.sha256(f"{functions}{given}\n{body}".encode()).hexdigest()
+        name = f"{name}_{digest[:12]}"
+        head = wrapped(f"{given}, first, last")
+        return ControlSource(
+            name,
+            f"{functions}{NJIT}\ndef {name}({head}):\n{body}",
+            tuple(self._inputs),
+            tuple(self._words.values()),
+            self._instructions,
+        )
+
+    def _notes(self, outputs: Sequence[Array]) -> list[tuple[str, str]]:
+        arrays = [*self._inputs.values(), *outputs]
+        return [(a.text, f"{a.type.dtype.name}, rank {a.type.rank}") for a in arrays]
+
+    # Instructions with regions. `env` has the arrays of the values that they may read.
+
+    def _control(
+        self, instruction: Instruction, env: Mapping[Value, Array], outputs: Sequence[Array]
+    ) -> None:
+        if instruction.op is cond:
+            self._cond(instruction, env, outputs)
+        elif instruction.op is while_loop:
+            self._while(instruction, env, outputs)
+        else:
+            self._scan(instruction, env, outputs)
+
+    def _group(
+        self, instruction: Instruction, place: int, env: Mapping[Value, Array]
+    ) -> list[Array]:
+        """The arrays of a tuple of operands."""
+        operands = instruction.operands[place] if place < len(instruction.operands) else ()
+        found: list[Array] = []
+        for operand in cast("tuple[Any, ...]", operands):
+            if not isinstance(operand, Value):
+                raise UnwritableError
+            found.append(self._array(operand, env))
+        return found
+
+    def _cond(
+        self, instruction: Instruction, env: Mapping[Value, Array], outputs: Sequence[Array]
+    ) -> None:
+        pred = instruction.operands[0]
+        if not isinstance(pred, Value):
+            raise UnwritableError
+        given = self._group(instruction, 1, env)
+        self._add(f"if {self._array(pred, env).text}[0] != 0:")
+        for name in ("then", "otherwise"):
+            with_lines = len(self._lines)
+            self._depth += 1
+            region: Program = instruction.attrs[name]
+            results = self._program(region, given)
+            for target, result in zip(outputs, results, strict=True):
+                self._copy(target, result)
+            if len(self._lines) == with_lines:
+                self._add("pass")
+            self._depth -= 1
+            if name == "then":
+                self._add("else:")
+
+    def _while(
+        self, instruction: Instruction, env: Mapping[Value, Array], outputs: Sequence[Array]
+    ) -> None:
+        state = self._state(self._group(instruction, 0, env))
+        captured = self._group(instruction, 1, env)
+        self._add("while True:")
+        self._depth += 1
+        before = self._operations
+        (test,) = self._program(instruction.attrs["condition"], [*state, *captured])
+        self._add(f"if {test.text}[0] == 0:")
+        self._add("    break")
+        results = self._program(instruction.attrs["body"], [*state, *captured])
+        self._advance(state, results)
+        self._poll(f"budget - {self._operations - before + 4}")
+        self._depth -= 1
+        for target, array in zip(outputs, state, strict=True):
+            self._copy(target, array)
+
+    def _scan(
+        self, instruction: Instruction, env: Mapping[Value, Array], outputs: Sequence[Array]
+    ) -> None:
+        attrs = instruction.attrs
+        state = self._state(self._group(instruction, 0, env))
+        xs, captured = self._group(instruction, 1, env), self._group(instruction, 2, env)
+        length = self._word(attrs["length"], "length", known=False)
+        begin, end, n = self._fresh("begin"), self._fresh("end"), self._fresh("n")
+        self._add(f"for {begin} in range(0, {length}, {_STRIP}):")
+        self._depth += 1
+        self._add(f"{end} = min({begin} + {_STRIP}, {length})")
+        place = len(self._lines)
+        self._add(f"for {n} in range({begin}, {end}):")
+        self._depth += 1
+        if attrs["reverse"]:
+            self._add(f"at_{n} = {length} - 1 - {n}")
+        at, before = f"at_{n}" if attrs["reverse"] else n, self._operations
+        slices = [self._slice(x, at) for x in xs]
+        results = self._program(attrs["body"], [*state, *slices, *captured])
+        for y, result in zip(outputs[len(state) :], results[len(state) :], strict=True):
+            self._copy(self._slice(y, at), result)
+        self._advance(state, results[: len(state)])
+        self._depth -= 1
+        inner, self._lines = self._lines[place:], self._lines[:place]
+        inner += ["    " * (self._depth + 1) + "pass"] if len(inner) == 1 else []
+        self._poll(f"budget - ({end} - {begin}) * {self._operations - before + 4}")
+        self._lines += inner
+        self._depth -= 1
+        for target, array in zip(outputs, state, strict=False):
+            self._copy(target, array)
+
+    def _poll(self, left: str) -> None:
+        """Poll for signals when the operations since the last time exceed the budget."""
+        self._add(f"budget = {left}")
+        self._add("if budget < 0:")
+        self._add(f"    budget = {_BUDGET}")
+        self._add("    if interrupted(status):")
+        self._add("        return")
+
+    def _state(self, given: Sequence[Array]) -> list[Array]:
+        state = [self._local(array.type, "state") for array in given]
+        for target, array in zip(state, given, strict=True):
+            self._copy(target, array)
+        return state
+
+    def _advance(self, state: Sequence[Array], results: Sequence[Array]) -> None:
+        """The next state: results that are parts of the state now are copied first."""
+        moved: list[Array] = []
+        for target, result in zip(state, results, strict=True):
+            if result in state and result != target:
+                kept = self._local(result.type, "kept")
+                self._copy(kept, result)
+                result = kept
+            moved.append(result)
+        for target, result in zip(state, moved, strict=True):
+            self._copy(target, result)
+
+    def _slice(self, array: Array, at: str) -> Array:
+        """An element of ``array`` along its first axis."""
+        element = array.type.with_shape(array.type.shape[1:])
+        size = product(element.shape)
+        text = at if same(size, 1) else f"{at} * {self._word(size, 'size')}"
+        name = self._fresh("row")
+        self._add(f"{name} = shifted({array.text}, {text})")
+        return Array(name, element)
+
+    # The instructions of a region.
+
+    def _program(self, program: Program, given: Sequence[Array]) -> list[Array]:
+        """Write the steps of a region; the arrays of its results."""
+        env: dict[Value, Array] = dict(zip(program.params, given, strict=True))
+        for step in fuse(program, self._fusible).steps:
+            if isinstance(step, Region):
+                env[step.result] = self._region(step, env)
+            elif step.op.control:
+                made = [self._local(r.type, step.op.name) for r in step.results]
+                self._instructions += 1
+                self._control(step, env, made)
+                env.update(zip(step.results, made, strict=True))
+            elif step.op is not constant:  # one that is read as an array has no buffer
+                raise UnwritableError
+        if any(value not in env for value in program.results):
+            raise UnwritableError
+        return [env[value] for value in program.results]
+
+    def _region(self, region: Region, env: dict[Value, Array]) -> Array:
+        if any(value not in env for value in region.inputs):
+            raise UnwritableError
+        self._instructions += len(region.members)
+        if region.copies is not None:
+            return Array(env[region.copies].text, region.result.type)
+        self._regions += 1
+        work = _work(region)
+        if self._regions > _MOST_REGIONS or work > _MOST_WORK:
+            raise UnwritableError
+        self._operations += work
+        rendered = render(region, precise=self._precise)
+        self._functions[rendered.name] = f"{rendered.canonical}\n\n"
+        result = self._local(region.result.type, "value")
+        words = [self._word(word, "w") for word in rendered.words]
+        arrays = [env[value].text for value in rendered.inputs]
+        extent = self._word(rendered.extent, "extent")
+        arguments = ", ".join([*arrays, result.text, *words, "0", extent])
+        self._add(f"{rendered.name}({arguments})")
+        return result
+
+    # Arrays, words and lines.
+
+    def _array(self, value: Value, env: Mapping[Value, Array]) -> Array:
+        if value not in env:
+            raise UnwritableError  # a constant array of a region
+        return env[value]
+
+    def _local(self, type: Type, word: str) -> Array:
+        """A local array."""
+        if type.dtype.name not in scalars.POINTERS or not 0 <= _size(type) <= MOST_ELEMENTS:
+            raise UnwritableError
+        array = Array(self._fresh(word), type)
+        self._locals.append(f"    {array.text} = local_{_pointer(type)}({array.size})")
+        return array
+
+    def _copy(self, target: Array, source: Array) -> None:
+        if target == source:
+            return
+        if target.size == 1:
+            self._add(f"{target.text}[0] = {source.text}[0]")
+        elif target.size:
+            k = self._fresh("k")
+            self._add(f"for {k} in range({target.size}):")
+            self._add(f"    {target.text}[{k}] = {source.text}[{k}]")
+
+    def _word(self, value: DimLike | float, letter: str, *, known: bool = True) -> str:
+        """A word of the argument block, or the text of a small number."""
+        if known and type(value) is int and abs(value) <= _MOST_KNOWN:
+            return str(value)
+        key = (letter, str(value) if isinstance(value, Dim) else (type(value), repr(value)))
+        if key not in self._word_names:
+            self._word_names[key] = self._fresh(letter)
+            self._words[self._word_names[key]] = value
+        return self._word_names[key]
+
+    def _fresh(self, word: str) -> str:
+        self._counts[word] = self._counts.get(word, -1) + 1
+        return f"{word}_{self._counts[word]}"
+
+    def _add(self, line: str) -> None:
+        self._lines.append("    " * self._depth + line)
+
+
+def _pointer(type: Type) -> str:
+    return scalars.POINTERS[type.dtype.name]
+
+
+def _size(type: Type) -> int:
+    """The number of elements; -1 where it is not known."""
+    size = type.size
+    return size if isinstance(size, int) else -1
+
+
+def _work(region: Region) -> int:
+    """The operations of a region; with unknown sizes, too many."""
+    counts = [region.result.type.size, *operations(region).values()]
+    if not all(isinstance(count, int) for count in counts):
+        return _MOST_WORK + 1
+    return sum(size_at(count, {}) for count in counts)
