@@ -1,4 +1,4 @@
-"""The convolutions of a loaded image classifier, for those that build the model anew."""
+"""The convolutions of a loaded image classifier, for peers that build the model anew."""
 
 from __future__ import annotations
 
