@@ -15,7 +15,7 @@ miss only.
 | ``local_floats(n)`` and so on for each pointer | a pointer to so many elements on the stack |
 | ``shifted(pointer, n)`` | the pointer to its element ``n`` |
 | ``interrupted(status)`` | whether a signal's handler raised: the kernel is to return |
-| ``sum_of product_of maximum_of minimum_of`` | of ``(array, count)`` with room for 32 more, which are lost |
+| ``sum_of product_of maximum_of minimum_of`` | of ``(array, count)``; overwrites 32 more |
 | ``sum_of_array`` and the like | of ``(array, first, count)``, which is only read |
 | ``join_sums join_products`` | of ``(lanes, used)``: the first row becomes that of all used |
 | ``compare_exchange(address, expected, new)`` | atomic, on int64; what was there before |
