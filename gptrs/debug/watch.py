@@ -19,14 +19,14 @@ from gptrs.errors import Location
 
 
 @contextmanager
-def watched(function: str, reason: str, where: Location | None) -> Generator[None]:
+def watched(function: str, reason: object, where: Location | None) -> Generator[None]:
     """Report the lowering inside the block on stderr and as a dump, even if it fails.
-    ``function`` is traced for ``reason``, by the call at ``where``."""
+    ``function`` is traced for ``reason``, whose text is it, by the call at ``where``."""
     level, folder = settings.debug(), target()
     if not level and folder is None:
         yield
         return
-    lowering = Lowering(function, reason, where)
+    lowering = Lowering(function, str(reason), where)
     dump = None if folder is None else Dump(folder, function)
     try:
         with ExitStack() as stack:

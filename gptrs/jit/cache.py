@@ -1,8 +1,9 @@
 """Program cache of one jitted function: LRU by full key, with a reason for every miss.
 
 The second cache level of a call, behind `gptrs.jit.fast_path`. Size: GPTRS_CACHE_SIZE. A miss is a
-retrace; its reason is the difference to the most similar cached key, worded by
-`gptrs.jit.differences`. Entries are in slots, so that the call cache can see an eviction.
+retrace; its `Reason` is the difference to the most similar of the keys used last, worded by
+`gptrs.jit.differences` when somebody reads it. Entries are in slots, so that the call cache can see
+an eviction.
 """
 
 from __future__ import annotations
@@ -10,17 +11,19 @@ from __future__ import annotations
 import inspect
 import re
 from collections import Counter
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from heapq import nlargest
 from itertools import count
 from typing import Generic, NamedTuple, TypeVar
 
 from gptrs.errors import Location
 from gptrs.jit.differences import difference, structure_change
-from gptrs.locks import new_lock
+from gptrs.locks import cached_property, new_lock
 
 Key = tuple[tuple[str, Hashable], ...]
 V = TypeVar("V")
+_COMPARED = 64  # the most keys that a miss is compared with
 
 
 class CacheInfo(NamedTuple):
@@ -32,14 +35,38 @@ class CacheInfo(NamedTuple):
     currsize: int
 
 
+class Reason:
+    """The reason of a miss: the difference of a key to the most similar of those ``known``.
+
+    Finding it takes longer than a lookup, and grows with their number: it is found when read.
+    """
+
+    def __init__(self, key: Key, known: Sequence[Key]) -> None:
+        self._key, self._known = key, known
+
+    @cached_property
+    def _text(self) -> str:
+        if not self._known:
+            return "the first call"
+        return "; ".join(min((_changes(old, self._key) for old in self._known), key=len))
+
+    def __str__(self) -> str:
+        return self._text
+
+
 @dataclass(frozen=True)
 class Retrace:
     """A call that was traced: the reason, the user's line, and the time it took. Also an event."""
 
     function: str
-    reason: str
+    why: Reason
     where: Location | None
     milliseconds: float
+
+    @property
+    def reason(self) -> str:
+        """What differs from the calls before."""
+        return str(self.why)
 
     def __str__(self) -> str:
         at = f" at {self.where}" if self.where else ""
@@ -103,13 +130,10 @@ class ProgramCache(Generic[V]):
             self._ignored += 1
             return CacheInfo(hits, self._misses, self._maxsize(), len(self._slots))
 
-    def reason(self, key: Key) -> str:
-        """The reason of a miss: the difference of ``key`` to the most similar cached key."""
+    def reason(self, key: Key) -> Reason:
+        """The reason of a miss for ``key``, from the keys that were used last."""
         with self._lock:
-            known = sorted(self._slots, key=lambda k: self._slots[k].used, reverse=True)
-        if not known:
-            return "the first call"
-        return "; ".join(min((_changes(old, key) for old in known), key=len))
+            return Reason(key, nlargest(_COMPARED, self._slots, lambda k: self._slots[k].used))
 
 
 def _changes(old: Key, new: Key) -> list[str]:

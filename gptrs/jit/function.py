@@ -210,7 +210,7 @@ class JitFunction(Generic[P, R]):
             warn(
                 f"{self.name} has more than {settings.cache_size()} programs and drops the least"
                 f" recently used. The last call was traced because of {reason}. Fix:"
-                f" {advice(reason, self._signature)}, or raise GPTRS_CACHE_SIZE.",
+                f" {advice(str(reason), self._signature)}, or raise GPTRS_CACHE_SIZE.",
                 RetraceWarning,
             )
         return slot

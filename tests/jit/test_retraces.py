@@ -13,6 +13,7 @@ import pytest
 
 from gptrs import events, ptir
 from gptrs.errors import RetraceWarning
+from gptrs.jit import cache
 from gptrs.jit.cache import Retrace
 from tests.support.jitted import Box, Mode, X, array, equal
 
@@ -114,3 +115,21 @@ def test_the_least_recently_used_goes_with_a_warning(monkeypatch: pytest.MonkeyP
     assert function.cache_info().misses == 3
     function(array(2))  # was dropped; the warning comes once
     assert function.cache_info().misses == 4
+
+
+def test_a_reason_is_found_when_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A miss takes as long however many programs are cached."""
+    compared: list[object] = []
+    changes = cache._changes  # pyright: ignore[reportPrivateUsage]
+
+    def counted(old: Any, new: Any) -> list[str]:
+        compared.append(old)
+        return changes(old, new)
+
+    monkeypatch.setattr(cache, "_changes", counted)
+    function = ptir.jit(lambda x: x + 1)
+    for size in range(1, 81):
+        function(array(size))
+    assert not compared
+    assert function.retraces()[-1].reason == "argument x: axis 0: 79 → 80"
+    assert 0 < len(compared) <= 64
