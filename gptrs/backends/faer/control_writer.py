@@ -159,18 +159,18 @@ class ControlWriter:
             raise UnwritableError
         given = self._group(instruction, 1, env)
         self._add(f"if {self._array(pred, env).text}[0] != 0:")
-        for name in ("then", "otherwise"):
-            with_lines = len(self._lines)
-            self._depth += 1
-            region: Program = instruction.attrs[name]
-            results = self._program(region, given)
-            for target, result in zip(outputs, results, strict=True):
-                self._copy(target, result)
-            if len(self._lines) == with_lines:
-                self._add("pass")
-            self._depth -= 1
-            if name == "then":
-                self._add("else:")
+        self._branch(instruction.attrs["then"], given, outputs)
+        self._add("else:")
+        self._branch(instruction.attrs["otherwise"], given, outputs)
+
+    def _branch(self, region: Program, given: Sequence[Array], outputs: Sequence[Array]) -> None:
+        before = len(self._lines)
+        self._depth += 1
+        for target, result in zip(outputs, self._program(region, given), strict=True):
+            self._copy(target, result)
+        if len(self._lines) == before:
+            self._add("pass")
+        self._depth -= 1
 
     def _while(
         self, instruction: Instruction, env: Mapping[Value, Array], outputs: Sequence[Array]
@@ -314,6 +314,8 @@ class ControlWriter:
     def _copy(self, target: Array, source: Array) -> None:
         if target == source:
             return
+        if not 0 <= target.size <= MOST_ELEMENTS:
+            raise UnwritableError
         if target.size == 1:
             self._add(f"{target.text}[0] = {source.text}[0]")
         elif target.size:

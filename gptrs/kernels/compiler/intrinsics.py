@@ -251,6 +251,7 @@ ELEMENTS: dict[str, Any] = {
 }
 
 LOCALS: dict[str, Any] = {f"local_{name}": _local_of(e) for name, e in ELEMENTS.items()}
+globals().update(LOCALS)  # a kernel's source as a module imports them
 
 NAMES: dict[str, Any] = {
     "math": math,

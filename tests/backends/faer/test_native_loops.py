@@ -92,3 +92,17 @@ def test_large_arrays_run_step_by_step() -> None:
     xs = np.ones((3, 1000), np.float32)
     assert "control" in [step.kind for step in function.explain(xs).report.steps]
     assert function(xs)[0].numpy().tolist() == [3] * 1000
+
+
+def test_arrays_of_unknown_size_are_no_state_of_a_kernel() -> None:
+    axes: Any = {"x": {0: "S"}, "y": {0: "S"}}
+
+    @ptir.jit(dynamic=axes)
+    def choose(p: Any, x: Any, y: Any) -> Any:
+        return ptir.cond(p, lambda: x, lambda: y)
+
+    for size in (3, 70):
+        x = np.arange(size, dtype=np.float32)
+        for p in (True, False):
+            found: Any = choose(np.bool_(p), x, -x - 1)
+            np.testing.assert_array_equal(found.numpy(), x if p else -x - 1)
