@@ -197,10 +197,10 @@ class Function(Builder):
         store = self.intrinsic(name, VOID, kind, POINTER, I32, mask.type)
         self.call(store, [value, pointer, i32(_element_bytes(kind)), mask])
 
-    def mask(self, count: Any) -> Any:
+    def mask(self, count: Any, lanes: int = 0) -> Any:
         """The mask of the lanes before ``count``, an i64 of any value."""
-        lanes = self.isa.lanes
-        wanted = self.splat(self.trunc(self.within(count, 0, lanes), I32))
+        lanes = lanes or self.isa.lanes
+        wanted = self.splat(self.trunc(self.within(count, 0, lanes), I32), lanes)
         kind = ir.VectorType(I32, lanes)
         return self.icmp_signed("<", ir.Constant(kind, list(range(lanes))), wanted)
 
@@ -255,19 +255,19 @@ class Function(Builder):
             size *= 2
         return result
 
-    def pieces(self, rows: Any, columns: Any) -> Iterator[tuple[Any, Any, Any]]:
+    def pieces(self, rows: Any, columns: Any, width: int = 0) -> Iterator[tuple[Any, Any, Any]]:
         """A loop over ``rows`` x ``columns`` in vectors: ``for row, column, mask in pieces(...)``.
 
         The body is written twice: for whole vectors, with None for a mask, and for the rest of a
         row.
         """
-        lanes = i64(self.isa.lanes)
+        lanes = i64(width or self.isa.lanes)
         full = self.sub(columns, self.urem(columns, lanes))
         with self.loop(i64(0), rows) as row:
             with self.loop(i64(0), full, lanes) as column:
                 yield row.index, column.index, None
             with self.if_then(self.icmp_signed("<", full, columns)):
-                yield row.index, full, self.mask(self.sub(columns, full))
+                yield row.index, full, self.mask(self.sub(columns, full), width)
 
     def all_finite(self, pointer: Any, count: Any) -> Any:
         """Whether none of ``count`` elements at ``pointer`` is infinite or NaN."""
@@ -300,7 +300,17 @@ def _element_bytes(kind: Any) -> int:
     return _BYTES[str(kind.element if isinstance(kind, ir.VectorType) else kind)]
 
 
-_BYTES = {"float": 4, "double": 8, "half": 2, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "ptr": 8}
+_BYTES = {
+    "float": 4,
+    "double": 8,
+    "half": 2,
+    "i8": 1,
+    "i16": 2,
+    "i32": 4,
+    "i64": 8,
+    "i128": 8,
+    "ptr": 8,
+}
 
 
 def _suffix(kind: Any) -> str:

@@ -1,4 +1,7 @@
-"""Matrix products in f32: GEMM and GEMV kernels, the packing of their operands, dot products.
+"""Matrix products: GEMM and GEMV kernels, the packing of their operands, dot products.
+
+All are of f32 with weights of f32, f16 or bf16, but the last four of the table, which are of any
+element type; the backend does not call these yet.
 
 | module | content |
 |---|---|
@@ -11,6 +14,10 @@
 | `dot` | dot products: one column of C, and vector times vector |
 | `packing` | packing of A into tiles and of B into panels |
 | `weight_elements` | weights of f32, f16 and bf16: loads, widening, prefetch |
+| `number_types` | element types of products of arguments: operands, sums, results |
+| `tiled` | batches of products of arguments, packed or where they lie |
+| `register_tile` | register tiles of `tiled` |
+| `pack_operand` | packing of operands of any strides, widened on the way |
 
 Which kernel runs, for C[M, N] = A[M, K]·B[K, N] (`gptrs.backends.faer.calls.product` decides):
 

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 from llvmlite import ir
 
-from gptrs.kernels.compiler.ir_builder import F64, I1, I8, I64, POINTER, Function, KernelText, i64
+from gptrs.kernels.compiler.ir_builder import F64, I8, Function, KernelText, i64
 from gptrs.kernels.compiler.isa import KB, Isa
 from gptrs.kernels.gemm.microkernel import TileFunctions, Tiles
 from gptrs.kernels.gemm.packing import panel_count
@@ -38,6 +38,7 @@ from gptrs.kernels.gemm.product import (
     gemm_arguments,
     is_given,
 )
+from gptrs.kernels.gemm.tiled import add_up_function
 from gptrs.kernels.gemm.weight_elements import AHEAD, row_bytes
 from gptrs.kernels.weight_compression.decoder import decoder_rows
 from gptrs.kernels.weight_compression.format import (
@@ -95,31 +96,6 @@ def blocked_gemm_extent(isa: Isa, columns: int, blocks: Blocking) -> int:
     return blocks.row_blocks * panel_count(isa, columns)
 
 
-def _add_up(module: Any, isa: Isa) -> Any:
-    """add_up(c, ldc, rows, columns, totals, ldt, first, last): totals = (0 if first else totals) +
-    C, in f64; in the last block of the depth C = totals."""
-    sizes = (I64, I64, I64)
-    f = Function.part(module, isa, "add_up", POINTER, *sizes, POINTER, I64, I1, I1)
-    c, ldc, rows, columns, totals, ldt, first, last = f.arguments
-    wide: Any = ir.VectorType(F64, isa.lanes)
-    for row, column, mask in f.pieces(rows, columns):
-        place = f.at(c, f.add(f.mul(row, ldc), column))
-        total = f.at(totals, f.add(f.mul(row, ldt), column), F64)
-        value, before = f.fpext(f.read(place, mask=mask), wide), f.block
-        with f.if_then(f.not_(first)):
-            more, end = f.fadd(f.read(total, wide, mask), value), f.block
-        both = f.phi(wide)
-        both.add_incoming(value, before)
-        both.add_incoming(more, end)
-        with f.if_else(last) as (done, other):
-            with done:
-                f.write(f.fptrunc(both, f.vector), place, mask)
-            with other:
-                f.write(both, total, mask)
-    f.ret_void()
-    return f.made
-
-
 def blocked_gemm_kernel(isa: Isa, product: Product) -> KernelText:
     """The product of packed rows and panels.
 
@@ -140,7 +116,7 @@ class _BlockedGemm:
         module, weights = self.module, product.weights
         tiles, self._finish = Tiles(module, isa, product), Finish(module, isa, product)
         self._stored = tiles.functions("stored")
-        self._add_up = _add_up(module, isa)
+        self._add_up = add_up_function(module, isa)
         self._unpack = decompress_function(module, isa, weights) if product.compressed else None
         self._decompresses = product.compressed and isa.lookup
         if self._decompresses:

@@ -42,10 +42,10 @@ def read_weights(
     bits = f.zext(narrow, ir.VectorType(I32, lanes))
     if weights == "bf16":
         return f.bitcast(f.shl(bits, like(bits, 16)), wide)
-    return _widened_half(f, bits, wide)
+    return widened_half(f, bits, wide)
 
 
-def _widened_half(f: Function, bits: Any, wide: Any) -> Any:
+def widened_half(f: Function, bits: Any, wide: Any) -> Any:
     """f32 from the 16 bits of float16 without an instruction for it (and LLVM would call one).
 
     By integers, as multiplying f32 subnormal numbers takes some CPUs a hundred times longer.

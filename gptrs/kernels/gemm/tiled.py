@@ -1,0 +1,216 @@
+"""Tiled product of arguments of any element type, in batches: C = A·B, operands packed or not.
+
+    for (matrix, row block, column block):      # extent
+        for depth block of the order rule:      # floats: 4096, then 512 each (`product`)
+            for depth block of the cache:
+                for panel of the column block:
+                    for tile of the row block:
+                        C[h, w] += A · B        # `register_tile`
+                        at the end of a depth block: totals (f64) += C
+                        at the end of the depth: epilogue, or C as elements of the result
+
+    A: tile begins a_tile after the one before    row a_row, depth a_depth     packed: K·h, 1, h
+    B: panel begins b_panel after the one before  depth b_depth                packed: K·w, w
+
+Packed or not is a matter of strides, so that there is one kernel for both. An element's bits depend
+on neither: floats have the order of sums of `gptrs.kernels.gemm.product`, and integers have none.
+C is a matrix of sums; where the result has other elements it is scratch memory, from which each
+tile is converted when it is finished.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from llvmlite import ir
+
+from gptrs.kernels.compiler.ir_builder import F64, I1, I64, POINTER, Function, KernelText, i64
+from gptrs.kernels.compiler.isa import Isa
+from gptrs.kernels.gemm.number_types import PLAIN, NumberTypes, narrowed, stored_type
+from gptrs.kernels.gemm.product import DepthBlock, Finish, Product, depth_blocks, is_given
+from gptrs.kernels.gemm.register_tile import tile_function
+
+_POINTERS = ("a", "b", "c", "out", "totals", "bias", "residual")
+_SIZES = (
+    *("rows", "depth", "columns", "a_tile", "a_row", "a_depth", "b_panel", "b_depth", "ldr"),
+    *("depth_block", "row_blocks", "column_blocks", "batch1", "batch2"),
+    *("a_step0", "a_step1", "a_step2", "b_step0", "b_step1", "b_step2"),
+)
+TILED_ARGUMENTS = _POINTERS + _SIZES
+"""The argument block of `tiled_product_kernel`, in order.
+
+All strides and ``columns`` count numbers of the sums (`register_tile`). Matrices of C and of the
+result follow each other without gaps; those of A and B are on a grid of three axes, the last two of
+extents ``batch1`` and ``batch2``, with a step for each. The extent is matrices times row blocks
+times column blocks. ``out`` is read where sums are not stored as they are; ``totals``, f64, where
+the depth has several blocks.
+"""
+
+
+def grid_place(f: Function, w: dict[str, Any], matrix: Any, steps: Sequence[str]) -> Any:
+    """The first element of a matrix on the grid of the batch."""
+    start = f.mul(matrix, w[steps[2]])
+    inner = f.mul(w["batch1"], w["batch2"])
+    before = f.block
+    with f.if_then(f.icmp_signed(">", inner, i64(0))):
+        places = [
+            f.udiv(matrix, inner),
+            f.urem(f.udiv(matrix, w["batch2"]), w["batch1"]),
+            f.urem(matrix, w["batch2"]),
+        ]
+        other = i64(0)
+        for place, step in zip(places, steps, strict=True):
+            other = f.add(other, f.mul(place, w[step]))
+        end = f.block
+    found = f.phi(I64)
+    found.add_incoming(start, before)
+    found.add_incoming(other, end)
+    return found
+
+
+def _convert(module: Any, isa: Isa, types: NumberTypes) -> Any:
+    """convert(c, ldc, out, ldo, rows, columns): sums as elements of the result."""
+    f = Function.part(module, isa, "convert", POINTER, I64, POINTER, I64, I64, I64)
+    c, ldc, out, ldo, rows, columns = f.arguments
+    element, lanes = stored_type(types.result), types.lanes(isa)
+    for row, column, mask in f.pieces(rows, columns, lanes):
+        source = f.at(c, f.add(f.mul(row, ldc), column), types.sum_type)
+        target = f.at(out, f.add(f.mul(row, ldo), column), element)
+        value = f.read(source, ir.VectorType(types.sum_type, lanes), mask)
+        f.write(narrowed(f, value, types), target, mask)
+    f.ret_void()
+    return f.made
+
+
+def add_up_function(module: Any, isa: Isa, types: NumberTypes = PLAIN) -> Any:
+    """add_up(c, ldc, rows, columns, totals, ldt, first, last): totals = (0 if first else totals) +
+    C, in f64; in the last block of the depth C = totals."""
+    sizes = (I64, I64, I64)
+    f = Function.part(module, isa, "add_up", POINTER, *sizes, POINTER, I64, I1, I1)
+    c, ldc, rows, columns, totals, ldt, first, last = f.arguments
+    number, lanes = types.sum_type, types.lanes(isa)
+    vector, wide = ir.VectorType(number, lanes), ir.VectorType(F64, lanes)
+    for row, column, mask in f.pieces(rows, columns, lanes):
+        place = f.at(c, f.add(f.mul(row, ldc), column), number)
+        total = f.at(totals, f.add(f.mul(row, ldt), column), F64)
+        value = f.read(place, vector, mask)
+        value, before = value if number == F64 else f.fpext(value, wide), f.block
+        with f.if_then(f.not_(first)):
+            more, end = f.fadd(f.read(total, wide, mask), value), f.block
+        both = f.phi(wide)
+        both.add_incoming(value, before)
+        both.add_incoming(more, end)
+        with f.if_else(last) as (done, other):
+            with done:
+                f.write(both if number == F64 else f.fptrunc(both, vector), place, mask)
+            with other:
+                f.write(both, total, mask)
+    f.ret_void()
+    return f.made
+
+
+def tiled_product_kernel(isa: Isa, types: NumberTypes, product: Product) -> KernelText:
+    """The product of matrices of ``types``; those of f32 with the epilogue of ``product``.
+
+    Arguments: `TILED_ARGUMENTS`.
+    """
+    kernel = _TiledProduct(isa, types, product)
+    kernel.emit()
+    return KernelText(str(kernel.module), kernel.name)
+
+
+class _TiledProduct:
+    """The kernel, as it is being written."""
+
+    def __init__(self, isa: Isa, types: NumberTypes, product: Product) -> None:
+        self.name = f"tiled_{types.label}_{product.label}"
+        self._types = types
+        self.module: Any = ir.Module(f"{self.name} {isa.name}")
+        self._tile = tile_function(self.module, isa, types)
+        self._finish = Finish(self.module, isa, product) if types == PLAIN else None
+        self._add_up = None if types.is_integer else add_up_function(self.module, isa, types)
+        self._convert = None if types.copies else _convert(self.module, isa, types)
+        self._f = f = Function.kernel(self.module, isa, self.name)
+        self._w = f.argument_block(f.arguments[0], _POINTERS, _SIZES)
+        self._width, self._height = i64(types.width(isa)), i64(types.rows(isa))
+        self._block = DepthBlock(None, None, [])  # the one that is being written
+
+    def emit(self) -> None:
+        """The loop nest."""
+        f, w, number = self._f, self._w, self._types.sum_type
+        _, first, last = f.arguments
+        with f.loop(first, last) as item:
+            column_block = f.urem(item.index, w["column_blocks"])
+            rest = f.udiv(item.index, w["column_blocks"])
+            row_block, matrix = f.urem(rest, w["row_blocks"]), f.udiv(rest, w["row_blocks"])
+            a = f.at(w["a"], grid_place(f, w, matrix, ("a_step0", "a_step1", "a_step2")), number)
+            b = f.at(w["b"], grid_place(f, w, matrix, ("b_step0", "b_step1", "b_step2")), number)
+            tiles = self._share(w["rows"], self._height, row_block, w["row_blocks"])
+            panels = self._share(w["columns"], self._width, column_block, w["column_blocks"])
+            with self._depth_blocks() as self._block:
+                # Without depth there is one turn all the same, which sets C to zero.
+                some = f.add(self._block.begin, i64(1))
+                stop = f.select(f.icmp_signed("<", some, self._block.end), self._block.end, some)
+                with f.loop(self._block.begin, stop, w["depth_block"]) as k:
+                    length = f.least(f.sub(self._block.end, k.index), w["depth_block"])
+                    begin = f.at(a, f.mul(k.index, w["a_depth"]), number)
+                    row = f.at(b, f.mul(k.index, w["b_depth"]), number)
+                    with f.loop(*panels) as panel, f.loop(*tiles) as tile:
+                        left = f.at(begin, f.mul(tile.index, w["a_tile"]), number)
+                        right = f.at(row, f.mul(panel.index, w["b_panel"]), number)
+                        place = f.mul(tile.index, self._height), f.mul(panel.index, self._width)
+                        self._emit_tile(matrix, place, (left, right), (k.index, length))
+        f.ret_void()
+
+    def _share(self, size: Any, step: Any, number: Any, count: Any) -> tuple[Any, Any]:
+        """The tiles or panels of a block: they are dealt to blocks as evenly as can be."""
+        f = self._f
+        whole = f.ceiling(size, step)
+        ends = [f.udiv(f.mul(f.add(number, i64(i)), whole), count) for i in (0, 1)]
+        return ends[0], ends[1]
+
+    @contextmanager
+    def _depth_blocks(self) -> Generator[DepthBlock]:
+        depth = self._w["depth"]
+        if self._types.is_integer:
+            yield DepthBlock(i64(0), depth, [])
+        else:
+            with depth_blocks(self._f, depth) as block:
+                yield block
+
+    def _emit_tile(
+        self,
+        matrix: Any,
+        place: tuple[Any, Any],
+        operands: tuple[Any, Any],
+        depth: tuple[Any, Any],
+    ) -> None:
+        f, w, (row, column), (k, length) = self._f, self._w, place, depth
+        rows = f.least(f.sub(w["rows"], row), self._height)
+        columns = f.least(f.sub(w["columns"], column), self._width)
+        whole = f.mul(matrix, w["rows"])
+        at = f.add(f.mul(f.add(whole, row), w["columns"]), column)
+        c = f.at(w["c"], at, self._types.sum_type)
+        ldc = w["columns"]
+        fresh = f.icmp_signed("==", k, self._block.begin)
+        a, b = operands
+        given = [a, w["a_row"], w["a_depth"], b, w["b_depth"], c, ldc, length, fresh, rows, columns]
+        f.call(self._tile, given)
+        reached = f.add(k, length)
+        if self._add_up is not None:
+            closes = f.icmp_signed(">=", reached, self._block.end)
+            with f.if_then(f.and_(closes, is_given(f, w["totals"]))):
+                totals = f.at(w["totals"], at, F64)
+                ends = [f.icmp_signed("==", self._block.begin, i64(0))]
+                ends.append(f.icmp_signed("==", self._block.end, w["depth"]))
+                f.call(self._add_up, [c, ldc, rows, columns, totals, ldc, *ends])
+        if self._convert is None and self._finish is None:
+            return
+        with f.if_then(f.icmp_signed(">=", reached, w["depth"])):
+            if self._convert is not None:
+                out = f.at(w["out"], at, stored_type(self._types.result))
+                f.call(self._convert, [c, ldc, out, ldc, rows, columns])
+            if self._finish is not None:
+                self._finish.emit(f, w | {"ldc": ldc}, (f.add(whole, row), column), (rows, columns))

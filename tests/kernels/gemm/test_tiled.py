@@ -1,0 +1,246 @@
+"""Tiled products of any element type: layouts, packing, edges, splits, at every level."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from gptrs.kernels.compiler import isa
+from gptrs.kernels.gemm.number_types import INTEGERS, NumberTypes, number_types
+from gptrs.kernels.gemm.pack_operand import pack_operand_kernel
+from gptrs.kernels.gemm.product import FIRST_BLOCK, Product
+from gptrs.kernels.gemm.tiled import tiled_product_kernel
+from tests.kernels.gemm.test_matmul import Array, bits, blocked, call, even, kernel, short
+
+DTYPES: dict[str, Any] = {
+    "f16": np.float16,
+    "bf16": ml_dtypes.bfloat16,
+    "f32": np.float32,
+    "f64": np.float64,
+    "si8": np.int8,
+    "ui8": np.uint8,
+    "si16": np.int16,
+    "ui16": np.uint16,
+    "si32": np.int32,
+    "ui32": np.uint32,
+    "si64": np.int64,
+    "ui64": np.uint64,
+    "cf32": np.complex64,
+    "cf64": np.complex128,
+    "i32": np.int32,
+    "i64": np.int64,
+}
+SHAPES = [(1, 1, 1), (3, 3, 3), (5, 0, 7), (8, 8, 8), (13, 29, 17), (33, 70, 67), (16, 5, 1)]
+
+
+def types_of(stored: str, through: str = "", result: str = "", group: int = 1) -> NumberTypes:
+    found = number_types(stored, through or stored, result or through or stored)
+    assert found is not None
+    return replace(found, group=group)
+
+
+def name_of(types: NumberTypes, name: str) -> str:
+    return "c" + name if types.parts == 2 else name
+
+
+def numbers(shape: tuple[int, ...], name: str, seed: int) -> Array:
+    """Small whole numbers, or any integers: sums of both are exact, or wrap."""
+    random = np.random.default_rng(seed)
+    if name in INTEGERS:
+        limits = np.iinfo(DTYPES[name])
+        return random.integers(limits.min, limits.max, shape, DTYPES[name], endpoint=True)
+    real = random.integers(-8, 9, shape).astype(np.float64)
+    imaginary = random.integers(-8, 9, shape) * 1j if name.startswith("c") else 0
+    return (real + imaginary).astype(DTYPES[name])
+
+
+def laid(a: Array, layout: str) -> Array:
+    """The matrix with its last axis contiguous, its first one, or neither."""
+    if layout == "rows":
+        return np.ascontiguousarray(np.pad(a, ((0, 0), (0, 0), (0, 2))))[:, :, : a.shape[2]]
+    if layout == "columns":
+        return laid(a.transpose(0, 2, 1), "rows").transpose(0, 2, 1)
+    held = np.zeros((a.shape[0], 2 * a.shape[1], 3 * a.shape[2]), a.dtype)
+    held[:, ::2, ::3] = a
+    return held[:, ::2, ::3]
+
+
+def units(a: Array) -> list[int]:
+    return [stride // a.itemsize for stride in a.strides]
+
+
+def packed(level: isa.Isa, types: NumberTypes, a: Array, *, left: bool, parts: int) -> Array:
+    """The tiles of a batch of [outer, depth]."""
+    batch, outer, depth = a.shape
+    tile = types.rows(level) if left else types.width(level) // types.parts
+    tiles, held = -(-outer // tile), -(-depth // types.group)
+    name = name_of(types, types.sums)
+    out = np.zeros((batch * tiles, held, tile), DTYPES[name])
+    step, *strides = units(a)
+    words = [a, out, outer, depth, *strides, tiles, 0, 0, 0, 0, step]
+    code = kernel(pack, level, types, tile, left)
+    call(code, words, *even(batch * tiles, parts))
+    return out
+
+
+def pack(level: isa.Isa, types: NumberTypes, tile: int, left: bool) -> Any:
+    return pack_operand_kernel(level, types, tile, left=left)
+
+
+def multiplied(level: isa.Isa, types: NumberTypes, a: Array, b: Array, **more: Any) -> Array:
+    """a [batch, rows, depth] · b [batch, depth, columns], packed or where they lie."""
+    (batch, rows, depth), columns, parts = a.shape, b.shape[2], types.parts
+    tile, width = types.rows(level), types.width(level) // parts
+    splits, held = more.get("splits", 1), -(-depth // types.group)
+    row_blocks, column_blocks = more.get("blocks", (1, 1))
+    if more.get("pack_a", True):
+        a = packed(level, types, a, left=True, parts=splits)
+        tiles = a.shape[0] // batch
+        left = [held * tile, 1, tile, tiles * held * tile]
+    else:
+        step, row, k = units(a)
+        left = [tile * row, row, k, step]
+    if more.get("pack_b", True):
+        b = packed(level, types, b.transpose(0, 2, 1), left=False, parts=splits)
+        panels = b.shape[0] // batch
+        right = [held * width, width, panels * held * width]
+    else:
+        step, k, one = units(b)
+        assert one == 1 or columns <= 1 or not b.size
+        right = [width, k, step]
+    shape = (batch, rows, columns)
+    c = np.full(shape, 99, DTYPES[name_of(types, types.sums)])
+    out = c if types.copies else np.zeros(shape, DTYPES[name_of(types, types.result)])
+    totals = np.full((*shape, parts), np.nan) if depth > FIRST_BLOCK else 0
+    words = [a, b, c, 0 if types.copies else out, totals, 0, 0, rows, held, columns * parts]
+    words += [n * parts for n in (*left[:3], *right[:2])]
+    words += [0, more.get("depth_block", 1024), row_blocks, column_blocks, 0, 0]
+    words += [0, 0, left[3] * parts, 0, 0, right[2] * parts]
+    code = kernel(tiled_product_kernel, level, types, Product())
+    call(code, words, *reversed(even(batch * row_blocks * column_blocks, splits)))
+    return out.view(DTYPES[name_of(types, types.result)]) if types.copies else out
+
+
+def expected(types: NumberTypes, a: Array, b: Array) -> Array:
+    if types.is_integer:
+        wide = DTYPES[types.through]
+        with np.errstate(all="ignore"):
+            return np.matmul(a.astype(wide), b.astype(wide)).astype(DTYPES[types.result])
+    exact = np.complex128 if types.parts == 2 else np.float64
+    return np.matmul(a.astype(exact), b.astype(exact)).astype(DTYPES[name_of(types, types.result)])
+
+
+TYPES = {
+    "f32": types_of("f32"),
+    "f64": types_of("f64"),
+    "f16": types_of("f16"),
+    "bf16": types_of("bf16"),
+    "bf16 as f32": types_of("bf16", "bf16", "f32"),
+    "f32 in f64": types_of("f32", "f64"),
+    "f64 in f32": types_of("f64", "f32"),
+    "cf32": types_of("cf32"),
+    "cf64": types_of("cf64"),
+    "cf32 in cf64": types_of("cf32", "cf64"),
+    **{name: types_of(name) for name in ("si8", "ui8", "si16", "ui16", "si32", "ui32")},
+    "si64": types_of("si64"),
+    "ui64": types_of("ui64"),
+    "si8 in si32": types_of("si8", "si32"),
+    "ui8 in si32": types_of("ui8", "si32"),
+    "si8 in si64": types_of("si8", "si64"),
+    "si64 in si8": types_of("si64", "si8"),
+    "si8 as si32": types_of("si8", "si8", "si32"),
+    "ui16 in ui64": types_of("ui16", "ui64"),
+}
+QUICK = ("f32", "f64", "bf16", "cf32", "si8", "si8 in si32", "si64")
+
+
+def check(level: isa.Isa, types: NumberTypes, stored: str, layouts: tuple[str, str]) -> None:
+    for seed, (rows, depth, columns) in enumerate(SHAPES):
+        a = laid(numbers((2, rows, depth), stored, seed), layouts[0])
+        b = laid(numbers((2, depth, columns), stored, seed + 9), layouts[1])
+        wanted = expected(types, a, b)
+        found = multiplied(level, types, a, b)
+        np.testing.assert_array_equal(found, wanted)
+        more = {"blocks": (2, 2), "splits": 3, "depth_block": 8}
+        np.testing.assert_array_equal(multiplied(level, types, a, b, **more), wanted)
+        if types.reads and layouts[1] == "rows":
+            for pack_a in (False, True):
+                given = {"pack_a": pack_a, "pack_b": False} | more
+                np.testing.assert_array_equal(multiplied(level, types, a, b, **given), wanted)
+
+
+def has_half(level: isa.Isa, types: NumberTypes) -> bool:
+    return level.half or types.result != "f16"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", TYPES)
+def test_values_in_every_layout(level: isa.Isa, name: str) -> None:
+    types, stored = TYPES[name], name.split()[0]
+    if not has_half(level, types):
+        pytest.skip("no instruction rounds to f16")
+    for left in ("rows", "columns", "neither"):
+        for right in ("rows", "columns", "neither"):
+            check(level, types, stored, (left, right))
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_values(level: isa.Isa, name: str) -> None:
+    check(level, TYPES[name], name.split()[0], ("rows", "columns"))
+
+
+def groups(level: isa.Isa) -> list[tuple[str, str, int]]:
+    """Products of narrow integers that this level has instructions for, and this CPU."""
+    if level.vector_bits < 256:
+        return []
+    found = [("si8", "si32", 2), ("ui8", "ui32", 2), ("si16", "si16", 2), ("ui16", "ui16", 2)]
+    found += [("si16", "si32", 2), ("si8", "si8", 2)]
+    if level.vector_bits == 512 and isa.host()[2].get("avx512vnni", False):
+        found += [("si8", "si32", 4), ("si8", "si8", 4)]
+    return found
+
+
+def test_groups_of_narrow_integers(level: isa.Isa) -> None:
+    for stored, through, group in groups(level):
+        types = types_of(stored, through, group=group)
+        for layouts in (("rows", "rows"), ("columns", "columns"), ("neither", "rows")):
+            check(level, types, stored, layouts)
+
+
+def test_integers_at_their_limits(level: isa.Isa) -> None:
+    for stored, through, group in groups(level):
+        types, low = types_of(stored, through, group=group), np.iinfo(DTYPES[stored]).min
+        a = np.full((1, 15, 33), low, DTYPES[stored])
+        b = np.full((1, 33, 40), low, DTYPES[stored])
+        np.testing.assert_array_equal(multiplied(level, types, a, b), expected(types, a, b))
+
+
+@pytest.mark.parametrize("depth", [7, 300, 4096, 4103, 5500])
+def test_f32_has_the_order_of_other_products(level: isa.Isa, depth: int) -> None:
+    a, b = short((17, depth), 1), short((depth, 2 * level.tile_columns + 3), 2)
+    wanted = bits(blocked(a, b))
+    for pack_a in (False, True):
+        for pack_b in (False, True):
+            more = {"pack_a": pack_a, "pack_b": pack_b, "blocks": (2, 3), "splits": 4}
+            found = multiplied(level, TYPES["f32"], a[None], b[None], **more)
+            np.testing.assert_array_equal(bits(found[0]), wanted)
+
+
+def test_deep_f64(level: isa.Isa) -> None:
+    a, b = numbers((1, 3, 9000), "f64", 1), numbers((1, 9000, 5), "f64", 2)
+    types = TYPES["f64"]
+    np.testing.assert_array_equal(multiplied(level, types, a, b), expected(types, a, b))
+
+
+@pytest.mark.parametrize("name", ["f32", "f64", "bf16"])
+def test_special_values(level: isa.Isa, name: str) -> None:
+    a, b = numbers((1, 9, 6), name, 1), numbers((1, 6, 40), name, 2)
+    a[0, 2, 3], a[0, 4, 1], b[0, 5, 7] = np.nan, np.inf, -np.inf
+    with np.errstate(invalid="ignore"):
+        wanted = expected(TYPES[name], a, b)
+    found = multiplied(level, TYPES[name], a, b)
+    np.testing.assert_array_equal(found.astype("f8"), wanted.astype("f8"))
