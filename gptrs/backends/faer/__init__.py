@@ -21,7 +21,8 @@ Steps 1 to 5 happen once per program, 6 once per sizes and number of threads, 7 
 | `graph` | use-def chains, and the memory operand behind a value |
 | `schedule` | the steps of a program in order |
 | `scalars` | elementwise ops on one element, in kernel source |
-| `loop_writer`, `tile_writer` | the loops of a region as source: by rows, by tiles of rows |
+| `expression_writer` | the expressions of a region as source |
+| `loop_writer`, `tile_writer` | the loops around them: by rows, by tiles of rows |
 | `render`, `argument_block` | kernel source and argument block of a region |
 | `buffer_assignment`, `arena` | memory planning: allocations, offsets, arenas |
 | `step_templates`, `binding` | the step table at given sizes |

@@ -2,7 +2,7 @@
 addresses.
 
 The block is an array of 64-bit words: the addresses of the inputs and of the result, then these
-scalars in the order of their first use. Filled by `loop_writer`.
+scalars in the order of their first use (`expression_writer`).
 """
 
 from __future__ import annotations

@@ -24,7 +24,8 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from gptrs.backends.faer import scalars
-from gptrs.backends.faer.loop_writer import LoopWriter, Scope
+from gptrs.backends.faer.expression_writer import Scope
+from gptrs.backends.faer.loop_writer import LoopWriter
 from gptrs.backends.regions import Region
 from gptrs.backends.views import Reduce
 from gptrs.ir.dims import DimLike, Shape, product, same
@@ -34,11 +35,12 @@ from gptrs.ir.types import DType
 from gptrs.kernels.rowwise.reduce import LANES, TILE
 
 _JOIN: dict[Operation, str] = {reduce_sum: "join_sums", reduce_prod: "join_products"}
-_ROWS = "for t in range(live):"
 
 
 class TileWriter(LoopWriter):
     """Writes the loops of a region whose parallel unit is a tile of `TILE` adjacent rows."""
+
+    ROWS = ("for t in range(live):",)
 
     def __init__(self, region: Region, *, precise: bool = False, shared: bool = False) -> None:
         super().__init__(region, precise=precise, shared=shared)
@@ -83,29 +85,12 @@ class TileWriter(LoopWriter):
             return ["t"]
         return [f"t * {self.words.size(stride, 'step', shared=(key, 't', str(stride)))}"]
 
-    @contextmanager
-    def _loop(self, extents: Shape, letter: str) -> Generator[Scope]:
-        if not extents:
-            yield self._row
-            return
-        several = len(extents) > 1
-        indices = [f"{letter}{axis}" if several else letter for axis in range(len(extents))]
-        heads = [
-            "    " * (self._depth + depth)
-            + f"for {index} in range({self.words.size(extent, 'n')}):"
-            for depth, (index, extent) in enumerate(zip(indices, extents, strict=True))
-        ]
-        depth = self._depth + len(extents)
-        scope = Scope(tuple(indices), depth + 1)
-        yield scope
-        self._nest([*heads, "    " * depth + _ROWS, *scope.lines])
-
     def _nest(self, lines: list[str]) -> None:
         self._nests = [*self._row_lines(), *lines]
         self._row.lines = []
 
     def _row_lines(self) -> list[str]:
-        rows = [f"        {_ROWS}", *self._row.lines] if self._row.lines else []
+        rows = [f"        {self.ROWS[0]}", *self._row.lines] if self._row.lines else []
         return [*self._nests, *rows]
 
     def _start(self, word: str, text: str, dtype: DType) -> str:
@@ -131,7 +116,7 @@ class TileWriter(LoopWriter):
         return text
 
     def _in_blocks(self, part: Reduce) -> bool:
-        return part.op in _JOIN and part.accumulator.is_float and bool(part.extents)
+        return part.op in _JOIN and super()._in_blocks(part)
 
     @contextmanager
     def _block(self, part: Reduce, block: Scope) -> Generator[tuple[Scope, str]]:
@@ -146,10 +131,10 @@ class TileWriter(LoopWriter):
         block.add(f"    {lanes}[t] = {start}")
         block.add("for k in range(begin, end):")
         block.add(f"    lane = (k - begin) % {LANES} * {TILE}")
-        block.add(f"    {_ROWS}")
+        block.add(f"    {self.ROWS[0]}")
         block.lines += inner.lines
         block.add(f"{_JOIN[part.op]}({lanes}, used)")
-        block.add(_ROWS)
+        block.add(self.ROWS[0])
         rows = Scope((), block.depth + 1)
         yield rows, f"{lanes}[t]"
         block.lines += rows.lines

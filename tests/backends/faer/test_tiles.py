@@ -124,6 +124,10 @@ def outer_and_inner(x: Any) -> Any:
     return ptir.reduce_sum(x, axes=(0, 2))
 
 
+def product_of_both(x: Any) -> Any:
+    return ptir.reduce_prod(x, axes=(0, 2))
+
+
 def leading(x: Any) -> Any:
     return ptir.reduce_sum(x * x, axes=(0, 1))
 
@@ -142,6 +146,7 @@ WHOLE: dict[str, tuple[Any, tuple[Type, ...]]] = {
     "softmax over columns": (softmax, (Type((S, C), F32),)),
     "norm over a middle axis": (normalized, (Type((B, S, C), F32),)),
     "outer and inner axes": (outer_and_inner, (Type((B, S, C), F32),)),
+    "a product over outer and inner axes": (product_of_both, (Type((B, S, C), F32),)),
     "leading axes": (leading, (Type((B, S, C), F32),)),
     "pairwise distances": (pairs, (Type((C, 3), F32), Type((S, 3), F32))),
     "a truth value a row": (any_large, (Type((S, C), F32),)),
@@ -168,7 +173,8 @@ def test_whole_functions(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 CHOSEN: dict[str, tuple[Type, tuple[int, ...], bool]] = {
     "columns": (Type((1000, 1000), F32), (0,), True),
     "rows": (Type((1000, 1000), F32), (1,), False),
-    "short rows": (Type((100000, 10), F32), (1,), True),
+    "short rows": (Type((100000, 3), F32), (1,), True),
+    "rows of a vector": (Type((100000, 16), F32), (1,), False),
     "few columns": (Type((100000, 1), F32), (0,), False),
     "a middle axis": (Type((10, 100, 100), F32), (1,), True),
     "unknown columns": (Type((S, C), F32), (0,), True),
