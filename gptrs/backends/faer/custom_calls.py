@@ -14,6 +14,7 @@ from gptrs import settings
 from gptrs.backends.faer.calls import calls_of
 from gptrs.backends.faer.calls.base import Call, activation_of, is_stable, values_of
 from gptrs.backends.faer.calls.product import MatrixProduct
+from gptrs.backends.faer.calls.tiled_product import TiledProduct
 from gptrs.backends.faer.graph import Graph
 from gptrs.ir.dispatch import OPS
 from gptrs.ir.implementations.kernels import kernel_for
@@ -70,12 +71,18 @@ def arrange_products(program: Program, context: Context) -> Program:
     graph = Graph(program)
     body: list[Instruction] = []
     for instruction in program.body:
-        product = instruction.op is dot_general and instruction.result.type.dtype is f32
-        product = product and kernel_for(instruction) is None
-        if product and not MatrixProduct.reads(instruction, graph):
+        product = instruction.op is dot_general and kernel_for(instruction) is None
+        if product and not _can_read(instruction, graph):
             instruction = _arranged(instruction, body)
         body.append(instruction)
     return program.with_body(body, program.results)
+
+
+def _can_read(product: Instruction, graph: Graph) -> bool:
+    """Whether kernels can read the operands, or no kernel could wherever they lay."""
+    if TiledProduct.supports(product):
+        return TiledProduct.reads(product, graph)
+    return product.result.type.dtype is not f32 or MatrixProduct.reads(product, graph)
 
 
 def _arranged(product: Instruction, body: list[Instruction]) -> Instruction:

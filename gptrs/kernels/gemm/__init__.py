@@ -1,7 +1,7 @@
 """Matrix products: GEMM and GEMV kernels, the packing of their operands, dot products.
 
 All are of f32 with weights of f32, f16 or bf16, but the last four of the table, which are of any
-element type; the backend does not call these yet.
+element type (`gptrs.backends.faer.calls.tiled_product`).
 
 | module | content |
 |---|---|
@@ -19,7 +19,7 @@ element type; the backend does not call these yet.
 | `register_tile` | register tiles of `tiled` |
 | `pack_operand` | packing of operands of any strides, widened on the way |
 
-Which kernel runs, for C[M, N] = A[M, K]·B[K, N] (`gptrs.backends.faer.calls.product` decides):
+Which kernel runs for C[M, N] = A[M, K]·B[K, N] of f32 (`gptrs.backends.faer.calls.product`):
 
 | case | kernel |
 |---|---|

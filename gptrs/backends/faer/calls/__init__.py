@@ -6,6 +6,7 @@
 | `product` | dot_general with bias, activation, residual: packed GEMM and GEMV |
 | `contraction` | analysis of dot_general: operand layouts and epilogue |
 | `unpacked_product` | products without packing: one column, few rows or few columns |
+| `tiled_product` | dot_general of other dtypes, packed or not, in batches |
 | `attention` | attention over strided keys and values (KV cache) |
 | `rowwise` | layer_norm, rms_norm, softmax |
 | `gather_scatter` | take, dynamic_update_slice |
@@ -48,6 +49,7 @@ from gptrs.locks import no_fork
 # class is imported when a program has such an op: text has no convolutions.
 _CALLS: tuple[tuple[str, tuple[Operation, ...]], ...] = (
     ("product:MatrixProduct", (dot_general,)),
+    ("tiled_product:TiledProduct", (dot_general,)),
     ("attention:Attention", (attention,)),
     ("rowwise:LayerNorm", (layer_norm,)),
     ("rowwise:RmsNorm", (rms_norm,)),

@@ -55,7 +55,7 @@ Axes: TypeAlias = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class _Side:
+class OperandAxes:
     """The axes of one operand of a `dot_general`."""
 
     batch: Axes
@@ -63,7 +63,7 @@ class _Side:
     contracted: Axes
 
     @classmethod
-    def of(cls, core: Instruction, name: str, rank: int) -> _Side:
+    def of(cls, core: Instruction, name: str, rank: int) -> OperandAxes:
         batch: Axes = core.attrs[f"batch_{name}"]
         contracted: Axes = core.attrs[f"contract_{name}"]
         rest = tuple(i for i in range(rank) if i not in batch + contracted)
@@ -88,7 +88,9 @@ def contraction(core: Instruction, graph: Graph, members: Members) -> Contractio
     lhs, rhs = core.operands
     if not isinstance(lhs, Value) or not isinstance(rhs, Value) or lhs.type.dtype is not f32:
         return None
-    left, right = (_Side.of(core, n, len(v.type.shape)) for n, v in (("lhs", lhs), ("rhs", rhs)))
+    left, right = (
+        OperandAxes.of(core, n, len(v.type.shape)) for n, v in (("lhs", lhs), ("rhs", rhs))
+    )
     rows = left.count(lhs.type.shape, left.rest)
     columns = right.count(rhs.type.shape, right.rest)
     column = same(columns, 1)
@@ -124,7 +126,7 @@ class _Found(NamedTuple):
     transposed: bool
 
 
-def _found(graph: Graph, value: Value, side: _Side, ways: tuple[Axes, ...]) -> _Found | None:
+def _found(graph: Graph, value: Value, side: OperandAxes, ways: tuple[Axes, ...]) -> _Found | None:
     """The stored value behind an operand, with rows along one of these axes."""
 
     def lies(view: View) -> tuple[Matrix, bool] | None:
