@@ -9,6 +9,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import gptrs.ir.ops.composite as composite_ops
+import gptrs.ir.ops.contract as contract_ops
+import gptrs.ir.ops.control as control_ops
+import gptrs.ir.ops.custom as custom_ops
+import gptrs.ir.ops.dynamic as dynamic_ops
+import gptrs.ir.ops.elementwise as elementwise_ops
+import gptrs.ir.ops.index as index_ops
+import gptrs.ir.ops.language as language_ops
+import gptrs.ir.ops.literal as literal_ops
+import gptrs.ir.ops.quantize as quantize_ops
+import gptrs.ir.ops.random as random_ops
+import gptrs.ir.ops.reduce as reduce_ops
+import gptrs.ir.ops.segment as segment_ops
+import gptrs.ir.ops.shape as shape_ops
+import gptrs.ir.ops.sort as sort_ops
+import gptrs.ir.ops.vision as vision_ops
+import gptrs.ir.ops.window as window_ops
 from gptrs.backends.discovery import register_backend
 from gptrs.deprecated import renamed
 from gptrs.ir.composites import composite
@@ -56,259 +73,92 @@ from gptrs.passes.rule_samples import check_rule
 from gptrs.passes.user_rules import remove_rule, rewrite
 
 if TYPE_CHECKING:  # at run time `__getattr__` finds them
-    from gptrs.ir.ops.composite import (
-        attention,
-        embedding,
-        gelu,
-        gelu_quick,
-        gelu_tanh,
-        layer_norm,
-        linear,
-        log_softmax,
-        matmul,
-        mean,
-        relu,
-        sigmoid,
-        silu,
-        softmax,
-        var,
-    )
-    from gptrs.ir.ops.contract import dot_general
-    from gptrs.ir.ops.control import cond, scan, while_loop
-    from gptrs.ir.ops.custom import custom_call
-    from gptrs.ir.ops.dynamic import dynamic_slice, dynamic_update_slice
+    from gptrs.ir.ops.composite import *
+    from gptrs.ir.ops.contract import *
+    from gptrs.ir.ops.control import *
+    from gptrs.ir.ops.custom import *
+    from gptrs.ir.ops.dynamic import *
+    from gptrs.ir.ops.elementwise import *
     from gptrs.ir.ops.elementwise import abs_ as abs
-    from gptrs.ir.ops.elementwise import (
-        add,
-        bit_and,
-        bit_not,
-        bit_or,
-        bit_xor,
-        cast,
-        ceil,
-        clamp,
-        cos,
-        div,
-        equal,
-        erf,
-        exp,
-        floor,
-        floor_divide,
-        greater,
-        greater_equal,
-        is_finite,
-        less,
-        less_equal,
-        log,
-        logical_and,
-        logical_not,
-        logical_or,
-        maximum,
-        minimum,
-        mul,
-        neg,
-        not_equal,
-        reciprocal,
-        remainder,
-        rsqrt,
-        select,
-        shift_left,
-        shift_right,
-        sign,
-        sin,
-        sqrt,
-        stop_gradient,
-        sub,
-        tanh,
-    )
     from gptrs.ir.ops.elementwise import pow_ as pow
     from gptrs.ir.ops.elementwise import round_ as round
-    from gptrs.ir.ops.index import gather, scatter_add, scatter_reduce, take
-    from gptrs.ir.ops.language import cross_entropy, rms_norm, rotary
-    from gptrs.ir.ops.literal import constant, full, iota
-    from gptrs.ir.ops.quantize import dequantize, quantize, requantize
-    from gptrs.ir.ops.random import rng_normal, rng_uniform
-    from gptrs.ir.ops.reduce import (
-        argmax,
-        argmin,
-        cumsum,
-        reduce_all,
-        reduce_any,
-        reduce_max,
-        reduce_min,
-        reduce_prod,
-        reduce_sum,
-    )
-    from gptrs.ir.ops.segment import segment_reduce
-    from gptrs.ir.ops.shape import broadcast_to, concat, pad, reshape, tile, transpose
+    from gptrs.ir.ops.index import *
+    from gptrs.ir.ops.language import *
+    from gptrs.ir.ops.literal import *
+    from gptrs.ir.ops.quantize import *
+    from gptrs.ir.ops.random import *
+    from gptrs.ir.ops.reduce import *
+    from gptrs.ir.ops.segment import *
+    from gptrs.ir.ops.shape import *
     from gptrs.ir.ops.shape import slice_ as slice
-    from gptrs.ir.ops.sort import sort, top_k
-    from gptrs.ir.ops.vision import (
-        avg_pool2d,
-        batch_norm,
-        conv2d,
-        depthwise_conv2d,
-        global_avg_pool2d,
-        max_pool2d,
-        relu6,
-    )
-    from gptrs.ir.ops.window import extract_patches, reduce_window
+    from gptrs.ir.ops.sort import *
+    from gptrs.ir.ops.vision import *
+    from gptrs.ir.ops.window import *
 
-__all__ = [
+__all__: list[str] = [
     "DType",
     "JitFunction",
     "Parameter",
     "Program",
     "Tensor",
     "Type",
-    "abs",
-    "add",
-    "argmax",
-    "argmin",
     "array",
     "assume_unchanged",
-    "attention",
-    "avg_pool2d",
     "backend",
-    "batch_norm",
     "bf16",
-    "bit_and",
-    "bit_not",
-    "bit_or",
-    "bit_xor",
-    "broadcast_to",
-    "cast",
-    "ceil",
     "cf32",
     "cf64",
     "check_rule",
-    "clamp",
     "composite",
-    "concat",
-    "cond",
-    "constant",
-    "conv2d",
-    "cos",
-    "cross_entropy",
-    "cumsum",
-    "custom_call",
-    "depthwise_conv2d",
-    "dequantize",
     "dim",
-    "div",
-    "dot_general",
-    "dynamic_slice",
-    "dynamic_update_slice",
     "eager",
     "elementwise",
-    "embedding",
-    "equal",
-    "erf",
-    "exp",
-    "extract_patches",
     "f16",
     "f32",
     "f64",
-    "floor",
-    "floor_divide",
     "fp8_e4m3",
     "fp8_e5m2",
-    "full",
-    "gather",
-    "gelu",
-    "gelu_quick",
-    "gelu_tanh",
-    "global_avg_pool2d",
-    "greater",
-    "greater_equal",
     "i1",
     "implementation",
-    "iota",
-    "is_finite",
     "jit",
     "kernel",
-    "layer_norm",
-    "less",
-    "less_equal",
-    "linear",
-    "log",
-    "log_softmax",
-    "logical_and",
-    "logical_not",
-    "logical_or",
-    "matmul",
-    "max_pool2d",
-    "maximum",
-    "mean",
-    "minimum",
-    "mul",
-    "neg",
-    "not_equal",
     "overrides",
-    "pad",
     "parse",
-    "pow",
     "primitive",
-    "quantize",
-    "reciprocal",
-    "reduce_all",
-    "reduce_any",
-    "reduce_max",
-    "reduce_min",
-    "reduce_prod",
-    "reduce_sum",
-    "reduce_window",
     "register_backend",
-    "relu",
-    "relu6",
-    "remainder",
-    "requantize",
-    "reshape",
     "rewrite",
-    "rms_norm",
-    "rng_normal",
-    "rng_uniform",
-    "rotary",
-    "round",
-    "rsqrt",
-    "scan",
-    "scatter_add",
-    "scatter_reduce",
-    "segment_reduce",
-    "select",
-    "shift_left",
-    "shift_right",
     "si4",
     "si8",
     "si16",
     "si32",
     "si64",
-    "sigmoid",
-    "sign",
-    "silu",
-    "sin",
-    "slice",
-    "softmax",
-    "sort",
-    "sqrt",
     "stack",
-    "stop_gradient",
-    "sub",
-    "take",
-    "tanh",
     "tensor",
-    "tile",
-    "top_k",
-    "transpose",
     "ui4",
     "ui8",
     "ui16",
     "ui32",
     "ui64",
     "unregister",
-    "var",
-    "while_loop",
 ]
+__all__ += ["abs", "pow", "round", "slice"]
+__all__ += composite_ops.__all__
+__all__ += contract_ops.__all__
+__all__ += control_ops.__all__
+__all__ += custom_ops.__all__
+__all__ += dynamic_ops.__all__
+__all__ += elementwise_ops.__all__
+__all__ += index_ops.__all__
+__all__ += language_ops.__all__
+__all__ += literal_ops.__all__
+__all__ += quantize_ops.__all__
+__all__ += random_ops.__all__
+__all__ += reduce_ops.__all__
+__all__ += segment_ops.__all__
+__all__ += shape_ops.__all__
+__all__ += sort_ops.__all__
+__all__ += vision_ops.__all__
+__all__ += window_ops.__all__
 
 
 _RENAMED = {"Steady": "assume_unchanged"}

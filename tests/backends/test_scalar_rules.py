@@ -205,6 +205,7 @@ def test_copies_of_an_op_are_the_op() -> None:
     assert pickle.loads(pickle.dumps(ptir.exp)) is ptir.exp
 
 
+@pytest.mark.slow
 def test_the_module_of_a_loop_has_its_rules() -> None:
     bend = define(numpy_bend, bend_rule)
     function = ptir.jit(backend="faer")(lambda x: bend(x * 2.0, scale=0.5) * 4.0)

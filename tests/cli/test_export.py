@@ -118,6 +118,7 @@ class TestCommand:
         assert (done.code, "is there already" in done.err) == (1, True)
         assert cli(*given, "--to", "checkpoint", "--force").code == 0
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("name", ["x.pt", "x.pth", "x.bin", "weights"])
     def test_pickles_are_never_opened(self, cli: Cli, tmp_path: Path, name: str) -> None:
         class Planted:

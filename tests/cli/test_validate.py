@@ -190,6 +190,7 @@ def test_torch_gets_all_tensors_or_none(tmp_path: Path) -> None:
         TorchModel(model)
 
 
+@pytest.mark.slow
 def test_torch_reads_the_files_and_not_our_parameters(tmp_path: Path) -> None:
     model = gptrs.load(tiny_gpt2(tmp_path))
     before = TorchModel(model).weights("h.1.ln_2")

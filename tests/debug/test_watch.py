@@ -58,6 +58,7 @@ def test_nothing_is_said_by_default(
     assert folders(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_each_level_adds_a_part(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -246,6 +246,7 @@ def test_where_no_kernel_runs() -> None:
         assert function(X).numpy()[0, 0] == 7
 
 
+@pytest.mark.slow
 def test_symbols_loops_and_donated_arguments() -> None:
     op = centred()
     register_centred(op)

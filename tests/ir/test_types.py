@@ -70,6 +70,7 @@ TORCH = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("theirs", "name"), TORCH.items())
 def test_dtypes_of_torch(theirs: str, name: str) -> None:
     assert as_dtype(getattr(torch, theirs)).name == name

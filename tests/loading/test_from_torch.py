@@ -94,6 +94,7 @@ class TestLanguageModels:
         assert found.config == expected.config
         assert found.forward(TOKENS).numpy().tobytes() == expected.forward(TOKENS).numpy().tobytes()
 
+    @pytest.mark.slow
     def test_a_tied_head_is_one_parameter(self) -> None:
         module = gptrs.from_torch(gpt2()).module
         assert module.lm_head.weight is module.wte.weight

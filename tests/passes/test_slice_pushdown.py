@@ -211,6 +211,7 @@ def test_one_value_as_both_operands() -> None:
     assert shapes(pushed(twice))["add"][0] == 1
 
 
+@pytest.mark.slow
 def test_the_last_layer_of_gpt2_computes_one_token() -> None:
     module = gptrs.load("stories").module
     call: Any = type(module).__call__

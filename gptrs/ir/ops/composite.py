@@ -41,6 +41,24 @@ from gptrs.ir.row_rules import (
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import broadcast_shapes, normal_axes, normal_axis
 
+__all__ = [
+    "attention",
+    "embedding",
+    "gelu",
+    "gelu_quick",
+    "gelu_tanh",
+    "layer_norm",
+    "linear",
+    "log_softmax",
+    "matmul",
+    "mean",
+    "relu",
+    "sigmoid",
+    "silu",
+    "softmax",
+    "var",
+]
+
 
 def _present(*operands: Tensor | None) -> list[Tensor]:
     return [operand for operand in operands if operand is not None]

@@ -16,6 +16,8 @@ from gptrs.ir.row_rules import dot_general_rows
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Array, DType, Type, dim_text, normal_axis
 
+__all__ = ["dot_general"]
+
 Axes = tuple[int, ...]
 
 

@@ -29,6 +29,8 @@ from gptrs.ir.sizes import evaluate
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Array, Type, i1
 
+__all__ = ["cond", "scan", "while_loop"]
+
 P = ParamSpec("P")
 Tensors = tuple[Tensor, ...]
 Arrays = tuple[Array, ...]

@@ -14,6 +14,8 @@ from gptrs.ir.sizes import evaluate
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Array, Type
 
+__all__ = ["custom_call"]
+
 
 @primitive(kind=OpKind.CALL)
 def custom_call(operands: tuple[Tensor, ...], *, target: str, definition: Program) -> Type:

@@ -20,6 +20,8 @@ from gptrs.ir.program import Fails
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Array, Type, shape_text
 
+__all__ = ["dynamic_slice", "dynamic_update_slice"]
+
 Start = tuple[Tensor | int | Dim, ...]
 
 

@@ -22,6 +22,50 @@ from gptrs.ir.program import Fails, Scalar
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Array, DType, Kind, Type, as_dtype
 
+__all__ = [
+    "add",
+    "bit_and",
+    "bit_not",
+    "bit_or",
+    "bit_xor",
+    "cast",
+    "ceil",
+    "clamp",
+    "cos",
+    "div",
+    "equal",
+    "erf",
+    "exp",
+    "floor",
+    "floor_divide",
+    "greater",
+    "greater_equal",
+    "is_finite",
+    "less",
+    "less_equal",
+    "log",
+    "logical_and",
+    "logical_not",
+    "logical_or",
+    "maximum",
+    "minimum",
+    "mul",
+    "neg",
+    "not_equal",
+    "reciprocal",
+    "remainder",
+    "rsqrt",
+    "select",
+    "shift_left",
+    "shift_right",
+    "sign",
+    "sin",
+    "sqrt",
+    "stop_gradient",
+    "sub",
+    "tanh",
+]
+
 Number = Tensor | Scalar
 
 REAL: tuple[Kind, ...] = ("int", "uint", "float")

@@ -19,6 +19,8 @@ from gptrs.ir.program import Attrs, Fails
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Array, Type, normal_axis, shape_text
 
+__all__ = ["gather", "scatter_add", "scatter_reduce", "take"]
+
 Reduce = Literal["add", "max", "min", "replace"]
 
 

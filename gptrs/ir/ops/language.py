@@ -23,6 +23,8 @@ from gptrs.ir.row_rules import last_axis_mixed
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import broadcast_shapes, normal_axis, shape_text, si64
 
+__all__ = ["cross_entropy", "rms_norm", "rotary"]
+
 Reduction = Literal["mean", "sum", "none"]
 _REDUCTIONS = ("mean", "sum", "none")
 

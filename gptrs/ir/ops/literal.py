@@ -13,6 +13,8 @@ from gptrs.ir.primitives import primitive
 from gptrs.ir.program import Attrs
 from gptrs.ir.types import Array, DType, Type, normal_axis, shape_text, si32
 
+__all__ = ["constant", "full", "iota"]
+
 
 @primitive(kind=OpKind.FILL)
 def constant(*, value: Array) -> Type:

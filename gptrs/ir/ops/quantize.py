@@ -24,6 +24,8 @@ from gptrs.ir.ops.shape import reshape
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import DType, dim_text, f32, f64, normal_axis, shape_text
 
+__all__ = ["dequantize", "quantize", "requantize"]
+
 
 @composite(kind=OpKind.QUANTIZATION)
 def quantize(

@@ -26,6 +26,8 @@ from gptrs.ir.primitives import primitive
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Array, DType, Type, f32, f64
 
+__all__ = ["rng_normal", "rng_uniform"]
+
 _ROUNDS = 10
 _MULTIPLIERS = np.array([0xD2511F53, 0xCD9E8D57], np.uint64)
 _WEYL = (0x9E3779B9, 0xBB67AE85)  # the increment of the key per round

@@ -17,6 +17,18 @@ from gptrs.ir.program import Attrs, Fails
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Array, DType, Kind, Type, as_dtype, normal_axes, normal_axis, si64
 
+__all__ = [
+    "argmax",
+    "argmin",
+    "cumsum",
+    "reduce_all",
+    "reduce_any",
+    "reduce_max",
+    "reduce_min",
+    "reduce_prod",
+    "reduce_sum",
+]
+
 Axes = int | tuple[int, ...] | None
 
 

@@ -18,6 +18,8 @@ from gptrs.ir.program import Fails
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Array, Kind, Type, as_dtype, shape_text
 
+__all__ = ["segment_reduce"]
+
 SegmentReduce = Literal["add", "mul", "max", "min", "mean"]
 
 

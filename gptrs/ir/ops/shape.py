@@ -17,6 +17,8 @@ from gptrs.ir.row_rules import reshape_rows, transpose_rows
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Array, Type, broadcast_shapes, normal_axis, shape_text
 
+__all__ = ["broadcast_to", "concat", "pad", "reshape", "tile", "transpose"]
+
 
 @primitive(kind=OpKind.VIEW, rows=reshape_rows)
 def reshape(x: Tensor, *, shape: Shape) -> Type:

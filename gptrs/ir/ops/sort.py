@@ -16,6 +16,8 @@ from gptrs.ir.program import Attrs, Fails
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Array, Type, dim_text, normal_axis, si64
 
+__all__ = ["sort", "top_k"]
+
 P = ParamSpec("P")
 
 

@@ -22,6 +22,16 @@ from gptrs.ir.row_rules import elementwise_rows
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import normal_axis, shape_text
 
+__all__ = [
+    "avg_pool2d",
+    "batch_norm",
+    "conv2d",
+    "depthwise_conv2d",
+    "global_avg_pool2d",
+    "max_pool2d",
+    "relu6",
+]
+
 Pair = tuple[int, int]
 Padding2d = tuple[Pair, Pair]
 

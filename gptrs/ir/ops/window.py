@@ -26,6 +26,8 @@ from gptrs.ir.program import Attrs, Fails
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Array, DType, Type, as_dtype, dim_text
 
+__all__ = ["extract_patches", "reduce_window"]
+
 Counts = tuple[int, ...]
 Padding = tuple[tuple[int, int], ...]
 Combine = Literal["add", "max", "min", "mul"]

@@ -39,12 +39,12 @@ class Driver(ABC):
             last = table.count
         if not 0 <= first <= last <= table.count:
             raise ArgumentError(f"steps {first} to {last} of a table with {table.count}")
-        if self._walk(table, first, last, status, threads) < 0:
+        if self._run_steps(table, first, last, status, threads) < 0:
             return None
         return status.failure()
 
     @abstractmethod
-    def _walk(
+    def _run_steps(
         self, table: StepTable, first: int, last: int, status: Status, threads: int
     ) -> int: ...
 

@@ -76,7 +76,9 @@ class PoolDriver(Driver):
         self._threads = 1  # that the workers suffice for, the caller among them
         self._workers = 0
 
-    def _walk(self, table: StepTable, first: int, last: int, status: Status, threads: int) -> int:
+    def _run_steps(
+        self, table: StepTable, first: int, last: int, status: Status, threads: int
+    ) -> int:
         if threads > self._threads:
             self._grow(threads)
         order = table.order(first, last, status.address, threads)  # kept here: a run may replace it

@@ -63,7 +63,7 @@ def store_failure(typing: Any, status: Any, code: Any, index: Any) -> Any:
     return types.void(*[types.int64] * 3), generate
 
 
-def _walk(
+def _run_steps(
     table: NDArray[np.int64],
     loops: NDArray[np.int64],
     first: int,
@@ -96,11 +96,11 @@ def _walk(
     return -1
 
 
-_Walk = Callable[[NDArray[np.int64], NDArray[np.int64], int, int, NDArray[np.int64], int], int]
+_RunSteps = Callable[[NDArray[np.int64], NDArray[np.int64], int, int, NDArray[np.int64], int], int]
 
 
-def _compile() -> _Walk:
-    """The native form of `_walk`, from Numba's cache if there is one (compiling takes 1.5 s).
+def _compile() -> _RunSteps:
+    """The native form of `_run_steps`, from Numba's cache if there is one (compiling takes 1.5 s).
 
     The cache is Numba's own, next to this file: one function with one signature, whose index no two
     processes can write differently.
@@ -108,9 +108,9 @@ def _compile() -> _Walk:
     signature = "int64(int64[:,::1],int64[::1],int64,int64,int64[::1],int64)"
     options: dict[str, Any] = {"parallel": True, "nogil": True, "error_model": "numpy"}
     try:
-        return cast(_Walk, njit(signature, cache=True, **options)(_walk))
+        return cast(_RunSteps, njit(signature, cache=True, **options)(_run_steps))
     except RuntimeError:  # no folder that the cache could be written to
-        return cast(_Walk, njit(signature, **options)(_walk))
+        return cast(_RunSteps, njit(signature, **options)(_run_steps))
 
 
 def compile_loop(loop: LoopSource) -> int:
@@ -170,7 +170,9 @@ class PrangeDriver(Driver):
     def after_fork(self) -> None:
         self._forked = True
 
-    def _walk(self, table: StepTable, first: int, last: int, status: Status, threads: int) -> int:
+    def _run_steps(
+        self, table: StepTable, first: int, last: int, status: Status, threads: int
+    ) -> int:
         threads = min(threads, self._most)
         if threads > 1 and not self._forked:
             loops = self._loops_of(table)

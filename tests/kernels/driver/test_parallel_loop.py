@@ -75,6 +75,7 @@ def run_module(made: Rendered, values: dict[Value, Array], *, parallel: bool, ch
     return out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*SPELLED, *PROGRAMS])
 def test_modules_give_the_bits_of_kernels(name: str) -> None:
     program = program_of(name)

@@ -204,6 +204,7 @@ def groups(level: isa.Isa) -> list[tuple[str, str, int]]:
     return found
 
 
+@pytest.mark.slow
 def test_groups_of_narrow_integers(level: isa.Isa) -> None:
     for stored, through, group in groups(level):
         types = types_of(stored, through, group=group)

@@ -111,6 +111,7 @@ def test_products_have_the_bits_of_plain_ones(codes: isa.Isa, weights: WeightTyp
         np.testing.assert_array_equal(bits(result.tiles(blocks)), expected[:count])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weights", KINDS)
 def test_bits_do_not_depend_on_blocks_and_splits(codes: isa.Isa, weights: WeightType) -> None:
     depth, columns = 84, 5 * codes.tile_columns - 3
