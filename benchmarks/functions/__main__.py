@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import subprocess
 import sys
 import threading
@@ -56,6 +57,8 @@ def main() -> None:
         if not options.family or case.family in options.family
     ]
     if options.list:
+        if sys.platform != "win32":  # ends quietly when its reader does: `--list | head`
+            signal.signal(signal.SIGPIPE, signal.SIG_DFL)
         for number in wanted:
             print(f"{cases[number].family:16} {cases[number]}")
         return
