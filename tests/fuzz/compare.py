@@ -18,7 +18,7 @@ not otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -28,6 +28,7 @@ from gptrs.backends.base import Backend
 from gptrs.backends.faer.backend import FaerBackend
 from gptrs.backends.reference import ReferenceBackend, ReferencePlan
 from gptrs.errors import ElementError, ShapeError
+from gptrs.ir.dims import size_at
 from gptrs.ir.program import Fails, Program, verify
 from gptrs.ir.sizes import filled
 from gptrs.ir.types import Type, as_dtype
@@ -195,7 +196,7 @@ class _Oracle:
             if way.passes and not self.must_raise:
                 return None
             return f"raised nothing, expected {_told(expected)}"
-        types = [filled(r.type, self.example.sizes) for r in self.example.program.results]
+        types = [_type_at(r.type, self.example.sizes) for r in self.example.program.results]
         if (wrong := _wrong_types(types, found)) is not None:
             return wrong
         if way.exact:
@@ -217,6 +218,12 @@ class _Oracle:
             if not same_bits(a, b):
                 return f"result {number}: {differences(a, b) or 'a zero of another sign'}"
         return None
+
+
+def _type_at(type: Type, sizes: Mapping[str, int]) -> Type:
+    """The type of a result at ``sizes``; a loop without a step has empty arrays of what would have
+    been an error."""
+    return type.with_shape([max(size_at(n, sizes), 0) for n in type.shape])
 
 
 def _outside(balls: Sequence[Ball], found: Arrays, tally: Tally, margin: float) -> str | None:

@@ -155,7 +155,8 @@ def _row(ball: Ball, n: int) -> Ball:
 
 
 def _stacked(balls: Sequence[Ball], result: Value) -> Ball:
-    shape = (len(balls), *[int(n) for n in result.type.shape[1:]])
+    # An extent that is negative at these sizes is the first step's error, or no step's.
+    shape = (len(balls), *[max(int(n), 0) for n in result.type.shape[1:]])
     value = np.empty(shape, result.type.dtype.numpy)
     radius: Array = np.zeros(shape)
     for n, ball in enumerate(balls):

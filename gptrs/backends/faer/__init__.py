@@ -27,6 +27,7 @@ Steps 1 to 5 happen once per program, 6 once per sizes and number of threads, 7 
 | `buffer_assignment`, `arena` | memory planning: allocations, offsets, arenas |
 | `step_templates`, `binding` | the step table at given sizes |
 | `plan`, `run`, `control` | `FaerPlan`; one call; branches and loops |
+| `repeat` | the iterations of a loop, run by the driver |
 | `packed_weights`, `weight_packing`, `weight_compression`, `slabs` | packed forms of weights |
 | `report` | the report of a plan for `explain` |
 """

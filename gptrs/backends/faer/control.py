@@ -1,4 +1,7 @@
-"""Control flow at run time: branches and loops driven from Python, with a plan for each region.
+"""Control flow at run time: branches and loops with a plan for each region.
+
+The driver repeats the steps of a loop's body (`repeat`); Python runs it where one of them is not
+native, and takes the branches.
 
 A parameter of the model is passed to regions as a parameter, so that a weight is packed once and
 not in each iteration. The state of a loop is copied at the start; after that the body may overwrite
@@ -12,7 +15,7 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 
-from gptrs.backends.faer.schedule import ControlStep, RegionPlan
+from gptrs.backends.faer.schedule import ControlStep, Iterations, RegionPlan
 from gptrs.errors import PtirError
 from gptrs.ir.dims import size_at
 from gptrs.ir.ops.control import cond, while_loop
@@ -59,6 +62,9 @@ def _loop(
 ) -> Sequence[Array]:
     condition, body = step.plans["condition"], step.plans["body"]
     asked, fixed = _fitting(condition, len(state), rest), _fitting(body, len(state), rest)
+    iterations = Iterations(state, (), fixed, (), condition=condition, asked=asked)
+    if (found := body.repeat(iterations, sizes)) is not None:
+        return found
     while condition.run([*state, *asked], sizes)[0]:
         state = body.run([*state, *fixed], sizes)
     return state
@@ -77,6 +83,9 @@ def _scan(
         # An extent that is negative at these sizes is the first step's error, or no step's.
         shape = [max(size_at(n, sizes), 0) for n in result.type.shape]
         ys.append(np.empty(shape, result.type.dtype.numpy))
+    iterations = Iterations(state, xs, fixed, ys, attrs["reverse"], length)
+    if (last := body.repeat(iterations, sizes)) is not None:
+        return [*last, *ys]
     for n in reversed(range(length)) if attrs["reverse"] else range(length):
         found = body.run([*state, *[x[n, ...] for x in xs], *fixed], sizes)
         state = found[:count]

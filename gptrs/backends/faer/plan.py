@@ -8,21 +8,29 @@ binding of the call's sizes from a cache of recently used ones, an arena, and ca
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
-from contextlib import suppress
+from collections.abc import Generator, Iterable, Mapping, Sequence, Set
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
 
 from gptrs.backends.base import Plan, PlanReport
-from gptrs.backends.faer.arena import ArenaPool
-from gptrs.backends.faer.binding import Bound, Buffer, bind
+from gptrs.backends.faer.arena import Arena, ArenaPool
+from gptrs.backends.faer.binding import ARENA, Bound, Buffer, bind
 from gptrs.backends.faer.buffer_assignment import BufferAssignment
 from gptrs.backends.faer.calls.base import Form
 from gptrs.backends.faer.packed_weights import form_of, pack
+from gptrs.backends.faer.repeat import repeat
 from gptrs.backends.faer.report import report
 from gptrs.backends.faer.run import run
-from gptrs.backends.faer.schedule import CallStep, LoopStep, PlanStep, RegionStep, schedule_of
+from gptrs.backends.faer.schedule import (
+    CallStep,
+    Iterations,
+    LoopStep,
+    PlanStep,
+    RegionStep,
+    schedule_of,
+)
 from gptrs.backends.parameter_cache import ParameterCache
 from gptrs.backends.reference import ReferencePlan
 from gptrs.backends.weight_residency import Lease
@@ -122,6 +130,27 @@ class FaerPlan(Plan):
                 self._arenas.release(arena)
             bound.lease.running = 0
             self._spare.append(bound)
+
+    @contextmanager
+    def bound(self, sizes: Mapping[str, int]) -> Generator[tuple[Bound, Arena | None]]:
+        """A binding for several runs, and the memory of its intermediate values."""
+        bound = self._take((thread_count(), *[sizes[symbol] for symbol in self._symbols]), sizes)
+        arena = self._arenas.acquire() if bound.arena_bytes else None
+        try:
+            if arena is not None:
+                arena.reserve(bound.arena_bytes)
+                bound.relocate(ARENA, arena.address)
+            yield bound, arena
+        finally:
+            if arena is not None:
+                self._arenas.release(arena)
+            bound.lease.running = 0
+            self._spare.append(bound)
+
+    def repeat(self, iterations: Iterations, sizes: Mapping[str, int]) -> tuple[Array, ...] | None:
+        with suppress(_SizesError):  # for whose message each iteration is run by itself
+            return repeat(self, iterations, sizes)
+        return None
 
     def _take(self, key: tuple[int, ...], sizes: Mapping[str, int]) -> Bound:
         """A free binding: usually that of the last call."""

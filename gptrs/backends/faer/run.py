@@ -84,9 +84,9 @@ def run(
         if now[buffer] != address:
             bound.relocate(buffer, address)
     if bound.weights:
-        _load(bound, weights, arguments)
+        load(bound, weights, arguments)
     if bound.polls:
-        bound.status.words[POLL] = poll_address() if current_thread() is main_thread() else 0
+        set_poll(bound)
     if bound.results is not None:
         failure = current_driver().run(bound.table, bound.status, threads=bound.threads)
         if failure is None:
@@ -95,7 +95,12 @@ def run(
     return Call(bound, arena, given, made).results()
 
 
-def _load(bound: Bound, weights: Weights, arguments: Arguments) -> None:
+def set_poll(bound: Bound) -> None:
+    """Have kernels that may run for long look for signals, where Python handles them."""
+    bound.status.words[POLL] = poll_address() if current_thread() is main_thread() else 0
+
+
+def load(bound: Bound, weights: Weights, arguments: Arguments) -> None:
     """Load the parameters and relocate their buffers. In most calls they are the same as in the
     last one."""
     lease = bound.lease

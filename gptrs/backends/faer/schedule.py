@@ -66,6 +66,25 @@ class KernelStep(Single):
     kernel: Implementation
 
 
+@dataclass(frozen=True)
+class Iterations:
+    """The iterations of a scan or while_loop: what its body is given, and where results go."""
+
+    state: Sequence[Array]
+    """Of the first iteration, in memory that may be overwritten."""
+    xs: Sequence[Array]
+    """Read one after the other along the first axis."""
+    fixed: Sequence[Array | Parameter]
+    ys: Sequence[Array]
+    """Written along the first axis."""
+    reverse: bool = False
+    length: int | None = None
+    """Of a scan."""
+    condition: RegionPlan | None = None
+    asked: Sequence[Array | Parameter] = ()
+    """What the condition of a while_loop is given after the state."""
+
+
 class RegionPlan(Protocol):
     """The plan of a branch, or of the condition or the body of a loop."""
 
@@ -79,6 +98,11 @@ class RegionPlan(Protocol):
     def run(
         self, arguments: Sequence[Array | Parameter], sizes: Mapping[str, int]
     ) -> tuple[Array, ...]: ...
+
+    def repeat(self, iterations: Iterations, sizes: Mapping[str, int]) -> tuple[Array, ...] | None:
+        """The last state of ``iterations``, which the driver runs; None where Python has a part in
+        them."""
+        ...
 
     def report(self, sizes: Mapping[str, int]) -> PlanReport: ...
 

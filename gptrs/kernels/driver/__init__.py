@@ -8,6 +8,7 @@
 | `pool_driver` | the pool driver: starts and stops native worker threads |
 | `worker_pool` | the worker pool's code, as LLVM IR |
 | `chunks` | claiming and running chunks of a step, as LLVM IR |
+| `repetition` | a step table run again and again: the iterations of a loop |
 | `waiting` | spinning, yielding and futex sleeps, as LLVM IR |
 | `control_block` | the pool's shared memory, and an IR builder for it |
 | `polling` | signals while a kernel runs for long |

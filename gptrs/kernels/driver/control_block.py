@@ -39,7 +39,8 @@ class Word(IntEnum):
     LEFT = 51  # workers that have stopped
 
 
-I1, I32, I64, VOID = ir.IntType(1), ir.IntType(32), ir.IntType(64), ir.VoidType()
+I1, I8, I32, I64 = (ir.IntType(bits) for bits in (1, 8, 32, 64))
+VOID = ir.VoidType()
 WORDS = I64.as_pointer()
 KERNEL = ir.FunctionType(VOID, [I64] * 3).as_pointer()
 
@@ -89,6 +90,12 @@ class PoolCode(ir.IRBuilder):
         slot = self.alloca(I64)
         self.store(value, slot)
         return slot
+
+    def copy(self, source: Any, target: Any, size: Any) -> None:
+        """Copy ``size`` bytes; both are pointers to I8, and the ranges do not overlap."""
+        pointer = I8.as_pointer()
+        function: Any = self.made.module.declare_intrinsic("llvm.memcpy", [pointer, pointer, I64])
+        self.call(function, [target, source, size, ir.Constant(I1, False)])
 
     def bump(self, slot: Any) -> Any:
         more = self.add(self.load(slot), i64(1))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 from gptrs.errors import ArgumentError
+from gptrs.kernels.driver.repetition import Repetition, Steps, repeat_in_python
 from gptrs.kernels.driver.step_table import Failure, Status, StepTable
 from gptrs.locks import tell_children
 
@@ -42,6 +43,15 @@ class Driver(ABC):
         if self._run_steps(table, first, last, status, threads) < 0:
             return None
         return status.failure()
+
+    def repeat(self, repetition: Repetition, first: int, last: int) -> int:
+        """Run the iterations ``first`` to ``last`` of a repetition, and return ``last``; before
+        that the iteration whose condition does not hold, or that failed (see the statuses)."""
+
+        def failed(steps: Steps) -> bool:
+            return self.run(steps.table, steps.status, threads=steps.threads) is not None
+
+        return repeat_in_python(failed, repetition, first, last)
 
     @abstractmethod
     def _run_steps(

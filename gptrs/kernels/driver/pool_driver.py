@@ -12,9 +12,12 @@ import time
 from functools import cache
 from typing import Any, NamedTuple, final
 
+import numpy as np
+
 from gptrs.kernels.compiler.compile import compile_functions
 from gptrs.kernels.driver.control_block import BLOCK_WORDS, Word
 from gptrs.kernels.driver.driver import Driver
+from gptrs.kernels.driver.repetition import Repetition, Steps
 from gptrs.kernels.driver.step_table import Status, StepTable
 from gptrs.kernels.driver.threads import MAX_THREADS
 from gptrs.kernels.driver.worker_pool import build_pool_ir
@@ -22,9 +25,10 @@ from gptrs.locks import new_lock
 
 
 class _Native(NamedTuple):
-    """The pool's functions: `run` and `stop` to call, `work` to start a thread with."""
+    """The pool's functions: `run`, `repeat` and `stop` to call, `work` to start a thread with."""
 
     run: Any
+    repeat: Any
     stop: Any
     work: int
 
@@ -33,10 +37,11 @@ class _Native(NamedTuple):
 def _native() -> _Native:
     word, nothing = ctypes.c_ssize_t, None
     calls = ("syscall", "sched_yield")
-    address = compile_functions(build_pool_ir, ("run", "stop", "work"), calls)
+    address = compile_functions(build_pool_ir, ("run", "repeat", "stop", "work"), calls)
     return _Native(
         # CFUNCTYPE releases the GIL during the call.
         ctypes.CFUNCTYPE(word, word, word)(address["run"]),
+        ctypes.CFUNCTYPE(word, word, word)(address["repeat"]),
         ctypes.CFUNCTYPE(nothing, word)(address["stop"]),
         address["work"],
     )
@@ -83,6 +88,23 @@ class PoolDriver(Driver):
             self._grow(threads)
         order = table.order(first, last, status.address, threads)  # kept here: a run may replace it
         return self._native.run(self._block, order[1])
+
+    def repeat(self, repetition: Repetition, first: int, last: int) -> int:
+        kept = [self._order_of(repetition.body)]
+        if repetition.condition is not None:
+            kept.append(self._order_of(repetition.condition))
+        addresses = [order[1] for order in kept]
+        moves, copies = repetition.moves, repetition.copies
+        words = [first, last, moves.ctypes.data, len(moves), copies.ctypes.data, len(copies)]
+        words += [addresses[0], addresses[1] if len(addresses) > 1 else 0, repetition.flag]
+        order = np.array(words, np.int64)
+        return self._native.repeat(self._block, order.ctypes.data)
+
+    def _order_of(self, steps: Steps) -> tuple[tuple[int, ...], int, object]:
+        table, status, threads = steps
+        if threads > self._threads:
+            self._grow(threads)
+        return table.order(0, table.count, status.address, threads)
 
     def _grow(self, threads: int) -> None:
         """Start the workers that are missing. If the system refuses, others do their work."""

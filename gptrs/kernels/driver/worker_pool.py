@@ -9,10 +9,11 @@
 
     ticket, 64 bits:  | generation 32 | end 16 | begin 16 |     chunks begin..end are left
 
-`build_pool_ir` gives a module with three functions (every word has 64 bits):
+`build_pool_ir` gives a module with four functions (every word has 64 bits):
 
     run(block, order) -> the step that failed, or -1; an order is what to run, the words table,
                     first, last, status and threads
+    repeat(block, order)    runs again and again (`gptrs.kernels.driver.repetition`)
     work(block)     the function of a worker thread, until `stop`
     stop(block)     lets the workers leave
 
@@ -58,6 +59,7 @@ from gptrs.kernels.driver.control_block import (
     i32,
     i64,
 )
+from gptrs.kernels.driver.repetition import emit_repeat
 from gptrs.kernels.driver.waiting import EVERYBODY, FUTEX, PAUSES, WAIT, WAKE, YIELDS, Waiting
 
 _SLEEPS = 1 << 31  # in *done*: the caller sleeps
@@ -91,7 +93,7 @@ class _Pool:
         self._publish = self._emit_publish()
         self._join = self._emit_join()
         self._parallel = self._emit_parallel()
-        self._emit_run()
+        emit_repeat(self.module, self._emit_run())
         self._emit_stop()
 
     def _finish(self, code: PoolCode, block: Any, count: Any) -> Any:
@@ -241,7 +243,7 @@ class _Pool:
         code.ret_void()
         return code.made
 
-    def _emit_run(self) -> None:
+    def _emit_run(self) -> Any:
         """run(block, order) -> the step that failed, or -1."""
         code = PoolCode(self.module, "run", I64, WORDS, WORDS, public=True)
         block, order = code.arguments
@@ -274,6 +276,7 @@ class _Pool:
         code.ret(code.load(step))
         code.enter("end")
         code.ret(i64(-1))
+        return code.made
 
     def _emit_stop(self) -> None:
         """stop(block): every worker leaves once it has no chunk. To be repeated until all have:

@@ -1,0 +1,253 @@
+"""Loops over large arrays: the driver repeats the steps of the body."""
+
+# Traced functions take any array: small lambdas and what they return are not typed.
+# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gptrs import ptir
+from gptrs.backends.faer.plan import FaerPlan
+from gptrs.errors import ElementError
+from gptrs.ir.tensor import Parameter, Tensor
+from gptrs.ir.types import Array
+
+RNG = np.random.default_rng(7)
+W = (0.1 * RNG.standard_normal((12, 12))).astype(np.float32)
+H, G = (RNG.standard_normal((9, 12)).astype(np.float32) for _ in range(2))
+XS = RNG.standard_normal((5, 9, 12)).astype(np.float32)
+
+
+def recurrence(h: Tensor, xs: Tensor, w: Tensor) -> Any:
+    def body(h: Tensor, x: Tensor) -> Any:
+        h = ptir.tanh(h @ w + x)
+        return h, h
+
+    return ptir.scan(body, h, xs)
+
+
+def backwards(h: Tensor, xs: Tensor, w: Tensor) -> Any:
+    def body(h: Tensor, x: Tensor) -> Any:
+        return ptir.tanh(h @ w + x), h - x
+
+    return ptir.scan(body, h, xs, reverse=True)
+
+
+def swapped(h: Tensor, xs: Tensor, w: Tensor) -> Any:
+    def body(state: Any, x: Tensor) -> Any:
+        a, b = state
+        return (b, a @ w + x), None
+
+    return ptir.scan(body, (h, h * 2), xs)
+
+
+def unchanged_and_passed_on(h: Tensor, xs: Tensor, w: Tensor) -> Any:
+    def body(state: Any, x: Tensor) -> Any:
+        kept, _, total = state
+        return (kept, x, total + kept @ w), (x, kept, total)
+
+    return ptir.scan(body, (h, h, h * 0), xs)
+
+
+def constants(h: Tensor, xs: Tensor, w: Tensor) -> Any:
+    table = np.arange(9 * 12, dtype=np.float32).reshape(9, 12)
+
+    def body(state: Any, x: Tensor) -> Any:
+        a, _ = state
+        return (a @ w + x, ptir.tensor(table)), ptir.tensor(table)
+
+    return ptir.scan(body, (h, h), xs)
+
+
+def cache(h: Tensor, xs: Tensor, w: Tensor) -> Any:
+    def body(state: Any, x: Tensor) -> Any:
+        n, kept = state
+        kept = ptir.dynamic_update_slice(kept, (x @ w)[None], (n, 0, 0))
+        return (n + 1, kept), ptir.reduce_sum(kept, axes=0)
+
+    return ptir.scan(body, (ptir.tensor(0), xs * 0), xs)
+
+
+def counted(h: Tensor, xs: Tensor, w: Tensor) -> Any:
+    def goes_on(state: Any) -> Tensor:
+        return state[0] < 7
+
+    def body(state: Any) -> Any:
+        n, a = state
+        return n + 1, ptir.tanh(a @ w) + 1
+
+    return ptir.while_loop(goes_on, body, (ptir.tensor(0), h))
+
+
+def until_small(h: Tensor, xs: Tensor, w: Tensor) -> Any:
+    def goes_on(a: Tensor) -> Tensor:
+        return ptir.reduce_max(ptir.abs(a)) > 1e-3
+
+    return ptir.while_loop(goes_on, lambda a: a @ w, h)
+
+
+def while_flag(h: Tensor, xs: Tensor, w: Tensor) -> Any:
+    def body(state: Any) -> Any:
+        _, a = state
+        a = a @ w
+        return ptir.reduce_max(ptir.abs(a)) > 0.01, a
+
+    return ptir.while_loop(lambda state: state[0], body, (ptir.tensor(True), h))
+
+
+def nested(h: Tensor, xs: Tensor, w: Tensor) -> Any:
+    def body(h: Tensor, x: Tensor) -> Any:
+        inner, _ = ptir.scan(lambda a, y: (ptir.tanh(a @ w + y), None), h, xs)
+        return inner + x, None
+
+    return ptir.scan(body, h, xs)
+
+
+FUNCTIONS = [
+    *(recurrence, backwards, swapped, unchanged_and_passed_on, constants, cache, counted),
+    *(until_small, while_flag, nested),
+]
+RUNS = {f: 1 for f in FUNCTIONS if f is not while_flag} | {nested: 1 + len(XS)}
+"""How often Python runs a plan; the condition of `while_flag` has no step to repeat."""
+
+
+def leaves(tree: Any) -> list[Array]:
+    if isinstance(tree, tuple):
+        return [leaf for part in tree for leaf in leaves(part)]
+    return [] if tree is None else [tree.numpy()]
+
+
+@pytest.fixture
+def runs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Counts the runs of plans."""
+    counted, run = [0], FaerPlan.run
+
+    def counting(self: FaerPlan, *given: Any) -> Any:
+        counted[0] += 1
+        return run(self, *given)
+
+    monkeypatch.setattr(FaerPlan, "run", counting)
+    return counted
+
+
+def step_by_step(function: Callable[..., Any], *arguments: Any) -> list[Array]:
+    """The results where Python runs each iteration."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(FaerPlan, "repeat", lambda *_: None)
+        return leaves(ptir.jit(function)(*arguments))
+
+
+def same_bits(found: list[Array], expected: list[Array]) -> None:
+    assert [(a.shape, a.tobytes()) for a in found] == [(a.shape, a.tobytes()) for a in expected]
+
+
+@pytest.mark.parametrize("driver", ["pool", "numba"])
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_results(
+    function: Callable[..., Any], driver: str, runs: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GPTRS_DRIVER", driver)
+    made = ptir.jit(function)
+    found = leaves(made(H, XS, W))
+    if function in RUNS:
+        assert runs == [RUNS[function]]
+    same_bits(found, step_by_step(function, H, XS, W))
+    same_bits(leaves(made(H, XS, W)), found)
+    with ptir.eager():
+        expected = leaves(function(*map(ptir.tensor, (H, XS, W))))
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("function", [recurrence, swapped, counted])
+def test_threads(function: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    w = (0.05 * RNG.standard_normal((160, 160))).astype(np.float32)
+    h = RNG.standard_normal((70, 160)).astype(np.float32)
+    xs = RNG.standard_normal((3, 70, 160)).astype(np.float32)
+    expected = step_by_step(function, h, xs, w)
+    for threads in ("1", "2", "3"):
+        monkeypatch.setenv("GPTRS_NUM_THREADS", threads)
+        same_bits(leaves(ptir.jit(function)(h, xs, w)), expected)
+
+
+@pytest.mark.parametrize("length", [0, 1, 2, 3, 40])
+@pytest.mark.parametrize("function", [recurrence, backwards, swapped, unchanged_and_passed_on])
+def test_lengths(function: Callable[..., Any], length: int, runs: list[int]) -> None:
+    xs = RNG.standard_normal((length, 9, 12)).astype(np.float32)
+    found = leaves(ptir.jit(function)(H, xs, W))
+    assert runs == [1]
+    same_bits(found, step_by_step(function, H, xs, W))
+
+
+def test_symbolic_sizes(runs: list[int]) -> None:
+    made = ptir.jit(dynamic={"h": {0: "N"}, "xs": {0: "T", 1: "N"}})(recurrence)
+    for count, rows in ((3, 2), (6, 30), (1, 1)):
+        h = RNG.standard_normal((rows, 12)).astype(np.float32)
+        xs = RNG.standard_normal((count, rows, 12)).astype(np.float32)
+        same_bits(leaves(made(h, xs, W)), step_by_step(recurrence, h, xs, W))
+
+
+def test_parameters_and_views() -> None:
+    """A weight that is packed once, and arrays that do not lie as kernels read them."""
+    w, xs = Parameter(W, name="w"), np.asfortranarray(XS)
+
+    @ptir.jit
+    def function(h: Tensor, xs: Tensor) -> Any:
+        return recurrence(h, xs, w)
+
+    same_bits(leaves(function(H[::-1], xs)), step_by_step(recurrence, H[::-1], XS, W))
+
+
+def test_arguments_stay_as_they_are() -> None:
+    h, xs = H.copy(), XS.copy()
+    for function in FUNCTIONS:
+        ptir.jit(function)(h, xs, W)
+        assert h.tobytes() == H.tobytes()
+        assert xs.tobytes() == XS.tobytes()
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_an_iteration_fails(reverse: bool) -> None:
+    """The error is that of the iteration, and the next call is right."""
+
+    @ptir.jit
+    def function(h: Tensor, rows: Tensor) -> Any:
+        def body(h: Tensor, row: Tensor) -> Any:
+            return h @ W + ptir.take(ptir.tensor(H), row), None
+
+        return ptir.scan(body, h, rows, reverse=reverse)
+
+    rows = np.zeros((20, 9), np.int32)
+    good = leaves(function(H, rows))
+    rows[13, 4] = 77
+    with pytest.raises(ElementError, match="77"):
+        function(H, rows)
+    rows[13, 4] = 0
+    same_bits(leaves(function(H, rows)), good)
+
+
+def test_a_signal_ends_it() -> None:
+    """Python looks for signals between batches, however long a loop is."""
+
+    @ptir.jit
+    def endless(h: Tensor) -> Any:
+        return ptir.while_loop(lambda a: ptir.reduce_max(a) < 2, lambda a: ptir.tanh(a @ W), h)
+
+    def interrupt(*_: object) -> None:
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        with pytest.raises(TimeoutError):
+            endless(H * 0)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
