@@ -3,13 +3,14 @@
 A pass is a function `(Program, Context) -> Program` that returns the program itself when nothing
 changes. `pipeline.lower` runs `PIPELINE` in this order:
 
-1. `simplify`, `constant_folding`, `cse`, `dce`, repeated (at most `settings.opt_pre_iters`)
+1. `simplify`, `constant_folding`, `cse`, `dce`, `loop_invariants`, repeated (at most
+   `settings.opt_pre_iters`)
 2. `raising`: composites written out in primitives become one instruction
 3. `slice_pushdown`: compute only the rows that are read
 4. `choose_implementations`: implementations picked by overrides
 5. `legalize`: composites that the backend does not claim are decomposed
-6. the passes of group 1 again (at most `settings.opt_post_iters`)
-7. the passes of the backend (`Target.passes`; faer: `backends.faer.custom_calls`), then group 1
+6. the first four passes again (at most `settings.opt_post_iters`)
+7. the passes of the backend (`Target.passes`; faer: `backends.faer.custom_calls`), then those
 8. `hoist`: computations on parameters alone become derived parameters
 
 | module | contents |
@@ -24,6 +25,7 @@ changes. `pipeline.lower` runs `PIPELINE` in this order:
 | `slice_pushdown` | slices moved towards the parameters |
 | `choose_implementations` | substitution of implementations |
 | `legalize` | claim or decompose composites; inlining of definitions |
+| `loop_invariants` | what all iterations of a loop share, moved before it |
 | `hoist` | hoisting of parameter-only computations out of the call |
 
 A pass also runs on branches and loop bodies (`Context.in_region`). It never times, prints, verifies

@@ -15,6 +15,7 @@ from gptrs.passes.cse import eliminate_common_subexpressions
 from gptrs.passes.dce import eliminate_dead_code
 from gptrs.passes.hoist import hoist_parameters
 from gptrs.passes.legalize import legalize
+from gptrs.passes.loop_invariants import hoist_invariants
 from gptrs.passes.raising import raise_composites
 from gptrs.passes.simplify import simplify
 from gptrs.passes.slice_pushdown import push_slices
@@ -27,7 +28,7 @@ _CLEAN: tuple[Pass, ...] = (
 )
 
 PIPELINE: tuple[Stage, ...] = (
-    Repeat(_CLEAN, settings.opt_pre_iters),
+    Repeat((*_CLEAN, hoist_invariants), settings.opt_pre_iters),
     raise_composites,
     push_slices,
     choose_implementations,

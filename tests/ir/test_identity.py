@@ -25,6 +25,7 @@ NO_OPS = {
     "backends/faer/scalars.py": "a function that kernels have: 'maximum'",
     "backends/faer/scalar_functions.py": "functions that kernels have: 'exp', 'log'",
     "backends/faer/binding.py": "the kind of a home: 'constant'",
+    "backends/faer/repeat.py": "the kind of a home: 'constant'",
     "debug/diff.py": "a word of difflib: 'equal'",
     "ir/lexing.py": "a kind of token: 'sign'",
 }

@@ -6,7 +6,12 @@ import os
 
 from gptrs.backends.base import Backend, DeviceInfo
 from gptrs.backends.faer.arena import ArenaPool
-from gptrs.backends.faer.custom_calls import arrange_products, claims, make_calls
+from gptrs.backends.faer.custom_calls import (
+    arrange_products,
+    claims,
+    keep_loop_weights,
+    make_calls,
+)
 from gptrs.backends.faer.plan import FaerPlan
 from gptrs.backends.parameter_cache import parameter_cache
 from gptrs.ir.program import Instruction, Program
@@ -19,7 +24,7 @@ class FaerBackend(Backend):
     loops."""
 
     name = "faer"
-    passes = (arrange_products, make_calls)
+    passes = (arrange_products, keep_loop_weights, make_calls)
 
     def __init__(self) -> None:
         self._arenas = ArenaPool()

@@ -1,14 +1,16 @@
 """The backend's claims and passes: instructions with a kernel become `custom_call`s.
 
 `claims` answers for `legalize`. After it, `arrange_products` transposes operands that no kernel can
-read, and `make_calls` replaces each match of a class in `calls/`, with the instructions around it
-that the kernel fuses, by one `custom_call`. The replaced instructions are its definition, so that
-any backend can run it; the plan matches the definition again to find the operands of its kernel.
+read, `keep_loop_weights` has loops keep packed weights, and `make_calls` replaces each match of a
+class in `calls/`, with the instructions around it that the kernel fuses, by one `custom_call`. The
+replaced instructions are its definition, so that any backend can run it; the plan matches the
+definition again to find the operands of its kernel.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from gptrs import settings
 from gptrs.backends.faer.calls import calls_of
@@ -20,12 +22,14 @@ from gptrs.ir.dispatch import OPS
 from gptrs.ir.implementations.kernels import kernel_for
 from gptrs.ir.interpreters import Recorder
 from gptrs.ir.ops.contract import dot_general
+from gptrs.ir.ops.control import scan, while_loop
 from gptrs.ir.ops.custom import custom_call
 from gptrs.ir.program import Instruction, Param, Program, Value, map_values
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import f32
 from gptrs.passes.base import Context
 from gptrs.passes.legalize import inline
+from gptrs.passes.loop_invariants import operand_groups
 
 
 def claims(instruction: Instruction) -> bool:
@@ -105,6 +109,33 @@ def _arranged(product: Instruction, body: list[Instruction]) -> Instruction:
         attrs[f"batch_{side}"] = tuple(range(len(batch)))
         attrs[f"contract_{side}"] = tuple(range(rank - len(contracted), rank))
     return Instruction(product.op, tuple(operands), attrs, product.results, product.where)
+
+
+def keep_loop_weights(program: Program, context: Context) -> Program:
+    """Make matrices that loops capture parameters of their regions: products pack them once for all
+    iterations."""
+    body = [_with_weights(i) if i.op in (scan, while_loop) else i for i in program.body]
+    return program.with_body(body, program.results)
+
+
+def _with_weights(loop: Instruction) -> Instruction:
+    *moving, _ = operand_groups(loop)
+    first = sum(map(len, moving))
+    attrs = dict(loop.attrs)
+    for name, region in attrs.items():
+        if not isinstance(region, Program):
+            continue
+        weights: dict[Value, Param] = {
+            p: Param(p.type, p.name, role="parameter", origin=p.origin)
+            for p in region.params[first:]
+            if p.role == "input" and p.type.dtype is f32 and p.type.rank > 1
+        }
+        if weights:
+            params = tuple(weights.get(p, p) for p in region.params)
+            inner = tuple(i.reading(weights) for i in region.body)
+            results = tuple(weights.get(r, r) for r in region.results)
+            attrs[name] = Program(region.name, params, inner, results)
+    return replace(loop, attrs=attrs) if attrs != loop.attrs else loop
 
 
 def make_calls(program: Program, context: Context) -> Program:
