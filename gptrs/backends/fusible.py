@@ -1,42 +1,28 @@
 """Fusibility: which instructions a fused loop can compute, and their costs.
 
-An instruction is fusible if it has a form as a loop over elements, and if that loop cannot fail. An
-instruction that may raise an error (an integer division by zero, the maximum of nothing) is a step
-of its own, which reports the user's line. Used by `gptrs.backends.fusion`; a backend may restrict
-it further.
+An instruction is fusible if it has a form as a loop over elements. What fails at some sizes (the
+maximum of nothing) is fusible, as a plan is not used at such sizes; what fails at some elements (an
+integer division by zero), if an operand says at which. Used by `gptrs.backends.fusion`; a backend
+may restrict it further.
 """
 
 from __future__ import annotations
 
-from gptrs.ir.dims import Dim, same, surely_greater
+from gptrs.ir.dims import same
 from gptrs.ir.kinds import OpKind
-from gptrs.ir.ops.elementwise import (
-    add,
-    cast,
-    div,
-    maximum,
-    minimum,
-    neg,
-    pow_,
-    remainder,
-    shift_left,
-    shift_right,
-    sub,
-)
+from gptrs.ir.ops.elementwise import add, maximum, minimum, neg, sub
 from gptrs.ir.ops.literal import constant
-from gptrs.ir.program import Fails, Instruction, Operand
+from gptrs.ir.program import Fails, Instruction, Value
 
 DTYPES = frozenset(
     [
-        *("i1", "si8", "ui8", "si16", "ui16", "si32", "ui32", "si64", "ui64"),
-        *("bf16", "f16", "f32", "f64"),
+        *("i1", "si4", "ui4", "si8", "ui8", "si16", "ui16", "si32", "ui32", "si64", "ui64"),
+        *("fp8_e4m3", "fp8_e5m2", "bf16", "f16", "f32", "f64", "cf32", "cf64"),
     ]
 )
 """The dtypes of fused loops; instructions on others stay outside."""
 
 _FUSIBLE = frozenset([OpKind.ELEMENTWISE, OpKind.VIEW, OpKind.FILL, OpKind.REDUCTION])
-_MAY_FAIL = frozenset([div, remainder, pow_])  # on integers
-_SHIFTS = frozenset([shift_left, shift_right])
 _COUNTING = frozenset([add, sub, neg, maximum, minimum])  # cheap on integers
 
 
@@ -51,16 +37,10 @@ def can_fuse(instruction: Instruction, dtypes: frozenset[str] = DTYPES) -> bool:
     types = [v.type for v in (*instruction.values(), *instruction.results)]
     if any(type.dtype.name not in dtypes for type in types):
         return False
-    if instruction.fails is not Fails.NEVER:
+    if instruction.fails is Fails.AT_ELEMENTS and not _depends(instruction):
         return False
     if op is constant:
         return same(types[0].size, 1)
-    if op is cast:  # f64 is rounded to 16 bits at once
-        return not (types[0].dtype.bits == 64 and types[1].dtype.name in ("bf16", "f16"))
-    if op in _MAY_FAIL and not types[-1].dtype.is_float:
-        return op is not pow_ and _is_positive(instruction.operands[1])
-    if op in _SHIFTS:
-        return type(instruction.operands[1]) is int
     return op.kind in _FUSIBLE
 
 
@@ -72,5 +52,8 @@ def is_cheap(instruction: Instruction) -> bool:
     return op.cost == 0 or op.kind is OpKind.VIEW or op.kind is OpKind.FILL
 
 
-def _is_positive(operand: Operand) -> bool:
-    return isinstance(operand, int | Dim) and surely_greater(operand, 0)
+def _depends(instruction: Instruction) -> bool:
+    """Whether a loop over elements can tell where the instruction fails: a number fails without
+    any, too."""
+    op = instruction.op
+    return op.kind is OpKind.ELEMENTWISE and isinstance(instruction.operands[-1], Value)

@@ -7,7 +7,7 @@ structural rules of `gptrs.backends.fusion`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,11 +29,14 @@ from gptrs.backends.views import (
 from gptrs.ir.dims import Dim, Shape, same
 from gptrs.ir.kinds import OpKind
 from gptrs.ir.ops.literal import constant, full, iota
-from gptrs.ir.program import Instruction, Operand, Value
+from gptrs.ir.ops.shape import broadcast_to, slice_
+from gptrs.ir.program import Fails, Instruction, Operand, Value
 from gptrs.ir.types import Array, DType
 
 MOST_MEMBERS = 48
 MOST_PARTS = 96
+_DROPPING = frozenset([broadcast_to, slice_])
+"""Views that may leave out elements, or have none."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +98,7 @@ class Inliner:
         if len(members) > MOST_MEMBERS:
             self._want(instruction.values())
         if instruction.op.kind is OpKind.VIEW:
-            expression = self._moved(instruction)
+            expression = self._moved(instruction, members)
         elif instruction.op.kind is OpKind.REDUCTION:
             expression = self._reduced(instruction)
         else:
@@ -120,14 +123,16 @@ class Inliner:
 
     def _read(self, operand: Operand, dtype: DType) -> Expression:
         if not isinstance(operand, Value):
-            assert isinstance(operand, bool | int | float | Dim)
+            assert isinstance(operand, bool | int | float | complex | Dim)
             return Literal(dtype, operand)
         if self._inlined(operand):
             return self.made[operand].expression
         return Load(operand, View.contiguous(operand.type.shape))
 
-    def _moved(self, instruction: Instruction) -> Expression:
+    def _moved(self, instruction: Instruction, members: Set[Instruction]) -> Expression:
         (x,) = instruction.values()
+        if instruction.op in _DROPPING and any(m.fails is Fails.AT_ELEMENTS for m in members):
+            self._want([x])  # an element that has no result fails, used or not
 
         def change(view: View, kept: int) -> View | None:
             return view.moved(instruction, kept)

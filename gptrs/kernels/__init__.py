@@ -13,6 +13,7 @@ A *kernel* is a native function ``void(intp arguments, intp first, intp last)``:
 | `weight_compression` | lossless compression of packed weights |
 | `compiler` | LLVM IR builder, compilation, object cache, loading |
 | `driver` | step tables, worker pool, Numba driver, thread counts |
+| `philox` | random numbers (a module) |
 | `vector_math` | exp, log, tanh, erf and activations on vectors (a module) |
 
 What runs when: a backend (`gptrs.backends.faer`) compiles the kernels of a plan

@@ -8,6 +8,7 @@ import pytest
 
 from gptrs import ptir
 from gptrs.backends.faer.render import render
+from gptrs.backends.fusible import DTYPES, can_fuse
 from gptrs.backends.fusion import FusedProgram, fuse
 from gptrs.backends.inlining import MOST_MEMBERS
 from gptrs.backends.regions import Region
@@ -15,8 +16,10 @@ from gptrs.backends.views import View
 from gptrs.ir.dims import Shape
 from gptrs.ir.dispatch import OPS
 from gptrs.ir.parsing import parse
+from gptrs.ir.program import Fails
 
 S, T = ptir.dim("S"), ptir.dim("T")
+FAILING = 'x: "si32[?S]", y: "si32[?S]", z: "si32[?S-1]", t: "f32[?T]"'
 
 
 def grouped(params: str, body: str, results: str) -> FusedProgram:
@@ -126,22 +129,39 @@ def test_a_reduction_over_another_one_is_a_region_of_its_own() -> None:
     "line",
     [
         "b = ptir.div(x, y)",
-        "b = ptir.pow(x, 2)",
+        "b = ptir.pow(x, y)",
         "b = ptir.shift_left(x, y)",
         "b = ptir.reduce_max(z, axes=(0,))",
-        "b = ptir.cumsum(x, axis=0)",
         "b = ptir.slice(x, starts=(2,), sizes=(S - 2,), strides=(1,))",
-        "b = ptir.div(x, T - 1)",
     ],
 )
-def test_what_may_fail_stays_outside(line: str) -> None:
-    params = 'x: "si32[?S]", y: "si32[?S]", z: "si32[?S-1]", t: "f32[?T]"'
-    assert len(grouped(params, line, "b").outside) == 1
+def test_what_may_fail_is_a_region_that_says_so(line: str) -> None:
+    region = only(grouped(FAILING, line, "b"))
+    assert max(member.fails for member in region.members) is not Fails.NEVER
 
 
-def test_dtypes_without_a_form_stay_outside() -> None:
-    assert grouped('x: "fp8_e5m2[3]"', "b = ptir.neg(x)", "b").outside
-    assert grouped('x: "f64[3]"', "b = ptir.cast(x, dtype='bf16')", "b").outside
+@pytest.mark.parametrize("line", ["b = ptir.cumsum(x, axis=0)", "b = ptir.div(x, T - 1)"])
+def test_what_no_element_can_report_stays_outside(line: str) -> None:
+    assert len(grouped(FAILING, line, "b").outside) == 1
+
+
+@pytest.mark.parametrize(
+    "move",
+    [
+        "c = ptir.slice(b, starts=(0,), sizes=(1,), strides=(1,))",
+        "c = ptir.broadcast_to(b, shape=(0, 3))",
+    ],
+)
+def test_elements_that_may_fail_are_all_computed(move: str) -> None:
+    """A move that leaves some out reads a stored array."""
+    body = f"b = ptir.div(x, y)\n{move}"
+    first, second = grouped('x: "si32[3]", y: "si32[3]"', body, "c").regions
+    assert second.inputs == (first.result,)
+
+
+def test_dtypes_that_a_backend_has_no_form_for_stay_outside() -> None:
+    program = grouped('x: "fp8_e5m2[3]"', "b = ptir.neg(x)", "b").program
+    assert fuse(program, lambda i: can_fuse(i, DTYPES - {"fp8_e5m2"})).outside
 
 
 def test_a_long_chain_is_cut() -> None:

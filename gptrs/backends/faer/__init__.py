@@ -4,7 +4,7 @@ From a lowered program to a call, in this order:
 
 1. `custom_calls` (passes): instructions that kernels of `calls/` implement become `custom_call`s
 2. `gptrs.backends.fusion`: the rest becomes a `FusedProgram` of regions and single instructions
-3. `schedule`: the list of `PlanStep`s: calls, regions, control flow, reference steps
+3. `expansions`, `schedule`: the list of `PlanStep`s: calls, regions, control flow, reference steps
 4. `buffer_assignment`: an `Allocation` for each value: argument, result, constant, arena
 5. compilation of all kernels (`FaerPlan.__init__`)
 6. at the sizes of a call: `step_templates` (kernels, argument blocks and chunks of each distinct
@@ -18,8 +18,10 @@ Steps 1 to 5 happen once per program, 6 once per sizes and number of threads, 7 
 | `backend` | `FaerBackend` |
 | `custom_calls` | claims, and the backend's own passes |
 | `calls/` | one class per kernel family: match, compile, bind |
+| `expansions` | windows as slices that loops and copies read |
 | `graph` | use-def chains, and the memory operand behind a value |
 | `schedule` | the steps of a program in order |
+| `element_types` | loads, stores and numbers of each dtype, in kernel source |
 | `scalars` | elementwise ops on one element, in kernel source |
 | `expression_writer` | the expressions of a region as source |
 | `loop_writer`, `tile_writer` | the loops around them: by rows, by tiles of rows |

@@ -7,7 +7,7 @@ scalars in the order of their first use (`expression_writer`).
 
 from __future__ import annotations
 
-from gptrs.backends.faer.scalars import signed
+from gptrs.backends.faer.element_types import signed
 from gptrs.ir.dims import DimLike
 from gptrs.ir.types import DType
 

@@ -8,7 +8,7 @@ except of donated ones. `binding` assigns arena offsets once sizes are known.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -24,7 +24,7 @@ from gptrs.backends.faer.schedule import (
 )
 from gptrs.backends.faer.step_templates import structure_key
 from gptrs.ir.ops.literal import constant
-from gptrs.ir.program import Fails, Program, Value
+from gptrs.ir.program import Fails, Instruction, Program, Value
 
 
 @dataclass(eq=False)
@@ -67,14 +67,20 @@ class AssignedStep:
 def _label(step: PlanStep) -> str:
     """A step in messages: the op that may fail, or its own, and the user's line."""
     instruction = step.instruction
-    inside = step.call.members if isinstance(step, CallStep) else ()
-    name: str = instruction.attrs["target"] if inside else instruction.op.name
+    name: str = instruction.attrs["target"] if isinstance(step, CallStep) else instruction.op.name
+    inside: Collection[Instruction] = ()
+    if isinstance(step, CallStep):
+        inside = step.call.members
+    elif isinstance(step, RegionStep):
+        inside = step.region.members
     name = next((i.op.name for i in inside if i.fails is not Fails.NEVER), name)
     return f"{name} at {instruction.where}" if instruction.where else name
 
 
 def _fails(step: PlanStep) -> Fails:
     """When a step fails; nothing is known of a user's kernel."""
+    if isinstance(step, RegionStep):
+        return step.fails
     return Fails.AT_ELEMENTS if isinstance(step, KernelStep) else step.instruction.fails
 
 

@@ -292,8 +292,12 @@ class ControlWriter:
         words = [self._word(word, "w") for word in rendered.words]
         arrays = [env[value].text for value in rendered.inputs]
         extent = self._word(rendered.extent, "extent")
-        arguments = ", ".join([*arrays, result.text, *words, "0", extent])
+        status = ["status"] if rendered.fails else []
+        arguments = ", ".join([*arrays, result.text, *words, *status, "0", extent])
         self._add(f"{rendered.name}({arguments})")
+        if rendered.fails:  # a loop might not end with what it has now
+            self._add("if failed(status):")
+            self._add("    return")
         return result
 
     # Arrays, words and lines.

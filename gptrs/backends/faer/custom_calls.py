@@ -9,7 +9,7 @@ definition again to find the operands of its kernel.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from gptrs import settings
@@ -18,6 +18,7 @@ from gptrs.backends.faer.calls.base import Call, activation_of, is_stable, value
 from gptrs.backends.faer.calls.product import MatrixProduct
 from gptrs.backends.faer.calls.tiled_product import TiledProduct
 from gptrs.backends.faer.graph import Graph
+from gptrs.errors import Location
 from gptrs.ir.dispatch import OPS
 from gptrs.ir.implementations.kernels import kernel_for
 from gptrs.ir.interpreters import Recorder
@@ -26,7 +27,7 @@ from gptrs.ir.ops.control import scan, while_loop
 from gptrs.ir.ops.custom import custom_call
 from gptrs.ir.program import Instruction, Param, Program, Value, map_values
 from gptrs.ir.tensor import Tensor
-from gptrs.ir.types import f32
+from gptrs.ir.types import DType, f32
 from gptrs.passes.base import Context
 from gptrs.passes.legalize import inline
 from gptrs.passes.loop_invariants import operand_groups
@@ -74,12 +75,19 @@ def arrange_products(program: Program, context: Context) -> Program:
     """Insert transposes before products whose operands no kernel can read in their layout."""
     graph = Graph(program)
     body: list[Instruction] = []
+    renamed: dict[Value, Value] = {}
     for instruction in program.body:
-        product = instruction.op is dot_general and kernel_for(instruction) is None
-        if product and not _can_read(instruction, graph):
-            instruction = _arranged(instruction, body)
-        body.append(instruction)
-    return program.with_body(body, program.results)
+        instruction = instruction.reading(renamed)
+        if instruction.op is not dot_general or kernel_for(instruction) is not None:
+            body.append(instruction)
+            continue
+        result, product = instruction.result, _in_f32(instruction, body)
+        body.append(product if _can_read(product, graph) else _arranged(product, body))
+        if product is not instruction:
+            renamed[result] = product.result
+            if product.result.type.dtype is not result.type.dtype:
+                renamed[result] = _cast(product.result, result.type.dtype, body, product.where)
+    return program.with_body(body, [renamed.get(r, r) for r in program.results])
 
 
 def _can_read(product: Instruction, graph: Graph) -> bool:
@@ -87,6 +95,25 @@ def _can_read(product: Instruction, graph: Graph) -> bool:
     if TiledProduct.supports(product):
         return TiledProduct.reads(product, graph)
     return product.result.type.dtype is not f32 or MatrixProduct.reads(product, graph)
+
+
+def _in_f32(product: Instruction, body: list[Instruction]) -> Instruction:
+    """A product of fp8 as the product of f32 (or of its accumulator's dtype) that it is defined as;
+    the conversions of its operands join ``body``."""
+    dtypes = {operand.type.dtype for operand in product.values()}
+    if not all(dtype.is_float and dtype.bits == 8 for dtype in dtypes):
+        return product
+    wide = (product.attrs["accum_dtype"] or f32).compute
+    operands = tuple(_cast(operand, wide, body, product.where) for operand in product.values())
+    attrs = {**product.attrs, "accum_dtype": None, "out_dtype": None}
+    result = Value(product.result.type.with_dtype(wide), product.result.origin)
+    return Instruction(product.op, operands, attrs, (result,), product.where)
+
+
+def _cast(x: Value, dtype: DType, body: list[Instruction], where: Location | None) -> Value:
+    result = Value(x.type.with_dtype(dtype), x.origin)
+    body.append(Instruction(OPS["cast"], (x,), {"dtype": dtype}, (result,), where))
+    return result
 
 
 def _arranged(product: Instruction, body: list[Instruction]) -> Instruction:
@@ -140,18 +167,25 @@ def _with_weights(loop: Instruction) -> Instruction:
 
 def make_calls(program: Program, context: Context) -> Program:
     """Replace matched instructions by custom calls, and decompose the composites that are left."""
+    return with_calls(program, context.fuel.spend, precise=context.precise)
+
+
+def with_calls(
+    program: Program, allows: Callable[[str], bool] = lambda _: True, *, precise: bool = False
+) -> Program:
+    """`make_calls`, for the calls that ``allows`` says yes to."""
     graph = Graph(program)
     own = set[Instruction]()  # which kernels of the user's compute
-    if not context.precise:
+    if not precise:
         own = {i for i in program.body if kernel_for(i) is not None}
         graph.taken |= own
     place = {instruction: number for number, instruction in enumerate(program.body)}
     calls: dict[Instruction, Call] = {}  # by the instruction that makes the result
     members: dict[Call, list[Instruction]] = {}  # in the program's order
     for core in program.body:
-        if core in graph.taken or (call := find_call(core, graph, precise=context.precise)) is None:
+        if core in graph.taken or (call := find_call(core, graph, precise=precise)) is None:
             continue
-        if context.fuel.spend(f"call {call.target}"):
+        if allows(f"call {call.target}"):
             calls[graph.maker[call.result]] = call
             # What the call reads where it is stored comes from outside, though it may also be a
             # step between another operand and its source.
@@ -163,7 +197,7 @@ def make_calls(program: Program, context: Context) -> Program:
     renamed: dict[Value, Value] = {}
 
     def stays(instruction: Instruction) -> bool:
-        kernel = None if context.precise else kernel_for(instruction)
+        kernel = None if precise else kernel_for(instruction)
         return kernel is not None or instruction.op is custom_call
 
     for instruction in program.body:

@@ -52,6 +52,7 @@ class ExpressionWriter(ABC):
         self.head: list[str] = []
         self.rows: list[str] = []
         self.functions: dict[str, str] = {}  # scalar rules, by name
+        self.fails = False  # whether it may report a failure
         self._counts: dict[str, int] = {}
         self._ops: dict[str, Operation] = {}  # what it computes, by the words for it
         self._bases: dict[object, str] = {}
@@ -112,6 +113,8 @@ class ExpressionWriter(ABC):
         last = part.operands[-1]
         result = part.dtype if part.op is cast else part.dtype.compute
         number = last.value if isinstance(last, Literal) else None
+        if failure := scalars.failure(part.op, dtype, operands):
+            self._fail_where(failure, last, scope)
         rule = scalars.RULES.get(part.op)
         if rule is None:
             text = self._call(part, operands, dtype, result)
@@ -122,6 +125,12 @@ class ExpressionWriter(ABC):
             text = scalars.rounded(part.dtype, name)
             name = self._name(scope, "rounded", text, part.dtype.compute)
         return name
+
+    def _fail_where(self, text: str, last: Expression, scope: Scope) -> None:
+        """Note that the step fails if an element has no result; a number is known to have one."""
+        if not isinstance(last, Literal):
+            self.fails = True
+            scope.add(f"failing = failing | ({text})")
 
     def _call(self, part: Apply, operands: tuple[str, ...], dtype: DType, result: DType) -> str:
         """A call to the function that the scalar rule of an op becomes."""
@@ -136,7 +145,8 @@ class ExpressionWriter(ABC):
         value = part.value
         if isinstance(value, Dim):
             return scalars.convert(part.dtype, self.words.size(value, "size"))
-        assert isinstance(value, bool | int | float)
+        if isinstance(value, complex) or part.dtype.is_complex or part.dtype.bits == 4:
+            return scalars.literal(part.dtype, value)
         if exact or part.dtype.is_bool or value in self._common or value != value:
             return scalars.literal(part.dtype, value)
         word, new = self.words.number(part.dtype, value)
@@ -158,7 +168,8 @@ class ExpressionWriter(ABC):
         letters += ["j"] * count
         seen = [n for n, s in zip(letters, view.strides, strict=True) if not same(s, 0)]
         dtype = value.type.dtype.name
-        bits = ", its bits as uint16" if dtype in ("bf16", "f16") else ""  # not known to Numba
+        narrow = value.type.dtype.is_float and value.type.dtype.bits < 32  # not known to Numba
+        bits = f", its bits as uint{value.type.dtype.bits}" if narrow else ""
         return f"{dtype}[{', '.join(seen)}]{bits}"
 
     def _at(self, name: str, view: View, scope: Scope) -> str:

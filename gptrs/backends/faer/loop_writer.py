@@ -21,10 +21,11 @@ from contextlib import contextmanager
 from gptrs.backends.faer import scalars
 from gptrs.backends.faer.expression_writer import ExpressionWriter, Scope
 from gptrs.backends.regions import Region
-from gptrs.backends.views import Load, Reduce
+from gptrs.backends.views import Apply, Expression, Load, Reduce
 from gptrs.ir.dims import DimLike, Shape, same
+from gptrs.ir.ops.elementwise import cast
 from gptrs.ir.ops.reduce import reduce_sum
-from gptrs.ir.types import DType, f64
+from gptrs.ir.types import DType, cf64, f32, f64
 from gptrs.kernels.rowwise.reduce import LANES, PART
 
 
@@ -108,18 +109,29 @@ class LoopWriter(ExpressionWriter):
 
     def _store(self, scope: Scope) -> None:
         region = self.region
-        value = self._emit(region.expression, scope)
         dtype = region.result.type.dtype
-        if dtype.name == "bf16" and not value.isidentifier():
+        value = self._unrounded(region.expression, dtype, scope)
+        if dtype.bits < 32 and dtype.is_float and not value.isidentifier():
             value = self._name(scope, "wide", value, dtype.compute)
         at = self._at("out", region.output, scope)
         scope.add(f"out[{at}] = {scalars.stored(dtype, value)}")
+
+    def _unrounded(self, part: Expression, dtype: DType, scope: Scope) -> str:
+        """The value to store; that of a conversion before it rounds, as storing rounds."""
+        if not (isinstance(part, Apply) and part.op is cast) or dtype.compute is dtype:
+            return self._emit(part, scope)
+        (x,) = part.operands
+        self._ops[cast.name] = cast
+        text = scalars.before_rounding(x.dtype.compute, dtype, self._emit(x, scope))
+        return self._name(scope, cast.name, text, dtype.compute)
 
     def _reduce(self, part: Reduce) -> str:
         word = part.op.name.removeprefix("reduce_")
         self._ops[word] = part.op
         if part.op is reduce_sum and part.accumulator.is_float:
             total = self._sum(part, word)
+        elif part.op is reduce_sum and part.accumulator.is_complex:
+            total = self._complex_sum(part, word)
         else:
             total = self._fold(part, word)
         dtype = part.dtype.compute
@@ -153,6 +165,27 @@ class LoopWriter(ExpressionWriter):
             return self._name(self._row, "total", text, part.accumulator)
         text = f"{total} + {lost} if abs({total}) < math.inf else {total}"
         return self._name(self._row, "total", text, f64)
+
+    def _complex_sum(self, part: Reduce, word: str) -> str:
+        """A sum accumulated in cf64; of cf64, with compensation of rounding errors (TwoSum)."""
+        is_wide, zero = part.accumulator is cf64, scalars.literal(cf64, 0)
+        total = self._start(word, zero, cf64)
+        lost = self._start("lost", zero, cf64) if is_wide else ""
+        in_blocks = part.extents and not self.ROWS  # the rows of a tile are vectors
+        with self._blocks(part) if in_blocks else self._elements(part) as (scope, x):
+            if is_wide:
+                after = self._name(scope, "after", f"{total} + {x}", cf64)
+                added = self._name(scope, "added", f"{after} - {total}", cf64)
+                error = f"({total} - ({after} - {added})) + ({x} - {added})"
+                self._set(scope, lost, f"{lost} + ({error})", cf64)
+                self._set(scope, total, after, cf64)
+            else:
+                self._set(scope, total, f"{total} + complex128({x})", cf64)
+        if is_wide:
+            exact = f"{total}.real - {total}.real == 0 and {total}.imag - {total}.imag == 0"
+            return self._name(self._row, "total", f"{total} + {lost} if {exact} else {total}", cf64)
+        text = scalars.convert(part.accumulator, total)
+        return self._name(self._row, "total", text, part.accumulator)
 
     def _in_blocks(self, part: Reduce) -> bool:
         """Whether a reduction that is no sum is faster in blocks."""
@@ -195,12 +228,20 @@ class LoopWriter(ExpressionWriter):
             text = f"{scalars.PARTS[part.op]}_array({at}, end - begin)"
             yield block, self._name(block, "part", text, part.accumulator)
             return
-        scratch = self._scratch(part.accumulator)
         inner = Scope(block.indices, block.depth + 1)
-        inner.add(f"{scratch}[k - begin] = {self._body(part, inner)}")
+        x = self._body(part, inner)
         block.add("for k in range(begin, end):")
+        if part.accumulator.is_complex:
+            scratch = self._scratches_of_parts(part.accumulator)
+            for each, side in zip(scratch, ("real", "imag"), strict=True):
+                inner.add(f"{each}[k - begin] = {x}.{side}")
+            sums = (f"{scalars.PARTS[part.op]}({each}, end - begin)" for each in scratch)
+            text = f"complex({', '.join(sums)})"
+        else:
+            scratch = self._scratch(part.accumulator)
+            inner.add(f"{scratch}[k - begin] = {x}")
+            text = f"{scalars.PARTS[part.op]}({scratch}, end - begin)"
         block.lines += inner.lines
-        text = f"{scalars.PARTS[part.op]}({scratch}, end - begin)"
         yield block, self._name(block, "part", text, part.accumulator)
 
     def _array_at(self, part: Reduce, block: Scope) -> str:
@@ -209,7 +250,7 @@ class LoopWriter(ExpressionWriter):
         body = part.body
         if not isinstance(body, Load) or body.dtype is not part.accumulator:
             return ""
-        if not same(body.view.strides[-1], 1):
+        if not same(body.view.strides[-1], 1) or body.dtype.is_complex:
             return ""
         name, scope = self._input(body), Scope((*block.indices[:-1], "begin"), block.depth)
         return f"{name}, {self._at(name, body.view, scope)}"
@@ -222,11 +263,16 @@ class LoopWriter(ExpressionWriter):
         text = scalars.convert(part.accumulator, x)
         return self._name(scope, "wide", text, part.accumulator)
 
-    def _scratch(self, dtype: DType) -> str:
+    def _scratches_of_parts(self, dtype: DType) -> tuple[str, str]:
+        """Scratch memory for the real and for the imaginary parts of a block."""
+        part = f64 if dtype is cf64 else f32
+        return self._scratch(part), self._scratch(part, "imaginary")
+
+    def _scratch(self, dtype: DType, word: str = "scratch") -> str:
         """Scratch memory for a block of a row; allocated in the row, so that each thread has its
         own."""
-        pointer, count = scalars.POINTERS[dtype.name], PART + LANES
-        name, line = f"scratch{dtype.bits}", f"local_{pointer}({count})"
+        pointer, count = scalars.local_pointer(dtype), PART + LANES
+        name, line = f"{word}{dtype.bits}", f"local_{pointer}({count})"
         if name not in self._scratches:
             self._scratches.add(name)
             self._row.add(f"{name} = {line}")

@@ -8,7 +8,7 @@ binding of the call's sizes from a cache of recently used ones, an arena, and ca
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping, Sequence, Set
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -19,6 +19,7 @@ from gptrs.backends.faer.arena import Arena, ArenaPool
 from gptrs.backends.faer.binding import ARENA, Bound, Buffer, bind
 from gptrs.backends.faer.buffer_assignment import BufferAssignment
 from gptrs.backends.faer.calls.base import Form
+from gptrs.backends.faer.expansions import expanded
 from gptrs.backends.faer.packed_weights import form_of, pack
 from gptrs.backends.faer.repeat import repeat
 from gptrs.backends.faer.report import report
@@ -35,7 +36,7 @@ from gptrs.backends.parameter_cache import ParameterCache
 from gptrs.backends.reference import ReferencePlan
 from gptrs.backends.weight_residency import Lease
 from gptrs.ir.dims import Dim, size_at, surely_greater
-from gptrs.ir.program import Program, Value
+from gptrs.ir.program import Fails, Instruction, Program, Value
 from gptrs.ir.sizes import failing_at_sizes, fails_at
 from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array
@@ -48,7 +49,7 @@ _KEPT = 64  # bindings of a plan; the only arrays they hold are parameters
 
 
 class _SizesError(Exception):
-    """An array would have a negative extent."""
+    """A fused instruction fails at these sizes, or an array would have a negative extent."""
 
 
 class FaerPlan(Plan):
@@ -67,7 +68,8 @@ class FaerPlan(Plan):
         *,
         precise: bool = False,
     ) -> None:
-        self.program = program
+        self._meaning = program
+        self.program = program = expanded(program, precise=precise)
         self.isa = isa.current()
         self._symbols = sorted({*program.symbols(), *symbols})
         self._parameters, self._arenas = parameters, arenas
@@ -86,6 +88,9 @@ class FaerPlan(Plan):
         results = (result for instruction in program.body for result in instruction.results)
         dims = {n.terms: n for r in results for n in r.type.shape if isinstance(n, Dim)}
         self._unsure = failing_at_sizes(program)
+        kept = set(program.body)
+        gone = (i for i in self._meaning.body if i not in kept and i.fails is Fails.AT_SIZES)
+        self._unsure_in_loops = [*gone, *_failing_in_loops(self._schedule)]
         self._may_be_negative = [n for n in dims.values() if not surely_greater(n, -1)]
 
     def _plan_region(self, region: Program) -> FaerPlan:
@@ -120,8 +125,8 @@ class FaerPlan(Plan):
         key = (thread_count(), *[sizes[symbol] for symbol in self._symbols])
         try:
             bound = self._take(key, sizes)
-        except _SizesError:  # the op that they do not fit has an error for that
-            return ReferencePlan(self.program).run(arguments, sizes)
+        except _SizesError:  # the op that they do not fit has an error for that, if it runs
+            return ReferencePlan(self._meaning).run(arguments, sizes)
         arena = self._arenas.acquire() if bound.arena_bytes else None
         try:
             return run(self, bound, arena, arguments)
@@ -184,6 +189,8 @@ class FaerPlan(Plan):
         """A new binding to ``sizes``; the first number of its key is the number of threads."""
         if any(size_at(extent, sizes) < 0 for extent in self._may_be_negative):
             raise _SizesError
+        if any(fails_at(instruction, sizes) for instruction in self._unsure_in_loops):
+            raise _SizesError
         bound = bind(self._assignment_at(sizes), self.isa, sizes, key)
         for buffer, number in bound.buffers.items():
             if buffer.kind == "constant":
@@ -204,7 +211,7 @@ class FaerPlan(Plan):
         try:
             return report(self.bind(sizes, key), self.isa)
         except _SizesError:
-            return ReferencePlan(self.program).report(sizes)
+            return ReferencePlan(self._meaning).report(sizes)
 
     def parameter(self, lease: Lease, parameter: Any, form: Form | None) -> Array:
         """The elements of a parameter in the given form."""
@@ -212,3 +219,13 @@ class FaerPlan(Plan):
             return form_of(self._parameters, lease, parameter, form, self.isa)
         # A region's, which is computed.
         return parameter if form is None else pack(parameter, form, self.isa, compress=False)
+
+
+def _failing_in_loops(schedule: Sequence[PlanStep]) -> Iterator[Instruction]:
+    """The instructions in fused loops whose failure depends on the sizes: no kernel reports it."""
+    for step in schedule:
+        if isinstance(step, RegionStep):
+            yield from (m for m in step.region.members if m.fails is Fails.AT_SIZES)
+        elif isinstance(step, LoopStep):
+            for region in step.instruction.regions():
+                yield from failing_at_sizes(region)

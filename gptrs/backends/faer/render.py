@@ -31,6 +31,9 @@ from gptrs.ir.program import Param, Value
 from gptrs.kernels.compiler.parallel_loop import NJIT, LoopSource, wrapped
 from gptrs.locks import cached_property
 
+NO_RESULT = 1
+"""The code of a kernel in which an element has no result."""
+
 
 @dataclass(frozen=True)
 class Rendered:
@@ -47,6 +50,8 @@ class Rendered:
     words: tuple[DimLike | float, ...]
     word_names: tuple[str, ...]
     extent: DimLike
+    fails: bool = False
+    """Whether its last word is the address of the status."""
 
     @property
     def canonical(self) -> str:
@@ -71,6 +76,7 @@ class Rendered:
         its number of chunks, for defaults."""
         words = zip(self.word_names, self.words, strict=True)
         values = {n: w if isinstance(w, float) else size(w) for n, w in words}
+        values |= {"status": 0} if self.fails else {}
         return self.loop.module(values | {"extent": size(self.extent), "chunks": chunks})
 
 
@@ -92,10 +98,15 @@ def render(region: Region, *, precise: bool = False, shared: bool = False) -> Re
     types = ["float64" if isinstance(w, float) else "int64" for w in words.values()]
     parameters = zip([*names, *words], [*kinds, *types], strict=True)
     notes = [f"    # {n}: {note}" for n, note in zip(names, writer.notes, strict=True)]
-    body = (
-        "\n".join([*notes, *writer.head, f"    {writer.loop}", *writer.rows, *writer.lines]) + "\n"
-    )
-    given = ", ".join([*(f"{name}: {kind}" for name, kind in parameters), "first", "last"])
+    loop = [f"    {writer.loop}", *writer.rows, *writer.lines]
+    status: list[str] = []
+    if writer.fails:  # one test for all elements, so that their loop is vectorised
+        status = ["status: int64"]
+        loop = ["    failing = False", *loop, "    if failing:"]
+        loop.append(f"        report_failure(status, {NO_RESULT})")
+    body = "\n".join([*notes, *writer.head, *loop]) + "\n"
+    named = [f"{name}: {kind}" for name, kind in parameters]
+    given = ", ".join([*named, *status, "first", "last"])
     functions = "".join(f"{NJIT}\n{writer.functions[n]}\n\n" for n in sorted(writer.functions))
     digest = hashlib.sha256(f"{functions}{given}\n{body}".encode()).hexdigest()
     return Rendered(
@@ -108,6 +119,7 @@ def render(region: Region, *, precise: bool = False, shared: bool = False) -> Re
         tuple(words.values()),
         tuple(words),
         writer.extent,
+        writer.fails,
     )
 
 

@@ -19,7 +19,7 @@ from gptrs.backends.faer.binding import ARENA, READY, Bound
 from gptrs.backends.faer.buffer_assignment import Allocation
 from gptrs.backends.faer.calls.base import Form
 from gptrs.backends.faer.control import drive
-from gptrs.backends.faer.schedule import CallStep, ControlStep, KernelStep, Single
+from gptrs.backends.faer.schedule import CallStep, ControlStep, KernelStep, RegionStep, Single
 from gptrs.backends.faer.user_kernels import run_kernel
 from gptrs.backends.reference import ReferencePlan
 from gptrs.backends.weight_residency import Lease, next_use
@@ -162,7 +162,7 @@ class Call:
         if failure.code == INTERRUPTED:
             raise_kept(self._bound.status.words[EXCEPTION:].tolist())
         step = self._bound.owners[failure.step]
-        assert isinstance(step, Single)
+        assert isinstance(step, Single | RegionStep)
         self._evaluate(step)
         raise ElementError(f"a kernel failed with code {failure.code} at element {failure.index}")
 
@@ -197,12 +197,15 @@ class Call:
             return self._given[allocation.number]
         return self._look(value)
 
-    def _evaluate(self, step: Single) -> tuple[Array, ...]:
+    def _evaluate(self, step: Single | RegionStep) -> tuple[Array, ...]:
         instruction, inputs = step.instruction, step.inputs
+        params = cast("tuple[Param, ...]", inputs)
         if isinstance(step, CallStep):
             program: Program = instruction.attrs["definition"]
+        elif isinstance(step, RegionStep):
+            inside = [i for i in self._assignment.program.body if i in step.region.members]
+            program = Program("step", params, tuple(inside), step.results)
         else:
-            params = cast("tuple[Param, ...]", inputs)
             program = Program("step", params, (instruction,), instruction.results)
         arrays = [self._look(value) for value in inputs]
         return ReferencePlan(program).run(arrays, self._bound.sizes)

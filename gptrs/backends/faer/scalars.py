@@ -1,6 +1,7 @@
 """Scalar code generation: each elementwise op on one element of a dtype, in kernel source.
 
-Narrow floats are f32 here. Integer arithmetic has 64 bits and is wrapped by a conversion.
+Narrow floats are f32 here. Integer arithmetic has 64 bits and is wrapped by a conversion. Where an
+op on integers has no result, `failure` says so; the loop reports it at its end.
 
 Integers, bools, comparisons and selects are exact, and each + − × ÷ and root of floats rounds once,
 as in NumPy: a product and a sum never become a fused multiply-add. On f32, exp, log, tanh and erf
@@ -15,80 +16,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from gptrs.backends.faer.element_types import POINTERS as POINTERS
+from gptrs.backends.faer.element_types import convert as convert
+from gptrs.backends.faer.element_types import literal as literal
+from gptrs.backends.faer.element_types import loaded as loaded
+from gptrs.backends.faer.element_types import local_pointer as local_pointer
+from gptrs.backends.faer.element_types import rounded as rounded
+from gptrs.backends.faer.element_types import stored as stored
 from gptrs.backends.faer.scalar_functions import can_write
 from gptrs.ir.ops import elementwise, reduce
 from gptrs.ir.program import Instruction, Operation
-from gptrs.ir.types import DType
-
-POINTERS = {
-    "i1": "uint8s",
-    "si8": "int8s",
-    "si16": "int16s",
-    "si32": "int32s",
-    "si64": "words",
-    "ui8": "uint8s",
-    "ui16": "uint16s",
-    "ui32": "uint32s",
-    "ui64": "uint64s",
-    "bf16": "uint16s",
-    "f16": "uint16s",
-    "f32": "floats",
-    "f64": "doubles",
-}
-"""The pointer type of each dtype in memory; truth values are bytes, narrow floats their bits."""
-
-
-def convert(dtype: DType, text: str) -> str:
-    """A number as the type that arithmetic on ``dtype`` has."""
-    if dtype.is_bool:
-        return f"{text} != 0"
-    return f"{dtype.compute.numpy.name}({text})"
-
-
-def signed(value: int) -> int:
-    """The 64 bits of an integer as a signed one."""
-    return (value + 2**63) % 2**64 - 2**63
-
-
-def literal(dtype: DType, value: bool | int | float) -> str:
-    """A constant of ``dtype``."""
-    if dtype.is_bool:
-        return repr(bool(value))
-    if not dtype.is_float:
-        return convert(dtype, repr(int(value)))
-    number = float(value)
-    if math.isfinite(number):
-        return convert(dtype, repr(number))
-    name = "math.nan" if number != number else "math.inf" if number > 0 else "-math.inf"
-    return convert(dtype, name)
-
-
-def loaded(dtype: DType, text: str) -> str:
-    """A loaded element, converted for arithmetic."""
-    match dtype.name:
-        case "i1":
-            return f"{text} != 0"
-        case "bf16":
-            return f"bits_float(int32(uint32({text}) << 16))"
-        case "f16":
-            return f"half_float({text})"
-        case _:
-            return text
-
-
-def stored(dtype: DType, x: str) -> str:
-    """A value converted for storing; ``x`` is a name. Narrow floats round to nearest even."""
-    match dtype.name:
-        case "i1":
-            return f"uint8({x})"
-        case "bf16":
-            bits = f"float_bits({x})"
-            rounded = f"uint16(({bits} + 32767 + (({bits} >> 16) & 1)) >> 16)"
-            return f"{rounded} if {x} == {x} else uint16(32704)"
-        case "f16":
-            return f"float_half({x})"
-        case _:
-            return x
+from gptrs.ir.types import DType, f64
 
 
 @dataclass(frozen=True)
@@ -102,8 +40,9 @@ class Scalars:
     """The second operand when it is a constant."""
 
     def wrapped(self, text: str) -> str:
-        """Integers in their own width."""
-        return convert(self.dtype, text) if self.dtype.is_integer else text
+        """Integers in their own width, complex numbers in their own precision."""
+        exact = self.dtype.is_integer or self.dtype.is_complex
+        return convert(self.dtype, text) if exact else text
 
 
 Rule = Callable[[Scalars], str]
@@ -118,7 +57,14 @@ def _compare(symbol: str) -> Rule:
 
 
 def _math(name: str) -> Rule:
-    return lambda s: f"math.{name}({s.operands[0]})"
+    """A function of the C library; on complex numbers, in the precision of cf64."""
+
+    def text(s: Scalars) -> str:
+        if s.dtype.is_complex:
+            return s.wrapped(f"complex_{name}(complex128({s.operands[0]}))")
+        return f"math.{name}({s.operands[0]})"
+
+    return text
 
 
 def _of_math(name: str) -> Rule:
@@ -126,16 +72,31 @@ def _of_math(name: str) -> Rule:
     return lambda s: f"{name}32({s.operands[0]})" if s.dtype.bits < 64 else _math(name)(s)
 
 
+def _neg(s: Scalars) -> str:
+    return s.wrapped(f"-{s.operands[0]}")
+
+
+def _is_finite(s: Scalars) -> str:
+    x, zero = s.operands[0], literal(s.dtype, 0)
+    if s.dtype.is_complex:
+        zero = "0"
+        parts = (f"{x}.{part} - {x}.{part} == {zero}" for part in ("real", "imag"))
+        return " and ".join(parts)
+    return f"{x} - {x} == {zero}"
+
+
 def _absolute(s: Scalars) -> str:
     return s.operands[0] if s.dtype.kind == "uint" else s.wrapped(f"abs({s.operands[0]})")
 
 
 def _one_over(s: Scalars, divisor: str) -> str:
+    if s.dtype.is_complex:
+        return s.wrapped(f"complex_quotient({literal(s.dtype, 1)}, {divisor})")
     return f"{literal(s.dtype, 1)} / {divisor}"
 
 
 def _rsqrt(s: Scalars) -> str:
-    return _one_over(s, f"math.sqrt({s.operands[0]})")
+    return _one_over(s, _math("sqrt")(s))
 
 
 def _to_whole(s: Scalars) -> tuple[str, str]:
@@ -189,34 +150,66 @@ def _clamp(s: Scalars) -> str:
     return f"{x} if {low} < {x} < {high} else ({low} if {x} <= {low} < {high} else {high})"
 
 
+_MULTIPLIED = 16  # powers up to this are products in the text
+
+
 def _power(s: Scalars) -> str:
     """xʸ. For roots the C library takes twenty times as long; √ differs from x^½ at −0 and −∞."""
-    x = s.operands[0]
+    x, y = s.operands
+    if s.dtype.is_complex:
+        return s.wrapped(f"complex_power(complex128({x}), complex128({y}))")
+    if s.dtype.is_integer and isinstance(s.number, int) and 0 < s.number <= _MULTIPLIED:
+        return s.wrapped(f"{'uint64' if s.dtype.name == 'ui64' else 'int64'}({x}) ** {s.number}")
+    if s.dtype.is_integer:
+        function = "unsigned_power" if s.dtype.name == "ui64" else "integer_power"
+        return s.wrapped(f"{function}({x}, {y})")
     if s.number not in (0.5, -0.5):
-        return f"math.pow({x}, {s.operands[1]})"
+        return f"math.pow({x}, {y})"
     infinity = literal(s.dtype, math.inf)
     root = f"math.sqrt({infinity} if {x} == -{infinity} else {x} + {literal(s.dtype, 0)})"
     return root if s.number == 0.5 else _one_over(s, root)
 
 
 def _divide(s: Scalars) -> str:
-    return _infix("/" if s.dtype.is_float else "//")(s)
+    if s.dtype.is_complex:
+        return s.wrapped(f"complex_quotient({s.operands[0]}, {s.operands[1]})")
+    return _floored(s, "//", "quotient") if s.dtype.is_integer else _infix("/")(s)
 
 
-def _shift(s: Scalars) -> str:
-    assert isinstance(s.number, int)
-    bits = s.dtype.bits
-    if s.result.kind == "int":
-        return s.wrapped(f"{s.operands[0]} >> int64({min(s.number, bits - 1)})")
-    return _shifted(s, ">>")
+def _remainder(s: Scalars) -> str:
+    return _floored(s, "%", "remainder") if s.dtype.is_integer else _infix("%")(s)
 
 
-def _shifted(s: Scalars, symbol: str) -> str:
-    assert isinstance(s.number, int)
-    if s.number >= s.dtype.bits:
-        return literal(s.dtype, 0)
-    wide = "uint64" if s.dtype.kind == "uint" else "int64"
-    return s.wrapped(f"{s.operands[0]} {symbol} {wide}({s.number})")
+def _floored(s: Scalars, symbol: str, name: str) -> str:
+    """A quotient or remainder of integers. Where the divisor is 0 the step fails, whatever this
+    is. The least integer by −1 wraps, as its negation does."""
+    x, y = s.operands
+    if isinstance(s.number, int) and s.number > 0:
+        return _infix(symbol)(s)
+    if s.dtype.bits < 64:
+        return s.wrapped(f"floor_{name}({x}, int64({y}) if {y} != 0 else int64(1))")
+    if s.dtype.kind == "uint":
+        return s.wrapped(f"{x} {symbol} ({y} if {y} != 0 else uint64(1))")
+    whole = s.wrapped(f"{x} {symbol} ({y} if {y} != 0 and {y} != -1 else int64(1))")
+    return f"{whole} if {y} != -1 else {s.wrapped(f'-{x}') if symbol == '//' else 'int64(0)'}"
+
+
+def _shift(symbol: str) -> Rule:
+    """A shift; by the number of bits or more, of all of them. Where the number is negative the
+    step fails, whatever this is."""
+
+    def text(s: Scalars) -> str:
+        x, bits = s.operands[0], s.dtype.bits
+        rest = f"{x} >> {bits - 1}" if symbol == ">>" and s.dtype.kind == "int" else ""
+        wide = "uint64" if s.dtype.name == "ui64" else "int64"
+        if isinstance(s.number, int):
+            if s.number >= bits and not rest:
+                return literal(s.dtype, 0)
+            return s.wrapped(f"{wide}({x}) {symbol} {wide}({min(s.number, bits - 1)})")
+        shifted = s.wrapped(f"{wide}({x}) {symbol} {wide}({s.operands[1]} & {wide}(63))")
+        return f"{shifted} if {s.operands[1]} < {bits} else {s.wrapped(rest or '0')}"
+
+    return text
 
 
 def _cast(s: Scalars) -> str:
@@ -227,16 +220,16 @@ def _cast(s: Scalars) -> str:
         return _truncate(x, source, target)
     if source.compute is target:
         return x
-    wide = convert(target, x)
     if target.compute is target:
-        return wide
+        return convert(target, x)
+    wide = before_rounding(source, target, x)
     return wide if target.name == source.name else rounded(target, wide)
 
 
-def rounded(dtype: DType, x: str) -> str:
-    """f32 rounded to a narrow dtype."""
-    bits = stored(dtype, x)
-    return loaded(dtype, f"({bits})" if dtype.name == "bf16" else bits)
+def before_rounding(source: DType, target: DType, x: str) -> str:
+    """A number in arithmetic on ``source`` as f32 that is to be rounded to a narrower float, so
+    that it is rounded once in all."""
+    return f"odd_float({x})" if source is f64 else convert(target, x)
 
 
 def _truncate(x: str, source: DType, target: DType) -> str:
@@ -252,7 +245,7 @@ def _truncate(x: str, source: DType, target: DType) -> str:
 
 
 RULES: dict[Operation, Rule] = {
-    elementwise.neg: lambda s: s.wrapped(f"-{s.operands[0]}"),
+    elementwise.neg: _neg,
     elementwise.abs_: _absolute,
     elementwise.exp: _of_math("exp"),
     elementwise.log: _of_math("log"),
@@ -267,7 +260,7 @@ RULES: dict[Operation, Rule] = {
     elementwise.ceil: _ceil,
     elementwise.round_: _round,
     elementwise.sign: _sign,
-    elementwise.is_finite: lambda s: f"{s.operands[0]} - {s.operands[0]} == {literal(s.dtype, 0)}",
+    elementwise.is_finite: _is_finite,
     elementwise.logical_not: lambda s: f"not {s.operands[0]}",
     elementwise.bit_not: lambda s: s.wrapped(f"~{s.operands[0]}"),
     elementwise.stop_gradient: lambda s: s.operands[0],
@@ -280,14 +273,14 @@ RULES: dict[Operation, Rule] = {
     elementwise.maximum: _extreme_of("maximum"),
     elementwise.minimum: _extreme_of("minimum"),
     elementwise.pow_: _power,
-    elementwise.remainder: _infix("%"),
+    elementwise.remainder: _remainder,
     elementwise.logical_and: lambda s: f"{s.operands[0]} and {s.operands[1]}",
     elementwise.logical_or: lambda s: f"{s.operands[0]} or {s.operands[1]}",
     elementwise.bit_and: _infix("&"),
     elementwise.bit_or: _infix("|"),
     elementwise.bit_xor: _infix("^"),
-    elementwise.shift_left: lambda s: _shifted(s, "<<"),
-    elementwise.shift_right: _shift,
+    elementwise.shift_left: _shift("<<"),
+    elementwise.shift_right: _shift(">>"),
     elementwise.less: _compare("<"),
     elementwise.less_equal: _compare("<="),
     elementwise.equal: _compare("=="),
@@ -311,12 +304,41 @@ def has_form(instruction: Instruction) -> bool:
     return not op.elementwise or op in RULES or can_write(op, instruction.attrs)
 
 
+_FAILURES: dict[Operation, str] = {
+    elementwise.div: "==",
+    elementwise.remainder: "==",
+    elementwise.pow_: "<",
+    elementwise.shift_left: "<",
+    elementwise.shift_right: "<",
+}
+"""By op on integers: how the second operand is to 0 where there is no result."""
+
+
+def can_report(op: Operation) -> bool:
+    """Whether a loop knows where an op has no result."""
+    return op in _FAILURES
+
+
+def failure(op: Operation, dtype: DType, operands: tuple[str, ...]) -> str:
+    """Where an op on integers has no result; empty if it always has one."""
+    symbol = _FAILURES.get(op, "")
+    never = not dtype.is_integer or (symbol == "<" and dtype.kind == "uint")
+    return "" if never or not symbol else f"{operands[1]} {symbol} 0"
+
+
 _APPROXIMATE: frozenset[Operation] = frozenset(
     [
         *(elementwise.exp, elementwise.log, elementwise.tanh, elementwise.erf),
         *(elementwise.sin, elementwise.cos, elementwise.pow_),
     ]
 )
+_COMPLEX: frozenset[Operation] = frozenset(
+    [
+        *(elementwise.add, elementwise.sub, elementwise.neg, elementwise.select),
+        *(elementwise.cast, elementwise.stop_gradient),
+    ]
+)
+"""What NumPy computes of each part of complex numbers."""
 ORDERED: frozenset[Operation] = frozenset([reduce.reduce_sum, reduce.reduce_prod])
 """Reductions of floats whose bits depend on the order."""
 
@@ -324,6 +346,8 @@ ORDERED: frozenset[Operation] = frozenset([reduce.reduce_sum, reduce.reduce_prod
 def is_approximate(instruction: Instruction) -> bool:
     """Whether the bits of a float may differ from those of the op's NumPy meaning."""
     op, dtype = instruction.op, instruction.results[0].type.dtype
+    if dtype.is_complex and (op.elementwise or op in ORDERED):
+        return op not in _COMPLEX
     return dtype.is_float and (op in _APPROXIMATE or op in ORDERED or op.scalar_rule is not None)
 
 
@@ -333,7 +357,7 @@ Join = Callable[[DType, str, str], str]
 def _join(symbol: str) -> Join:
     def joined(dtype: DType, total: str, x: str) -> str:
         text = f"{total} {symbol} {x}"
-        return convert(dtype, text) if dtype.is_integer else text
+        return convert(dtype, text) if dtype.is_integer or dtype.is_complex else text
 
     return joined
 

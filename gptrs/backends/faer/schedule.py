@@ -18,6 +18,7 @@ from gptrs.backends.faer import scalars
 from gptrs.backends.faer.calls.base import Binder, Call, Form
 from gptrs.backends.faer.control_writer import ControlSource, ControlWriter, UnwritableError
 from gptrs.backends.faer.custom_calls import call_of
+from gptrs.backends.faer.element_types import HALVES
 from gptrs.backends.faer.render import Rendered, as_word, render
 from gptrs.backends.fusible import DTYPES, can_fuse
 from gptrs.backends.fusion import fuse
@@ -28,7 +29,7 @@ from gptrs.ir.implementation import Implementation
 from gptrs.ir.implementations.kernels import kernel_for
 from gptrs.ir.ops.custom import custom_call
 from gptrs.ir.ops.literal import constant
-from gptrs.ir.program import Instruction, Program, Value, values_in
+from gptrs.ir.program import Fails, Instruction, Program, Value, values_in
 from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array
 from gptrs.kernels.compiler.compile import Kernel, compile_loop, compile_source
@@ -199,6 +200,11 @@ class RegionStep:
         return compile_loop(lambda: made.source, made.name, made.canonical)
 
     @property
+    def fails(self) -> Fails:
+        """When it fails."""
+        return max(member.fails for member in self.region.members)
+
+    @property
     def inputs(self) -> tuple[Value, ...]:
         return self.region.inputs
 
@@ -221,7 +227,8 @@ class RegionStep:
         rendered = self.rendered
         words = [b.address(value) for value in self.operands]
         sizes = [b.size(as_word(word)) for word in rendered.words]
-        b.step(self.kernel, [*words, *sizes], b.size(rendered.extent), self._time(b))
+        status = [b.status] if rendered.fails else []
+        b.step(self.kernel, [*words, *sizes, *status], b.size(rendered.extent), self._time(b))
         return True
 
     def _time(self, b: Binder) -> float:
@@ -245,7 +252,7 @@ def schedule_of(
     """The steps of ``program``; ``plan`` makes the plans of branches and loops."""
     work: list[PlanStep] = []
     # A CPU that has no instructions for f16 would need a library that is not there.
-    dtypes = DTYPES if isa.half else DTYPES - {"f16"}
+    dtypes = DTYPES if isa.half else DTYPES - HALVES
 
     def own_kernel(instruction: Instruction) -> Implementation | None:
         return None if precise else kernel_for(instruction)
@@ -254,7 +261,8 @@ def schedule_of(
         exact = not precise or not scalars.is_approximate(instruction)
         if not exact or own_kernel(instruction) is not None:
             return False
-        return scalars.has_form(instruction) and can_fuse(instruction, dtypes)
+        known = instruction.fails is not Fails.AT_ELEMENTS or scalars.can_report(instruction.op)
+        return known and scalars.has_form(instruction) and can_fuse(instruction, dtypes)
 
     fused = fuse(program, fusible)
     steps = {region: RegionStep(region, precise) for region in fused.regions}

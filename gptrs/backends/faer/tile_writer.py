@@ -110,7 +110,7 @@ class TileWriter(LoopWriter):
     def _array(self, word: str, dtype: DType) -> str:
         """An element for each row of a tile, on the stack; the words that read it."""
         name = self._fresh(word)
-        self.head.append(f"    {name} = local_{scalars.POINTERS[dtype.name]}({TILE})")
+        self.head.append(f"    {name} = local_{scalars.local_pointer(dtype)}({TILE})")
         text = f"({name}[t] != 0)" if dtype.is_bool else f"{name}[t]"
         self._elements_of[text] = f"{name}[t]"
         return text
@@ -145,5 +145,5 @@ class TileWriter(LoopWriter):
         if name not in self._scratches:
             self._scratches.add(name)
             count = LANES * TILE
-            self.head.append(f"    {name} = local_{scalars.POINTERS[dtype.name]}({count})")
+            self.head.append(f"    {name} = local_{scalars.local_pointer(dtype)}({count})")
         return name

@@ -48,7 +48,7 @@ def rng_uniform(
     `ArgumentError` when there is none.
     """
     _check(seed, shape, dtype)
-    _ends(low, high, dtype)
+    ends(low, high, dtype)
     return Type(shape, dtype)
 
 
@@ -62,7 +62,7 @@ def _(seed: Array, *, shape: tuple[int, ...], dtype: DType, low: float, high: fl
         words = _words(seed, (count + 3) // 4, _UNIFORM)
         u = (words.ravel() >> np.uint32(8)).astype(np.float32) * np.float32(2**-24)
     span = u.dtype.type(high - low)
-    values = np.clip(u.dtype.type(low) + u * span, *_ends(low, high, dtype))
+    values = np.clip(u.dtype.type(low) + u * span, *ends(low, high, dtype))
     return values[:count].reshape(shape).astype(dtype.numpy)
 
 
@@ -148,7 +148,7 @@ def _greatest(dtype: DType) -> float:
     return float(typed("Any", ml_dtypes.finfo(dtype.numpy)).max)
 
 
-def _ends(low: float, high: float, dtype: DType) -> tuple[float, float]:
+def ends(low: float, high: float, dtype: DType) -> tuple[float, float]:
     """The least and the greatest number of ``dtype`` in [low, high)."""
     most = _greatest(dtype)
     if not low < high:

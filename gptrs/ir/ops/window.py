@@ -77,7 +77,7 @@ def _(
     accum_dtype: DType | None,
     out_dtype: DType | None,
 ) -> Array:
-    neutral = _neutral(reduce, as_dtype(x.dtype))
+    neutral = neutral_of(reduce, as_dtype(x.dtype))
     x = widened(x)
     if accum_dtype is not None:
         x = x.astype(accum_dtype.compute.numpy, copy=False)
@@ -92,7 +92,7 @@ _COMBINE: dict[str, Any] = {
 }
 
 
-def _neutral(reduce: Combine, dtype: DType) -> float:
+def neutral_of(reduce: Combine, dtype: DType) -> float:
     """The neutral element of a reduction."""
     match reduce:
         case "add":

@@ -34,7 +34,8 @@ _KERNELS = Path(__file__).parents[1]
 _COMPILER = (
     *("compiler/cache_key.py", "compiler/compile_job.py", "compiler/codegen.py"),
     *("compiler/numba_lowering.py", "compiler/named_lowering.py", "compiler/intrinsics.py"),
-    *("compiler/ir_builder.py", "vector_math.py", "rowwise/reduce.py"),
+    *("compiler/number_functions.py", "compiler/ir_builder.py"),
+    *("vector_math.py", "rowwise/reduce.py"),
 )
 _SIGNATURE = "void (i64, i64, i64)"
 

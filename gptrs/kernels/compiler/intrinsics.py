@@ -5,15 +5,23 @@ miss only.
 |---|---|
 | ``math`` | the functions of the module of that name |
 | ``float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64`` | conversions |
+| ``complex64 complex128`` | conversions |
 | ``words(address)`` | a pointer to int64: arguments, sizes, indices |
 | ``floats(address)`` ``doubles(address)`` | a pointer to float32, float64 |
 | ``int8s int16s int32s uint8s uint16s uint32s uint64s`` | a pointer to integers of that width |
+| ``complex64s(address)`` ``complex128s(address)`` | a pointer to complex numbers |
 | ``float_bits(x)`` ``bits_float(i)`` | a float32 as int32 of the same bits, and back |
 | ``half_float(i)`` ``float_half(x)`` | float16, as uint16 of its bits, to float32 and back |
+| ``float_of_e4m3(i)`` ``e4m3_of_float(x)``, ``e5m2`` | the same for fp8, as uint8 of its bits |
+| ``odd_float(x)`` | float64 to float32, so that it can be rounded again |
+| ``floor_quotient`` ``floor_remainder`` | of integers of at most 32 bits, without branches |
+| ``integer_power(x, n)`` ``unsigned_power(x, n)`` | modulo 2⁶⁴ |
+| ``complex_exp(z)`` and the like | on complex128: `gptrs.kernels.compiler.number_functions` |
 | ``maximum(x, y)`` ``minimum(x, y)`` | of two floats of one type: NaN wins, −0 is less than +0 |
 | ``exp32 log32 tanh32 erf32`` | on float32, without a call: loops over them are vectorised |
 | ``local_floats(n)`` and so on for each pointer | a pointer to so many elements on the stack |
 | ``shifted(pointer, n)`` | the pointer to its element ``n`` |
+| ``report_failure(status, code)`` ``failed(status)`` | that the kernel fails; whether one has |
 | ``interrupted(status)`` | whether a signal's handler raised: the kernel is to return |
 | ``sum_of product_of maximum_of minimum_of`` | of ``(array, count)``; overwrites 32 more |
 | ``sum_of_array`` and the like | of ``(array, first, count)``, which is only read |
@@ -44,11 +52,10 @@ from numba.core.errors import TypingError
 from numba.extending import intrinsic
 from numba.np.numpy_support import as_dtype
 
-from gptrs.kernels.driver.step_table import INTERRUPTED, POLL, emit_failure
+from gptrs.kernels.compiler.number_functions import FUNCTIONS
+from gptrs.kernels.driver.step_table import CODE, INTERRUPTED, POLL, emit_failure
 from gptrs.kernels.rowwise import reduce
 from gptrs.kernels.vector_math import scalar_function
-
-_I16, _I32, _F16, _F32 = ir.IntType(16), ir.IntType(32), ir.HalfType(), ir.FloatType()
 
 
 def _pointer_to(element: Any) -> Any:
@@ -66,37 +73,11 @@ def _pointer_to(element: Any) -> Any:
 
         if not isinstance(address, types.Array):
             return pointer_type(types.intp), code
-        if address.layout != "C" or as_dtype(address.dtype).itemsize * 8 != element.bitwidth:
+        if address.layout != "C" or as_dtype(address.dtype).itemsize != as_dtype(element).itemsize:
             raise TypingError(f"expected an array in C order whose elements are as {element}")
         return pointer_type(address), code_of_array
 
     return intrinsic(from_address)
-
-
-@intrinsic
-def float_bits(typing_context, x):
-    return types.int32(types.float32), lambda c, builder, s, a: builder.bitcast(a[0], _I32)
-
-
-@intrinsic
-def bits_float(typing_context, bits):
-    return types.float32(types.int32), lambda c, builder, s, a: builder.bitcast(a[0], _F32)
-
-
-@intrinsic
-def half_float(typing_context, bits):
-    def code(context, builder, signature, arguments):
-        return builder.fpext(builder.bitcast(arguments[0], _F16), _F32)
-
-    return types.float32(types.uint16), code
-
-
-@intrinsic
-def float_half(typing_context, x):
-    def code(context, builder, signature, arguments):
-        return builder.bitcast(builder.fptrunc(arguments[0], _F16), _I16)
-
-    return types.uint16(types.float32), code
 
 
 def _function_of_math(name: str) -> Any:
@@ -236,34 +217,62 @@ def interrupted(typing_context, status):
     return types.boolean(types.int64), code
 
 
+@intrinsic
+def failed(typing_context, status):
+    """Whether a kernel of the plan has stored a code in the status."""
+
+    def code(context, builder, signature, arguments):
+        word = ir.IntType(64)
+        words = builder.inttoptr(arguments[0], word.as_pointer())
+        stored = builder.load(builder.gep(words, [ir.Constant(word, CODE)]))
+        return builder.icmp_unsigned("!=", stored, ir.Constant(word, 0))
+
+    return types.boolean(types.int64), code
+
+
+@intrinsic
+def report_failure(typing_context, status, code_of_failure):
+    """Store the code in the status, if there is one."""
+
+    def code(context, builder, signature, arguments):
+        status, number = arguments
+        zero = ir.Constant(ir.IntType(64), 0)
+        with builder.if_then(builder.icmp_unsigned("!=", status, zero)):
+            emit_failure(builder, status, number, zero)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64), code
+
+
 words, floats, doubles = map(_pointer_to, (types.intp, types.float32, types.float64))
 int8s, int16s, int32s = map(_pointer_to, (types.int8, types.int16, types.int32))
 uint8s, uint16s = map(_pointer_to, (types.uint8, types.uint16))
 uint32s, uint64s = map(_pointer_to, (types.uint32, types.uint64))
+complex64s, complex128s = map(_pointer_to, (types.complex64, types.complex128))
 
 _SCALARS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 _POINTERS = ("int8", "int16", "int32", "uint8", "uint16", "uint32", "uint64")
+_COMPLEX = ("complex64", "complex128")
 ELEMENTS: dict[str, Any] = {
-    **{f"{name}s": getattr(types, name) for name in _POINTERS},
+    **{f"{name}s": getattr(types, name) for name in (*_POINTERS, *_COMPLEX)},
     "words": types.intp,
     "floats": types.float32,
     "doubles": types.float64,
 }
 
 LOCALS: dict[str, Any] = {f"local_{name}": _local_of(e) for name, e in ELEMENTS.items()}
-globals().update(LOCALS)  # a kernel's source as a module imports them
+globals().update(LOCALS | FUNCTIONS)  # a kernel's source as a module imports them
 
 NAMES: dict[str, Any] = {
     "math": math,
     **LOCALS,
     "shifted": shifted,
     "interrupted": interrupted,
-    **{name: getattr(np, name) for name in (*_SCALARS, "float32", "float64")},
+    **{name: getattr(np, name) for name in (*_SCALARS, *_COMPLEX, "float32", "float64")},
     **{name: globals()[name] for name in ELEMENTS},
-    "float_bits": float_bits,
-    "bits_float": bits_float,
-    "half_float": half_float,
-    "float_half": float_half,
+    **FUNCTIONS,
+    "failed": failed,
+    "report_failure": report_failure,
     "maximum": maximum,
     "minimum": minimum,
     "exp32": exp32,

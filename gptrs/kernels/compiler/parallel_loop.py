@@ -13,7 +13,8 @@ import builtins
 from collections.abc import Mapping
 from typing import NamedTuple
 
-_NUMPY = ("float32", "float64", *(f"{u}int{bits}" for u in ("", "u") for bits in (8, 16, 32, 64)))
+_FLOATS = ("float32", "float64", "complex64", "complex128")
+_NUMPY = (*_FLOATS, *(f"{u}int{bits}" for u in ("", "u") for bits in (8, 16, 32, 64)))
 NJIT = "@njit(error_model='numpy')"
 """Above each function of a loop's source."""
 _WIDTH = 100

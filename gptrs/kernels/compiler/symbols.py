@@ -17,10 +17,12 @@ _MATH = (
     *("nearbyint", "nextafter", "pow", "rint", "round", "roundeven", "sin", "sincos", "sinh"),
     *("sqrt", "tan", "tanh", "tgamma", "trunc"),
 )
+# On complex numbers of two float64.
+_COMPLEX = ("ccos", "cexp", "clog", "cpow", "csin", "csqrt", "ctanh")
 # LLVM replaces loops that copy or fill by calls of these.
 _MEMORY = ("memcpy", "memmove", "memset", "bzero")
 
-ALLOWED = frozenset([*_MATH, *(name + "f" for name in _MATH), *_MEMORY])
+ALLOWED = frozenset([*_MATH, *(name + "f" for name in _MATH), *_COMPLEX, *_MEMORY])
 
 # The linker defines it where code is position independent.
 _LINKER = frozenset(["_GLOBAL_OFFSET_TABLE_"])

@@ -28,9 +28,9 @@ from gptrs.errors import ArgumentError
 from gptrs.kernels.compiler.parallel_loop import LoopSource
 from gptrs.kernels.driver.control_block import MAX_CHUNKS
 
-POLL, EXCEPTION = 3, 4
-"""Words of a status: the address of `gptrs.kernels.driver.polling.poll_address`, or 0, and the
-first of the exception that it keeps."""
+CODE, POLL, EXCEPTION = 1, 3, 4
+"""Words of a status: the code, the address of `gptrs.kernels.driver.polling.poll_address`, or 0,
+and the first of the exception that it keeps."""
 INTERRUPTED = 1 << 32
 """The code of a kernel that ended because of the exception of a signal handler."""
 

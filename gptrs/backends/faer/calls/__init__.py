@@ -15,6 +15,7 @@
 | `depthwise` | depthwise convolution |
 | `bottleneck` | inverted bottleneck: 1 × 1, depthwise, 1 × 1 fused |
 | `pooling` | max, average and global average pooling |
+| `random` | rng_uniform, rng_normal |
 | `epilogue`, `windows` | shared by convolutions and pooling |
 
 A call is used twice. In `custom_calls.make_calls`, `match` finds it in the program. In the plan,
@@ -34,6 +35,7 @@ from gptrs.ir.ops.contract import dot_general
 from gptrs.ir.ops.dynamic import dynamic_update_slice
 from gptrs.ir.ops.index import take
 from gptrs.ir.ops.language import rms_norm
+from gptrs.ir.ops.random import rng_normal, rng_uniform
 from gptrs.ir.ops.shape import concat, pad, tile
 from gptrs.ir.ops.vision import (
     avg_pool2d,
@@ -59,6 +61,7 @@ _CALLS: tuple[tuple[str, tuple[Operation, ...]], ...] = (
     ("concat_pad:Concat", (concat,)),
     ("concat_pad:Pad", (pad,)),
     ("concat_pad:Tile", (tile,)),
+    ("random:Random", (rng_uniform, rng_normal)),
     ("bottleneck:Bottleneck", (conv2d, depthwise_conv2d)),
     ("conv:WinogradConv", (conv2d,)),
     ("conv:DirectConv", (conv2d,)),

@@ -1,0 +1,119 @@
+"""Expansion of windows: reduce_window and extract_patches as slices, folded or concatenated.
+
+Input: a program after all passes. Output: the same with ops that loops and block copies do:
+
+    reduce_window(x)    x padded, then the slices of all positions of a window, added (or multiplied
+                        or compared) in the order of the positions: one region or a few
+    extract_patches(x)  x padded, then a concatenation of these slices along the channels
+
+The plan expands, and no pass: at sizes at which a window does not fit, the error is that of the
+program as it was (`gptrs.backends.faer.plan`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from functools import reduce
+from itertools import product
+from typing import Any
+
+from gptrs.backends.faer.custom_calls import with_calls
+from gptrs.ir.dims import DimLike
+from gptrs.ir.dispatch import interpreter
+from gptrs.ir.implementations.kernels import kernel_for
+from gptrs.ir.interpreters import Recorder
+from gptrs.ir.ops.elementwise import add, maximum, minimum, mul
+from gptrs.ir.ops.elementwise import cast as converted
+from gptrs.ir.ops.shape import concat, pad, slice_
+from gptrs.ir.ops.window import Counts, extract_patches, neutral_of, reduce_window
+from gptrs.ir.program import Instruction, Program, Value
+from gptrs.ir.tensor import Tensor
+
+_MOST_POSITIONS = 256
+"""Sums of larger windows are taken along one axis after the other: in another order."""
+_COMBINE: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "add": add,
+    "mul": mul,
+    "max": maximum,
+    "min": minimum,
+}
+
+
+def expanded(program: Program, *, precise: bool = False) -> Program:
+    """``program`` with its windows expanded, and the copies in them as custom calls."""
+    windows = [i for i in program.body if i.op in _EXPANSIONS]
+    own = {i for i in windows if not precise and kernel_for(i) is not None}
+    if len(windows) == len(own):
+        return program
+    body: list[Instruction] = []
+    renamed: dict[Value, Value] = {}
+    for instruction in program.body:
+        stays = instruction.op not in _EXPANSIONS or instruction in own
+        instruction = instruction.reading(renamed)
+        if stays:
+            body.append(instruction)
+            continue
+        recorder = Recorder(instruction.op.name, where=instruction.where)
+        (x,) = instruction.values()
+        with interpreter(recorder):
+            result = _EXPANSIONS[instruction.op](Tensor.of_value(x, recorder), instruction)
+        body += recorder.body
+        renamed[instruction.result] = result.value
+    made = program.with_body(body, [renamed.get(r, r) for r in program.results])
+    return made if precise else with_calls(made)
+
+
+def _reduced(x: Tensor, instruction: Instruction) -> Tensor:
+    attrs, wanted = instruction.attrs, instruction.result.type
+    window: Counts = attrs["window"]
+    kind, combine = attrs["reduce"], _COMBINE[attrs["reduce"]]
+    around = neutral_of(kind, x.dtype)
+    wide = (attrs["accum_dtype"] or x.dtype).compute
+    x = x if x.dtype is wide else converted(x, dtype=wide)
+    x = _padded(x, attrs["padding"], around)
+    shape = wanted.shape
+    exact = kind in ("max", "min") or x.dtype.is_integer
+    if exact or math.prod(window) > _MOST_POSITIONS:
+        for axis in reversed(range(len(window))):  # along each axis by itself
+            x = reduce(combine, _positions(x, shape, attrs, (axis,)))
+        if not window:
+            x = reduce(combine, _positions(x, shape, attrs, ()))
+    else:
+        x = reduce(combine, _positions(x, shape, attrs, range(len(window))))
+    return x if x.dtype is wanted.dtype else converted(x, dtype=wanted.dtype)
+
+
+def _patches(x: Tensor, instruction: Instruction) -> Tensor:
+    attrs = instruction.attrs
+    x = _padded(x, attrs["padding"], attrs["value"])
+    axes = range(len(attrs["window"]))
+    parts = [*_positions(x, instruction.result.type.shape, attrs, axes)]
+    return concat(tuple(parts), axis=-1) if len(parts) > 1 else parts[0]
+
+
+_EXPANSIONS: dict[Any, Callable[[Tensor, Instruction], Tensor]] = {
+    reduce_window: _reduced,
+    extract_patches: _patches,
+}
+
+
+def _padded(x: Tensor, padding: tuple[tuple[int, int], ...], value: float) -> Tensor:
+    if not any(map(any, padding)):
+        return x
+    low, high = ((0, *(pair[side] for pair in padding), 0) for side in (0, 1))
+    return pad(x, low=low, high=high, value=value)
+
+
+def _positions(
+    x: Tensor, shape: tuple[DimLike, ...], attrs: dict[str, Any], axes: Sequence[int]
+) -> Iterator[Tensor]:
+    """For each position in the window along ``axes``, in row-major order, its elements of all
+    windows; other axes are whole."""
+    window, strides, dilation = attrs["window"], attrs["strides"], attrs["dilation"]
+    for position in product(*(range(window[axis]) for axis in axes)):
+        starts, sizes, steps = [0] * x.ndim, list(x.shape), [1] * x.ndim
+        for axis, place in zip(axes, position, strict=True):
+            starts[axis + 1] = place * dilation[axis]
+            sizes[axis + 1], steps[axis + 1] = shape[axis + 1], strides[axis]
+        yield slice_(x, starts=tuple(starts), sizes=tuple(sizes), strides=tuple(steps))
