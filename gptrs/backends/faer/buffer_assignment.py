@@ -53,7 +53,7 @@ class AssignedStep:
     in_place: bool = False  # the result overwrites the operand that it updates
     copy_reason: str = ""  # the operand that an update copies, and why it cannot overwrite it
     allocations: list[Allocation] = field(default_factory=list[Allocation])
-    """The buffers of its operands, then of the result."""
+    """The buffers of its operands, then of the results."""
     packed: list[frozenset[Form]] = field(default_factory=list[frozenset[Form]])
     """By operand: the packed forms of a parameter that the plan keeps."""
     structure_key: Hashable = None

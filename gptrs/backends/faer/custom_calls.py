@@ -180,7 +180,7 @@ def with_calls(
         own = {i for i in program.body if kernel_for(i) is not None}
         graph.taken |= own
     place = {instruction: number for number, instruction in enumerate(program.body)}
-    calls: dict[Instruction, Call] = {}  # by the instruction that makes the result
+    calls: dict[Instruction, Call] = {}  # by the instruction that makes the results
     members: dict[Call, list[Instruction]] = {}  # in the program's order
     for core in program.body:
         if core in graph.taken or (call := find_call(core, graph, precise=precise)) is None:
@@ -189,7 +189,7 @@ def with_calls(
             calls[graph.maker[call.result]] = call
             # What the call reads where it is stored comes from outside, though it may also be a
             # step between another operand and its source.
-            stored = {value for value in values_of(call) if value is not call.result}
+            stored = set(values_of(call)).difference(call.results)
             inner = [m for m in call.members if m is core or stored.isdisjoint(m.results)]
             members[call] = sorted(inner, key=lambda m: place[m])
             graph.taken.update(_from(core, members[call]))
@@ -240,7 +240,8 @@ def _custom_call(call: Call, graph: Graph, members: Sequence[Instruction]) -> In
         body.append(Instruction(member.op, inner, member.attrs, results, member.where))
         values.update(zip(member.results, results, strict=True))
     params = tuple(v for v in map(values.get, operands) if isinstance(v, Param))
-    definition = Program(call.target.split(".")[2], params, tuple(body), (values[call.result],))
+    results = tuple(values[result] for result in call.results)
+    definition = Program(call.target.split(".")[2], params, tuple(body), results)
     attrs = {"target": call.target, "definition": definition}
     where = next((m.where for m in members if m.where), None)
-    return Instruction(OPS["custom_call"], (operands,), attrs, (call.result,), where)
+    return Instruction(OPS["custom_call"], (operands,), attrs, call.results, where)

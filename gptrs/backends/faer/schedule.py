@@ -160,14 +160,14 @@ class CallStep(Single):
 
     @cached_property
     def operands(self) -> tuple[Value, ...]:
-        """The buffers of the call, as values of its definition: parameters, then the result."""
+        """The buffers of the call, as values of its definition: parameters, then the results."""
         definition: Program = self.instruction.attrs["definition"]
-        return (*definition.params, self.call.result)
+        return (*definition.params, *self.call.results)
 
     @cached_property
     def arrays(self) -> tuple[Value, ...]:
         """The program's values for `operands`."""
-        return (*self.instruction.values(), self.instruction.result)
+        return (*self.instruction.values(), *self.instruction.results)
 
     def outer(self, value: Value) -> Value:
         """The program's value for a value of the definition."""

@@ -43,7 +43,7 @@ class StepTemplate:
 
     steps: list[TemplateStep] | None = field(default_factory=list[TemplateStep])
     forms: list[tuple[int, Form | None]] = field(default_factory=list[tuple[int, Form | None]])
-    """By slot: the number of the operand, and its form. The last operand is the result."""
+    """By slot: the number of the operand, and its form. The last operands are the results."""
     scratch: list[int] = field(default_factory=list[int])
     """The sizes of scratch memory, in bytes."""
 

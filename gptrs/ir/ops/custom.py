@@ -18,7 +18,9 @@ __all__ = ["custom_call"]
 
 
 @primitive(kind=OpKind.CALL)
-def custom_call(operands: tuple[Tensor, ...], *, target: str, definition: Program) -> Type:
+def custom_call(
+    operands: tuple[Tensor, ...], *, target: str, definition: Program
+) -> tuple[Type, ...]:
     """The results of ``definition`` for ``operands``, by the backend's kernel called ``target``.
 
     A backend that does not know the target runs the definition.
@@ -29,11 +31,9 @@ def custom_call(operands: tuple[Tensor, ...], *, target: str, definition: Progra
         raise ShapeError(
             f"{target} takes {', '.join(map(str, expected))}, found {', '.join(map(str, given))}"
         )
-    (result,) = definition.results
-    return result.type
+    return tuple(result.type for result in definition.results)
 
 
 @custom_call.numpy
-def _(operands: tuple[Array, ...], *, target: str, definition: Program) -> Array:
-    (result,) = evaluate(definition, operands)
-    return result
+def _(operands: tuple[Array, ...], *, target: str, definition: Program) -> tuple[Array, ...]:
+    return evaluate(definition, operands)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, ClassVar, NamedTuple, TypeAlias, cast
 
 from gptrs.backends.faer.graph import Graph
@@ -122,6 +122,13 @@ class Call(ABC):
 
     result: Value
     members: tuple[Instruction, ...]
+    more_results: tuple[Value, ...] = field(default=(), kw_only=True)
+    """The results after the first, of an op with several."""
+
+    @property
+    def results(self) -> tuple[Value, ...]:
+        """All results, in the op's order; one that nothing reads may be left out."""
+        return (self.result, *self.more_results)
 
     @classmethod
     @abstractmethod
@@ -152,7 +159,7 @@ ASIDE = frozenset(["members", "through"])
 
 
 def values_of(thing: Any) -> Iterator[Value]:
-    """The stored values that a call reads, and its result."""
+    """The stored values that a call reads, and its results."""
     if isinstance(thing, Value):
         yield thing
     elif isinstance(thing, tuple):
