@@ -9,6 +9,7 @@ A *kernel* is a native function ``void(intp arguments, intp first, intp last)``:
 | `gemm` | matrix products, packing, dot products |
 | `attention` | fused attention with online softmax |
 | `conv` | convolutions, Winograd, depthwise, pooling |
+| `ordering` | cumulative sums along any axis |
 | `rowwise` | norms, softmax, reductions, gather, scatter, strided copies |
 | `weight_compression` | lossless compression of packed weights |
 | `compiler` | LLVM IR builder, compilation, object cache, loading |

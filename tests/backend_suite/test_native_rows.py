@@ -21,7 +21,6 @@ from tests.support.rows import trace
 
 EXCEPTIONS: dict[str, str] = {
     # op of the step: why NumPy runs it. A line goes when its op has a kernel for every dtype.
-    "cumsum": "no prefix sums by blocks",
     "argmax": "no reduction has a position for its result",
     "argmin": "no reduction has a position for its result",
     "sort": "no sort",

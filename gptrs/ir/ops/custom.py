@@ -6,21 +6,21 @@ the definition, so that any backend can run the instruction.
 
 from __future__ import annotations
 
+from typing import Any
+
 from gptrs.errors import ShapeError
 from gptrs.ir.kinds import OpKind
 from gptrs.ir.primitives import primitive
 from gptrs.ir.program import Program
 from gptrs.ir.sizes import evaluate
 from gptrs.ir.tensor import Tensor
-from gptrs.ir.types import Array, Type
+from gptrs.ir.types import Array
 
 __all__ = ["custom_call"]
 
 
 @primitive(kind=OpKind.CALL)
-def custom_call(
-    operands: tuple[Tensor, ...], *, target: str, definition: Program
-) -> tuple[Type, ...]:
+def custom_call(operands: tuple[Tensor, ...], *, target: str, definition: Program) -> Any:
     """The results of ``definition`` for ``operands``, by the backend's kernel called ``target``.
 
     A backend that does not know the target runs the definition.

@@ -14,7 +14,7 @@ import pytest
 from gptrs import ptir
 from gptrs.backends.base import StepReport
 from gptrs.errors import DonatedError, ElementError
-from gptrs.ir.ops.reduce import cumsum
+from gptrs.ir.ops.sort import sort
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Array, si32
 from tests.support.rotary_decoder import Config, Decoder
@@ -88,7 +88,7 @@ def test_explain_says_why_else_an_update_copies() -> None:
 
     @ptir.jit(donate="x")
     def read(x: Any) -> tuple[Tensor, Tensor]:
-        return put(x), ptir.cumsum(x, axis=0)
+        return put(x), ptir.sort(x)[0]
 
     @ptir.jit(donate="x")
     def returned(x: Any) -> tuple[Tensor, Tensor]:
@@ -100,7 +100,7 @@ def test_explain_says_why_else_an_update_copies() -> None:
 
     found = [updates(f, zeros())[0].note for f in (kept, read, returned, itself)]
     assert found[0] == "copies argument x, which is not donated"
-    assert found[1].startswith("copies argument x, which cumsum at ")
+    assert found[1].startswith("copies argument x, which sort at ")
     assert found[1].endswith(".read reads later")
     assert found[2] == "copies argument x, which is a result too"
     assert found[3] == "copies argument x, which it also reads"
@@ -139,21 +139,21 @@ def test_sizes_at_which_a_step_fails_leave_the_argument_alone() -> None:
 
 def test_an_interrupted_call_has_taken_its_argument(monkeypatch: pytest.MonkeyPatch) -> None:
     """A part of it may be overwritten: it must not be used for the whole."""
-    f = after(lambda y: ptir.cumsum(y, axis=0))
+    f = after(lambda y: ptir.sort(y)[0])
     f(zeros(), PART)
-    meaning = cumsum.meaning
+    meaning = sort.meaning
     for _ in range(2):  # the second time by what is remembered of the first call
 
-        def interrupted(x: Array, *, axis: int) -> Array:
+        def interrupted(x: Array, *, axis: int, descending: bool) -> Array:
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(cumsum, "meaning", interrupted)
+        monkeypatch.setattr(sort, "meaning", interrupted)
         given = zeros()
         with pytest.raises(KeyboardInterrupt):
             f(given, PART)
         with pytest.raises(DonatedError):
             given.numpy()
-        monkeypatch.setattr(cumsum, "meaning", meaning)
+        monkeypatch.setattr(sort, "meaning", meaning)
         f(zeros(), PART)
 
 

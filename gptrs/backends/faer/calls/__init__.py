@@ -11,6 +11,7 @@
 | `rowwise` | layer_norm, rms_norm, softmax |
 | `gather_scatter` | take, dynamic_update_slice |
 | `concat_pad` | concat, pad, tile: block copies |
+| `scan` | cumsum |
 | `conv` | conv2d: direct and Winograd |
 | `depthwise` | depthwise convolution |
 | `bottleneck` | inverted bottleneck: 1 × 1, depthwise, 1 × 1 fused |
@@ -36,6 +37,7 @@ from gptrs.ir.ops.dynamic import dynamic_update_slice
 from gptrs.ir.ops.index import take
 from gptrs.ir.ops.language import rms_norm
 from gptrs.ir.ops.random import rng_normal, rng_uniform
+from gptrs.ir.ops.reduce import cumsum
 from gptrs.ir.ops.shape import concat, pad, tile
 from gptrs.ir.ops.vision import (
     avg_pool2d,
@@ -61,6 +63,7 @@ _CALLS: tuple[tuple[str, tuple[Operation, ...]], ...] = (
     ("concat_pad:Concat", (concat,)),
     ("concat_pad:Pad", (pad,)),
     ("concat_pad:Tile", (tile,)),
+    ("scan:CumulativeSum", (cumsum,)),
     ("random:Random", (rng_uniform, rng_normal)),
     ("bottleneck:Bottleneck", (conv2d, depthwise_conv2d)),
     ("conv:WinogradConv", (conv2d,)),

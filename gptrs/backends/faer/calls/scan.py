@@ -1,0 +1,75 @@
+"""Calls that keep an axis and combine what is before each element: cumulative sums."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+
+from gptrs.backends.faer.calls.base import Binder, Call
+from gptrs.backends.faer.calls.lines import Axis, lines_of, read_any, tiles_of
+from gptrs.backends.faer.element_types import HALVES, POINTERS, loaded, local_pointer, stored
+from gptrs.backends.faer.graph import Graph, Members, Source
+from gptrs.backends.views import View
+from gptrs.ir.ops.reduce import cumsum
+from gptrs.ir.program import Instruction, Value
+from gptrs.ir.types import DType, cf32, cf64, f32, f64
+from gptrs.kernels.compiler import isa as levels
+from gptrs.kernels.compiler.compile import Kernel
+from gptrs.kernels.compiler.isa import Isa
+from gptrs.kernels.ordering.cumulative_sum import LINES, Element, cumulative_sum_kernel
+
+_PARTS = {cf32: f32, cf64: f64}  # a complex number is added as two real ones
+_ELEMENT_NS = 0.5
+
+
+def _element(dtype: DType) -> Element:
+    number = "int8" if dtype.bits == 4 else dtype.compute.numpy.name
+    texts = partial(loaded, dtype), partial(stored, dtype)
+    return Element(dtype.name, POINTERS[dtype.name], local_pointer(dtype), number, *texts)
+
+
+@dataclass(frozen=True, eq=False)
+class CumulativeSum(Call):
+    """cumsum: sums along an axis up to each element."""
+
+    target = "gpt_rs.faer.cumsum.v1"
+
+    x: Source
+    axis: int
+
+    @classmethod
+    def match(cls, core: Instruction, graph: Graph) -> CumulativeSum | None:
+        x = core.operands[0]
+        if core.op is not cumsum or not isinstance(x, Value):
+            return None
+        if x.type.dtype.name in HALVES and not levels.current().half:
+            return None
+        members = Members()
+        source = read_any(members, graph, x)
+        members.add(core)
+        return cls(core.result, tuple(members.found), source, core.attrs["axis"])
+
+    def _kernel(self) -> Kernel:
+        dtype = self.result.type.dtype
+        return cumulative_sum_kernel(_element(_PARTS.get(dtype, dtype)))
+
+    def compile(self, isa: Isa) -> None:
+        self._kernel()
+
+    def bind(self, b: Binder) -> bool:
+        result = View.contiguous(self.result.type.shape)
+        lines = lines_of(b, self.x, self.axis, result)
+        if not lines.count * lines.number:
+            return True
+        if self.result.type.dtype.is_complex:
+            axes = (
+                *(Axis(a.extent, 2 * a.source, 2 * a.result) for a in lines.axes),
+                Axis(2, 1, 1),
+            )
+            lines = replace(lines, steps=(2 * lines.steps[0], 2 * lines.steps[1]), axes=axes)
+        beside = bool(lines.axes) and lines.axes[-1][1:] == (1, 1)
+        words, triples, items = tiles_of(lines, *(() if beside else (4 * LINES,)))
+        words.update(x=b.address(self.x.value, self.x.view.offset), result=b.address(self.result))
+        time = _ELEMENT_NS * lines.count * lines.number
+        b.step(self._kernel(), [*words.values(), *triples], items, time)
+        return True

@@ -1,0 +1,68 @@
+"""Cumulative sums: the bits of the reference, for every dtype, layout and number of threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gptrs import ptir
+from gptrs.ir.tensor import Tensor
+from gptrs.ir.types import Array, DType
+from tests.cases import CASES
+
+SUMS = [dtype for case in CASES if case.op == "cumsum" for dtype in case.dtypes]
+SHAPES = [((7,), 0), ((3, 5), 1), ((3, 5), 0), ((4, 1, 600), 1), ((2, 9, 3), 0), ((5, 0), 0)]
+
+
+def drawn(shape: tuple[int, ...], dtype: DType) -> Array:
+    """Small numbers, and with floats what has no order or no end."""
+    rng = np.random.default_rng(len(shape))
+    x = rng.integers(0 if dtype.name.startswith("ui") else -3, 4, shape).astype(np.float64)
+    if dtype.is_float and x.size > 10:
+        x.flat[4], x.flat[8], x.flat[10] = np.nan, np.inf, -0.0
+        x = x / 3
+    return ptir.tensor(x).astype(dtype).numpy()
+
+
+def both(rank: int, axis: int) -> Callable[[Tensor], Any]:
+    """Sums along an axis of an array, and along the same one of its transpose."""
+
+    def sums(x: Tensor) -> Any:
+        turned = ptir.transpose(x, perm=tuple(range(rank))[::-1])
+        return ptir.cumsum(x, axis=axis), ptir.cumsum(turned, axis=rank - 1 - axis)
+
+    return sums
+
+
+@pytest.mark.parametrize("name", dict.fromkeys(SUMS))
+def test_bits(name: str) -> None:
+    dtype: DType = getattr(ptir, name)
+    for shape, axis in SHAPES:
+        x = drawn(shape, dtype)
+        forms = both(x.ndim, axis)
+        function = ptir.jit(forms)
+        found, expected = function(x), ptir.jit(backend="reference")(forms)(x)
+        kinds = {step.kind for step in function.explain(x).report.steps}
+        assert "reference" not in kinds
+        for a, b in zip(found, expected, strict=True):
+            a, b = a.numpy(), b.numpy()
+            nan = np.isnan(b.astype(complex)) if dtype.is_float or dtype.is_complex else b != b
+            assert a.shape == b.shape
+            assert a[~nan].tobytes() == b[~nan].tobytes()
+            assert (a[nan] != a[nan]).all()
+
+
+@pytest.mark.parametrize(("shape", "axis"), [((300, 2000), 0), ((300, 2000), 1), ((9, 11, 500), 1)])
+def test_threads(shape: tuple[int, ...], axis: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    expected = np.cumsum(x, axis, dtype=np.float32).tobytes()
+
+    def sums(x: Tensor) -> Tensor:
+        return ptir.cumsum(x, axis=axis)
+
+    for threads in ("1", "2", "3"):
+        monkeypatch.setenv("GPTRS_NUM_THREADS", threads)
+        assert ptir.jit(sums)(x).numpy().tobytes() == expected
