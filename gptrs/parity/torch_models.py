@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,12 @@ class TorchCall:
 
     taken: Array | None
     given: Array
+
+
+def _cache_name(module: Any) -> str:
+    """The argument for the KV cache, which transformers renamed in 5.24."""
+    new, old = "cache", "past_key_values"
+    return new if new in signature(module.forward).parameters else old
 
 
 class TorchModel:
@@ -78,12 +85,13 @@ class TorchModel:
     def continued(self, tokens: Array, count: int) -> tuple[list[int], Array]:
         """``count`` greedy tokens after ``tokens`` [1, tokens], decoded with torch's KV cache, and
         the logits [count, vocabulary] of each choice."""
-        torch, cache, found, rows = self._torch, None, list[int](), list[Array]()
+        torch, found, rows = self._torch, list[int](), list[Array]()
         given = torch.as_tensor(tokens)
+        _, transformers = _libraries()
+        kept = {_cache_name(self.module): transformers.DynamicCache(config=self.module.config)}
         with torch.no_grad():
             for _ in range(count):
-                said = self.module(input_ids=given, past_key_values=cache, use_cache=True)
-                cache, row = said.past_key_values, said.logits[0, -1]
+                row = self.module(input_ids=given, use_cache=True, **kept).logits[0, -1]
                 rows.append(row.numpy())
                 found.append(int(row.argmax()))
                 given = torch.as_tensor([[found[-1]]])

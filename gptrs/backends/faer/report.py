@@ -147,7 +147,7 @@ def _report(
     chunks: int,
 ) -> StepReport:
     step = assigned.step
-    type = ", ".join(str(result.type) for result in step.results)
+    type = str(step.results[0].type)
     names = tuple(kernel.name for kernel in kernels)
     if isinstance(step, RegionStep):
         count = len(step.region.members)
@@ -159,14 +159,17 @@ def _report(
         module = partial(rendered.module, partial(size_at, sizes=sizes), chunks)
         return StepReport("region", rendered.name, count, type, names, note, copy, module, kernels)
     if isinstance(step, ControlStep):
-        return StepReport("control", step.instruction.op.name, 1, type)
+        types = ", ".join(str(result.type) for result in step.results)
+        return StepReport("control", step.instruction.op.name, 1, types)
     if isinstance(step, LoopStep):
+        types = ", ".join(str(result.type) for result in step.results)
         count, written = 1 + step.written.instructions, step.written
         module = LoopSource(written.name, written.source).text
-        return StepReport("loop", written.name, count, type, names, module=module, native=kernels)
+        return StepReport("loop", written.name, count, types, names, module=module, native=kernels)
     if isinstance(step, KernelStep):
         name = python_function(step.kernel.function).__name__
-        return StepReport("kernel", step.instruction.op.name, 1, type, note=f"by {name}")
+        types = ", ".join(str(result.type) for result in step.results)
+        return StepReport("kernel", step.instruction.op.name, 1, types, note=f"by {name}")
     if not isinstance(step, CallStep) or refused:
         op = step.instruction.op
         note = "no scalar rule" if op.elementwise and not has_rule(op) else ""

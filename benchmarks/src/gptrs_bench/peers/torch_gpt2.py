@@ -146,7 +146,7 @@ class Transformers:
 
     def _forward(self, tokens: list[list[int]] | torch.Tensor, cache: Any) -> torch.Tensor:
         ids = torch.as_tensor(tokens)
-        out = self.model(ids, past_key_values=cache, use_cache=True, logits_to_keep=1)
+        out = self.model(ids, cache, use_cache=True, logits_to_keep=1)
         return out.logits[:, -1]
 
     def _cache(self, capacity: int) -> Any:
