@@ -33,6 +33,7 @@ from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array
 from gptrs.kernels.driver.current import current_driver
 from gptrs.kernels.driver.repetition import COPY_WORDS, MOVE_WORDS, Place, Repetition, Steps
+from gptrs.kernels.driver.step_table import CODE
 
 _BATCH = 0.02  # seconds of iterations between looks at signals
 _FIRST = 8  # iterations of the first batch
@@ -104,7 +105,7 @@ class _Binding:
             load(bound, self._plan, arguments)
         if bound.polls:
             set_poll(bound)
-        bound.status.words[1] = 0
+        bound.status.words[CODE] = 0
 
     def source(self, value: Value, arguments: Sequence[Argument], places: list[Place]) -> Place:
         """Where a result is that no step writes to its own place."""
