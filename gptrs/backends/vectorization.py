@@ -2,28 +2,24 @@
 
 Input: a region; output: whether its loops go over tiles of rows. A vector along a row loads what is
 contiguous in the innermost loop of the row; one across rows loads what is contiguous along the last
-axis of rows. The cheaper one is chosen, by the loads and stores of an element in units of a
-contiguous one, and by what each row costs besides.
+axis of rows. The one whose loads, stores and starts of rows take less time by
+`gptrs.backends.machine` is chosen.
 """
 
 from __future__ import annotations
 
 from math import prod
 
+from gptrs.backends.machine import MACHINE
 from gptrs.backends.regions import Region
-from gptrs.backends.views import Load, Reduce, View, walk
+from gptrs.backends.views import Apply, Load, Reduce, View, walk
 from gptrs.ir.dims import DimLike, Shape, same, size_at
 from gptrs.ir.ops.reduce import reduce_sum
 
-# In contiguous loads of an element (0.1 ns), measured with rows of 4 to 96 elements and AVX-512:
-STRIDED = 8.0
-"""A load of an element that is not adjacent to the next one."""
-SUM_OF_ARRAY = 32.0
-"""The start and the end of the sum of a row that is read where it lies."""
-ROW = 150.0
-"""The start and the end of any other reduction of a row."""
-VECTOR = 16
+VECTOR = MACHINE.vector_bytes // 4
 """With fewer adjacent rows than this a vector across rows is not full."""
+_CHEAP_BODY = 8
+"""The cost of a body, in additions, up to which the text of a loop has several copies of it."""
 _LARGE = 1000  # the assumed size of a symbol
 
 
@@ -39,23 +35,52 @@ def prefers_tiles(region: Region) -> bool:
         views = {p.view for p in walk(expression, into=False) if isinstance(p, Load)}
         views |= {region.output} if expression is region.expression else set()
         for view in views:
-            innermost = _cost(view, last + len(extents)) if extents else STRIDED
+            innermost = _cost(view, last + len(extents)) if extents else MACHINE.strided
             along += _product(extents) * innermost
             across += _product(extents) * _cost(view, last)
     for reduction in reductions:
-        across += 2.0 * _product(reduction.extents)  # lanes lie in memory, not in registers
+        joined = MACHINE.group if crosses_rows(region, reduction) else MACHINE.lane
+        across += joined * _product(reduction.extents)  # partial results lie in memory
         along += _start(reduction) * _product(reduction.extents[:-1])
     return across * max(1.0, VECTOR / max(1, _size(region.rows[-1]))) < along
 
 
+def crosses_rows(region: Region, reduction: Reduce) -> bool:
+    """Whether what a reduction reads is contiguous across rows rather than along them.
+
+    It then joins whole groups of elements of a row, which vectors across rows do in registers,
+    rather than lanes of a vector along the row.
+    """
+    if not region.rows or not reduction.extents or 2 * _size(region.rows[-1]) < VECTOR:
+        return False
+    body = walk(reduction.body, into=False)
+    if sum(part.op.cost for part in body if isinstance(part, Apply)) > _CHEAP_BODY:
+        return False
+    row, innermost = len(region.rows) - 1, len(region.rows) + len(reduction.extents) - 1
+    views = [part.view for part in body if isinstance(part, Load)]
+    along = any(same(v.strides[innermost], 1) and v.depends(row) for v in views)
+    return not along and any(same(v.strides[row], 1) and v.depends(innermost) for v in views)
+
+
+def has_one_pass(region: Region) -> bool:
+    """Whether the loops of a row read what the row reads once: no reduction waits for another, and
+    no element for a reduction."""
+    reductions = [p for p in walk(region.expression) if isinstance(p, Reduce)]
+    return not region.inner and all(
+        not isinstance(part, Reduce) for r in reductions for part in walk(r.body)
+    )
+
+
 def _start(reduction: Reduce) -> float:
     is_sum = reduction.op is reduce_sum and isinstance(reduction.body, Load)
-    return SUM_OF_ARRAY if is_sum else ROW
+    return MACHINE.start_of_sum if is_sum else MACHINE.start_of_row
 
 
 def _cost(view: View, axis: int) -> float:
     stride = view.strides[axis]
-    return 0.0 if same(stride, 0) else 1.0 if same(stride, 1) else STRIDED
+    if same(stride, 0):
+        return 0.0
+    return MACHINE.contiguous if same(stride, 1) else MACHINE.strided
 
 
 def _product(extents: Shape) -> int:

@@ -191,7 +191,8 @@ class ExpressionWriter(ABC):
             if same(stride, 1):
                 terms.append(index)
             elif not same(stride, 0):
-                step = self.words.size(stride, "step", shared=(key, index, str(stride)))
+                axis = index.partition("_")[0]  # copies of a loop's body have its strides
+                step = self.words.size(stride, "step", shared=(key, axis, str(stride)))
                 terms.append(f"{index} * {step}")
         return " + ".join(terms) or "0"
 

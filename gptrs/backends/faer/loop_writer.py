@@ -7,10 +7,16 @@ A row, the parallel unit, computes its reductions one after the other and then l
 elements. Expressions that do not depend on an index inside the row are computed once a row; in a
 region without rows, before the loop.
 
-A sum of floats is more exact than its dtype: blocks of `PART` elements are summed over lanes
-(`gptrs.kernels.rowwise.reduce`) and joined in f64; sums of f64 carry the rounding errors along
-(Neumaier, 1974). Blocks begin at multiples of `PART`, so that the order of a sum depends on nothing
-but its extents.
+A sum of floats is more exact than its dtype: blocks of elements are summed and joined in f64; sums
+of f64 carry the rounding errors along (Neumaier, 1974). A block is `PART` elements that are summed
+over lanes (`gptrs.kernels.rowwise.reduce`) or, where vectors go across rows
+(`gptrs.backends.vectorization.crosses_rows`), `GROUPED` elements in groups of `GROUP`:
+
+    part = 0
+    for 4 elements a, b, c, d of the block: part += ((a + b) + c) + d
+    for each that is left: part += a
+
+The order of a sum depends on nothing but its extents and on which of the two it is.
 """
 
 from __future__ import annotations
@@ -21,12 +27,15 @@ from contextlib import contextmanager
 from gptrs.backends.faer import scalars
 from gptrs.backends.faer.expression_writer import ExpressionWriter, Scope
 from gptrs.backends.regions import Region
+from gptrs.backends.vectorization import crosses_rows
 from gptrs.backends.views import Apply, Expression, Load, Reduce
 from gptrs.ir.dims import DimLike, Shape, same
 from gptrs.ir.ops.elementwise import cast
 from gptrs.ir.ops.reduce import reduce_sum
 from gptrs.ir.types import DType, cf64, f32, f64
 from gptrs.kernels.rowwise.reduce import LANES, PART
+
+GROUP, GROUPED = 4, 64
 
 
 class LoopWriter(ExpressionWriter):
@@ -214,10 +223,12 @@ class LoopWriter(ExpressionWriter):
         *outer, last = part.extents
         indices = [f"m{axis}" for axis in range(len(outer))]
         heads, extent = self._heads(indices, tuple(outer)), self.words.size(last, "n")
-        heads.append(f"for begin in range(0, {extent}, {PART}):")
+        grouped = self._in_groups(part)
+        size = GROUPED if grouped else PART
+        heads.append(f"for begin in range(0, {extent}, {size}):")
         block = Scope((*indices, "k"), self._depth + len(heads))
-        block.add(f"end = min(begin + {PART}, {extent})")
-        with self._block(part, block) as found:
+        block.add(f"end = min(begin + {size}, {extent})")
+        with (self._groups if grouped else self._block)(part, block) as found:
             yield found
         self._nest([*self._indented(heads), *block.lines])
 
@@ -243,6 +254,43 @@ class LoopWriter(ExpressionWriter):
             text = f"{scalars.PARTS[part.op]}({scratch}, end - begin)"
         block.lines += inner.lines
         yield block, self._name(block, "part", text, part.accumulator)
+
+    def _in_groups(self, part: Reduce) -> bool:
+        """Whether a sum of floats joins groups of elements rather than lanes."""
+        return part.op is reduce_sum and crosses_rows(self.region, part)
+
+    @contextmanager
+    def _groups(self, part: Reduce, block: Scope) -> Generator[tuple[Scope, str]]:
+        """The lines that sum one block in groups."""
+        dtype = part.accumulator
+        total = self._fresh("part")
+        block.add(f"{total} = {scalars.start(part.op, dtype)}")
+        self._join_groups(part, block, "begin", "end", total)
+        yield block, total
+
+    def _join_groups(self, part: Reduce, block: Scope, begin: str, end: str, total: str) -> None:
+        """Join the elements from ``begin`` to ``end`` of the last axis with ``total``: first each
+        group on its own, then those that are left."""
+        dtype = part.accumulator
+        count = end if begin == "0" else f"({end} - {begin})"
+        whole = f"for k in range({begin}, {end} - {GROUP - 1}, {GROUP}):"
+        rest = f"for k in range({end} - {count} % {GROUP}, {end}):"
+        for head, copies in ((whole, GROUP), (rest, 1)):
+            heads = [head, *self.ROWS]
+            inner = Scope(block.indices, block.depth + len(heads))
+            joined = ""
+            for copy in range(copies):
+                index = f"k_{copy}" if copy else "k"
+                here = Scope((*block.indices[:-1], index), inner.depth, inner.lines)
+                if copy:
+                    here.add(f"{index} = k + {copy}")
+                x = self._body(part, here)
+                if copy:
+                    x = scalars.joined(part.op, dtype, joined, x)
+                joined = self._name(here, "joined", x, dtype)
+            self._set(inner, total, scalars.joined(part.op, dtype, total, joined), dtype)
+            block.lines += ["    " * depth + h for depth, h in enumerate(heads, block.depth)]
+            block.lines += inner.lines
 
     def _array_at(self, part: Reduce, block: Scope) -> str:
         """The array whose elements a block reduces, and the index of the first, if they are

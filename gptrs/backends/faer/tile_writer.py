@@ -1,21 +1,31 @@
 """Code generation of fused loops over tiles of rows, for regions whose rows are adjacent in memory.
 
-    for tile in first … last:                  # parallel
-        live = rows in this tile               # TILE, or fewer in the last one
+    tile = first                               # tiles of 128 rows: parallel
+    while tile < last:
+        live = rows here                       # of as many tiles as fit into the caches
         for t < live: total[t] = 0             # variables of a row are arrays on the stack
-        for begin in 0, 512, … of the reduced axis:
-            lanes[32, TILE] = 0
-            for k in begin … end:
-                for t < live: lanes[k mod 32, t] += x[k, row + t]      # contiguous: vectorised
-            join the lanes by halves
-            for t < live: total[t] += lanes[0, t]
+        for begin in 0, 64, … of the reduced axis:
+            for t < live: part[t] = 0
+            for k in begin, begin + 4, … end:
+                for t < live: part[t] += ((x[k, row + t] + x[k + 1, row + t]) + …) + …
+            for t < live: total[t] += part[t]  # in f64
         for j in the axes of a row:
             for t < live: out[j, row + t] = …
+        tile += tiles here
 
 `gptrs.backends.faer.loop_writer` computes one row after the other, with vectors along the row. Here
 vectors go across rows: a sum over the first axis reads memory in order, and a short row has no
-overhead of its own. Each row gets the bits that it gets there: its elements are joined in the same
-order. `gptrs.backends.vectorization` chooses between the two.
+overhead of its own. A sum that reads along the row joins lanes, in memory, as it does there:
+
+        for begin in 0, 512, … of the reduced axis:
+            lanes[32, TILE] = 0
+            for k in begin … end:
+                for t < live: lanes[k mod 32, t] += x[row + t, k]
+            join the lanes by halves
+            for t < live: total[t] += lanes[0, t]
+
+Each row gets the bits that it gets there: its elements are joined in the same order.
+`gptrs.backends.vectorization` chooses between the two.
 """
 
 from __future__ import annotations
@@ -26,8 +36,10 @@ from contextlib import contextmanager
 from gptrs.backends.faer import scalars
 from gptrs.backends.faer.expression_writer import Scope
 from gptrs.backends.faer.loop_writer import LoopWriter
+from gptrs.backends.machine import MACHINE
 from gptrs.backends.regions import Region
-from gptrs.backends.views import Reduce
+from gptrs.backends.vectorization import crosses_rows, has_one_pass
+from gptrs.backends.views import Reduce, walk
 from gptrs.ir.dims import DimLike, Shape, product, same
 from gptrs.ir.ops.reduce import reduce_prod, reduce_sum
 from gptrs.ir.program import Operation
@@ -35,6 +47,10 @@ from gptrs.ir.types import DType
 from gptrs.kernels.rowwise.reduce import LANES, TILE
 
 _JOIN: dict[Operation, str] = {reduce_sum: "join_sums", reduce_prod: "join_products"}
+
+
+_MOST = 8
+"""The most tiles that are computed together: 1024 rows, whose lines of memory are prefetched."""
 
 
 class TileWriter(LoopWriter):
@@ -46,11 +62,44 @@ class TileWriter(LoopWriter):
         super().__init__(region, precise=precise, shared=shared)
         self._nests: list[str] = []  # what comes before the lines of `_row`, which loop over `t`
         self._elements_of: dict[str, str] = {}  # where a value lies, by the words that read it
+        self._arrays: dict[str, DType] = {}  # on the stack, an element for each row
         self._row.depth = 3
+
+    def write(self) -> None:
+        super().write()
+        together = self._together()
+        for name, dtype in self._arrays.items():
+            pointer = scalars.local_pointer(dtype)
+            self.head.append(f"    {name} = local_{pointer}({together * TILE})")
+        most = f"{together * TILE}"
+        if together > 1 and not has_one_pass(self.region):
+            most = self._within_cache(together)
+        count = self.words.size(self.region.rows[-1], "n")
+        self.rows.append(f"        live = min({most}, (last - tile) * {TILE}, {count} - row)")
+        self.lines.append(f"        tile += (live + {TILE - 1}) // {TILE}")
+        self.head.append("    tile = first")
+
+    def _together(self) -> int:
+        """The tiles that are computed together: as many as have their variables in the first cache;
+        one where lanes of each row lie in memory."""
+        size = sum(max(dtype.bits, 8) // 8 for dtype in self._arrays.values()) * TILE
+        return 1 if self._scratches else max(1, min(_MOST, MACHINE.l1_bytes // max(1, size)))
+
+    def _within_cache(self, together: int) -> str:
+        """The rows that are computed together if they are read several times: those whose elements
+        stay in the second cache, unless not even a tile does."""
+        reductions = [p for p in walk(self.region.expression) if isinstance(p, Reduce)]
+        longest = max((r.extents for r in reductions), key=len)
+        size = self.words.size(product(longest), "n")
+        arrays = [*self.inputs, *([self.region.result] if self.region.inner else [])]
+        fit = MACHINE.l2_bytes // (TILE * sum(max(v.type.dtype.bits, 8) // 8 for v in arrays))
+        self.head.append(f"    most = min({together}, {fit} // max({size}, 1)) * {TILE}")
+        self.head.append(f"    most = most if most > 0 else {together * TILE}")
+        return "most"
 
     @property
     def loop(self) -> str:
-        return "for tile in range(first, last):"
+        return "while tile < last:"
 
     @property
     def extent(self) -> DimLike:
@@ -62,14 +111,12 @@ class TileWriter(LoopWriter):
         return (self.region.rows[-1] + (TILE - 1)) // TILE
 
     def _split_rows(self) -> None:
-        count = self.words.size(self.region.rows[-1], "n")
         place = "tile"
         if self._row_count > 1:
             tiles = self.words.size(self._tiles, "n")
             self.rows.append(f"        rest = tile // {tiles}")
             place = f"tile % {tiles}"
         self.rows.append(f"        row = {place} * {TILE}")
-        self.rows.append(f"        live = min({TILE}, {count} - row)")
         *outer, _ = self._row.indices
         self._row.indices = (*outer, "row")
         if self._row_count == 2:
@@ -110,13 +157,39 @@ class TileWriter(LoopWriter):
     def _array(self, word: str, dtype: DType) -> str:
         """An element for each row of a tile, on the stack; the words that read it."""
         name = self._fresh(word)
-        self.head.append(f"    {name} = local_{scalars.local_pointer(dtype)}({TILE})")
+        self._arrays[name] = dtype
         text = f"({name}[t] != 0)" if dtype.is_bool else f"{name}[t]"
         self._elements_of[text] = f"{name}[t]"
         return text
 
     def _in_blocks(self, part: Reduce) -> bool:
         return part.op in _JOIN and super()._in_blocks(part)
+
+    def _fold(self, part: Reduce, word: str) -> str:
+        if self._in_blocks(part) or not crosses_rows(self.region, part):
+            return super()._fold(part, word)
+        total = self._start(word, scalars.start(part.op, part.accumulator), part.accumulator)
+        *outer, last = part.extents
+        indices = [f"m{axis}" for axis in range(len(outer))]
+        heads = self._heads(indices, tuple(outer))
+        nest = Scope((*indices, "k"), self._depth + len(heads))
+        self._join_groups(part, nest, "0", self.words.size(last, "n"), total)
+        self._nest([*self._indented(heads), *nest.lines])
+        return total
+
+    @contextmanager
+    def _groups(self, part: Reduce, block: Scope) -> Generator[tuple[Scope, str]]:
+        total = self._array("part", part.accumulator)
+        rows = Scope((), block.depth + 1)
+        self._set(rows, total, scalars.start(part.op, part.accumulator), part.accumulator)
+        block.lines += [*self._over_rows(block), *rows.lines]
+        self._join_groups(part, block, "begin", "end", total)
+        rows = Scope((), block.depth + 1)
+        yield rows, total
+        block.lines += [*self._over_rows(block), *rows.lines]
+
+    def _over_rows(self, scope: Scope) -> list[str]:
+        return ["    " * scope.depth + head for head in self.ROWS]
 
     @contextmanager
     def _block(self, part: Reduce, block: Scope) -> Generator[tuple[Scope, str]]:

@@ -20,7 +20,7 @@ from gptrs.kernels.rowwise.reduce import LANES, PART, TILE
 from tests.backends.faer.test_render import record, run_regions
 
 B, C, S = dim("B"), dim("C"), dim("S")
-ROWS = (1, 5, TILE - 1, TILE, TILE + 1, 2 * TILE + 3)
+ROWS = (1, 5, TILE - 1, TILE, TILE + 1, 2 * TILE + 3, 9 * TILE + 3)
 LENGTHS = (1, 2, LANES - 1, LANES, LANES + 1, PART, PART + 1, 1100)
 
 
@@ -136,6 +136,14 @@ def doubled(x: Any) -> Any:
     return ptir.reduce_sum(x * 2.0, axes=(0,))
 
 
+def weighted(x: Any, w: Any) -> Any:
+    return ptir.reduce_sum(x * w, axes=(0,))
+
+
+def exponentials(x: Any) -> Any:
+    return ptir.reduce_sum(ptir.exp(x), axes=(0,))
+
+
 def placed(x: Any) -> Any:
     places = ptir.iota(shape=(S, C), dtype=ptir.f32, axis=1)
     return ptir.reduce_max(x + places, axes=(0,))
@@ -150,6 +158,8 @@ WHOLE: dict[str, tuple[Any, tuple[Type, ...]]] = {
     "leading axes": (leading, (Type((B, S, C), F32),)),
     "pairwise distances": (pairs, (Type((C, 3), F32), Type((S, 3), F32))),
     "a truth value a row": (any_large, (Type((S, C), F32),)),
+    "weighted columns": (weighted, (Type((S, C), F32), Type((S, 1), F32))),
+    "an expensive sum over columns": (exponentials, (Type((S, C), F32),)),
     "bf16": (doubled, (Type((S, C), ptir.bf16),)),
     "positions": (placed, (Type((S, C), F32),)),
 }
@@ -160,7 +170,7 @@ def test_whole_functions(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the bits of rows one by one, at sizes on both sides of a tile and of a block."""
     fn, types = WHOLE[name]
     program = record(fn, *types)
-    for b, s, c in [(2, 3, 5), (1, 1, 1), (3, 600, TILE + 1), (2, 40, 2 * TILE)]:
+    for b, s, c in [(2, 3, 5), (1, 1, 1), (3, 600, TILE + 1), (2, 40, 9 * TILE)]:
         sizes = {"B": b, "S": s, "C": c}
         arrays = [
             elements(t.dtype.name, tuple(n if isinstance(n, int) else n.at(sizes) for n in t.shape))

@@ -1,0 +1,50 @@
+"""The machine's measured figures: what loads, rows, operations and threads cost.
+
+One table that fusion (`gptrs.backends.fusion`), the choice of the axis of vectors
+(`gptrs.backends.vectorization`), tiles and the number of chunks of a step read. Times are in
+nanoseconds on one thread, per element of f32 in a vectorised loop unless said, measured on cores
+with AVX-512 at 2.5 to 3.5 GHz; what is decided by them are ratios, so that other cores do well
+with the same table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Costs and sizes of one core."""
+
+    vector_bytes: int = 64
+    """A vector register, and a cache line."""
+    l1_bytes: int = 32 << 10
+    """What a loop may count on of the first cache, for data."""
+    l2_bytes: int = 1 << 20
+    """What a loop may count on of the second cache."""
+    memory_bytes_per_ns: float = 20.0
+    """Reading or writing arrays larger than the caches."""
+    contiguous: float = 0.1
+    """A load or store of an element that is adjacent to the next one, in the first cache."""
+    strided: float = 0.8
+    """One of an element that is not."""
+    operation: float = 0.1
+    """An addition; other operations by `Operation.cost`."""
+    lane: float = 0.2
+    """The load and store of a partial sum that lies in memory rather than in a register."""
+    group: float = 0.05
+    """The same where the elements of a group are added first."""
+    start_of_sum: float = 3.2
+    """The start and the end of the sum of a row that is read where it lies."""
+    start_of_row: float = 15.0
+    """The start and the end of any other reduction of a row."""
+    serial: float = 8000.0
+    """The time of a step below which waking a thread costs more than it saves."""
+    piece: float = 4000.0
+    """The least time of a chunk of a step that several threads share."""
+    recomputation: float = 1.5
+    """The operations of a fused loop over those of its instructions one by one, at most: beyond
+    this, storing a value and reading it costs less than computing it again."""
+
+
+MACHINE = Machine()
