@@ -9,14 +9,17 @@ uses. A value is stored, and so is the result of a region of its own, when
 
 - it is a result of the program, or an instruction outside of regions reads it;
 - several regions would compute it, and it is not cheap (`fusible.is_cheap`, `MOST_CHEAP`
-  instructions at most);
+  instructions at most), nor spread by a few operations from much smaller arrays;
 - a reshape of it cannot be expressed as strides over the arrays that it is made of;
 - it is a reduction whose rows are not those of the other reductions in a region, or a reduction to
   one row that a loop over elements reads;
 - a region would have too many instructions (`inlining.MOST_MEMBERS`) or expressions (`MOST_PARTS`);
-- inlining it would compute elements again and again: no region takes more than `MOST_WORK` times
-  the scalar operations that its instructions take op by op, nor that of their cost (an exp costs
-  more than an addition), whatever the sizes.
+- inlining it would compute elements again and again: no region takes more than
+  `Machine.recomputation` times the scalar operations that its instructions take op by op, nor that
+  of their cost (an exp costs more than an addition), whatever the sizes.
+
+A reduction of few elements is written out as operations on each (`inlining.MOST_UNROLLED`), so that
+it has no rows of its own.
 
 Storing a value changes the regions that other values are inlined into, so the rules are applied
 until no further value has to be stored.
@@ -31,6 +34,7 @@ from typing import TypeAlias
 
 from gptrs.backends.fusible import can_fuse, cost, is_cheap
 from gptrs.backends.inlining import Inlined, Inliner
+from gptrs.backends.machine import MACHINE
 from gptrs.backends.operation_counts import operations, operations_alone
 from gptrs.backends.regions import Region
 from gptrs.ir.dims import Dim, DimLike, size_at
@@ -39,7 +43,6 @@ from gptrs.ir.ops.shape import broadcast_to
 from gptrs.ir.program import Instruction, Program, Value
 
 MOST_CHEAP = 16
-MOST_WORK = 1.5
 _COPIES = frozenset([OpKind.VIEW, OpKind.FILL])
 _LARGE = 1000  # a large size of a symbol
 _MOST_SYMBOLS = 4  # with more symbols, each is tried large while the others are 1
@@ -82,7 +85,7 @@ def fuse(
     inliner = Inliner(fused, stored)
     counts: dict[Region, Mapping[Value, DimLike]] = {}
     while True:
-        _store_shared(fused, stored)
+        _store_shared(fused, stored, sizes[0])
         if wanted := inliner.build():
             stored |= wanted
             continue
@@ -100,10 +103,12 @@ def fuse(
     return FusedProgram(program, tuple(steps))
 
 
-def _store_shared(fused: Mapping[Value, Instruction], stored: set[Value]) -> None:
+def _store_shared(
+    fused: Mapping[Value, Instruction], stored: set[Value], large: Mapping[str, int]
+) -> None:
     """Store values that several regions would compute. Traverses backwards and collects for each
     value the stored values that it is computed for."""
-    cheap = _cheap_values(fused, stored)
+    cheap = _cheap_values(fused, stored) | _spread_values(fused, stored, large)
     roots: dict[Value, set[Value]] = {}
     for value, instruction in reversed(list(fused.items())):
         uses = roots.get(value, set())
@@ -127,6 +132,30 @@ def _cheap_values(fused: Mapping[Value, Instruction], stored: set[Value]) -> set
     return set(members)
 
 
+def _spread_values(
+    fused: Mapping[Value, Instruction], stored: set[Value], large: Mapping[str, int]
+) -> set[Value]:
+    """Values that are computed in a few operations from much smaller arrays, such as differences of
+    all pairs: writing such a value and reading it again takes more time than that, even in caches.
+    """
+    made: dict[Value, tuple[int, frozenset[Value]]] = {}  # operations, and the arrays read
+    found: set[Value] = set()
+    for value, instruction in fused.items():
+        if instruction.op.kind is OpKind.REDUCTION:
+            continue
+        taken, arrays = cost(instruction) if instruction.op.elementwise else 0, frozenset[Value]()
+        for operand in instruction.values():
+            below = made.get(operand) if operand not in stored else None
+            taken += below[0] if below else 0
+            arrays |= below[1] if below else frozenset([operand])
+        read = sum(size_at(array.type.size, large) for array in arrays)
+        if taken <= MACHINE.spread and all(v in stored or v not in fused for v in arrays):
+            made[value] = taken, arrays
+            if MACHINE.spread * read <= size_at(value.type.size, large):
+                found.add(value)
+    return found
+
+
 def _recomputed(
     operations: Mapping[Region, Mapping[Value, DimLike]],
     made: Mapping[Value, Inlined],
@@ -145,7 +174,9 @@ def _recomputed(
             if _is_too_much(work, need, dict.fromkeys(work, 1)) or _is_too_much(work, need, costs):
                 worst = _worst(region.result, work, need, costs, made)
                 found.update(() if worst is None else (worst,))
-        if not found and sum(sum(w.values()) for w in works) > MOST_WORK * sum(need.values()):
+        if not found and sum(sum(w.values()) for w in works) > MACHINE.recomputation * sum(
+            need.values()
+        ):
             found.update(_computed_twice(regions, works))
         if found:
             break
@@ -157,7 +188,7 @@ Counts: TypeAlias = Mapping[Value, int]
 
 def _is_too_much(work: Counts, need: Counts, costs: Counts) -> bool:
     taken = sum(count * costs[value] for value, count in work.items())
-    return taken > MOST_WORK * sum(need[value] * costs[value] for value in work)
+    return taken > MACHINE.recomputation * sum(need[value] * costs[value] for value in work)
 
 
 def _worst(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,15 +27,26 @@ from gptrs.backends.views import (
     map_views,
     walk,
 )
-from gptrs.ir.dims import Dim, Shape, same
+from gptrs.ir.dims import Dim, Shape, product, same
 from gptrs.ir.kinds import OpKind
+from gptrs.ir.ops.elementwise import add, logical_and, logical_or, maximum, minimum, mul
 from gptrs.ir.ops.literal import constant, full, iota
+from gptrs.ir.ops.reduce import (
+    reduce_all,
+    reduce_any,
+    reduce_max,
+    reduce_min,
+    reduce_prod,
+    reduce_sum,
+)
 from gptrs.ir.ops.shape import broadcast_to, slice_
-from gptrs.ir.program import Fails, Instruction, Operand, Value
+from gptrs.ir.program import Fails, Instruction, Operand, Operation, Value
 from gptrs.ir.types import Array, DType
 
 MOST_MEMBERS = 48
 MOST_PARTS = 96
+MOST_UNROLLED = 4
+"""The most elements of a reduction that is written out: it needs no loop, nor rows of its own."""
 _DROPPING = frozenset([broadcast_to, slice_])
 """Views that may leave out elements, or have none."""
 
@@ -157,6 +169,8 @@ class Inliner:
         accumulator = instruction.attrs.get("accum_dtype") or x.type.dtype
         value = instruction.result
         extents = tuple(x.type.shape[a] for a in axes)
+        if accumulator is value.type.dtype is x.type.dtype and (count := _unrolled(body, extents)):
+            return _joined(instruction, body, count)
         return Reduce(instruction.op, value.type.dtype, accumulator.compute, body, extents, value)
 
     def _applied(self, instruction: Instruction) -> Expression:
@@ -206,6 +220,49 @@ def _rows_last(shape: Shape, axes: tuple[int, ...], *, kept: bool) -> Callable[.
         return View(first.shape + last.shape, first.strides + last.strides, view.offset)
 
     return change
+
+
+_JOINS: dict[Operation, Operation] = {
+    reduce_sum: add,
+    reduce_prod: mul,
+    reduce_max: maximum,
+    reduce_min: minimum,
+    reduce_any: logical_or,
+    reduce_all: logical_and,
+}
+"""By reduction, the op that joins two elements."""
+
+
+def _unrolled(body: Expression, extents: Shape) -> int:
+    """The elements of a reduction that is short enough to be written out; 0 for others."""
+    count = product(extents)
+    if not isinstance(count, int) or not 2 <= count <= MOST_UNROLLED:
+        return 0
+    return 0 if any(isinstance(part, Reduce) for part in walk(body)) else count
+
+
+def _joined(instruction: Instruction, body: Expression, count: int) -> Expression:
+    """A reduction written out, as elementwise operations on its elements one after the other."""
+    (x,) = instruction.values()
+    axes: tuple[int, ...] = instruction.attrs["axes"]
+    extents = tuple(x.type.shape[a] for a in axes)
+    join, value = _JOINS[instruction.op], instruction.result
+    total: Expression | None = None
+    for number in range(count):
+        element = map_views(body, partial(_element, extents, number))
+        assert element is not None
+        total = element if total is None else Apply(join, body.dtype, (total, element), value)
+    assert total is not None
+    return total
+
+
+def _element(extents: Shape, number: int, view: View, around: int) -> View:
+    """The view of element ``number`` of a reduction over the last axes of a view."""
+    outer, offset = len(view.shape) - len(extents), view.offset
+    for extent, stride in zip(reversed(extents), reversed(view.strides), strict=False):
+        offset = offset + number % int(extent) * stride
+        number //= int(extent)
+    return View(view.shape[:outer], view.strides[:outer], offset)
 
 
 def _literal(value: Any, dtype: DType) -> Literal:

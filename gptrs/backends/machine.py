@@ -46,5 +46,9 @@ class Machine:
     """The operations of a fused loop over those of its instructions one by one, at most: beyond
     this, storing a value and reading it costs less than computing it again."""
 
+    spread: int = 4
+    """The operations in which a value may be computed again from arrays that are as many times
+    smaller, rather than stored."""
+
 
 MACHINE = Machine()

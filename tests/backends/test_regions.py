@@ -12,7 +12,7 @@ from gptrs.backends.fusible import DTYPES, can_fuse
 from gptrs.backends.fusion import FusedProgram, fuse
 from gptrs.backends.inlining import MOST_MEMBERS
 from gptrs.backends.regions import Region
-from gptrs.backends.views import View
+from gptrs.backends.views import Reduce, View, walk
 from gptrs.ir.dims import Shape
 from gptrs.ir.dispatch import OPS
 from gptrs.ir.parsing import parse
@@ -121,8 +121,33 @@ def test_a_reduction_over_another_one_is_a_region_of_its_own() -> None:
     r = ptir.reduce_max(x, axes=(1,))
     s = ptir.reduce_sum(r, axes=(0,))
     """
-    first, second = grouped('x: "f32[?S,4]"', body, "s").regions
+    first, second = grouped('x: "f32[?S,8]"', body, "s").regions
     assert second.inputs == (first.result,)
+
+
+def test_a_reduction_of_few_elements_has_no_rows() -> None:
+    body = """
+    a = ptir.mul(x, x)
+    r = ptir.reduce_sum(a, axes=(1,))
+    s = ptir.reduce_sum(r, axes=(0,))
+    """
+    region = only(grouped('x: "f32[?S,3]"', body, "s"))
+    assert not region.rows
+    assert [p.extents for p in walk(region.expression) if isinstance(p, Reduce)] == [(S,)]
+
+
+def test_differences_of_all_pairs_are_not_stored() -> None:
+    body = """
+    a = ptir.reshape(x, shape=(S, 1))
+    b = ptir.broadcast_to(a, shape=(S, S))
+    c = ptir.reshape(x, shape=(1, S))
+    d = ptir.broadcast_to(c, shape=(S, S))
+    e = ptir.sub(b, d)
+    f = ptir.reduce_sum(e, axes=(0,))
+    g = ptir.reduce_max(e, axes=(1,))
+    """
+    found = grouped('x: "f32[?S]"', body, "f, g")
+    assert [region.inputs for region in found.regions] == 2 * [found.program.params]
 
 
 @pytest.mark.parametrize(

@@ -190,6 +190,8 @@ class ExpressionWriter(ABC):
         for index, stride in zip(scope.indices, inner, strict=False):
             if same(stride, 1):
                 terms.append(index)
+            elif isinstance(stride, int) and stride in _INTERLEAVED:
+                terms.append(f"{index} * {stride}")
             elif not same(stride, 0):
                 axis = index.partition("_")[0]  # copies of a loop's body have its strides
                 step = self.words.size(stride, "step", shared=(key, axis, str(stride)))
@@ -227,6 +229,8 @@ class ExpressionWriter(ABC):
 _DULL = frozenset([add, sub, mul, div])  # in a title they say little
 _COMMON = (0, 1, -1, math.inf, -math.inf)
 """Numbers that stay in the text: loops are often faster for them."""
+_INTERLEAVED = (2, 3, 4)
+"""Strides that stay in the text: loads of whole vectors and shuffles are faster than gathers."""
 _SHIFTING = frozenset([shift_left, shift_right])
 _DIVIDING = frozenset([div, remainder])
 """Ops on integers that are much faster by a number that the compiler knows."""

@@ -89,7 +89,7 @@ class TileWriter(LoopWriter):
         """The rows that are computed together if they are read several times: those whose elements
         stay in the second cache, unless not even a tile does."""
         reductions = [p for p in walk(self.region.expression) if isinstance(p, Reduce)]
-        longest = max((r.extents for r in reductions), key=len)
+        longest = max((r.extents for r in reductions), key=len, default=())
         size = self.words.size(product(longest), "n")
         arrays = [*self.inputs, *([self.region.result] if self.region.inner else [])]
         fit = MACHINE.l2_bytes // (TILE * sum(max(v.type.dtype.bits, 8) // 8 for v in arrays))

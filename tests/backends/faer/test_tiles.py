@@ -111,7 +111,7 @@ def normalized(x: Any) -> Any:
 
 
 def pairs(x: Any, y: Any) -> Any:
-    d = ptir.reshape(x, shape=(C, 1, 3)) - ptir.reshape(y, shape=(1, S, 3))
+    d = ptir.reshape(x, shape=(C, 1, 5)) - ptir.reshape(y, shape=(1, S, 5))
     return ptir.reduce_sum(d * d, axes=(2,))
 
 
@@ -156,7 +156,7 @@ WHOLE: dict[str, tuple[Any, tuple[Type, ...]]] = {
     "outer and inner axes": (outer_and_inner, (Type((B, S, C), F32),)),
     "a product over outer and inner axes": (product_of_both, (Type((B, S, C), F32),)),
     "leading axes": (leading, (Type((B, S, C), F32),)),
-    "pairwise distances": (pairs, (Type((C, 3), F32), Type((S, 3), F32))),
+    "pairwise distances": (pairs, (Type((C, 5), F32), Type((S, 5), F32))),
     "a truth value a row": (any_large, (Type((S, C), F32),)),
     "weighted columns": (weighted, (Type((S, C), F32), Type((S, 1), F32))),
     "an expensive sum over columns": (exponentials, (Type((S, C), F32),)),
@@ -183,7 +183,7 @@ def test_whole_functions(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 CHOSEN: dict[str, tuple[Type, tuple[int, ...], bool]] = {
     "columns": (Type((1000, 1000), F32), (0,), True),
     "rows": (Type((1000, 1000), F32), (1,), False),
-    "short rows": (Type((100000, 3), F32), (1,), True),
+    "short rows": (Type((100000, 5), F32), (1,), False),
     "rows of a vector": (Type((100000, 16), F32), (1,), False),
     "few columns": (Type((100000, 1), F32), (0,), False),
     "a middle axis": (Type((10, 100, 100), F32), (1,), True),
@@ -197,3 +197,13 @@ def test_the_axis_of_vectors(name: str) -> None:
     type, axes, tiles = CHOSEN[name]
     (region,) = fuse(record(ptir.reduce_sum, type, axes=axes)).regions
     assert prefers_tiles(region) is tiles
+
+
+def test_short_rows_with_arithmetic_are_tiles() -> None:
+    """Their sums would begin and end in scratch memory, row by row."""
+
+    def squares(x: Any) -> Any:
+        return ptir.reduce_sum(x * x, axes=(1,))
+
+    (region,) = fuse(record(squares, Type((100000, 5), F32))).regions
+    assert prefers_tiles(region)
