@@ -10,6 +10,7 @@ A *kernel* is a native function ``void(intp arguments, intp first, intp last)``:
 | `attention` | fused attention with online softmax |
 | `conv` | convolutions, Winograd, depthwise, pooling |
 | `ordering` | cumulative sums along any axis |
+| `indexing` | elements read and written where indices say |
 | `rowwise` | norms, softmax, reductions, gather, scatter, strided copies |
 | `weight_compression` | lossless compression of packed weights |
 | `compiler` | LLVM IR builder, compilation, object cache, loading |

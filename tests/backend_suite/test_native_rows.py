@@ -25,11 +25,6 @@ EXCEPTIONS: dict[str, str] = {
     "argmin": "no reduction has a position for its result",
     "sort": "no sort",
     "top_k": "no sort",
-    "take": "the kernel takes rows of f32, f16 and bf16",
-    "gather": "no loop reads at positions that an array has",
-    "scatter_add": "no loop writes at positions that an array has",
-    "scatter_reduce": "no loop writes at positions that an array has",
-    "segment_reduce": "no loop writes at positions that an array has",
     "dynamic_slice": "no loop has an offset that an array has",
     "dynamic_update_slice": "the kernel copies 1, 2, 4 and 8 bytes, at si32 and si64",
 }

@@ -12,8 +12,7 @@ from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from gptrs.backends.faer.calls.base import Form
-from gptrs.backends.faer.calls.gather_scatter import Update
+from gptrs.backends.faer.calls.base import Form, values_of
 from gptrs.backends.faer.schedule import (
     CallStep,
     ControlStep,
@@ -82,6 +81,19 @@ def _fails(step: PlanStep) -> Fails:
     if isinstance(step, RegionStep):
         return step.fails
     return Fails.AT_ELEMENTS if isinstance(step, KernelStep) else step.instruction.fails
+
+
+def _updated(step: PlanStep) -> Value | None:
+    """The value that a step updates, in place if it may."""
+    if isinstance(step, CallStep) and (value := step.call.overwrites) is not None:
+        return step.outer(value)
+    return None
+
+
+def _reads(step: PlanStep, updated: Value) -> bool:
+    """Whether a call reads the value that it updates for something else too."""
+    assert isinstance(step, CallStep)
+    return [step.outer(value) for value in values_of(step.call)].count(updated) > 1
 
 
 class BufferAssignment:
@@ -193,27 +205,27 @@ class BufferAssignment:
             allocation = self.allocations[step.region.copies]
             if value not in self._results or self._can_hold_result(allocation):
                 return allocation
-        if isinstance(step, CallStep) and isinstance(step.call, Update) and not copy_reason:
-            return self.allocations[step.outer(step.call.x)]
+        if (updated := _updated(step)) is not None and not copy_reason:
+            return self.allocations[updated]
         return None
 
     def _copy_reason(self, step: PlanStep, number: int) -> str:
         """Why an update copies its operand instead of overwriting it; empty if it works in
         place."""
-        if not (isinstance(step, CallStep) and isinstance(step.call, Update)):
+        if (updated := _updated(step)) is None:
             return ""
-        allocation = self.allocations[step.outer(step.call.x)]
+        allocation = self.allocations[updated]
         whose = allocation.values[0].origin or "the old array"
         if allocation.kind != "arena" and not allocation.donated:
             return f"{whose}, which is not donated"
-        with_itself = step.call.update.value is step.call.x
-        if with_itself or sum(self.allocations[value] is allocation for value in step.inputs) > 1:
+        if _reads(step, updated) or sum(self.allocations[v] is allocation for v in step.inputs) > 1:
             return f"{whose}, which it also reads"
         if allocation.last > number:
             return f"{whose}, which {_label(self._schedule[allocation.last])} reads later"
         if not self._can_hold_result(allocation):
             return f"{whose}, which is a result too"
-        if allocation.kind == "argument" and self._last_failing >= number:
+        # A call that updates an array fails before it writes, if at all.
+        if allocation.kind == "argument" and self._last_failing > number:
             return f"{whose}, as {_label(self._schedule[self._last_failing])} may fail"
         return ""
 

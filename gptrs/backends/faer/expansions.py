@@ -1,4 +1,5 @@
-"""Expansion of windows: reduce_window and extract_patches as slices, folded or concatenated.
+"""Expansion of ops without a kernel of their own as ops that have one: windows as slices, folded or
+concatenated; reductions at indices (`index_expansions`).
 
 Input: a program after all passes. Output: the same with ops that loops and block copies do:
 
@@ -16,15 +17,18 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 from gptrs.backends.faer.custom_calls import with_calls
+from gptrs.backends.faer.index_expansions import is_wide, scattered, segments
 from gptrs.ir.dims import DimLike
 from gptrs.ir.dispatch import interpreter
 from gptrs.ir.implementations.kernels import kernel_for
 from gptrs.ir.interpreters import Recorder
 from gptrs.ir.ops.elementwise import add, maximum, minimum, mul
 from gptrs.ir.ops.elementwise import cast as converted
+from gptrs.ir.ops.index import scatter_add, scatter_reduce
+from gptrs.ir.ops.segment import segment_reduce
 from gptrs.ir.ops.shape import concat, pad, slice_
 from gptrs.ir.ops.window import Counts, extract_patches, neutral_of, reduce_window
 from gptrs.ir.program import Instruction, Program, Value
@@ -41,30 +45,32 @@ _COMBINE: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 
 
 def expanded(program: Program, *, precise: bool = False) -> Program:
-    """``program`` with its windows expanded, and the copies in them as custom calls."""
-    windows = [i for i in program.body if i.op in _EXPANSIONS]
-    own = {i for i in windows if not precise and kernel_for(i) is not None}
-    if len(windows) == len(own):
+    """``program`` with its expansions, and the calls of kernels in them as custom calls."""
+    found = {i for i in program.body if i.op in _EXPANSIONS and _EXPANSIONS[i.op].of(i)}
+    if not precise:
+        found = {i for i in found if kernel_for(i) is None}
+    if not found:
         return program
     body: list[Instruction] = []
     renamed: dict[Value, Value] = {}
     for instruction in program.body:
-        stays = instruction.op not in _EXPANSIONS or instruction in own
+        expands = instruction in found
         instruction = instruction.reading(renamed)
-        if stays:
+        if not expands:
             body.append(instruction)
             continue
         recorder = Recorder(instruction.op.name, where=instruction.where)
-        (x,) = instruction.values()
+        operands = [Tensor.of_value(value, recorder) for value in instruction.values()]
         with interpreter(recorder):
-            result = _EXPANSIONS[instruction.op](Tensor.of_value(x, recorder), instruction)
+            result = _EXPANSIONS[instruction.op].made(operands, instruction)
         body += recorder.body
         renamed[instruction.result] = result.value
     made = program.with_body(body, [renamed.get(r, r) for r in program.results])
     return made if precise else with_calls(made)
 
 
-def _reduced(x: Tensor, instruction: Instruction) -> Tensor:
+def _reduced(operands: Sequence[Tensor], instruction: Instruction) -> Tensor:
+    (x,) = operands
     attrs, wanted = instruction.attrs, instruction.result.type
     window: Counts = attrs["window"]
     kind, combine = attrs["reduce"], _COMBINE[attrs["reduce"]]
@@ -84,7 +90,8 @@ def _reduced(x: Tensor, instruction: Instruction) -> Tensor:
     return x if x.dtype is wanted.dtype else converted(x, dtype=wanted.dtype)
 
 
-def _patches(x: Tensor, instruction: Instruction) -> Tensor:
+def _patches(operands: Sequence[Tensor], instruction: Instruction) -> Tensor:
+    (x,) = operands
     attrs = instruction.attrs
     x = _padded(x, attrs["padding"], attrs["value"])
     axes = range(len(attrs["window"]))
@@ -92,9 +99,17 @@ def _patches(x: Tensor, instruction: Instruction) -> Tensor:
     return concat(tuple(parts), axis=-1) if len(parts) > 1 else parts[0]
 
 
-_EXPANSIONS: dict[Any, Callable[[Tensor, Instruction], Tensor]] = {
-    reduce_window: _reduced,
-    extract_patches: _patches,
+class _Expansion(NamedTuple):
+    made: Callable[[Sequence[Tensor], Instruction], Tensor]
+    of: Callable[[Instruction], bool] = lambda _: True
+
+
+_EXPANSIONS: dict[Any, _Expansion] = {
+    reduce_window: _Expansion(_reduced),
+    extract_patches: _Expansion(_patches),
+    scatter_add: _Expansion(scattered, is_wide),
+    scatter_reduce: _Expansion(scattered, is_wide),
+    segment_reduce: _Expansion(segments, is_wide),
 }
 
 

@@ -12,7 +12,6 @@ from gptrs.backends.base import ParameterReport, PlanReport, StepReport
 from gptrs.backends.faer.binding import Bound
 from gptrs.backends.faer.buffer_assignment import AssignedStep, BufferAssignment
 from gptrs.backends.faer.calls.base import Form, WinogradPanels
-from gptrs.backends.faer.calls.gather_scatter import Update
 from gptrs.backends.faer.packed_weights import form_bytes
 from gptrs.backends.faer.scalars import has_rule
 from gptrs.backends.faer.schedule import (
@@ -174,7 +173,7 @@ def _report(
         op = step.instruction.op
         note = "no scalar rule" if op.elementwise and not has_rule(op) else ""
         return StepReport("reference", op.name, 1, type, note=note)
-    copy = isinstance(step.call, Update) and not assigned.in_place
+    copy = step.call.overwrites is not None and not assigned.in_place
     note = f"copies {assigned.copy_reason}" if copy else "in place" if assigned.in_place else ""
     target: str = step.instruction.attrs["target"]
     count = len(step.call.members)

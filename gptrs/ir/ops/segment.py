@@ -16,7 +16,7 @@ from gptrs.ir.ops.literal import check_extents
 from gptrs.ir.primitives import primitive
 from gptrs.ir.program import Fails
 from gptrs.ir.tensor import Tensor
-from gptrs.ir.types import Array, Kind, Type, as_dtype, shape_text
+from gptrs.ir.types import Array, DType, Kind, Type, as_dtype, shape_text
 
 __all__ = ["segment_reduce"]
 
@@ -61,7 +61,8 @@ def _(x: Array, segments: Array, *, count: int, reduce: SegmentReduce) -> Array:
             fix="clamp the segments, or look at where they come from",
         )
     rows: Array = widened(x)
-    result = np.full((count, *x.shape[1:]), _empty(x, reduce), rows.dtype)
+    empty = empty_segment(as_dtype(x.dtype), reduce)
+    result = np.full((count, *x.shape[1:]), empty, rows.dtype)
     _COMBINE[reduce].at(result, places, rows)
     if reduce == "mean":
         sizes = np.bincount(places, minlength=count).reshape(count, *[1] * (x.ndim - 1))
@@ -91,10 +92,9 @@ _COMBINE: dict[str, Any] = {
 }
 
 
-def _empty(x: Array, reduce: SegmentReduce) -> float:
+def empty_segment(dtype: DType, reduce: str) -> float:
     """The initial value of a segment, which is its result without rows."""
     if reduce in ("max", "min"):
-        dtype = as_dtype(x.dtype)
         low, high = dtype.limits if dtype.is_integer else (-np.inf, np.inf)
         return low if reduce == "max" else high
     return float(reduce == "mul")

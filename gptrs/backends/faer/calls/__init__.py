@@ -10,6 +10,7 @@
 | `attention` | attention over strided keys and values (KV cache) |
 | `rowwise` | layer_norm, rms_norm, softmax |
 | `gather_scatter` | take, dynamic_update_slice |
+| `indexing` | take, gather, scatter_add, scatter_reduce, segment_reduce |
 | `concat_pad` | concat, pad, tile: block copies |
 | `scan` | cumsum |
 | `conv` | conv2d: direct and Winograd |
@@ -34,10 +35,11 @@ from gptrs.backends.faer.calls.base import Call
 from gptrs.ir.ops.composite import attention, layer_norm, softmax
 from gptrs.ir.ops.contract import dot_general
 from gptrs.ir.ops.dynamic import dynamic_update_slice
-from gptrs.ir.ops.index import take
+from gptrs.ir.ops.index import gather, scatter_add, scatter_reduce, take
 from gptrs.ir.ops.language import rms_norm
 from gptrs.ir.ops.random import rng_normal, rng_uniform
 from gptrs.ir.ops.reduce import cumsum
+from gptrs.ir.ops.segment import segment_reduce
 from gptrs.ir.ops.shape import concat, pad, tile
 from gptrs.ir.ops.vision import (
     avg_pool2d,
@@ -59,6 +61,9 @@ _CALLS: tuple[tuple[str, tuple[Operation, ...]], ...] = (
     ("rowwise:RmsNorm", (rms_norm,)),
     ("rowwise:Softmax", (softmax,)),
     ("gather_scatter:Take", (take,)),
+    ("indexing:Gather", (take, gather)),
+    ("indexing:Scatter", (scatter_add, scatter_reduce)),
+    ("indexing:Segments", (segment_reduce,)),
     ("gather_scatter:Update", (dynamic_update_slice,)),
     ("concat_pad:Concat", (concat,)),
     ("concat_pad:Pad", (pad,)),

@@ -130,6 +130,11 @@ class Call(ABC):
         """All results, in the op's order; one that nothing reads may be left out."""
         return (self.result, *self.more_results)
 
+    @property
+    def overwrites(self) -> Value | None:
+        """The operand that the result is an update of, in its memory where nothing forbids it."""
+        return None
+
     @classmethod
     @abstractmethod
     def match(cls, core: Instruction, graph: Graph) -> Call | None:

@@ -116,6 +116,10 @@ class Update(Call):
     update: Source
     start: tuple[Operand, ...]
 
+    @property
+    def overwrites(self) -> Value:
+        return self.x
+
     @classmethod
     def match(cls, core: Instruction, graph: Graph) -> Update | None:
         if core.op is not dynamic_update_slice:

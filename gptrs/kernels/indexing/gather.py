@@ -1,0 +1,88 @@
+"""Elements of a table read at indices: take and gather.
+
+    one index per row of the table:            one index per element:
+    for k in line                              for k in line
+        row = index[k]                             for j in columns
+        elements[k, :] = table[row, :]                 elements[k, j] = table[index[k, j], j]
+
+Elements are moved as bits, from any strides to any. The loops are those of
+`gptrs.kernels.indexing.loop_nest`; a piece is a part of the line.
+"""
+
+from __future__ import annotations
+
+from textwrap import indent
+
+from gptrs.kernels.compiler.compile import Kernel, compile_source
+from gptrs.kernels.indexing.loop_nest import (
+    CHUNK,
+    UNROLL,
+    Elements,
+    index_at,
+    nest_source,
+    unrolled,
+)
+
+BITS = {1: "uint8s", 2: "uint16s", 4: "uint32s", 8: "words", 16: "complex128s"}
+"""The pointer type for elements of so many bytes that are moved as bits."""
+
+_PIECE = """
+start = part * piece
+end = min(start + piece, line)
+"""
+
+
+def gather_kernel(size: int, index: Elements) -> Kernel:
+    """elements[r, k, j] = table[r, index[r, k, j], j], of elements of ``size`` bytes.
+
+    Arguments: `NEST_ARGUMENTS`; extent: the axes, the tiles and the pieces. Without columns it only
+    checks the indices.
+    """
+    name = f"gather{size}_{index.name}"
+    table = Elements(str(size), BITS[size])
+    return compile_source(nest_source(name, table, index, _MOVE, _PIECE, _row(index)), name)
+
+
+_MOVE = f"""
+def move(table, at, elements, to, width):
+    whole = width // {UNROLL} * {UNROLL}
+    for j in range(0, whole, {UNROLL}):
+{indent(unrolled(UNROLL, "xJ = table[at + j + J]", "elements[to + j + J] = xJ"), " " * 8)}
+    for j in range(whole, width):
+        elements[to + j] = table[at + j]
+"""
+
+
+def _row(index: Elements) -> str:
+    return f"""
+if index_column == 0:
+    for chunk in range(start, end, {CHUNK}):
+        count = min({CHUNK}, end - chunk)
+        at, to = index_at + chunk * index_line, elements_at + chunk * elements_line
+        if highest(index, at, index_line, count) >= uint64(extent):
+            failures = 1
+        elif width == 1:
+            for k in range(count):
+                i = {index_at(index, "at + k * index_line")}
+                elements[to + k * elements_line] = table[table_at + i * step]
+        elif table_column == 1 and elements_column == 1:
+            for k in range(count):
+                i = {index_at(index, "at + k * index_line")}
+                move(table, table_at + i * step, elements, to + k * elements_line, width)
+        else:
+            for k in range(count):
+                i = table_at + {index_at(index, "at + k * index_line")} * step
+                for j in range(width):
+                    elements[to + k * elements_line + j * elements_column] = table[
+                        i + j * table_column
+                    ]
+else:
+    for k in range(start, end):
+        at, to = index_at + k * index_line, elements_at + k * elements_line
+        if highest(index, at, index_column, width) >= uint64(extent):
+            failures = 1
+        else:
+            for j in range(width):
+                i = {index_at(index, "at + j * index_column")}
+                elements[to + j * elements_column] = table[table_at + i * step + j * table_column]
+"""
