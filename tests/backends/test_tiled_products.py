@@ -17,7 +17,7 @@ from gptrs import ptir
 
 Array = NDArray[Any]
 INTEGERS = [np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64]
-OTHERS = [np.float64, np.float16, ml_dtypes.bfloat16, np.complex64, np.complex128]
+OTHERS = [np.float32, np.float64, np.float16, ml_dtypes.bfloat16, np.complex64, np.complex128]
 
 
 def numbers(dtype: Any, *shape: int, seed: int = 0) -> Array:
@@ -60,6 +60,7 @@ SHAPES = [
     ((7, 9, 5), (7, 5, 6)),
     ((2000, 3, 3), (2000, 3, 3)),
     ((5, 8, 4), (4, 6)),
+    ((3, 70, 40), (3, 40, 50)),
 ]
 
 
@@ -84,6 +85,11 @@ TURNED: dict[str, tuple[Any, tuple[int, ...], tuple[int, ...]]] = {
         (3, 9, 4, 20),
         (3, 31, 4, 20),
     ),
+    "four batch axes": (
+        lambda a, b: ptir.transpose(a, perm=(3, 1, 0, 2, 4, 5)) @ b,
+        (2, 3, 2, 4, 5, 6),
+        (4, 3, 2, 2, 6, 7),
+    ),
     "two axes of the depth": (
         lambda a, b: ptir.dot_general(a, b, contract_lhs=(1, 2), contract_rhs=(0, 1)),
         (9, 4, 5),
@@ -92,7 +98,9 @@ TURNED: dict[str, tuple[Any, tuple[int, ...], tuple[int, ...]]] = {
 }
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.int8, ml_dtypes.bfloat16, np.complex64])
+@pytest.mark.parametrize(
+    "dtype", [np.float32, np.float64, np.int8, ml_dtypes.bfloat16, np.complex64]
+)
 @pytest.mark.parametrize("name", TURNED)
 def test_operands_are_read_as_they_lie(name: str, dtype: Any) -> None:
     fn, left, right = TURNED[name]

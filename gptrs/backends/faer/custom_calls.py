@@ -92,9 +92,8 @@ def arrange_products(program: Program, context: Context) -> Program:
 
 def _can_read(product: Instruction, graph: Graph) -> bool:
     """Whether kernels can read the operands, or no kernel could wherever they lay."""
-    if TiledProduct.supports(product):
-        return TiledProduct.reads(product, graph)
-    return product.result.type.dtype is not f32 or MatrixProduct.reads(product, graph)
+    plain = product.result.type.dtype is f32 and MatrixProduct.reads(product, graph)
+    return plain or TiledProduct.reads(product, graph) or not TiledProduct.supports(product)
 
 
 def _in_f32(product: Instruction, body: list[Instruction]) -> Instruction:

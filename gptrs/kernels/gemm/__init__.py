@@ -1,7 +1,7 @@
 """Matrix products: GEMM and GEMV kernels, the packing of their operands, dot products.
 
 All are of f32 with weights of f32, f16 or bf16, but the last four of the table, which are of any
-element type (`gptrs.backends.faer.calls.tiled_product`).
+element type (`gptrs.backends.faer.calls.tiled_steps`).
 
 | module | content |
 |---|---|
@@ -28,12 +28,12 @@ Which kernel runs for C[M, N] = A[M, K]·B[K, N] of f32 (`gptrs.backends.faer.ca
 | B a weight (packed once), M up to `packed_gemv_limit` | `packed_gemv` |
 | B a weight, M larger | `packing` of A, then `blocked` |
 | B not a weight, M or N at most 8 | `gemv` or `gemv_transposed`, by how the matrix lies in memory |
-| B not a weight, M and N larger | `packing` of A and of B, then `blocked` |
+| B not a weight, M and N larger, or a batch of small matrices | `tiled`, operands packed or not |
 
 Packing: a weight is packed once, when a plan first needs it
 (`gptrs.backends.faer.weight_packing`), and compressed from 1 MB on
-(`gptrs.kernels.weight_compression`). Other operands are packed by a step of the plan before the
-product's own step.
+(`gptrs.kernels.weight_compression`). Other operands are read where they lie, or packed by a step
+of the plan before the product's own step.
 
 Threads: kernels have no threads. Each has an *extent* (panels; panels times row blocks; rows;
 segments), and the driver (`gptrs.kernels.driver`) calls it with ranges of that extent. No bit of

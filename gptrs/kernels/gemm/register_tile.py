@@ -1,11 +1,12 @@
 """Register tile of a product of arguments, for every element type: C[h, w] += A[h, k] · B[k, w].
 
-    sums[h, w] = 0 or C                     # registers
-    for k in block of the depth:
-        b[w] = B[k]                         # registers
-        for row in h:
-            sums[row] += splat(A[row, k]) · b
-    C = sums
+    for matrix:                                 # several only where each has one tile
+        sums[h, w] = 0 or C                     # registers
+        for k in block of the depth:
+            b[w] = B[k]                         # registers
+            for row in h:
+                sums[row] += splat(A[row, k]) · b
+        C = sums
 
 A has any strides; rows of B are contiguous. So operands are read where they lie, or packed:
 
@@ -31,9 +32,10 @@ from gptrs.kernels.compiler.ir_builder import I1, I16, I32, I64, POINTER, Functi
 from gptrs.kernels.compiler.isa import Isa
 from gptrs.kernels.gemm.number_types import NumberTypes
 
-TILE = (POINTER, I64, I64, POINTER, I64, POINTER, I64, I64, I1, I64, I64)
-"""The arguments of a tile function: A and its strides by row and by depth, B and its stride by
-depth, C and its stride by row, the depth, whether sums begin at zero, rows and columns. Strides and
+TILE = (*(POINTER, I64, I64, I64), *(POINTER, I64, I64), *(POINTER, I64), *(I64, I1), *([I64] * 3))
+"""The arguments of a tile function: A and its strides by row, by depth and by matrix; B and its
+strides by depth and by matrix; C and its stride by row; the depth, and whether sums begin at zero;
+the number of matrices, rows and columns. Matrices of C follow each other without gaps. Strides and
 columns count numbers of the sums: parts of complex ones, groups of bytes."""
 
 
@@ -67,22 +69,40 @@ def tile_function(module: Any, isa: Isa, types: NumberTypes) -> Any:
 
 
 def _tile(module: Any, isa: Isa, types: NumberTypes, height: int, vectors: int) -> Any:
-    """A tile of up to so many rows and vectors of columns."""
+    """A tile of up to so many rows and vectors of columns, of each of the matrices."""
     f = Function.part(module, isa, f"tile{height}x{vectors}", *TILE)
-    a, a_row, a_depth, b, b_depth, c, ldc, depth, fresh, rows, columns = f.arguments
+    a, a_row, a_depth, a_step, b, b_depth, b_step, c, ldc, depth, fresh, *sizes = f.arguments
+    count, rows, columns = sizes
     lanes, number = types.lanes(isa), types.sum_type
-    vector: Any = ir.VectorType(number, lanes)
     masks = [f.mask(f.sub(columns, i64(v * lanes)), lanes) for v in range(vectors)]
     final = f.sub(rows, i64(1))
     numbers = [f.least(i64(row), final) for row in range(height)]
-    starts = [f.at(a, f.mul(n, a_row), number) for n in numbers]
-    places = [
-        f.at(f.at(c, f.mul(n, ldc), number), i64(v * lanes), number)
-        for n in numbers
-        for v in range(vectors)
-    ]
-    cut = [*masks] * height
-    zero = ir.Constant(vector, None)
+    steps = a_step, b_step, f.mul(rows, ldc)
+    with f.loop(i64(0), count, carried=[a, b, c]) as matrix:
+        left, right, out = matrix.values
+        places = [
+            f.at(f.at(out, f.mul(n, ldc), number), i64(v * lanes), number)
+            for n in numbers
+            for v in range(vectors)
+        ]
+        sums = _begin(f, types, places, masks, fresh)
+        starts = [f.at(left, f.mul(n, a_row), number) for n in numbers]
+        found = _sums(f, types, (starts, a_depth), (right, b_depth), masks, depth, sums)
+        for i, (value, place) in enumerate(zip(found, places, strict=True)):
+            f.write(value, place, masks[i % vectors])
+        matrix.values = [
+            f.at(at, step, number) for at, step in zip(matrix.values, steps, strict=True)
+        ]
+    f.ret_void()
+    return f.made
+
+
+def _begin(
+    f: Function, types: NumberTypes, places: Sequence[Any], masks: Sequence[Any], fresh: Any
+) -> list[Any]:
+    """The sums that a tile begins with: zero, or the elements of C."""
+    vector: Any = ir.VectorType(types.sum_type, types.lanes(f.isa))
+    cut = [*masks] * (len(places) // len(masks))
     entry, resume, start = f.block, f.append_basic_block("resume"), f.append_basic_block("start")
     f.cbranch(fresh, start, resume)
     f.position_at_end(resume)
@@ -91,32 +111,48 @@ def _tile(module: Any, isa: Isa, types: NumberTypes, height: int, vectors: int) 
     f.position_at_end(start)
     sums = [f.phi(vector) for _ in places]
     for total, value in zip(sums, held, strict=True):
-        total.add_incoming(zero, entry)
+        total.add_incoming(ir.Constant(vector, None), entry)
         total.add_incoming(value, resume)
-    offsets = [zero] * vectors if types.group == 4 else []
+    return sums
+
+
+def _sums(
+    f: Function,
+    types: NumberTypes,
+    left: tuple[Sequence[Any], Any],
+    right: tuple[Any, Any],
+    masks: Sequence[Any],
+    depth: Any,
+    sums: list[Any],
+) -> list[Any]:
+    """``sums`` of a tile with the products of the depth added: of the rows of A that begin at some
+    places, and of B, each with its stride by depth."""
+    (starts, a_depth), (b, b_depth) = left, right
+    lanes, number, vectors = types.lanes(f.isa), types.sum_type, len(masks)
+    vector: Any = ir.VectorType(number, lanes)
+    offsets = [ir.Constant(vector, None)] * vectors if types.group == 4 else []
     with f.loop(i64(0), depth, carried=[*sums, *offsets, b]) as loop:
         *carried, row = loop.values
-        right = [
+        b_row = [
             f.read(f.at(row, i64(v * lanes), number), vector, masks[v]) for v in range(vectors)
         ]
         at = f.mul(loop.index, a_depth)
         total, more = carried[: len(sums)], carried[len(sums) :]
         for part in range(types.parts):
-            right = right if part == 0 else [_turned(f, value) for value in right]
+            b_row = b_row if part == 0 else [_turned(f, value) for value in b_row]
             for i, begin in enumerate(starts):
                 place = f.at(begin, at if part == 0 else f.add(at, i64(1)), number)
-                left = f.splat(f.read(place, number), lanes)
+                factor = f.splat(f.read(place, number), lanes)
                 for v in range(vectors):
                     j = i * vectors + v
-                    total[j] = _multiply_add(f, types, left, right[v], total[j])
+                    total[j] = _multiply_add(f, types, factor, b_row[v], total[j])
         byte = f.splat(ir.Constant(I32, -0x7F7F7F80), lanes) if offsets else None
-        more = [_multiply_add(f, types, byte, r, m) for r, m in zip(right, more, strict=False)]
+        more = [_multiply_add(f, types, byte, r, m) for r, m in zip(b_row, more, strict=False)]
         loop.values = [*total, *more, f.at(row, b_depth, number)]
     found, offsets = loop.values[: len(sums)], loop.values[len(sums) : -1]
-    for i, (value, place, mask) in enumerate(zip(found, places, cut, strict=True)):
-        f.write(f.sub(value, offsets[i % vectors]) if offsets else value, place, mask)
-    f.ret_void()
-    return f.made
+    if not offsets:
+        return found
+    return [f.sub(value, offsets[i % vectors]) for i, value in enumerate(found)]
 
 
 def _turned(f: Function, b: Any) -> Any:

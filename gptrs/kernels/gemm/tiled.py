@@ -1,6 +1,6 @@
 """Tiled product of arguments of any element type, in batches: C = A·B, operands packed or not.
 
-    for (matrix, row block, column block):      # extent
+    for (matrix, row block, column block):      # extent; matrices of one tile: one call for many
         for depth block of the order rule:      # floats: 4096, then 512 each (`product`)
             for depth block of the cache:
                 for panel of the column block:
@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from functools import reduce
 from typing import Any
 
 from llvmlite import ir
@@ -139,14 +140,50 @@ class _TiledProduct:
 
     def emit(self) -> None:
         """The loop nest."""
+        f, w = self._f, self._w
+        least = [
+            f.icmp_signed("<=", w["rows"], self._height),
+            f.icmp_signed("<=", w["columns"], self._width),
+            f.icmp_signed("<=", w["depth"], w["depth_block"]),
+            f.icmp_signed("==", f.mul(w["row_blocks"], w["column_blocks"]), i64(1)),
+        ]
+        with f.if_else(reduce(f.and_, least)) as (small, large):
+            with small:
+                self._emit_small()
+            with large:
+                self._emit_blocks()
+        f.ret_void()
+
+    def _emit_small(self) -> None:
+        """Matrices of one tile each: runs of those that are evenly spaced."""
+        f, w = self._f, self._w
+        _, first, last = f.arguments
+        many = f.icmp_signed(">", w["batch2"], i64(0))
+        most = f.select(many, w["batch2"], f.add(last, i64(1)))
+        nothing = i64(0)
+        self._block = DepthBlock(nothing, w["depth"], [])
+        with f.loop(f.sdiv(first, most), f.ceiling(last, most)) as run:
+            before = f.mul(run.index, most)
+            begin = f.add(before, f.positive(f.sub(first, before)))
+            end = f.least(last, f.add(before, most))
+            place = begin, f.sub(end, begin), nothing, nothing
+            self._emit_tile(place, self._matrices(begin), (nothing, w["depth"]))
+
+    def _matrices(self, matrix: Any) -> tuple[Any, Any]:
+        """The first elements of A and of B of a matrix."""
+        f, w, number = self._f, self._w, self._types.sum_type
+        a = f.at(w["a"], grid_place(f, w, matrix, ("a_step0", "a_step1", "a_step2")), number)
+        b = f.at(w["b"], grid_place(f, w, matrix, ("b_step0", "b_step1", "b_step2")), number)
+        return a, b
+
+    def _emit_blocks(self) -> None:
         f, w, number = self._f, self._w, self._types.sum_type
         _, first, last = f.arguments
         with f.loop(first, last) as item:
             column_block = f.urem(item.index, w["column_blocks"])
             rest = f.udiv(item.index, w["column_blocks"])
             row_block, matrix = f.urem(rest, w["row_blocks"]), f.udiv(rest, w["row_blocks"])
-            a = f.at(w["a"], grid_place(f, w, matrix, ("a_step0", "a_step1", "a_step2")), number)
-            b = f.at(w["b"], grid_place(f, w, matrix, ("b_step0", "b_step1", "b_step2")), number)
+            a, b = self._matrices(matrix)
             tiles = self._share(w["rows"], self._height, row_block, w["row_blocks"])
             panels = self._share(w["columns"], self._width, column_block, w["column_blocks"])
             with self._depth_blocks() as self._block:
@@ -161,8 +198,8 @@ class _TiledProduct:
                         left = f.at(begin, f.mul(tile.index, w["a_tile"]), number)
                         right = f.at(row, f.mul(panel.index, w["b_panel"]), number)
                         place = f.mul(tile.index, self._height), f.mul(panel.index, self._width)
-                        self._emit_tile(matrix, place, (left, right), (k.index, length))
-        f.ret_void()
+                        one = matrix, i64(1)
+                        self._emit_tile((*one, *place), (left, right), (k.index, length))
 
     def _share(self, size: Any, step: Any, number: Any, count: Any) -> tuple[Any, Any]:
         """The tiles or panels of a block: they are dealt to blocks as evenly as can be."""
@@ -182,12 +219,12 @@ class _TiledProduct:
 
     def _emit_tile(
         self,
-        matrix: Any,
-        place: tuple[Any, Any],
+        place: tuple[Any, Any, Any, Any],
         operands: tuple[Any, Any],
         depth: tuple[Any, Any],
     ) -> None:
-        f, w, (row, column), (k, length) = self._f, self._w, place, depth
+        """The tile at a ``place``: of a matrix and so many matrices, a row and a column."""
+        f, w, (matrix, count, row, column), (k, length) = self._f, self._w, place, depth
         rows = f.least(f.sub(w["rows"], row), self._height)
         columns = f.least(f.sub(w["columns"], column), self._width)
         whole = f.mul(matrix, w["rows"])
@@ -196,8 +233,9 @@ class _TiledProduct:
         ldc = w["columns"]
         fresh = f.icmp_signed("==", k, self._block.begin)
         a, b = operands
-        given = [a, w["a_row"], w["a_depth"], b, w["b_depth"], c, ldc, length, fresh, rows, columns]
-        f.call(self._tile, given)
+        given = [a, w["a_row"], w["a_depth"], w["a_step2"], b, w["b_depth"], w["b_step2"], c, ldc]
+        f.call(self._tile, [*given, length, fresh, count, rows, columns])
+        rows = f.mul(rows, count)  # those of several matrices follow each other
         reached = f.add(k, length)
         if self._add_up is not None:
             closes = f.icmp_signed(">=", reached, self._block.end)

@@ -6,7 +6,8 @@
 | `product` | dot_general with bias, activation, residual: packed GEMM and GEMV |
 | `contraction` | analysis of dot_general: operand layouts and epilogue |
 | `unpacked_product` | products without packing: one column, few rows or few columns |
-| `tiled_product` | dot_general of other dtypes, packed or not, in batches |
+| `tiled_product` | dot_general of arguments of other dtypes and layouts |
+| `tiled_steps` | steps of products of arguments: packed or not, in batches |
 | `attention` | attention over strided keys and values (KV cache) |
 | `rowwise` | layer_norm, rms_norm, softmax |
 | `gather_scatter` | take, dynamic_update_slice |

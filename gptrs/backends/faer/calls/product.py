@@ -1,8 +1,9 @@
 """Matrix product call: packed GEMM and GEMV with bias, activation and residual as epilogue.
 
 A weight that is a parameter is packed into panels once. Few rows are computed by the packed GEMV
-(`packed_gemv_kernel`), many by the blocked GEMM (`blocked_gemm_kernel`) over packed rows; products
-with one column, and unpacked ones with few rows or columns, are in `unpacked_product`.
+(`packed_gemv_kernel`), many by the blocked GEMM (`blocked_gemm_kernel`) over packed rows. Products
+with one column, and those of arguments with few rows or columns, are in `unpacked_product`, other
+products of arguments in `tiled_steps`.
 """
 
 from __future__ import annotations
@@ -12,18 +13,19 @@ from dataclasses import dataclass
 from gptrs.backends.faer.calls.base import PIECES, Address, Binder, Call, Panels, kernel
 from gptrs.backends.faer.calls.contraction import (
     Contraction,
+    Operand,
     ProductEpilogue,
     contraction,
     match_epilogue,
 )
+from gptrs.backends.faer.calls.tiled_steps import Arguments, Side, bind_tiled, compile_tiled
 from gptrs.backends.faer.calls.unpacked_product import (
     BYTES_PER_NS,
+    are_many,
     bind_column,
     bind_few,
     compile_column,
     compile_few,
-    needs_packing,
-    positions,
 )
 from gptrs.backends.faer.graph import Graph, Members
 from gptrs.ir.ops.contract import dot_general
@@ -32,6 +34,7 @@ from gptrs.ir.types import f32
 from gptrs.kernels.compiler.compile import Kernel
 from gptrs.kernels.compiler.isa import Isa
 from gptrs.kernels.gemm.blocked import Blocking, blocked_gemm_extent, blocked_gemm_kernel, blocking
+from gptrs.kernels.gemm.number_types import PLAIN
 from gptrs.kernels.gemm.packed_gemv import packed_gemv_kernel, packed_gemv_limit
 from gptrs.kernels.gemm.packing import (
     pack_columns_kernel,
@@ -90,10 +93,11 @@ class MatrixProduct(Call):
         # All variants, so that another number of rows compiles nothing.
         if panels is None:
             compile_few(core, isa, product)
-            if not needs_packing(core):
-                return
+            if core.batch or are_many(core):
+                compile_tiled(isa, PLAIN, self.epilogue.activation)
+            return
         limit = packed_gemv_limit(isa, product)
-        if panels is not None and (not isinstance(core.rows, int) or core.rows <= limit):
+        if not isinstance(core.rows, int) or core.rows <= limit:
             kernel(packed_gemv_kernel, isa, product)
         if not isinstance(core.rows, int) or core.rows > limit:
             kernel(blocked_gemm_kernel, isa, product)
@@ -113,16 +117,15 @@ class MatrixProduct(Call):
         operands = core, product, self.epilogue, self.result
         if core.is_column:
             return bind_column(b, *operands)
-        if form is None and (bound := bind_few(b, *operands)) is not None:
-            return bound
-        places = positions(b, core)
-        room = packed or b.scratch(self._panel_bytes(b))
-        tiles = self._tiles(b, product)
-        for number, (a, weight) in enumerate(places or ()):
-            if packed is None:
-                self._pack_panels(b, room, weight)
-            self._multiply(b, product, room, tiles, (a, number * rows))
-        return places is not None
+        if form is None:
+            if not bind_few(b, *operands):
+                bind_tiled(b, _as_arguments(core), self.epilogue, self.result)
+            return True
+        if packed is None:
+            packed = b.scratch(self._panel_bytes(b))
+            self._pack_panels(b, packed)
+        self._multiply(b, product, packed, self._tiles(b, product))
+        return True
 
     def _tiles(self, b: Binder, product: Product) -> tuple[Address, Address | int, Blocking] | None:
         """Scratch memory for packed rows and for totals, and the blocking; None where rows are
@@ -140,11 +143,11 @@ class MatrixProduct(Call):
         core = self.core
         return panel_bytes(b.isa, core.weights, b.size(core.depth), b.size(core.columns))
 
-    def _pack_panels(self, b: Binder, panels: Address, start: int) -> None:
+    def _pack_panels(self, b: Binder, panels: Address) -> None:
         core = self.core
         depth, columns, matrix = b.size(core.depth), b.size(core.columns), core.b.matrix
         sizes = (depth, columns) if core.b.transposed else (columns, depth)
-        words = [b.address(core.b.value, start), panels, *sizes, b.size(matrix.stride)]
+        words = [b.address(core.b.value), panels, *sizes, b.size(matrix.stride)]
         words.append(depth if core.b.transposed else b.isa.tile_columns)
         pack = packing_kernel(b.isa, core.b.transposed, core.weights)
         b.step(pack, words, panel_count(b.isa, columns), 8 * depth * columns / BYTES_PER_NS)
@@ -155,16 +158,15 @@ class MatrixProduct(Call):
         product: Product,
         panels: Address,
         tiles: tuple[Address, Address | int, Blocking] | None,
-        place: tuple[int, int],
     ) -> None:
-        """Add one product with packed weights, from ``place`` (element of A, row)."""
-        core, (start, first_row) = self.core, place
+        """Add a product with packed weights."""
+        core, matrix = self.core, self.core.a.matrix
         isa, rows, depth, columns = b.isa, *map(b.size, (core.rows, core.depth, core.columns))
-        a, stride = b.address(core.a.value, start), b.size(core.a.matrix.stride)
+        a, stride = b.address(core.a.value, matrix.offset), b.size(matrix.stride)
         words: dict[str, int | Address] = dict.fromkeys(GEMM_ARGUMENTS, 0)
         words.update(a=a, panels=panels, rows=rows, depth=depth, columns=columns, lda=stride)
-        words.update(c=b.address(self.result, first_row * columns), ldc=columns)
-        words.update(self.epilogue.words(b, first_row))
+        words.update(c=b.address(self.result), ldc=columns)
+        words.update(self.epilogue.words(b, 0))
         time = max(2 * rows / _FLOPS_PER_NS, 4 / BYTES_PER_NS) * depth * columns
         if tiles is None:
             extent = panel_count(isa, columns)
@@ -178,6 +180,18 @@ class MatrixProduct(Call):
         b.step(pack, pack_words, -(-rows // blocks.height), pack_time)
         extent = blocked_gemm_extent(isa, columns, blocks)
         b.step(kernel(blocked_gemm_kernel, isa, product), [*words.values()], extent, time)
+
+
+def _as_arguments(core: Contraction) -> Arguments:
+    """A product of which neither operand is packed ahead."""
+
+    def side(operand: Operand) -> Side:
+        strides = operand.matrix.stride, 1
+        outer, depth = reversed(strides) if operand.transposed else strides
+        return Side(operand.value, operand.matrix.offset, outer, depth, operand.batch)
+
+    sizes = core.batch, core.rows, core.depth, core.columns
+    return Arguments(side(core.a), side(core.b), PLAIN, *sizes)
 
 
 def packing_kernel(isa: Isa, transposed: bool, weights: WeightType) -> Kernel:

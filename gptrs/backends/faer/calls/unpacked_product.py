@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import product as cartesian
+from math import prod
 from typing import Any
 
 from gptrs.backends.faer.calls.base import PIECES, Address, Binder, kernel
 from gptrs.backends.faer.calls.contraction import Contraction, Operand, ProductEpilogue
 from gptrs.ir.dims import DimLike
 from gptrs.ir.program import Value
-from gptrs.kernels.compiler.isa import Isa
+from gptrs.kernels.compiler.isa import KB, Isa
 from gptrs.kernels.gemm.dot import (
     DOT_ARGUMENTS,
     SEGMENT,
@@ -29,6 +30,10 @@ from gptrs.kernels.gemm.product import Product
 BYTES_PER_NS = 10.0
 MOST_PRODUCTS = 1024
 """The largest batch: each of its products has steps of its own."""
+
+
+_IN_BATCHES = 128 * KB
+"""Smaller matrices of a batch are multiplied by one step."""
 
 
 def _at_most(value: DimLike, most: int) -> bool:
@@ -58,8 +63,8 @@ def compile_few(core: Contraction, isa: Isa, product: Product) -> None:
         kernel(gemv_transposed_kernel, isa, product)
 
 
-def needs_packing(core: Contraction) -> bool:
-    """Whether `bind_few` may decline at some size."""
+def are_many(core: Contraction) -> bool:
+    """Whether there may be many rows and many columns, for which `bind_few` declines."""
     few = [isinstance(n, int) and n <= MOST_VECTORS for n in (core.rows, core.columns)]
     return not any(few)
 
@@ -86,12 +91,14 @@ def _dot(place: Sequence[int], strides: Sequence[int]) -> int:
 
 def bind_few(
     b: Binder, core: Contraction, product: Product, epilogue: ProductEpilogue, result: Value
-) -> bool | None:
-    """Add the steps of products with few rows or few columns; None where both are many, False where
-    the batch is too large."""
-    rows, columns = b.size(core.rows), b.size(core.columns)
-    if min(rows, columns) > MOST_VECTORS:
-        return None
+) -> bool:
+    """Add the steps of products with few rows or few columns; False where both are many, and for a
+    batch of small matrices: each product has steps of its own."""
+    rows, columns, depth = map(b.size, (core.rows, core.columns, core.depth))
+    count = prod(map(b.size, core.batch))
+    small = 4 * depth * max(rows, columns) < _IN_BATCHES or count > MOST_PRODUCTS
+    if min(rows, columns) > MOST_VECTORS or (count > 1 and small):
+        return False
     places = positions(b, core)
     for number, (a, w) in enumerate(places or ()):
         words = epilogue.words(b, number * rows)
@@ -102,7 +109,7 @@ def bind_few(
         else:
             sides = sides[1], sides[0]
         _gemv(b, core, product, words, *sides)
-    return places is not None
+    return True
 
 
 def _gemv(

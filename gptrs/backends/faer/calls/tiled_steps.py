@@ -1,0 +1,271 @@
+"""Steps of a product of arguments: operands read where they lie or packed, then tiles.
+
+    pack A  [matrices, ⌈rows/h⌉, depth, h]       unless it is read where it lies
+    pack B  [matrices, ⌈columns/w⌉, depth, w]    unless it is read where it lies
+    tiled product                                `gptrs.kernels.gemm.tiled`
+
+An operand is read where it lies if its elements are those that are added up, and packing would take
+longer than it saves. Operands may be permuted views: the kernels take strides. Callers:
+`gptrs.backends.faer.calls.tiled_product`, and `gptrs.backends.faer.calls.product` where neither
+operand is a weight.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import product as cartesian
+from math import prod
+from typing import NamedTuple
+
+from gptrs.backends.faer.calls.base import PIECES, Address, Binder, Word, kernel
+from gptrs.backends.faer.calls.contraction import ProductEpilogue
+from gptrs.ir.dims import DimLike, Shape
+from gptrs.ir.program import Value
+from gptrs.kernels.compiler.compile import Kernel
+from gptrs.kernels.compiler.isa import KB, Isa, host
+from gptrs.kernels.gemm.number_types import INTEGERS, NumberTypes
+from gptrs.kernels.gemm.pack_operand import pack_operand_kernel
+from gptrs.kernels.gemm.product import FIRST_BLOCK, Product
+from gptrs.kernels.gemm.tiled import TILED_ARGUMENTS, tiled_product_kernel
+
+_BYTES_PER_NS, _FLOPS_PER_NS = 10.0, 30.0
+_IN_CACHE = 256 * KB
+"""The size up to which B is read where it lies: each of its rows is in another page."""
+_FEW_ROWS, _FEW_DEPTH = 2, 8
+"""A product of few rows reads B once: so many of its rows side by side, in as many pages."""
+_GRID = 3
+"""The axes of a batch that a step takes, after those that are evenly spaced have become one."""
+_ALIASING = 1024
+"""Rows at multiples of so many bytes share few lines of L1: they are packed."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """A stored operand, with its strides in elements: from one row of A, or column of B, to the
+    next, along the depth, and along the batch."""
+
+    value: Value
+    offset: DimLike
+    outer: DimLike
+    depth: DimLike
+    batch: Shape
+
+
+class _Operand(NamedTuple):
+    """An operand as the kernel reads it: its address, the strides of a tile, of a row in it and of
+    the depth, and those of the batch."""
+
+    address: Address
+    tile: int
+    row: int
+    depth: int
+    steps: tuple[int, ...]
+
+
+class _Axis(NamedTuple):
+    """An axis of a batch, with the steps of both operands along it."""
+
+    extent: int
+    a: int
+    b: int
+
+
+class _Grid(NamedTuple):
+    """The matrices of a step: `_GRID` axes, the first elements of both operands, and the number of
+    matrices before them."""
+
+    axes: list[_Axis]
+    a: int
+    b: int
+    first: int
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """A product of arguments A·B, for each position of batch axes."""
+
+    a: Side
+    b: Side
+    types: NumberTypes
+    batch: Shape
+    rows: DimLike
+    depth: DimLike
+    columns: DimLike
+
+
+def compile_tiled(isa: Isa, types: NumberTypes, activation: str | None = None) -> None:
+    """Compile the kernels of `bind_tiled` for any size."""
+    types = _grouped(types, isa)
+    kernel(tiled_product_kernel, isa, types, Product(activation=activation))
+    _pack_kernel(isa, types, left=True)
+    _pack_kernel(isa, types, left=False)
+
+
+def bind_tiled(b: Binder, core: Arguments, epilogue: ProductEpilogue, result: Value) -> None:
+    """Add the steps of a product."""
+    axes = _merged_axes(b, core)
+    surplus, axes = axes[:-_GRID], [_Axis(1, 0, 0)] * (_GRID - len(axes)) + axes[-_GRID:]
+    inner = prod(axis.extent for axis in axes)
+    if not inner or not all(map(b.size, (core.rows, core.columns))):
+        return
+    for number, place in enumerate(cartesian(*(range(axis.extent) for axis in surplus))):
+        first_a, first_b = b.size(core.a.offset), b.size(core.b.offset)
+        for i, axis in zip(place, surplus, strict=True):
+            first_a, first_b = first_a + i * axis.a, first_b + i * axis.b
+        _bind_grid(b, core, epilogue, result, _Grid(axes, first_a, first_b, number * inner))
+
+
+def _bind_grid(
+    b: Binder, core: Arguments, epilogue: ProductEpilogue, result: Value, grid: _Grid
+) -> None:
+    rows, columns, depth = map(b.size, (core.rows, core.columns, core.depth))
+    count = prod(axis.extent for axis in grid.axes)
+    types = _grouped(core.types, b.isa)
+    held = -(-depth // types.group)
+    left, right = _operands(b, core, types, grid)
+    blocks = _blocks(b, types, (rows, held, columns), count)
+    words: dict[str, Word] = {"a": left.address, "b": right.address}
+    first_row, row = grid.first * rows, columns * types.parts
+    out = b.address(result, first_row * columns)
+    words |= _results(b, out, types, count * rows * row, held) | epilogue.words(b, first_row)
+    words |= {"rows": rows, "depth": held, "columns": row}
+    words |= {"a_tile": left.tile, "a_row": left.row, "a_depth": left.depth}
+    words |= {"b_panel": right.tile, "b_depth": right.depth}
+    words |= {"batch1": grid.axes[1].extent, "batch2": grid.axes[2].extent} | blocks
+    for axis in range(_GRID):
+        words |= {f"a_step{axis}": left.steps[axis], f"b_step{axis}": right.steps[axis]}
+    extent = count * blocks["row_blocks"] * blocks["column_blocks"]
+    time = 2 * count * rows * columns * depth * types.parts**2 / _FLOPS_PER_NS
+    block = [words.get(name, 0) for name in TILED_ARGUMENTS]
+    product = Product(activation=epilogue.activation)
+    b.step(kernel(tiled_product_kernel, b.isa, types, product), block, extent, time)
+
+
+def _operands(
+    b: Binder, core: Arguments, types: NumberTypes, grid: _Grid
+) -> tuple[_Operand, _Operand]:
+    rows, columns, depth = map(b.size, (core.rows, core.columns, core.depth))
+    element, height = types.parts * types.bytes, types.rows(b.isa)
+    steps = [axis.a for axis in grid.axes], [axis.b for axis in grid.axes]
+    small = depth * columns * element <= _IN_CACHE or rows <= 2 * height
+    along = columns == 1 or b.size(core.b.outer) == 1
+    place = b.address(core.b.value, grid.b)
+    if types.reads and along and small:
+        right = _in_place(b, core.b, place, types, steps[1], left=False)
+    else:
+        right = _packed(b, core.b, place, types, (columns, depth), grid, steps[1], left=False)
+    few = columns * types.parts <= types.width(b.isa)
+    aliases = b.size(core.a.outer) * element % _ALIASING == 0 and rows > 1
+    along = b.size(core.a.depth) == 1 or depth * rows * element <= _IN_CACHE
+    place = b.address(core.a.value, grid.a)
+    if types.reads and (few or (along and not aliases)):
+        left = _in_place(b, core.a, place, types, steps[0], left=True)
+    else:
+        left = _packed(b, core.a, place, types, (rows, depth), grid, steps[0], left=True)
+    return left, right
+
+
+def _results(
+    b: Binder, out: Address, types: NumberTypes, count: int, depth: int
+) -> dict[str, Word]:
+    """The memory of so many sums, of the result, and of totals in f64."""
+    words: dict[str, Word] = {"c": out}
+    if not types.copies:
+        words = {"c": b.scratch(count * types.bytes), "out": out}
+    if not types.is_integer and depth > FIRST_BLOCK:
+        words["totals"] = b.scratch(8 * count)
+    return words
+
+
+def _grouped(types: NumberTypes, isa: Isa) -> NumberTypes:
+    """With narrow integers in groups that one instruction multiplies and adds up, on x86."""
+    if types.sums != "i32" or isa.vector_bits < 256 or "x86_64" not in isa.architectures:
+        return types
+    bits = INTEGERS[types.stored]
+    if types.stored == "si8" and isa.vector_bits == 512 and host()[2].get("avx512vnni", False):
+        return replace(types, group=4)
+    # Two unsigned numbers of 16 bits are signed ones to the instruction: right modulo 2^16 alone.
+    signed = types.stored != "ui16" or INTEGERS[types.through] <= 16
+    return replace(types, group=2) if bits in (8, 16) and signed else types
+
+
+def _pack_tile(isa: Isa, types: NumberTypes, *, left: bool) -> int:
+    return types.rows(isa) if left else types.width(isa) // types.parts
+
+
+def _pack_kernel(isa: Isa, types: NumberTypes, *, left: bool) -> Kernel:
+    return kernel(pack_operand_kernel, isa, types, _pack_tile(isa, types, left=left), left=left)
+
+
+def _in_place(
+    b: Binder, side: Side, place: Address, types: NumberTypes, steps: list[int], *, left: bool
+) -> _Operand:
+    """An operand that is read where it lies."""
+    outer, depth = b.size(side.outer) * types.parts, b.size(side.depth) * types.parts
+    tile = outer * _pack_tile(b.isa, types, left=left)
+    return _Operand(place, tile, outer, depth, tuple(s * types.parts for s in steps))
+
+
+def _packed(
+    b: Binder,
+    side: Side,
+    place: Address,
+    types: NumberTypes,
+    sizes: tuple[int, int],
+    grid: _Grid,
+    steps: list[int],
+    *,
+    left: bool,
+) -> _Operand:
+    """An operand that is packed first: once for all matrices, if they are one."""
+    outer, depth = sizes
+    tile = _pack_tile(b.isa, types, left=left)
+    tiles, held = -(-outer // tile), -(-depth // types.group)
+    shared = not any(steps)
+    extents = [1] * _GRID if shared else [axis.extent for axis in grid.axes]
+    size = tiles * held * tile * types.parts  # numbers of a matrix
+    room = b.scratch(max(1, prod(extents) * size * types.bytes))
+    words = [place, room, outer, depth]
+    words += [b.size(side.outer), b.size(side.depth), tiles, *extents[1:], *steps]
+    moved = prod(extents) * outer * depth * types.parts * types.bytes
+    code = _pack_kernel(b.isa, types, left=left)
+    b.step(code, words, tiles * prod(extents), 2 * moved / _BYTES_PER_NS)
+    apart = (extents[1] * extents[2] * size, extents[2] * size, size)
+    stride = tile * types.parts
+    row = types.parts if left else 1
+    return _Operand(room, held * stride, row, stride, (0, 0, 0) if shared else apart)
+
+
+def _merged_axes(b: Binder, core: Arguments) -> list[_Axis]:
+    """The axes of a batch; those that both operands traverse evenly are one."""
+    strides = ([*map(b.size, side.batch)] for side in (core.a, core.b))
+    axes: list[_Axis] = []
+    for found in reversed([*map(_Axis, map(b.size, core.batch), *strides)]):
+        n, x, y = found
+        if n == 1:
+            continue
+        if axes and x == axes[0].extent * axes[0].a and y == axes[0].extent * axes[0].b:
+            axes[0] = axes[0]._replace(extent=n * axes[0].extent)
+        else:
+            axes.insert(0, found)
+    return axes
+
+
+def _blocks(
+    b: Binder, types: NumberTypes, sizes: tuple[int, int, int], count: int
+) -> dict[str, int]:
+    """Blocks that suit the caches, and are enough for all threads."""
+    isa, (rows, depth, columns) = b.isa, sizes
+    most = isa.panel_bytes // (types.width(isa) * types.bytes)
+    most = _FEW_DEPTH if rows <= _FEW_ROWS else most
+    depth_block = -(-min(depth, FIRST_BLOCK) // max(1, -(-min(depth, FIRST_BLOCK) // most)))
+    tiles, panels = -(-rows // types.rows(isa)), -(-columns * types.parts // types.width(isa))
+    fitting = max(1, 512 * KB // max(1, depth_block * types.rows(isa) * types.parts * types.bytes))
+    row_blocks = -(-tiles // fitting)
+    wanted = b.threads * PIECES if b.threads > 1 else 1
+    column_blocks = max(1, min(panels, -(-wanted // (count * row_blocks))))
+    return {
+        "depth_block": max(1, depth_block),
+        "row_blocks": row_blocks,
+        "column_blocks": column_blocks,
+    }
