@@ -221,6 +221,12 @@ class Function(Builder):
         """a·b + c, rounded once where the level has such an instruction, else twice."""
         return self._call_on("fma", a, b, c) if self.isa.fma else self.fadd(self.fmul(a, b), c)
 
+    def opaque(self, value: Any) -> Any:
+        """A pointer or i64 that the optimiser knows nothing of: it stays in a register of its own
+        instead of being computed from others."""
+        kind = ir.FunctionType(value.type, [value.type])
+        return self.call(ir.InlineAsm(kind, "", "=r,0"), [value])
+
     def least(self, a: Any, b: Any) -> Any:
         """The lesser of two signed i64."""
         return self.select(self.icmp_signed("<", a, b), a, b)

@@ -23,8 +23,8 @@ added when it is packed, and one row of the tile sums 128·b, which is subtracte
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 from llvmlite import ir
 
@@ -39,44 +39,76 @@ the number of matrices, rows and columns. Matrices of C follow each other withou
 columns count numbers of the sums: parts of complex ones, groups of bytes."""
 
 
-def heights(isa: Isa, types: NumberTypes) -> list[int]:
-    """The numbers of rows that functions are generated for: others take the next."""
-    return [*(n for n in (1, 2, 4, 8) if n < types.rows(isa)), types.rows(isa)]
+_ROWS_OF_A_POINTER = 3
+"""Rows of A that are read from one pointer: at it, and one and two strides beyond, which addresses
+of x86 can express. A pointer for each row would take more registers than there are."""
+
+
+class Form(NamedTuple):
+    """The form of a tile that a function is generated for."""
+
+    height: int
+    vectors: int
+    whole: bool = False
+    """Whether rows and columns fill it: no load or store is masked."""
+    packed: bool = False
+    """Whether numbers of consecutive rows of A lie side by side."""
+
+
+def forms(isa: Isa, types: NumberTypes) -> list[Form]:
+    """All forms, of which the whole ones have the greatest height."""
+    most, vectors = types.rows(isa), isa.tile_vectors
+    heights = [*(n for n in (1, 2, 4, 8) if n < most), most]
+    cut = [Form(height, n + 1) for height in heights for n in range(vectors)]
+    return [*cut, Form(most, vectors, whole=True), Form(most, vectors, whole=True, packed=True)]
 
 
 def tile_function(module: Any, isa: Isa, types: NumberTypes) -> Any:
     """tile(`TILE`): a tile of up to h rows and w columns."""
-    sizes = heights(isa, types)
-    parts = {
-        (rows, vectors): _tile(module, isa, types, rows, vectors)
-        for rows in sizes
-        for vectors in range(1, isa.tile_vectors + 1)
-    }
+    parts = {form: _tile(module, isa, types, form) for form in forms(isa, types)}
+    most, widest = types.rows(isa), isa.tile_vectors
     f = Function.part(module, isa, "tile", *TILE)
-    *_, rows, columns = f.arguments
-    vectors = f.ceiling(columns, i64(types.lanes(isa)))
-    key = f.add(f.mul(vectors, i64(types.rows(isa) + 1)), rows)
-    f.choose(
-        key,
-        [
-            (v * (types.rows(isa) + 1) + n, parts[min(s for s in sizes if s >= n), v], f.arguments)
-            for v in range(1, isa.tile_vectors + 1)
-            for n in range(1, types.rows(isa) + 1)
-        ],
-    )
+    _, a_row, *_, rows, columns = f.arguments
+    fills = [
+        f.icmp_signed("==", rows, i64(most)),
+        f.icmp_signed("==", columns, i64(types.width(isa))),
+    ]
+    side_by_side = f.icmp_signed("==", a_row, i64(types.parts))
+    with f.if_else(f.and_(*fills)) as (whole, cut):
+        with whole, f.if_else(side_by_side) as (packed, strided):
+            for branch, kind in ((packed, True), (strided, False)):
+                with branch:
+                    f.call(parts[Form(most, widest, whole=True, packed=kind)], f.arguments)
+        with cut:
+            vectors = f.ceiling(columns, i64(types.lanes(isa)))
+            cases = [
+                (v * (most + 1) + n, parts[_cut_form(parts, n, v)], f.arguments)
+                for v in range(1, widest + 1)
+                for n in range(1, most + 1)
+            ]
+            f.choose(f.add(f.mul(vectors, i64(most + 1)), rows), cases)
     f.ret_void()
     return f.made
 
 
-def _tile(module: Any, isa: Isa, types: NumberTypes, height: int, vectors: int) -> Any:
-    """A tile of up to so many rows and vectors of columns, of each of the matrices."""
-    f = Function.part(module, isa, f"tile{height}x{vectors}", *TILE)
+def _cut_form(parts: Iterable[Form], rows: int, vectors: int) -> Form:
+    """The smallest form with masks for so many rows and vectors."""
+    return min(f for f in parts if f.height >= rows and f.vectors == vectors and not f.whole)
+
+
+def _tile(module: Any, isa: Isa, types: NumberTypes, form: Form) -> Any:
+    """A tile of a form, of each of the matrices."""
+    height, vectors, whole, packed = form
+    name = f"{'packed' * packed or 'whole' * whole or 'cut'}{height}x{vectors}"
+    f = Function.part(module, isa, name, *TILE)
     a, a_row, a_depth, a_step, b, b_depth, b_step, c, ldc, depth, fresh, *sizes = f.arguments
     count, rows, columns = sizes
     lanes, number = types.lanes(isa), types.sum_type
-    masks = [f.mask(f.sub(columns, i64(v * lanes)), lanes) for v in range(vectors)]
+    masks = [
+        None if whole else f.mask(f.sub(columns, i64(v * lanes)), lanes) for v in range(vectors)
+    ]
     final = f.sub(rows, i64(1))
-    numbers = [f.least(i64(row), final) for row in range(height)]
+    numbers = [i64(row) if whole else f.least(i64(row), final) for row in range(height)]
     steps = a_step, b_step, f.mul(rows, ldc)
     with f.loop(i64(0), count, carried=[a, b, c]) as matrix:
         left, right, out = matrix.values
@@ -86,8 +118,13 @@ def _tile(module: Any, isa: Isa, types: NumberTypes, height: int, vectors: int) 
             for v in range(vectors)
         ]
         sums = _begin(f, types, places, masks, fresh)
-        starts = [f.at(left, f.mul(n, a_row), number) for n in numbers]
-        found = _sums(f, types, (starts, a_depth), (right, b_depth), masks, depth, sums)
+        row = i64(types.parts) if packed else a_row
+        at_once = _ROWS_OF_A_POINTER if whole and not packed else height
+        pointers = [
+            (f.at(left, f.mul(numbers[i], row), number), [f.mul(n, row) for n in numbers[:at_once]])
+            for i in range(0, height, at_once)
+        ]
+        found = _sums(f, types, (pointers, a_depth), (right, b_depth), masks, depth, sums)
         for i, (value, place) in enumerate(zip(found, places, strict=True)):
             f.write(value, place, masks[i % vectors])
         matrix.values = [
@@ -119,37 +156,42 @@ def _begin(
 def _sums(
     f: Function,
     types: NumberTypes,
-    left: tuple[Sequence[Any], Any],
+    left: tuple[Sequence[tuple[Any, Sequence[Any]]], Any],
     right: tuple[Any, Any],
     masks: Sequence[Any],
     depth: Any,
     sums: list[Any],
 ) -> list[Any]:
-    """``sums`` of a tile with the products of the depth added: of the rows of A that begin at some
-    places, and of B, each with its stride by depth."""
-    (starts, a_depth), (b, b_depth) = left, right
+    """``sums`` of a tile with the products of the depth added: of rows of A, which are at pointers
+    with several offsets each, and of B, both with a stride by depth."""
+    (pointers, a_depth), (b, b_depth) = left, right
     lanes, number, vectors = types.lanes(f.isa), types.sum_type, len(masks)
     vector: Any = ir.VectorType(number, lanes)
     offsets = [ir.Constant(vector, None)] * vectors if types.group == 4 else []
-    with f.loop(i64(0), depth, carried=[*sums, *offsets, b]) as loop:
-        *carried, row = loop.values
+    starts = [pointer for pointer, _ in pointers]
+    with f.loop(i64(0), depth, carried=[b, *starts, *sums, *offsets]) as loop:
+        row, *carried = loop.values
+        at, total = carried[: len(starts)], carried[len(starts) :][: len(sums)]
+        more = carried[len(starts) + len(sums) :]
         b_row = [
-            f.read(f.at(row, i64(v * lanes), number), vector, masks[v]) for v in range(vectors)
+            f.read(f.at(row, i64(v * lanes), number), vector, mask) for v, mask in enumerate(masks)
         ]
-        at = f.mul(loop.index, a_depth)
-        total, more = carried[: len(sums)], carried[len(sums) :]
+        places = [f.at(at[i], n, number) for i, (_, ns) in enumerate(pointers) for n in ns]
         for part in range(types.parts):
             b_row = b_row if part == 0 else [_turned(f, value) for value in b_row]
-            for i, begin in enumerate(starts):
-                place = f.at(begin, at if part == 0 else f.add(at, i64(1)), number)
+            for i, place in enumerate(places[: len(sums) // vectors]):
+                place = place if part == 0 else f.at(place, i64(1), number)
                 factor = f.splat(f.read(place, number), lanes)
                 for v in range(vectors):
                     j = i * vectors + v
                     total[j] = _multiply_add(f, types, factor, b_row[v], total[j])
         byte = f.splat(ir.Constant(I32, -0x7F7F7F80), lanes) if offsets else None
         more = [_multiply_add(f, types, byte, r, m) for r, m in zip(b_row, more, strict=False)]
-        loop.values = [*total, *more, f.at(row, b_depth, number)]
-    found, offsets = loop.values[: len(sums)], loop.values[len(sums) : -1]
+        at = [f.at(pointer, a_depth, number) for pointer in at]
+        at = [f.opaque(pointer) for pointer in at] if len(at) > 1 else at
+        loop.values = [f.at(row, b_depth, number), *at, *total, *more]
+    found = loop.values[1 + len(starts) :]
+    found, offsets = found[: len(sums)], found[len(sums) :]
     if not offsets:
         return found
     return [f.sub(value, offsets[i % vectors]) for i, value in enumerate(found)]
