@@ -140,9 +140,12 @@ def container_of(kind: type) -> Container | None:
         return known
     if hasattr(kind, "__dataclass_fields__"):
         return _DATACLASS
-    if tuple in kind.__mro__ and hasattr(kind, "_fields"):
-        return _NAMED_TUPLE
-    return None
+    return _NAMED_TUPLE if tuple in kind.__mro__ and hasattr(kind, "_fields") else None
+
+
+def is_named_tuple(kind: type) -> bool:
+    """Whether instances of ``kind`` are split as named tuples."""
+    return container_of(kind) is _NAMED_TUPLE
 
 
 def flattens(value: object) -> bool:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
+from gptrs.backends.weight_residency import Lease
 from gptrs.ir.program import Instruction, Program
 from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array
+from gptrs.kernels.driver.driver import NativeDriver
 from gptrs.passes.base import Stage
 
 
@@ -128,6 +130,46 @@ class PlanReport:
         return sum(s.instructions for s in self.steps if not kinds or s.kind in kinds)
 
 
+@dataclass(frozen=True)
+class Launch:
+    """A plan bound to sizes, as native calls run it (`gptrs.jit.native_call`): what a call takes
+    and gives back, the words that it writes addresses to, and the run of the step table.
+
+    Arrays are numbered: ``inputs``, then ``outputs``. Words are given by their addresses.
+    """
+
+    bound: object
+    """The binding; a call takes it out of ``free``."""
+    free: list[Any]
+    arenas: list[Any] | None
+    """Free arenas, of which a call takes the last; None if the plan needs none."""
+    arena_type: type
+    """Of an arena, whose slot ``words`` is an array of its address and size."""
+    arena_bytes: int
+    arena_address: int
+    """The word that holds the address of the arena that the argument blocks point to."""
+    arena_relocations: list[tuple[int, int]]
+    """Words that hold addresses in the arena, and the offsets there."""
+    lease: Lease | None
+    """Of the packed weights."""
+    inputs: list[tuple[int, int]]
+    """Arguments of the plan, by number, and the flags that NumPy must show."""
+    outputs: list[tuple[tuple[int, ...], Any]]
+    """Shapes and dtypes of arrays to make."""
+    relocations: list[tuple[int, int, int]]
+    """Array, word, offset in the array."""
+    results: list[int]
+    """The output that each result is."""
+    driver: NativeDriver
+    order: int
+    """The order of the run, for the driver."""
+    status: int
+    threads: int
+    poll: int
+    """The function that kernels poll for signals, or 0."""
+    held: tuple[object, ...]
+
+
 class Plan(ABC):
     """A compiled program: it runs at any size of its symbols, from any thread."""
 
@@ -141,6 +183,11 @@ class Plan(ABC):
         may be returned as a result. Raises `ElementError` with the user's line for elements that
         have no result.
         """
+
+    def launch(self, sizes: Mapping[str, int]) -> Launch | None:
+        """The binding that the last run at these sizes used; None where native code cannot run it
+        alone."""
+        return None
 
     @abstractmethod
     def report(self, sizes: Mapping[str, int]) -> PlanReport:

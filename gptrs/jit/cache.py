@@ -89,7 +89,7 @@ class ProgramCache(Generic[V]):
         self._lock = new_lock()
         self._maxsize = maxsize
         self._slots: dict[Key, Slot[V]] = {}
-        self._ticks = count()  # one for each use; `next` needs no lock
+        self.ticks = count()  # one for each use; `next` needs no lock
         self._ignored = 0  # ticks that are no hits since `clear`
         self._misses = 0
 
@@ -102,14 +102,14 @@ class ProgramCache(Generic[V]):
         """Make ``slot`` the most recently used; false when it was evicted."""
         if slot.dropped:
             return False
-        slot.used = next(self._ticks)
+        slot.used = next(self.ticks)
         return True
 
     def add(self, key: Key, entry: V) -> tuple[Slot[V], bool]:
         """The new slot of ``entry``, and whether another was evicted."""
         with self._lock:
             self._misses += 1
-            slot = self._slots[key] = Slot(entry, next(self._ticks))
+            slot = self._slots[key] = Slot(entry, next(self.ticks))
             full = len(self._slots) > self._maxsize()
             while len(self._slots) > self._maxsize():
                 oldest = min(self._slots, key=lambda k: self._slots[k].used)
@@ -122,11 +122,11 @@ class ProgramCache(Generic[V]):
             for slot in self._slots.values():
                 slot.dropped = True
             self._slots.clear()
-            self._ignored, self._misses = next(self._ticks) + 1, 0
+            self._ignored, self._misses = next(self.ticks) + 1, 0
 
     def info(self) -> CacheInfo:
         with self._lock:
-            hits = next(self._ticks) - self._ignored - self._misses
+            hits = next(self.ticks) - self._ignored - self._misses
             self._ignored += 1
             return CacheInfo(hits, self._misses, self._maxsize(), len(self._slots))
 

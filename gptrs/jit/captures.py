@@ -11,7 +11,7 @@ all attributes count. Library code is not entered.
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, Literal, cast
@@ -36,13 +36,14 @@ from gptrs.jit.fast_path.object_graph import (
 )
 from gptrs.jit.fast_path.read_log import (
     FUNCTION,
+    AbsenceReader,
     CodeReader,
+    ContainerReader,
+    ExactReader,
+    MroReader,
+    NamesReader,
     ReadLog,
-    absence_reader,
-    exact_reader,
     is_assigned,
-    mro_reader,
-    names_reader,
     read_metadata,
 )
 
@@ -152,7 +153,7 @@ class Captures:
         while names := tuple(scope.unread(self._read, scope.read(scope.parent))):
             try:
                 first, values = self.reads.of(
-                    scope.place, scope.parent, names_reader(scope.read, names)
+                    scope.place, scope.parent, NamesReader(scope.read, names)
                 )
             except KeyError:  # another thread took one away
                 continue
@@ -166,10 +167,10 @@ class Captures:
         if scope.unread(self._read, values):  # another thread added it since
             self.reads.repeatable = False
         if scope.kind == "module":
-            read = absence_reader(scope.read, frozenset(self._read - values.keys()))
+            read = AbsenceReader(scope.read, frozenset(self._read - values.keys()))
         else:
             special = filter(_is_special, values) if scope.kind == "class" else ()
-            read = exact_reader(scope.read, frozenset(values), tuple(special))
+            read = ExactReader(scope.read, frozenset(values), tuple(special))
         self.reads.held += self.reads.of(scope.place, scope.parent, read)[1]
 
     def _add(self, label: str, value: object, place: int) -> None:
@@ -250,7 +251,7 @@ class Captures:
     def _class(self, kind: type) -> type:
         """``kind``, whose methods and attributes become scopes if it is a class of user code."""
         if not is_library(kind.__module__) and self._once(kind) is None:
-            first, (order, *found) = self.reads.of(FUNCTION, self._function, mro_reader(kind))
+            first, (order, *found) = self.reads.of(FUNCTION, self._function, MroReader(kind))
             self.reads.held.append(order)
             for place, base in enumerate(cast("list[type]", found), first + 1):
                 if not is_library(base.__module__):
@@ -323,11 +324,7 @@ class Captures:
             first, children = self.reads.fields(place, value, fields)
             return kind, self._all(children, label, first)
 
-        def split(value: object) -> Sequence[object]:
-            labels, children = container.split(value)
-            return *labels, *children
-
-        first, found = self.reads.of(place, value, split)
+        first, found = self.reads.of(place, value, ContainerReader(container))
         count = len(found) // 2
         labels, children = found[:count], found[count:]
         self.reads.labels(labels)

@@ -94,12 +94,22 @@ class JitFunction(Generic[P, R]):
     def __call__(self, *args: Any, **kwargs: Any) -> R: ...
 
     def __call__(self, *args: Any, **kwargs: Any) -> R:
+        calls = self._calls
+        if records := calls.records:
+            try:
+                found = calls.native(records, args, kwargs)
+            except Exception as error:
+                raise _for_user(error)  # noqa: B904 - the same error
+            if found is not NotImplemented:
+                return found
         if current() is not None:  # inlined into the trace or eager run of another function
             return cast("R", self._function(*args, **kwargs))
         try:
-            call = self._calls.find(args, kwargs)
+            call = calls.find(args, kwargs)
             if call is not None and (cached := call.cached) and self._cache.use(cached.slot):
-                return cached.run(call, call.values)
+                result = cached.run(call, call.values)
+                calls.record(call, args, kwargs, self._cache.ticks)
+                return result
             arguments = self._collect(args, kwargs)
             result = self._run_eagerly(arguments) if is_eager() else self._run(arguments, call)
         except Exception as error:

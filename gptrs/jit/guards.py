@@ -37,30 +37,31 @@ class Guard:
     """
 
     def __init__(self, function: FunctionType, captures: Captures) -> None:
-        self._function = function
+        self.function = function
         reads = captures.reads
         order = _ReorderedSteps(reads.steps)
+        self.code = order.code
         self._get, self._absent = order.code.get, order.code.absent
         self._scope, self._cells = function.__globals__, function.__closure__
-        self._checks = order.checks
+        self.checks = order.checks
         self._same = identities([reads.values[place] for place in order.places])
         self._held = reads.held, captures.alive
         at = order.at
-        self._arrays = [(at[place], kind, token) for place, kind, token in captures.arrays]
+        self.arrays = [(at[place], kind, token) for place, kind, token in captures.arrays]
         self.parameter_places = [at[place] for place in captures.parameter_places]
-        self._intact = intact = [True]
+        self.intact = intact = [True]
         self._ends = [ref(parameter, lambda _: intact.clear()) for parameter in captures.parameters]
 
     def read(self, roots: list[object]) -> list[Any] | None:
         """All values, or None when one changed. An error means that one changed, too."""
-        scope, function = self._scope, self._function
+        scope, function = self._scope, self.function
         if self._absent and not scope.keys().isdisjoint(self._absent):
             return None
         values: list[Any] = [function, *roots, function.__code__]
         if self._cells is not None:
             values += map(_content, self._cells)
         values += self._get(scope)
-        for place, kind, names, count, read, alike in self._checks:
+        for place, kind, names, count, read, alike in self.checks:
             if alike is not None and names is not None:
                 fields = [each.__dict__ for each in place(values) if type(each) is kind]
                 if list(map(len, fields)) != alike:
@@ -79,9 +80,9 @@ class Guard:
             if len(found) != count:
                 return None
             values += found
-        if identities(values) != self._same or not self._intact:
+        if identities(values) != self._same or not self.intact:
             return None
-        for place, kind, token in self._arrays:
+        for place, kind, token in self.arrays:
             if type(values[place]) is not kind or not is_array(values[place], token):
                 return None
         return values

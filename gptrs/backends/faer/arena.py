@@ -56,7 +56,11 @@ class OffsetAllocator:
 class Arena:
     """A growing block of memory, aligned to a cache line. It serves one call at a time."""
 
+    __slots__ = ("_held", "address", "block", "words")
+
     def __init__(self) -> None:
+        self.words: NDArray[np.int64] = np.zeros(2, np.int64)
+        """Address and size, for native calls."""
         self._held: Block = np.empty(0, np.uint8)
         self.block: Block = self._held
         self.address = 0
@@ -64,26 +68,28 @@ class Arena:
     def reserve(self, size: int) -> None:
         """Have at least ``size`` bytes; growing loses the contents."""
         if size > len(self.block) or not self.address:
+            self.words[:] = 0
             self._held = self.block = np.empty(0, np.uint8)  # frees before it allocates
             self._held = np.empty(size + _LINE, np.uint8)
             start = -self._held.ctypes.data % _LINE
             self.block = self._held[start : start + size]
             self.address = self._held.ctypes.data + start
+            self.words[:] = self.address, size
 
 
 class ArenaPool:
     """A pool of arenas: as many as there ever were concurrent calls."""
 
     def __init__(self) -> None:
-        self._free: list[Arena] = []
+        self.free: list[Arena] = []
 
     def acquire(self) -> Arena:
         """A free arena, the most recently used first; a new one if there is none."""
         try:
-            return self._free.pop()
+            return self.free.pop()
         except IndexError:
             return Arena()
 
     def release(self, arena: Arena) -> None:
         """Return an arena to the pool."""
-        self._free.append(arena)
+        self.free.append(arena)

@@ -79,8 +79,8 @@ class Bound:
     """The same as Python integers, for buffers with a single relocation."""
     blocks_view: memoryview = field(default_factory=lambda: memoryview(b""))
     """The argument blocks, for writing a single word fast."""
-    addresses: list[int] = field(default_factory=list[int])
-    """By buffer: its address in the argument blocks now."""
+    addresses: memoryview = field(default_factory=lambda: memoryview(b""))
+    """By buffer: its address in the argument blocks now. Native calls write there, too."""
     inputs: list[tuple[int, int, int]] = field(default_factory=list[tuple[int, int, int]])
     """Arguments that kernels read: buffer, number, flags that the array must have."""
     outputs: list[tuple[int, int, tuple[int, ...], Any]] = field(
@@ -222,7 +222,7 @@ class _Binder:
             end = start + len(self._relocations[number])
             bound.relocations.append((places[start:end], offsets[start:end]))
             start = end
-        bound.addresses = [0] * len(bound.relocations)
+        bound.addresses = np.zeros(len(bound.relocations), np.int64).data
         bound.segments = _merged_segments(bound.segments, len(self._steps))
         for buffer, number in bound.buffers.items():
             match buffer.kind:

@@ -14,12 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from gptrs.backends.base import Plan, PlanReport
+from gptrs.backends.base import Launch, Plan, PlanReport
 from gptrs.backends.faer.arena import Arena, ArenaPool
 from gptrs.backends.faer.binding import ARENA, Bound, Buffer, bind
 from gptrs.backends.faer.buffer_assignment import BufferAssignment
 from gptrs.backends.faer.calls.base import Form
 from gptrs.backends.faer.expansions import expanded
+from gptrs.backends.faer.launch import launch_of
 from gptrs.backends.faer.packed_weights import form_of, pack
 from gptrs.backends.faer.repeat import repeat
 from gptrs.backends.faer.report import report
@@ -135,6 +136,11 @@ class FaerPlan(Plan):
                 self._arenas.release(arena)
             bound.lease.running = 0
             self._spare.append(bound)
+
+    def launch(self, sizes: Mapping[str, int]) -> Launch | None:
+        key = (thread_count(), *[sizes[symbol] for symbol in self._symbols])
+        bound = next((b for b in reversed(self._spare) if b.key == key), None)
+        return None if bound is None else launch_of(bound, self._spare, self._arenas)
 
     @contextmanager
     def bound(self, sizes: Mapping[str, int]) -> Generator[tuple[Bound, Arena | None]]:

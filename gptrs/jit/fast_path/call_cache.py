@@ -26,12 +26,15 @@ from gptrs.jit.cache import Slot
 from gptrs.jit.fast_path import assume_unchanged
 from gptrs.jit.fast_path.fast_key import ArgumentBinding, add_static, add_traced, binding_of
 from gptrs.jit.guards import Guard
+from gptrs.jit.native_call.native import NativeCall, native_call, no_native_call
+from gptrs.jit.native_call.record import Hit, Record, Results, record_of
 from gptrs.jit.trace import Entry, Result, Traced
 from gptrs.locks import new_lock
 
 _KEY_SETTINGS = (settings.eager, settings.backend, settings.overrides, *settings.REWRITING)
 _KEY_VARIABLES = tuple([setting.name for setting in _KEY_SETTINGS])
 _MAX_ENTRIES = 64  # calls, and argument bindings, per function
+_MAX_RECORDS = 8  # of native calls, which try one after the other
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,7 @@ class ResultTree:
     tensors: list[tuple[int, Type, bool]]  # result of the program, type, weak
     fixed: list[tuple[int, object]]  # leaves that are no tensors: index, value
     join: Callable[[list[object]], object]
+    structure: tree.Structure
     is_tensor: bool  # the result is one tensor, and no container
 
     def __call__(self, arrays: Sequence[Array]) -> object:
@@ -48,10 +52,20 @@ class ResultTree:
             index, type, weak = self.tensors[0]
             return Tensor.of_array(arrays[index], type, weak=weak)
         make = Tensor.of_array
-        leaves: list[object] = [make(arrays[i], type, weak=weak) for i, type, weak in self.tensors]
+        return self.joined([make(arrays[i], type, weak=weak) for i, type, weak in self.tensors])
+
+    def joined(self, leaves: list[object]) -> object:
+        """The return value from its tensors."""
         for place, leaf in self.fixed:
             leaves.insert(place, leaf)
         return self.join(leaves)
+
+    def native(self) -> Results:
+        """The same for native calls."""
+        is_tuple = self.structure.kind is tuple and not self.fixed
+        flat = all(child == tree.LEAF for child in self.structure.children)
+        join = None if self.is_tensor else self.joined
+        return Results(self.tensors, join, is_tuple=is_tuple and flat)
 
 
 class CachedCall:
@@ -59,8 +73,8 @@ class CachedCall:
     holds."""
 
     __slots__ = (
-        *("_donated", "_result_tree", "_parameters", "_run", "_sizes"),
-        *("donated", "guard", "slot", "used"),
+        *("_donated", "_parameters", "_run"),
+        *("donated", "guard", "hits", "result_tree", "sizes", "slot", "used"),
     )
 
     def __init__(
@@ -76,18 +90,19 @@ class CachedCall:
         self.guard = guard
         self.slot = slot
         self.used = slot.used
+        self.hits = 0  # those that no native call answered
         self.donated = frozenset(donated)  # indices of inputs
         self._donated = list(donated.values())  # indices of tensors, and the taker that errors name
         self._run = slot.entry.run
-        self._sizes = sizes
+        self.sizes = sizes
         self._parameters = getter([places[place] for place in slots if isinstance(place, int)])
-        self._result_tree = result_tree
+        self.result_tree = result_tree
 
     def run(self, call: CallLookup, values: Sequence[Any]) -> Any:
         """The results for the arrays of ``call`` and the parameters among ``values``."""
         self.used = self.slot.used
         try:
-            arrays = self._run([*call.arrays, *self._parameters(values)], self._sizes)
+            arrays = self._run([*call.arrays, *self._parameters(values)], self.sizes)
         except PtirError:  # as in `gptrs.jit.function`
             raise
         except BaseException:
@@ -95,7 +110,7 @@ class CachedCall:
             raise
         if self._donated:
             self._donate(call)
-        return self._result_tree(arrays)
+        return self.result_tree(arrays)
 
     def _donate(self, call: CallLookup) -> None:
         for place, taker in self._donated:
@@ -129,6 +144,9 @@ class CallCache:
         self._bindings: dict[object, ArgumentBinding] = {}
         self._cached: dict[tuple[Hashable, ...], CachedCall] = {}
         self._lock = new_lock()
+        self.records: list[Record] = []
+        """For native calls (`gptrs.jit.native_call`), the newest first."""
+        self.native: NativeCall = no_native_call
 
     def find(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> CallLookup | None:
         """The lookup of this call; None when the call cannot be cached.
@@ -204,11 +222,53 @@ class CallCache:
         if slot.dropped:  # by another thread, which evicted its calls before this one came
             self.evict_dropped()
 
+    def record(
+        self, call: CallLookup, args: Sequence[Any], kwargs: Mapping[str, Any], ticks: object
+    ) -> None:
+        """Let a native call answer the next calls like ``call``, which was a hit.
+
+        That takes a hundred times as long as a call: it is tried at the first hit, the second, the
+        fourth and so on.
+        """
+        cached = call.cached
+        if cached is None or cached.donated or (native := native_call()) is None:
+            return
+        cached.hits += 1
+        if cached.hits & (cached.hits - 1):
+            return
+        launch = cached.slot.entry.plan.launch(cached.sizes)
+        if launch is None:
+            return
+        shape = (len(args), *kwargs) if kwargs else len(args)
+        record = record_of(
+            Hit(
+                args,
+                kwargs,
+                self._bindings.get(shape) or self._new_binding(shape, len(args), kwargs),
+                len(call.arrays),
+                len(call.roots),
+                cached.guard,
+                call.values,
+                cached,
+                cached.slot,
+                ticks,
+                _KEY_VARIABLES,
+                cached.result_tree.native(),
+            ),
+            launch,
+        )
+        if record is not None:
+            self.native = native
+            with self._lock:
+                others = [other for other in self.records if other[1] is not cached]
+                self.records[:] = [record, *others[: _MAX_RECORDS - 1]]
+
     def evict_dropped(self) -> None:
         """Remove the calls whose programs the program cache evicted."""
         with self._lock:
             for key in [key for key, cached in self._cached.items() if cached.slot.dropped]:
                 del self._cached[key]
+            self.records[:] = [r for r in self.records if not r[1].slot.dropped]
 
 
 def _agree(call: CallLookup, arguments: Arguments, arrays: Sequence[Array]) -> bool:
@@ -236,4 +296,4 @@ def _result_tree(traced: Traced, leaves: Sequence[object]) -> ResultTree:
         else:
             fixed.append((place, leaf))
     is_tensor = traced.structure == tree.LEAF and not fixed
-    return ResultTree(tensors, fixed, tree.joiner(traced.structure), is_tensor)
+    return ResultTree(tensors, fixed, tree.joiner(traced.structure), traced.structure, is_tensor)

@@ -8,7 +8,7 @@ arguments, and through the read log by guards, which repeat the reads. Captured 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from functools import cached_property, partial
 from types import MethodType, SimpleNamespace
 from typing import Any, TypeAlias, cast
@@ -55,9 +55,19 @@ def is_donated(tensor: Tensor) -> Sequence[object]:
     return (tensor.donated,)
 
 
+def method_parts(method: MethodType) -> Sequence[object]:
+    """The function of a bound method, and what it is bound to."""
+    return method.__func__, method.__self__
+
+
+def set_elements(elements: Set[object]) -> Sequence[object]:
+    """The elements of a set, in an order that does not depend on when each was added."""
+    return tuple(sorted(elements, key=hash))
+
+
 # Wrappers of the standard library, and readers of the parts that they wrap.
 _PARTS: tuple[tuple[Any, Read], ...] = (
-    (MethodType, lambda made: (made.__func__, made.__self__)),
+    (MethodType, method_parts),
     (partial, lambda made: (made.func, made.args, made.keywords)),
     (property, lambda made: (made.fget,)),
     (cached_property, lambda made: (made.func,)),
@@ -68,14 +78,14 @@ _PARTS: tuple[tuple[Any, Read], ...] = (
 # Subclasses of the built-in containers.
 _CONTENTS: tuple[tuple[Any, Read], ...] = (
     (dict, items),
-    ((set, frozenset), lambda made: tuple(sorted(made, key=hash))),
+    ((set, frozenset), set_elements),
     ((list, tuple, deque), tuple),
 )
 
 
 def reader_of_parts(value: object) -> Read:
     """The reader of the parts that ``value`` wraps; it returns none for other objects."""
-    return next((read for kind, read in _PARTS if isinstance(value, kind)), _wrapped)
+    return next((read for kind, read in _PARTS if isinstance(value, kind)), wrapped_function)
 
 
 def reader_of_contents(value: object) -> Read | None:
@@ -83,7 +93,7 @@ def reader_of_contents(value: object) -> Read | None:
     return next((read for kind, read in _CONTENTS if isinstance(value, kind)), None)
 
 
-def _wrapped(value: object) -> Sequence[object]:
+def wrapped_function(value: object) -> Sequence[object]:
     """The function below a `functools.wraps` wrapper, such as a jitted function."""
     wrapped: object = getattr(value, "__wrapped__", None)
     return (wrapped,) if callable(wrapped) else ()

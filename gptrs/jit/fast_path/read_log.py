@@ -16,6 +16,8 @@ from operator import itemgetter
 from types import FunctionType, NoneType
 from typing import Any, TypeAlias, cast
 
+from gptrs import tree
+
 Read: TypeAlias = Callable[[Any], Sequence[object]]
 # (index of the parent, its type, all names of its __dict__ or None, number of values, reader).
 # With names the values are read from the parent's __dict__, else from the parent itself.
@@ -92,11 +94,11 @@ class CodeReader:
     """Reads a function's code, its closure and the globals ``present``; those in ``absent`` must
     not exist."""
 
-    __slots__ = ("absent", "get")
+    __slots__ = ("absent", "get", "present")
 
     def __init__(self, present: tuple[str, ...], absent: frozenset[str]) -> None:
         self.get = named(present)
-        self.absent = absent
+        self.present, self.absent = present, absent
 
     def __call__(self, function: FunctionType) -> Sequence[object]:
         scope = function.__globals__
@@ -128,9 +130,16 @@ def read_metadata(function: FunctionType) -> Sequence[object]:
     )
 
 
-def mro_reader(kind: type) -> Read:
-    """A reader of the method resolution order of ``kind``."""
-    return lambda _: (kind.__mro__, *kind.__mro__)
+class MroReader:
+    """Reads the method resolution order of a class, whatever it is given."""
+
+    __slots__ = ("kind",)
+
+    def __init__(self, kind: type) -> None:
+        self.kind = kind
+
+    def __call__(self, _: object) -> Sequence[object]:
+        return self.kind.__mro__, *self.kind.__mro__
 
 
 def items(mapping: Mapping[object, object]) -> Sequence[object]:
@@ -138,33 +147,65 @@ def items(mapping: Mapping[object, object]) -> Sequence[object]:
     return *mapping, *mapping.values()
 
 
-def names_reader(mapping: Callable[[Any], Mapping[str, object]], names: tuple[str, ...]) -> Read:
-    """A reader of these names of the mapping that ``mapping(parent)`` returns."""
-    get = named(names)
-    return lambda parent: get(mapping(parent))
+class NamesReader:
+    """Reads these names of the mapping that ``mapping(parent)`` returns."""
+
+    __slots__ = ("_get", "mapping", "names")
+
+    def __init__(
+        self, mapping: Callable[[Any], Mapping[str, object]], names: tuple[str, ...]
+    ) -> None:
+        self.mapping, self.names, self._get = mapping, names, named(names)
+
+    def __call__(self, parent: object) -> Sequence[object]:
+        return self._get(self.mapping(parent))
 
 
-def absence_reader(mapping: Callable[[Any], Mapping[str, object]], absent: frozenset[str]) -> Read:
-    """A reader of nothing that fails when one of these names exists."""
+class AbsenceReader:
+    """Reads nothing, and fails when one of these names exists."""
 
-    def read(parent: object) -> Sequence[object]:
-        if not mapping(parent).keys().isdisjoint(absent):
+    __slots__ = ("absent", "mapping")
+
+    def __init__(
+        self, mapping: Callable[[Any], Mapping[str, object]], absent: frozenset[str]
+    ) -> None:
+        self.mapping, self.absent = mapping, absent
+
+    def __call__(self, parent: object) -> Sequence[object]:
+        if not self.mapping(parent).keys().isdisjoint(self.absent):
             raise GuardFailedError
         return ()
 
-    return read
 
+class ExactReader:
+    """Reads ``names``, and fails unless the mapping has exactly ``keys``."""
 
-def exact_reader(
-    mapping: Callable[[Any], Mapping[str, object]], keys: Set[str], names: tuple[str, ...] = ()
-) -> Read:
-    """A reader of ``names`` that fails unless the mapping has exactly ``keys``."""
-    get = named(names)
+    __slots__ = ("_get", "_keys", "mapping", "names")
 
-    def read(parent: object) -> Sequence[object]:
-        found = mapping(parent)
-        if found.keys() != keys:
+    def __init__(
+        self,
+        mapping: Callable[[Any], Mapping[str, object]],
+        keys: Set[str],
+        names: tuple[str, ...] = (),
+    ) -> None:
+        self.mapping, self._keys, self.names = mapping, keys, names
+        self._get = named(names)
+
+    def __call__(self, parent: object) -> Sequence[object]:
+        found = self.mapping(parent)
+        if found.keys() != self._keys:
             raise GuardFailedError
-        return get(found)
+        return self._get(found)
 
-    return read
+
+class ContainerReader:
+    """Reads the labels of a container, then its children."""
+
+    __slots__ = ("_container",)
+
+    def __init__(self, container: tree.Container) -> None:
+        self._container = container
+
+    def __call__(self, value: object) -> Sequence[object]:
+        labels, children = self._container.split(value)
+        return *labels, *children

@@ -7,11 +7,22 @@ Implementations: `gptrs.kernels.driver.pool_driver` (native worker threads) and
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import NamedTuple
 
 from gptrs.errors import ArgumentError
 from gptrs.kernels.driver.repetition import Repetition, Steps, repeat_in_python
 from gptrs.kernels.driver.step_table import Failure, Status, StepTable
 from gptrs.locks import tell_children
+
+
+class NativeDriver(NamedTuple):
+    """A driver for native code: ``run(block, order)`` of `gptrs.kernels.driver.worker_pool`."""
+
+    run: int
+    """The address of the function."""
+    words: int
+    """The address of two words: the control block, and the number of threads that its workers
+    suffice for. Both change: a forked child has a new block, which has no workers."""
 
 
 class Driver(ABC):
@@ -52,6 +63,10 @@ class Driver(ABC):
             return self.run(steps.table, steps.status, threads=steps.threads) is not None
 
         return repeat_in_python(failed, repetition, first, last)
+
+    def native(self) -> NativeDriver | None:
+        """How native code runs steps; None if this driver is Python's."""
+        return None
 
     @abstractmethod
     def _run_steps(

@@ -16,7 +16,7 @@ import numpy as np
 
 from gptrs.kernels.compiler.compile import compile_functions
 from gptrs.kernels.driver.control_block import BLOCK_WORDS, Word
-from gptrs.kernels.driver.driver import Driver
+from gptrs.kernels.driver.driver import Driver, NativeDriver
 from gptrs.kernels.driver.repetition import Repetition, Steps
 from gptrs.kernels.driver.step_table import Status, StepTable
 from gptrs.kernels.driver.threads import MAX_THREADS
@@ -31,6 +31,7 @@ class _Native(NamedTuple):
     repeat: Any
     stop: Any
     work: int
+    run_address: int
 
 
 @cache
@@ -44,6 +45,7 @@ def _native() -> _Native:
         ctypes.CFUNCTYPE(word, word, word)(address["repeat"]),
         ctypes.CFUNCTYPE(nothing, word)(address["stop"]),
         address["work"],
+        address["run"],
     )
 
 
@@ -71,7 +73,11 @@ class PoolDriver(Driver):
         super().__init__()
         self._native = _native()
         self._lock = new_lock()
+        self._words = np.zeros(2, np.int64)  # block and threads, for native code
         self._fresh()
+
+    def native(self) -> NativeDriver:
+        return NativeDriver(self._native.run_address, self._words.ctypes.data)
 
     def after_fork(self) -> None:
         self._fresh()
@@ -80,6 +86,7 @@ class PoolDriver(Driver):
         self._block = _new_block()
         self._threads = 1  # that the workers suffice for, the caller among them
         self._workers = 0
+        self._words[:] = self._block, 1
 
     def _run_steps(
         self, table: StepTable, first: int, last: int, status: Status, threads: int
@@ -118,6 +125,7 @@ class PoolDriver(Driver):
                     self._workers += _start_thread(self._native.work, self._block)
             finally:
                 signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            self._words[1] = self._threads
 
     def close(self) -> None:
         """Let the workers end, and wait for that; a later run starts new ones.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+from array import array
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
@@ -87,17 +88,18 @@ def spread(function: Callable[[T], object], items: Iterable[T], threads: int) ->
 
 
 _RECENT = 0.1  # seconds; asking the system takes several microseconds, as long as a small call
-_recent = (0.0, 1)  # until when, and how many cores
+RECENT = array("d", (0.0, 1.0))
+"""Until when `recent_cores` holds on the monotonic clock, and what it is."""
 
 
 def recent_cores() -> int:
     """`available_cores`, cached for `_RECENT` seconds."""
-    global _recent
-    until, cores = _recent
+    until, cores = RECENT
     if (now := monotonic()) >= until:
         cores = available_cores()
-        _recent = now + _RECENT, cores
-    return cores
+        RECENT[1] = cores
+        RECENT[0] = now + _RECENT
+    return int(cores)
 
 
 @cache

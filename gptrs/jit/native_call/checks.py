@@ -1,0 +1,206 @@
+"""What a native call checks, as rows of words: one comparison or one load a row.
+
+    row, int64 [6]:  | op | source | target | a | b | c |
+
+Source and target are registers that hold objects. Rows run in order, and the first that does not
+hold ends the call's match. Register 0 is the tuple of positional arguments, register 1 the
+dictionary of the others. `Checks` appends rows; `gptrs.jit.native_call.interpreter` runs them.
+
+An address in a row is compared, or belongs to an object that lives as long as the record, or was
+reached by the rows before: no row reads an object that may be gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextvars import ContextVar
+from enum import IntEnum, auto
+from types import GetSetDescriptorType
+from typing import Any
+
+import numpy as np
+
+from gptrs.ir.types import Array
+from gptrs.jit.native_call.layout import CONTENT, SIZE, TYPE, data_of
+
+ROW = 6
+POSITIONAL, BY_NAME = 0, 1
+
+
+class NoRowsError(Exception):
+    """There are no rows for an argument or a read: its calls keep to the Python path."""
+
+
+class Op(IntEnum):
+    """The operations of rows. R[s], R[t] are the registers, all else are words."""
+
+    END = 0
+    """All checks hold."""
+    CONST = auto()
+    """R[t] = a."""
+    SAME = auto()
+    """R[s] is a."""
+    LOAD = auto()
+    """R[t] = the word at R[s] + a, which is not null."""
+    WORD = auto()
+    """The word at R[s] + a is b."""
+    EQUAL = auto()
+    """R[s] is a, or is of its type, a built-in one, and equals it."""
+    UNPACK = auto()
+    """R[t], R[t + 1], ... = the a items of R[s]: a list if c, else a tuple."""
+    ITEMS = auto()
+    """The a items of R[s] are those at b: of a list if c, else of a tuple."""
+    DICT = auto()
+    """R[t], R[t + 1], ... = the a values of the dictionary R[s], whose keys equal those at b."""
+    ENTRIES = auto()
+    """The a keys and values of the dictionary R[s] are those at b, in pairs; value 0 is any."""
+    ITEM = auto()
+    """R[t] = the dictionary R[s] at key a; null if it is not there, an error unless b."""
+    ATTRIBUTES = auto()
+    """R[t] = R[s].__dict__."""
+    CONTEXT = auto()
+    """R[t] = the value of the context variable a."""
+    CALL = auto()
+    """R[t] = what the C function a returns for R[s], or null."""
+    ARRAY = auto()
+    """Array t = R[s]: its dtype is a, its extents are those at b, c is the rank."""
+    FLAGS = auto()
+    """R[s] has the flags a of NumPy."""
+    ELEMENTS = auto()
+    """The a bytes of the elements of R[s] are those at b."""
+    FLOAT = auto()
+    """Array t = the number R[s], in f64."""
+    INT = auto()
+    """Array t = the number R[s], in si64."""
+    COMPLEX = auto()
+    """Array t = the number R[s], in cf64."""
+    AT_MOST = auto()
+    """a is at most the word at b."""
+    BEFORE = auto()
+    """The monotonic clock has not reached the f64 at a."""
+
+
+class Checks:
+    """A list of rows, and the objects that they refer to."""
+
+    def __init__(self) -> None:
+        self.rows: list[int] = []
+        self.registers = 2
+        self.arrays = 0
+        self.held: list[object] = []
+
+    def new(self, count: int = 1) -> int:
+        """The first of ``count`` new registers."""
+        self.registers += count
+        return self.registers - count
+
+    def new_array(self) -> int:
+        """The number of a new array."""
+        self.arrays += 1
+        return self.arrays - 1
+
+    def add(self, op: Op, source: int = 0, target: int = 0, *words: int) -> None:
+        a, b, c = (*words, 0, 0, 0)[:3]
+        self.rows += op, source, target, a, b, c
+
+    def load(self, op: Op, source: int, *words: int) -> int:
+        """A row whose target is a new register, which is returned."""
+        target = self.new()
+        self.add(op, source, target, *words)
+        return target
+
+    def words(self, words: Iterable[int]) -> int:
+        """The address of an array of these words."""
+        array = np.array([*words], np.uint64)
+        self.held.append(array)
+        return data_of(array)
+
+    def ids(self, values: Sequence[object]) -> int:
+        """The address of the ids of ``values``, which are not kept alive."""
+        return self.words(map(id, values))
+
+    def constant(self, value: object) -> int:
+        """A register with ``value``, which must be alive whenever this row is reached."""
+        return self.load(Op.CONST, 0, id(value))
+
+    def same(self, register: int, value: object) -> None:
+        self.add(Op.SAME, register, 0, id(value))
+
+    def type(self, register: int, kind: type) -> None:
+        self.held.append(kind)
+        self.add(Op.WORD, register, 0, TYPE, id(kind))
+
+    def equal(self, register: int, value: object) -> None:
+        """The register equals ``value``, an exact string, bytes or integer."""
+        self.held.append(value)
+        self.add(Op.EQUAL, register, 0, id(value))
+
+    def unpack(self, register: int, values: Sequence[object]) -> range:
+        """Registers of the items of a tuple or list of as many as ``values``."""
+        first, count = self.new(len(values)), len(values)
+        self.add(Op.UNPACK, register, first, count, 0, int(type(values) is list))
+        return range(first, first + count)
+
+    def entries(self, register: int, labels: Sequence[Any]) -> range:
+        """Registers of the values of a dictionary with exactly these keys in this order."""
+        first, count = self.new(len(labels)), len(labels)
+        self.held += labels
+        self.add(Op.DICT, register, first, count, self.ids(labels))
+        return range(first, first + count)
+
+    def exactly(self, register: int, pairs: Sequence[tuple[object, int]]) -> None:
+        """The dictionary has these keys in this order, with values of these ids (0: any)."""
+        self.held += [key for key, _ in pairs]
+        words = self.words(word for key, value in pairs for word in (id(key), value))
+        self.add(Op.ENTRIES, register, 0, len(pairs), words)
+
+    def item(self, register: int, key: object, value: object) -> None:
+        """The dictionary has ``value`` at ``key``."""
+        self.held.append(key)
+        self.same(self.load(Op.ITEM, register, id(key)), value)
+
+    def absent(self, register: int, key: object) -> None:
+        self.held.append(key)
+        self.add(Op.SAME, self.load(Op.ITEM, register, id(key), 1), 0, 0)
+
+    def global_(self, module: object, name: str) -> None:
+        """A global of a module of this package, which lives on, is the object that it is now."""
+        scope, value = vars(module), vars(module)[name]
+        self.held.append(value)
+        self.item(self.constant(scope), name, value)
+
+    def context(self, variable: ContextVar[Any]) -> None:
+        """A context variable, which lives on, has the value that it has now."""
+        value = variable.get()
+        self.held.append(value)
+        self.same(self.load(Op.CONTEXT, 0, id(variable)), value)
+
+    def length(self, values: list[Any]) -> None:
+        """A list, which lives on, is as long as it is now."""
+        self.held.append(values)
+        self.add(Op.WORD, self.constant(values), 0, SIZE, len(values))
+
+    def array(self, register: int, number: int, array: Array) -> None:
+        """Array ``number`` is an ndarray of this dtype and shape."""
+        self.type(register, np.ndarray)
+        self.held.append(array.dtype)
+        words = id(array.dtype), self.words(array.shape), array.ndim
+        self.add(Op.ARRAY, register, number, *words)
+
+    def elements(self, register: int, elements: bytes) -> None:
+        copy = np.frombuffer(elements, np.uint8)
+        self.held.append(copy)
+        self.add(Op.ELEMENTS, register, 0, len(elements), data_of(copy))
+
+    def attributes(self, register: int, parent: object) -> int:
+        """A register with the dictionary of an instance. Raises `NoRowsError` if its class has
+        something else of that name."""
+        kinds = type(parent).__mro__
+        own = next((vars(kind)["__dict__"] for kind in kinds if "__dict__" in vars(kind)), None)
+        if not isinstance(own, GetSetDescriptorType):
+            raise NoRowsError
+        return self.load(Op.ATTRIBUTES, register)
+
+    def cell(self, register: int) -> int:
+        """The content of a closure cell."""
+        return self.load(Op.LOAD, register, CONTENT)
