@@ -282,6 +282,13 @@ parameter_cache_bytes = Setting(
     "bytes of weights held in the forms that kernels want, least recently used out; -1 means no"
     " limit",
 )
+result_cache_bytes = Setting(
+    "GPTRS_RESULT_CACHE_BYTES",
+    512 * 2**20,
+    _at_least(0),
+    "an integer of at least 0",
+    "bytes of freed large results whose memory is kept for the next ones; 0 keeps none",
+)
 max_pixels = Setting(
     "GPTRS_MAX_PIXELS",
     64_000_000,

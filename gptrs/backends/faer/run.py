@@ -19,6 +19,7 @@ from gptrs.backends.faer.binding import ARENA, READY, Bound
 from gptrs.backends.faer.buffer_assignment import Allocation
 from gptrs.backends.faer.calls.base import Form
 from gptrs.backends.faer.control import drive
+from gptrs.backends.faer.result_memory import empty
 from gptrs.backends.faer.schedule import CallStep, ControlStep, KernelStep, RegionStep, Single
 from gptrs.backends.faer.user_kernels import run_kernel
 from gptrs.backends.reference import ReferencePlan
@@ -76,7 +77,7 @@ def run(
             bound.relocate(buffer, address)
     made: list[Array] = []
     for buffer, _, shape, dtype in bound.outputs:
-        made.append(array := np.empty(shape, dtype))
+        made.append(array := empty(shape, dtype))
         try:
             address = _at(_buffer_of(array))
         except (TypeError, ValueError):
@@ -224,7 +225,7 @@ class Call:
             found = block[begin : begin + size].view(dtype)
         elif allocation.kind == "result":
             if allocation.number not in self._made:
-                self._made[allocation.number] = np.empty(shape, dtype)
+                self._made[allocation.number] = empty(shape, dtype)
             found = self._made[allocation.number]
         elif allocation.kind == "constant":
             found = self._assignment.program.body[allocation.number].attrs["value"]
