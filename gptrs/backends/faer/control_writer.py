@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from gptrs.backends.faer import scalars
+from gptrs.backends.faer.control_source import ControlSource
 from gptrs.backends.faer.render import render
 from gptrs.backends.fusion import fuse
 from gptrs.backends.operation_counts import operations
@@ -59,19 +60,6 @@ class Array:
     def size(self) -> int:
         """The number of elements."""
         return _size(self.type)
-
-
-@dataclass(frozen=True)
-class ControlSource:
-    """The source of a native loop, and what its argument block holds."""
-
-    name: str
-    source: str
-    inputs: tuple[Value, ...]
-    words: tuple[DimLike | float, ...]
-    """After the addresses of the inputs and of the results, and before that of the status."""
-    instructions: int
-    """Instructions inside of the regions that it runs."""
 
 
 class ControlWriter:

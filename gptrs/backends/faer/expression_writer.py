@@ -91,9 +91,7 @@ class ExpressionWriter(ABC):
             case Reduce():
                 name = self._reduce(part)
             case Load():
-                at = self._at(self._input(part), part.view, here)
-                text = scalars.loaded(part.dtype, f"{self._input(part)}[{at}]")
-                name = self._name(here, "a", text, part.dtype.compute)
+                name = self._load(part, here)
             case Iota():
                 place = self._at("iota", part.view, here)
                 name = self._name(here, "iota", scalars.convert(part.dtype, place), part.dtype)
@@ -101,6 +99,11 @@ class ExpressionWriter(ABC):
                 name = self._apply(part, here)
         here.names[number] = name
         return name
+
+    def _load(self, part: Load, scope: Scope) -> str:
+        array = self._input(part)
+        text = scalars.loaded(part.dtype, f"{array}[{self._at(array, part.view, scope)}]")
+        return self._name(scope, "a", text, part.dtype.compute)
 
     def _apply(self, part: Apply, scope: Scope) -> str:
         exact = part.op in self._exact and not part.dtype.is_float

@@ -16,9 +16,12 @@ from typing import Protocol
 from gptrs.backends.base import PlanReport
 from gptrs.backends.faer import scalars
 from gptrs.backends.faer.calls.base import Binder, Call, Form
-from gptrs.backends.faer.control_writer import ControlSource, ControlWriter, UnwritableError
+from gptrs.backends.faer.control_source import ControlSource
+from gptrs.backends.faer.control_writer import ControlWriter, UnwritableError
 from gptrs.backends.faer.custom_calls import call_of
 from gptrs.backends.faer.element_types import HALVES
+from gptrs.backends.faer.interchange import element_loop
+from gptrs.backends.faer.interchange_writer import InterchangeWriter
 from gptrs.backends.faer.render import Rendered, as_word, render
 from gptrs.backends.fusible import DTYPES, can_fuse
 from gptrs.backends.fusion import fuse
@@ -39,6 +42,7 @@ from gptrs.locks import cached_property
 # A kernel takes some 50 ms to compile. Where a program would need more of them than this, its loops
 # do one op each: such kernels are few, and the time to compile grows with instructions alone.
 _FEW_KERNELS, _INSTRUCTIONS_A_KERNEL = 64, 16
+_VECTOR_NS = 0.05  # an operation on an element in registers
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,7 +152,8 @@ class LoopStep(Single):
         """Give ``b`` its step."""
         addresses = [b.address(value) for value in self.operands]
         words = [b.size(as_word(word)) for word in self.written.words]
-        b.step(self.kernel, [*addresses, *words, b.status], 1, 0)
+        time = _VECTOR_NS * b.size(self.written.operations)
+        b.step(self.kernel, [*addresses, *words, b.status], b.size(self.written.extent), time)
         return True
 
 
@@ -277,7 +282,7 @@ def schedule_of(
             work.append(KernelStep(step, kernel))
         elif step.op is custom_call:
             work.append(CallStep(step, call_of(step)))
-        elif step.op.control and (written := _written(step, fusible, precise)):
+        elif step.op.control and (written := _written(step, fusible, isa, precise)):
             work.append(LoopStep(step, written))
         elif step.op.control:
             regions = {n: plan(a) for n, a in step.attrs.items() if isinstance(a, Program)}
@@ -288,9 +293,12 @@ def schedule_of(
 
 
 def _written(
-    instruction: Instruction, fusible: Callable[[Instruction], bool], precise: bool
+    instruction: Instruction, fusible: Callable[[Instruction], bool], isa: Isa, precise: bool
 ) -> ControlSource | None:
-    """The kernel of a branch or loop whose regions compute few elements; None for others."""
+    """The kernel of a loop that goes element by element, or of a branch or loop whose regions
+    compute few elements; None for others."""
+    if (loop := element_loop(instruction, fusible)) is not None:
+        return InterchangeWriter(loop, isa.vector_bits, precise=precise).write()
     with suppress(UnwritableError):
         return ControlWriter(fusible, precise=precise).write(instruction)
     return None

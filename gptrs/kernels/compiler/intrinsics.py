@@ -21,6 +21,7 @@ miss only.
 | ``exp32 log32 tanh32 erf32`` | on float32, without a call: loops over them are vectorised |
 | ``local_floats(n)`` and so on for each pointer | a pointer to so many elements on the stack |
 | ``shifted(pointer, n)`` | the pointer to its element ``n`` |
+| ``differs(x, y)`` | whether the bits of two numbers of one type do |
 | ``report_failure(status, code)`` ``failed(status)`` | that the kernel fails; whether one has |
 | ``interrupted(status)`` | whether a signal's handler raised: the kernel is to return |
 | ``sum_of product_of maximum_of minimum_of`` | of ``(array, count)``; overwrites 32 more |
@@ -196,6 +197,17 @@ def shifted(typing_context, pointer, count):
 
 
 @intrinsic
+def differs(typing_context, x, y):
+    """Whether the bits of two numbers of one type differ."""
+
+    def code(context, builder, signature, arguments):
+        word = ir.IntType(8 * as_dtype(x).itemsize)
+        return builder.icmp_unsigned("!=", *[builder.bitcast(a, word) for a in arguments])
+
+    return types.boolean(x, x), code
+
+
+@intrinsic
 def interrupted(typing_context, status):
     """Poll for signals, if this thread does (`gptrs.kernels.driver.polling`)."""
 
@@ -267,6 +279,7 @@ NAMES: dict[str, Any] = {
     "math": math,
     **LOCALS,
     "shifted": shifted,
+    "differs": differs,
     "interrupted": interrupted,
     **{name: getattr(np, name) for name in (*_SCALARS, *_COMPLEX, "float32", "float64")},
     **{name: globals()[name] for name in ELEMENTS},
