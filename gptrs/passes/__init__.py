@@ -8,7 +8,7 @@ changes. `pipeline.lower` runs `PIPELINE` in this order:
 2. `raising`: composites written out in primitives become one instruction
 3. `slice_pushdown`: compute only the rows that are read
 4. `choose_implementations`: implementations picked by overrides
-5. `legalize`: composites that the backend does not claim are decomposed
+5. `legalize`: composites that the backend does not claim are decomposed; `input_projections`
 6. the first four passes again (at most `settings.opt_post_iters`)
 7. the passes of the backend (`Target.passes`; faer: `backends.faer.custom_calls`), then those
 8. `hoist`: computations on parameters alone become derived parameters
@@ -26,6 +26,7 @@ changes. `pipeline.lower` runs `PIPELINE` in this order:
 | `choose_implementations` | substitution of implementations |
 | `legalize` | claim or decompose composites; inlining of definitions |
 | `loop_invariants` | what all iterations of a loop share, moved before it |
+| `input_projections` | products of a scan's xs with captured weights, of all steps before it |
 | `hoist` | hoisting of parameter-only computations out of the call |
 
 A pass also runs on branches and loop bodies (`Context.in_region`). It never times, prints, verifies

@@ -58,7 +58,10 @@ def _without_invariants(
         instructions, pairs = moved[name]
         before += instructions
         taken = {param.name for param in region.params}
-        params = {value: Param(value.type, _fresh(taken), origin=value.origin) for value in extra}
+        params = {
+            value: Param(value.type, fresh_name("shared", taken), origin=value.origin)
+            for value in extra
+        }
         inside = {inner: params[outer] for inner, outer in pairs.items()}
         body = [i.reading(inside) for i in region.body if inside.keys().isdisjoint(i.results)]
         results = tuple(inside.get(r, r) for r in region.results)
@@ -123,10 +126,10 @@ def _is_large(type: Type) -> bool:
     return not isinstance(type.size, int) or type.size > _FEW
 
 
-def _fresh(taken: set[str]) -> str:
+def fresh_name(word: str, taken: set[str]) -> str:
     """A name for a parameter, which becomes one of ``taken``."""
     number = 0
-    while f"shared{number}" in taken:
+    while f"{word}{number}" in taken:
         number += 1
-    taken.add(f"shared{number}")
-    return f"shared{number}"
+    taken.add(f"{word}{number}")
+    return f"{word}{number}"

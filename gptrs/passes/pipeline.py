@@ -14,6 +14,7 @@ from gptrs.passes.constant_folding import fold_constants
 from gptrs.passes.cse import eliminate_common_subexpressions
 from gptrs.passes.dce import eliminate_dead_code
 from gptrs.passes.hoist import hoist_parameters
+from gptrs.passes.input_projections import batch_input_projections
 from gptrs.passes.legalize import legalize
 from gptrs.passes.loop_invariants import hoist_invariants
 from gptrs.passes.raising import raise_composites
@@ -33,6 +34,7 @@ PIPELINE: tuple[Stage, ...] = (
     push_slices,
     choose_implementations,
     legalize,
+    batch_input_projections,
     Repeat(_CLEAN, settings.opt_post_iters),
     BACKEND,
     Repeat(_CLEAN, settings.opt_post_iters),
