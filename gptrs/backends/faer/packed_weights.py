@@ -25,21 +25,23 @@ from gptrs.kernels.weight_compression.format import HEADER_BYTES
 _slabs = Slabs()
 
 
-def pack(weight: Array | Parameter, form: Form, isa: Isa, *, compress: bool = True) -> Array:
+def pack(weight: Array | Parameter, form: Form, isa: Isa, *, keep: bool = True) -> Array:
     """A weight as bytes in panels. Of a parameter, no more rows are loaded at once than needed.
 
-    ``compress`` is False for a weight that is read once, where compression does not pay.
+    ``keep`` is False for the weight of a single run, whose memory the next one is to get again: for
+    that neither compression nor a large page, which the system clears first, pays.
     """
     if isinstance(form, WinogradPanels):
         array = weight if isinstance(weight, np.ndarray) else weight.numpy()
         return _transformed(np.ascontiguousarray(array), form, isa)
     stored = StoredWeight(weight, form, isa)
-    if compress and compresses(form, isa):
+    if keep and compresses(form, isa):
         compressed = compress_weight(stored, _slabs.allocate)
         if compressed is not None:
             return compressed
     header = HEADER_BYTES if form.compressed else 0
-    packed = _slabs.allocate(header + panel_bytes(isa, form.weights, form.depth, form.columns))
+    allocate = _slabs.allocate if keep else _allocate
+    packed = allocate(header + panel_bytes(isa, form.weights, form.depth, form.columns))
     if form.compressed:
         packed[: 2 * 8].view(np.int64)[:] = 0, header
     row = isa.tile_columns * weight_bytes(form.weights)
@@ -47,6 +49,13 @@ def pack(weight: Array | Parameter, form: Form, isa: Isa, *, compress: bool = Tr
         place = header + (block.panel * form.depth + block.depth_start) * row
         stored.pack(block, packed.ctypes.data + place, form.depth)
     return packed
+
+
+def _allocate(size: int) -> Array:
+    """Uninitialised bytes, aligned to a cache line."""
+    block = np.empty(size + 63, np.uint8)
+    first = -block.ctypes.data % 64
+    return block[first : first + size]
 
 
 def _transformed(taps: Array, form: WinogradPanels, isa: Isa) -> Array:

@@ -224,7 +224,7 @@ class FaerPlan(Plan):
         if isinstance(parameter, Parameter):
             return form_of(self._parameters, lease, parameter, form, self.isa)
         # A region's, which is computed.
-        return parameter if form is None else pack(parameter, form, self.isa, compress=False)
+        return parameter if form is None else pack(parameter, form, self.isa, keep=False)
 
 
 def _failing_in_loops(schedule: Sequence[PlanStep]) -> Iterator[Instruction]:

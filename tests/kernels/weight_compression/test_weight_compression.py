@@ -178,7 +178,7 @@ def test_zeros_are_compressed(codes: isa.Isa) -> None:
 def test_weights_read_once_are_not_compressed(codes: isa.Isa) -> None:
     b = weight("f32", (64, 512))
     form = Panels(True, "f32", *b.shape, compressed=True)
-    held = pack(b, form, codes, compress=False)
+    held = pack(b, form, codes, keep=False)
     assert (is_compressed(held), is_compressed(pack(b, form, codes))) == (False, True)
     np.testing.assert_array_equal(bits(unpacked(codes, "f32", held, b.shape)), bits(b))
 
