@@ -54,6 +54,8 @@ class FusedProgram:
 
     program: Program
     steps: tuple[Region | Instruction, ...]
+    inlined: Mapping[Value, Inlined]
+    """The results of the regions, as expressions over their own axes."""
 
     @property
     def regions(self) -> tuple[Region, ...]:
@@ -100,7 +102,8 @@ def fuse(
             steps.append(instruction)
         elif instruction.result in stored:
             steps.append(regions[instruction.result])
-    return FusedProgram(program, tuple(steps))
+    inlined = {value: inliner.made[value] for value in regions}
+    return FusedProgram(program, tuple(steps), inlined)
 
 
 def _store_shared(

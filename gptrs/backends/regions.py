@@ -66,15 +66,21 @@ class Region:
         return tuple(dict.fromkeys(load.value for load in loads))
 
 
-def region_of(result: Value, expression: Expression, members: frozenset[Instruction]) -> Region:
-    """The loops for an expression over the axes of ``result``."""
-    shape = result.type.shape
+def region_of(
+    result: Value,
+    expression: Expression,
+    members: frozenset[Instruction],
+    into: View | None = None,
+) -> Region:
+    """The loops for an expression over the axes of ``result``, or of a part of it: ``into``."""
+    whole = View.contiguous(result.type.shape) if into is None else into
+    shape = whole.shape
     axes = [a for a, n in enumerate(shape) if not same(n, 1)]
     reductions = [part for part in walk(expression) if isinstance(part, Reduce)]
     depends = frozenset[int]().union(*(dependence(r, len(shape)) for r in reductions))
     rows = [a for a in axes if a in depends]
     inner = [a for a in axes if a not in depends]
-    output = _select(View.contiguous(shape), rows + inner)
+    output = _select(whole, rows + inner)
     arranged = _arrange(expression, len(shape), rows, inner)
     views = [p.view for p in walk(arranged) if isinstance(p, Load | Iota)]
     row_groups = _groups([output, *views], 0, len(rows))
@@ -90,7 +96,9 @@ def region_of(result: Value, expression: Expression, members: frozenset[Instruct
         output.shape[:count],
         output.shape[count:],
         members,
-        expression.value if isinstance(expression, Load) and is_copy(expression) else None,
+        expression.value
+        if into is None and isinstance(expression, Load) and is_copy(expression)
+        else None,
     )
 
 

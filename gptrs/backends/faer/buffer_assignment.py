@@ -20,6 +20,7 @@ from gptrs.backends.faer.schedule import (
     PlanStep,
     ReferenceStep,
     RegionStep,
+    UpdateStep,
 )
 from gptrs.backends.faer.step_templates import structure_key
 from gptrs.ir.ops.literal import constant
@@ -83,17 +84,21 @@ def _fails(step: PlanStep) -> Fails:
     return Fails.AT_ELEMENTS if isinstance(step, KernelStep) else step.instruction.fails
 
 
-def _updated(step: PlanStep) -> Value | None:
-    """The value that a step updates, in place if it may."""
+def base_of(step: PlanStep) -> Value | None:
+    """The array that an update changes a part of, and may overwrite."""
+    if isinstance(step, UpdateStep):
+        return step.base
     if isinstance(step, CallStep) and (value := step.call.overwrites) is not None:
         return step.outer(value)
     return None
 
 
-def _reads(step: PlanStep, updated: Value) -> bool:
-    """Whether a call reads the value that it updates for something else too."""
+def _reads(step: PlanStep, base: Value) -> bool:
+    """Whether what an update stores depends on the array that it changes."""
+    if isinstance(step, UpdateStep):
+        return base in step.region.inputs
     assert isinstance(step, CallStep)
-    return [step.outer(value) for value in values_of(step.call)].count(updated) > 1
+    return [step.outer(value) for value in values_of(step.call)].count(base) > 1
 
 
 class BufferAssignment:
@@ -194,7 +199,7 @@ class BufferAssignment:
             shared.values.append(value)
             shared.last = max(shared.last, self._last_read.get(value, number))
             self.allocations[value] = shared
-        view = shared is not None and isinstance(step, RegionStep)
+        view = shared is not None and isinstance(step, RegionStep) and base_of(step) is None
         self.steps.append(AssignedStep(step, number, view, shared is not None, copy_reason))
 
     def _shared_allocation(
@@ -205,20 +210,20 @@ class BufferAssignment:
             allocation = self.allocations[step.region.copies]
             if value not in self._results or self._can_hold_result(allocation):
                 return allocation
-        if (updated := _updated(step)) is not None and not copy_reason:
-            return self.allocations[updated]
-        return None
+        base = base_of(step)
+        return None if base is None or copy_reason else self.allocations[base]
 
     def _copy_reason(self, step: PlanStep, number: int) -> str:
         """Why an update copies its operand instead of overwriting it; empty if it works in
         place."""
-        if (updated := _updated(step)) is None:
+        base = base_of(step)
+        if base is None:
             return ""
-        allocation = self.allocations[updated]
+        allocation = self.allocations[base]
         whose = allocation.values[0].origin or "the old array"
         if allocation.kind != "arena" and not allocation.donated:
             return f"{whose}, which is not donated"
-        if _reads(step, updated) or sum(self.allocations[v] is allocation for v in step.inputs) > 1:
+        if _reads(step, base) or sum(self.allocations[v] is allocation for v in step.inputs) > 1:
             return f"{whose}, which it also reads"
         if allocation.last > number:
             return f"{whose}, which {_label(self._schedule[allocation.last])} reads later"

@@ -17,10 +17,12 @@ class ControlSource:
     source: str
     inputs: tuple[Value, ...]
     words: tuple[DimLike | float, ...]
-    """After the addresses of the inputs and of the results, and before that of the status."""
+    """After the addresses of all arrays, and before that of the status."""
     instructions: int
     """Instructions inside of the regions that it runs."""
     extent: DimLike = 1
     """The parallel extent."""
     operations: DimLike = 0
     """Scalar operations of all of it, as far as they are known: a reason to wake threads."""
+    scratch: tuple[int, ...] = ()
+    """The bytes of arrays that the kernel computes with, whose addresses follow the results'."""

@@ -12,9 +12,13 @@ written by `render` as for kernels of their own, so that the bits are those of r
             state = next
         out0 = state
 
-Values of an iteration are local arrays of at most `MOST_ELEMENTS` elements; LLVM keeps scalars in
-registers. Whatever else a body contains, `UnwritableError` says that its loop is driven step by
-step (`gptrs.backends.faer.control`). A loop polls for signals after `_BUDGET` operations.
+Values of an iteration with at most `MOST_ELEMENTS` elements are local arrays; LLVM keeps scalars in
+registers. Larger ones are in scratch memory, `_MOST_BYTES` each, and a state of that kind in two
+buffers that change places. A region writes its result where the next state or a y of it is to be;
+one that updates a block of the state writes the block alone, as both buffers have the rest.
+
+Whatever else a body contains, `UnwritableError` says that its loop is driven step by step
+(`gptrs.backends.faer.control`). A loop polls for signals after `_BUDGET` operations.
 """
 
 from __future__ import annotations
@@ -26,6 +30,7 @@ from typing import Any, cast
 
 from gptrs.backends.faer import scalars
 from gptrs.backends.faer.control_source import ControlSource
+from gptrs.backends.faer.region_updates import RegionUpdate, fold_updates
 from gptrs.backends.faer.render import render
 from gptrs.backends.fusion import fuse
 from gptrs.backends.operation_counts import operations
@@ -39,7 +44,8 @@ from gptrs.kernels.compiler.parallel_loop import NJIT, wrapped
 
 MOST_ELEMENTS = 64
 _MOST_REGIONS = 48  # each takes some 20 ms to compile
-_MOST_WORK = 1 << 14  # operations of a region: beyond, threads and vectors are worth a step
+_MOST_WORK = 1 << 16  # operations of a region: beyond, threads are worth a step
+_MOST_BYTES = 1 << 16  # of a value, so that all of them stay in the cache
 _MOST_KNOWN = 64  # sizes up to this are in the text, for loops of known length
 _STRIP = 1 << 12  # iterations of a scan between looks at the budget
 _BUDGET = 1 << 26  # operations between polls, some 20 to 60 ms
@@ -61,6 +67,16 @@ class Array:
         """The number of elements."""
         return _size(self.type)
 
+    @property
+    def bytes(self) -> int:
+        """What its elements take; negative where it is not known."""
+        return self.size * self.type.dtype.numpy.itemsize
+
+    @property
+    def is_small(self) -> bool:
+        """Whether it is an array on the stack."""
+        return self.size <= MOST_ELEMENTS
+
 
 class ControlWriter:
     """Writes the kernel of one instruction with regions."""
@@ -75,6 +91,9 @@ class ControlWriter:
         self._instructions = 0
         self._operations = 0  # of one iteration of each loop
         self._locals: list[str] = []
+        self._scratch: list[Array] = []
+        self._following: dict[str, str] = {}  # by a part of a state, the next one
+        self._partial: set[str] = set()  # next states of which iterations write blocks alone
         self._lines: list[str] = []
         self._depth = 1
         self._counts: dict[str, int] = {}
@@ -90,7 +109,8 @@ class ControlWriter:
         return self._source(instruction, outputs)
 
     def _source(self, instruction: Instruction, outputs: Sequence[Array]) -> ControlSource:
-        arrays = [(a.text, _pointer(a.type)) for a in (*self._inputs.values(), *outputs)]
+        given = (*self._inputs.values(), *outputs, *self._scratch)
+        arrays = [(a.text, _pointer(a.type)) for a in given]
         words = [
             (name, "float64" if isinstance(word, float) else "int64")
             for name, word in self._words.items()
@@ -109,6 +129,7 @@ class ControlWriter:
             tuple(self._inputs),
             tuple(self._words.values()),
             self._instructions,
+            scratch=tuple(array.bytes for array in self._scratch),
         )
 
     def _notes(self, outputs: Sequence[Array]) -> list[tuple[str, str]]:
@@ -163,18 +184,20 @@ class ControlWriter:
     def _while(
         self, instruction: Instruction, env: Mapping[Value, Array], outputs: Sequence[Array]
     ) -> None:
-        state = self._state(self._group(instruction, 0, env))
-        captured = self._group(instruction, 1, env)
+        given, captured = self._group(instruction, 0, env), self._group(instruction, 1, env)
+        state, following = self._state(given)
+        place = len(self._lines)
         self._add("while True:")
         self._depth += 1
         before = self._operations
         (test,) = self._program(instruction.attrs["condition"], [*state, *captured])
         self._add(f"if {test.text}[0] == 0:")
         self._add("    break")
-        results = self._program(instruction.attrs["body"], [*state, *captured])
-        self._advance(state, results)
+        body: Program = instruction.attrs["body"]
+        self._body(body, [*state, *captured], state, following)
         self._poll(f"budget - {self._operations - before + 4}")
         self._depth -= 1
+        self._keep_rest(place, given, following)
         for target, array in zip(outputs, state, strict=True):
             self._copy(target, array)
 
@@ -182,8 +205,10 @@ class ControlWriter:
         self, instruction: Instruction, env: Mapping[Value, Array], outputs: Sequence[Array]
     ) -> None:
         attrs = instruction.attrs
-        state = self._state(self._group(instruction, 0, env))
+        given = self._group(instruction, 0, env)
         xs, captured = self._group(instruction, 1, env), self._group(instruction, 2, env)
+        state, following = self._state(given)
+        entry = len(self._lines)
         length = self._word(attrs["length"], "length", known=False)
         begin, end, n = self._fresh("begin"), self._fresh("end"), self._fresh("n")
         self._add(f"for {begin} in range(0, {length}, {_STRIP}):")
@@ -195,17 +220,16 @@ class ControlWriter:
         if attrs["reverse"]:
             self._add(f"at_{n} = {length} - 1 - {n}")
         at, before = f"at_{n}" if attrs["reverse"] else n, self._operations
-        slices = [self._slice(x, at) for x in xs]
-        results = self._program(attrs["body"], [*state, *slices, *captured])
-        for y, result in zip(outputs[len(state) :], results[len(state) :], strict=True):
-            self._copy(self._slice(y, at), result)
-        self._advance(state, results[: len(state)])
+        slices = [self._slice(array, at) for array in (*xs, *outputs[len(state) :])]
+        items, ys = slices[: len(xs)], slices[len(xs) :]
+        self._body(attrs["body"], [*state, *items, *captured], state, [*following, *ys])
         self._depth -= 1
         inner, self._lines = self._lines[place:], self._lines[:place]
         inner += ["    " * (self._depth + 1) + "pass"] if len(inner) == 1 else []
         self._poll(f"budget - ({end} - {begin}) * {self._operations - before + 4}")
         self._lines += inner
         self._depth -= 1
+        self._keep_rest(entry, given, following)
         for target, array in zip(outputs, state, strict=False):
             self._copy(target, array)
 
@@ -217,23 +241,59 @@ class ControlWriter:
         self._add("    if interrupted(status):")
         self._add("        return")
 
-    def _state(self, given: Sequence[Array]) -> list[Array]:
+    def _state(self, given: Sequence[Array]) -> tuple[list[Array], list[Array]]:
+        """The state of a loop, and where the next one is written."""
         state = [self._local(array.type, "state") for array in given]
-        for target, array in zip(state, given, strict=True):
-            self._copy(target, array)
-        return state
+        following = [a if a.is_small else self._local(a.type, "next") for a in state]
+        for part, other, array in zip(state, following, given, strict=True):
+            self._following[part.text] = other.text
+            self._copy(part, array)
+        return state, following
 
-    def _advance(self, state: Sequence[Array], results: Sequence[Array]) -> None:
-        """The next state: results that are parts of the state now are copied first."""
-        moved: list[Array] = []
-        for target, result in zip(state, results, strict=True):
-            if result in state and result != target:
+    def _keep_rest(self, place: int, given: Sequence[Array], following: Sequence[Array]) -> None:
+        """Insert copies of the initial state at the line ``place``, for the buffers of which
+        iterations write blocks alone."""
+        rest, self._lines = self._lines[place:], self._lines[:place]
+        for array, target in zip(given, following, strict=True):
+            if target.text in self._partial:
+                self._copy(target, array)
+        self._lines += rest
+
+    def _body(
+        self,
+        body: Program,
+        given: Sequence[Array],
+        state: Sequence[Array],
+        targets: Sequence[Array],
+    ) -> None:
+        """Write an iteration; ``targets`` are where the next state and ys belong. Regions write
+        large ones there."""
+        wanted: dict[Value, Array] = {}
+        for result, target in zip(body.results, targets, strict=True):
+            if not target.is_small:
+                wanted.setdefault(result, target)
+        results = self._program(body, given, wanted)
+        count = len(state)
+        for target, result in zip(targets[count:], results[count:], strict=True):
+            self._copy(target, result)
+        self._advance(state, targets[:count], results[:count])
+
+    def _advance(
+        self, state: Sequence[Array], following: Sequence[Array], results: Sequence[Array]
+    ) -> None:
+        """The next state. Small results that are parts of the state now are copied first."""
+        parts, moved = {array.text for array in state}, list[Array]()
+        for target, result in zip(following, results, strict=True):
+            if target.is_small and result.text in parts - {target.text}:
                 kept = self._local(result.type, "kept")
                 self._copy(kept, result)
                 result = kept
             moved.append(result)
-        for target, result in zip(state, moved, strict=True):
+        for target, result in zip(following, moved, strict=True):
             self._copy(target, result)
+        for part, other in zip(state, following, strict=True):
+            if part.text != other.text:
+                self._add(f"{part.text}, {other.text} = {other.text}, {part.text}")
 
     def _slice(self, array: Array, at: str) -> Array:
         """An element of ``array`` along its first axis."""
@@ -246,12 +306,18 @@ class ControlWriter:
 
     # The instructions of a region.
 
-    def _program(self, program: Program, given: Sequence[Array]) -> list[Array]:
-        """Write the steps of a region; the arrays of its results."""
+    def _program(
+        self, program: Program, given: Sequence[Array], wanted: Mapping[Value, Array] | None = None
+    ) -> list[Array]:
+        """Write the steps of a region; the arrays of its results. A loop writes a ``wanted`` result
+        to its place."""
         env: dict[Value, Array] = dict(zip(program.params, given, strict=True))
-        for step in fuse(program, self._fusible).steps:
+        places = wanted or {}
+        for step in fold_updates(fuse(program, self._fusible)):
             if isinstance(step, Region):
-                env[step.result] = self._region(step, env)
+                env[step.result] = self._region(step, env, places.get(step.result))
+            elif isinstance(step, RegionUpdate):
+                env[step.region.result] = self._update(step, env, places)
             elif step.op.control:
                 made = [self._local(r.type, step.op.name) for r in step.results]
                 self._instructions += 1
@@ -263,7 +329,21 @@ class ControlWriter:
             raise UnwritableError
         return [env[value] for value in program.results]
 
-    def _region(self, region: Region, env: dict[Value, Array]) -> Array:
+    def _update(
+        self, step: RegionUpdate, env: Mapping[Value, Array], places: Mapping[Value, Array]
+    ) -> Array:
+        region = step.region
+        result = places.get(region.result) or self._local(region.result.type, "value")
+        base = self._array(step.base, env)
+        if self._following.get(base.text) == result.text and not result.is_small:
+            self._partial.add(result.text)
+        else:
+            self._copy(result, base)
+        return self._region(region, env, result)
+
+    def _region(
+        self, region: Region, env: Mapping[Value, Array], place: Array | None = None
+    ) -> Array:
         if any(value not in env for value in region.inputs):
             raise UnwritableError
         self._instructions += len(region.members)
@@ -276,7 +356,7 @@ class ControlWriter:
         self._operations += work
         rendered = render(region, precise=self._precise)
         self._functions[rendered.name] = f"{rendered.canonical}\n\n"
-        result = self._local(region.result.type, "value")
+        result = place or self._local(region.result.type, "value")
         words = [self._word(word, "w") for word in rendered.words]
         arrays = [env[value].text for value in rendered.inputs]
         extent = self._word(rendered.extent, "extent")
@@ -296,18 +376,25 @@ class ControlWriter:
         return env[value]
 
     def _local(self, type: Type, word: str) -> Array:
-        """A local array."""
-        if type.dtype.name not in scalars.POINTERS or not 0 <= _size(type) <= MOST_ELEMENTS:
+        """An array on the stack or, if it is larger, in scratch memory."""
+        if type.dtype.name not in scalars.POINTERS:
             raise UnwritableError
         array = Array(self._fresh(word), type)
-        self._locals.append(f"    {array.text} = local_{_pointer(type)}({array.size})")
+        self._check_size(array)
+        if array.is_small:
+            self._locals.append(f"    {array.text} = local_{_pointer(type)}({array.size})")
+        else:
+            self._scratch.append(array)
         return array
 
-    def _copy(self, target: Array, source: Array) -> None:
-        if target == source:
-            return
-        if not 0 <= target.size <= MOST_ELEMENTS:
+    def _check_size(self, array: Array) -> None:
+        if not 0 <= array.bytes <= _MOST_BYTES:
             raise UnwritableError
+
+    def _copy(self, target: Array, source: Array) -> None:
+        if target.text == source.text:
+            return
+        self._check_size(target)
         if target.size == 1:
             self._add(f"{target.text}[0] = {source.text}[0]")
         elif target.size:

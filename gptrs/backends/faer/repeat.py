@@ -6,6 +6,8 @@ Input: the plan of a body whose steps are all native, and `Iterations`. The stat
     reads         A    B    A                      time, by the moves of `Repetition`
     writes        B    A    B
 
+A state of which an iteration writes a block alone (a stencil that leaves the edges) is copied to
+both buffers, and each iteration writes the block: the step that would copy the rest is skipped.
 A result that lies where a parameter does stays there: a cache that the body updates in place, a
 state that it returns as it was. Any other result that no step writes to its own place (one that is
 returned twice, an item of xs, a constant) is copied after each iteration.
@@ -27,7 +29,7 @@ import numpy as np
 from gptrs.backends.faer.arena import Arena
 from gptrs.backends.faer.binding import Bound
 from gptrs.backends.faer.run import Call, Weights, address_of, load, set_poll
-from gptrs.backends.faer.schedule import Iterations
+from gptrs.backends.faer.schedule import Iterations, UpdateStep
 from gptrs.ir.program import Program, Value
 from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array
@@ -69,6 +71,7 @@ class _Binding:
         self._plan, self.bound, self._arena = plan, bound, arena
         self.moves: list[tuple[int, ...]] = []
         self.held: list[object] = []
+        self._table = bound.table
 
     @property
     def native(self) -> bool:
@@ -77,7 +80,23 @@ class _Binding:
 
     @property
     def steps(self) -> Steps:
-        return Steps(self.bound.table, self.bound.status, self.bound.threads)
+        return Steps(self._table, self.bound.status, self.bound.threads)
+
+    def keeps_rest(self, number: int) -> bool:
+        """Whether result ``number`` is parameter ``number`` with a new block. From now on the steps
+        write the block only."""
+        program, owners = self.bound.assignment.program, self.bound.owners
+        result, allocations = program.results[number], self.bound.assignment.allocations
+        if allocations[result].kind != "result" or allocations[result].number != number:
+            return False
+        for step in dict.fromkeys(owners):
+            if isinstance(step, UpdateStep) and result in step.results:
+                if step.base is not program.params[number]:
+                    return False
+                *copying, _ = (n for n, owner in enumerate(owners) if owner is step)
+                self._table = self._table.without(copying)
+                return True
+        return False
 
     def place(self, buffer: int, place: Place) -> None:
         """Have a buffer lie at ``place``."""
@@ -145,7 +164,8 @@ class _Loop:
         ]
         self._first = given.state
         self._second = [
-            a if same else np.empty_like(a) for a, same in zip(given.state, stays, strict=True)
+            a if same else a.copy() if self._body.keeps_rest(k) else np.empty_like(a)
+            for k, (a, same) in enumerate(zip(given.state, stays, strict=True))
         ]
         self._xs = [np.require(x, requirements=["C", "A"]) for x in given.xs]
         self._fixed, self._asked = [*given.fixed], [*given.asked]

@@ -21,6 +21,7 @@ from gptrs.backends.faer.schedule import (
     LoopStep,
     PlanStep,
     RegionStep,
+    UpdateStep,
 )
 from gptrs.backends.faer.slabs import SLAB_BYTES
 from gptrs.backends.faer.weight_packing import READ_BYTES
@@ -155,6 +156,9 @@ def _report(
         rendered = step.rendered
         copy = step.region.copies is not None
         note = "copies an argument, as results are new" if copy else ""
+        if isinstance(step, UpdateStep):
+            copy = not assigned.in_place
+            note = f"copies {assigned.copy_reason}" if copy else "in place"
         module = partial(rendered.module, partial(size_at, sizes=sizes), chunks)
         return StepReport("region", rendered.name, count, type, names, note, copy, module, kernels)
     if isinstance(step, ControlStep):

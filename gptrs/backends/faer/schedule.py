@@ -16,17 +16,20 @@ from typing import Protocol
 from gptrs.backends.base import PlanReport
 from gptrs.backends.faer import scalars
 from gptrs.backends.faer.calls.base import Binder, Call, Form
+from gptrs.backends.faer.calls.gather_scatter import Update
 from gptrs.backends.faer.control_source import ControlSource
 from gptrs.backends.faer.control_writer import ControlWriter, UnwritableError
 from gptrs.backends.faer.custom_calls import call_of
 from gptrs.backends.faer.element_types import HALVES
+from gptrs.backends.faer.graph import Source
 from gptrs.backends.faer.interchange import element_loop
 from gptrs.backends.faer.interchange_writer import InterchangeWriter
+from gptrs.backends.faer.region_updates import RegionUpdate, fold_updates
 from gptrs.backends.faer.render import Rendered, as_word, render
 from gptrs.backends.fusible import DTYPES, can_fuse
 from gptrs.backends.fusion import fuse
 from gptrs.backends.regions import Region
-from gptrs.backends.views import Reduce, walk
+from gptrs.backends.views import Reduce, View, walk
 from gptrs.ir.dims import product
 from gptrs.ir.implementation import Implementation
 from gptrs.ir.implementations.kernels import kernel_for
@@ -151,6 +154,7 @@ class LoopStep(Single):
     def bind(self, b: Binder) -> bool:
         """Give ``b`` its step."""
         addresses = [b.address(value) for value in self.operands]
+        addresses += [b.scratch(size) for size in self.written.scratch]
         words = [b.size(as_word(word)) for word in self.written.words]
         time = _VECTOR_NS * b.size(self.written.operations)
         b.step(self.kernel, [*addresses, *words, b.status], b.size(self.written.extent), time)
@@ -229,8 +233,11 @@ class RegionStep:
 
     def bind(self, b: Binder) -> bool:
         """Give ``b`` its step."""
+        return self._bind(b)
+
+    def _bind(self, b: Binder) -> bool:
         rendered = self.rendered
-        words = [b.address(value) for value in self.operands]
+        words = [b.address(value) for value in (*rendered.inputs, rendered.result)]
         sizes = [b.size(as_word(word)) for word in rendered.words]
         status = [b.status] if rendered.fails else []
         b.step(self.kernel, [*words, *sizes, *status], b.size(rendered.extent), self._time(b))
@@ -242,6 +249,29 @@ class RegionStep:
         elements = b.size(product(self.region.inner))
         elements += sum(b.size(product(r.extents)) for r in reductions)
         return rows * elements * (0.5 + 0.2 * len(self.region.members))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class UpdateStep(RegionStep):
+    """A fused region that writes a block of its result; the rest is what ``base`` has."""
+
+    base: Value
+
+    @property
+    def inputs(self) -> tuple[Value, ...]:
+        return tuple(dict.fromkeys((*self.region.inputs, self.base)))
+
+    @cached_property
+    def operands(self) -> tuple[Value, ...]:
+        inputs = dict.fromkeys((*self.rendered.inputs, self.base))
+        return (*inputs, self.rendered.result)
+
+    def bind(self, b: Binder) -> bool:
+        """Give ``b`` a step that copies the array, unless it is overwritten, and the region's."""
+        if not b.in_place:
+            whole = Source(self.base, View.contiguous(self.base.type.shape))
+            Update(self.region.result, (), self.base, whole, ()).copy(b)
+        return self._bind(b)
 
 
 PlanStep = RegionStep | CallStep | LoopStep | ControlStep | KernelStep | ReferenceStep
@@ -271,12 +301,16 @@ def schedule_of(
 
     fused = fuse(program, fusible)
     steps = {region: RegionStep(region, precise) for region in fused.regions}
+    folded = fold_updates(fused)
     kernels = {step.rendered.name for step in steps.values()}
     if len(kernels) > max(_FEW_KERNELS, len(program.body) // _INSTRUCTIONS_A_KERNEL):
         fused = fuse(program, fusible, alone=True)
         steps = {region: RegionStep(region, precise, shared=True) for region in fused.regions}
-    for step in fused.steps:
-        if isinstance(step, Region):
+        folded = fused.steps
+    for step in folded:
+        if isinstance(step, RegionUpdate):
+            work.append(UpdateStep(step.region, precise, base=step.base))
+        elif isinstance(step, Region):
             work.append(steps[step])
         elif (kernel := own_kernel(step)) is not None:
             work.append(KernelStep(step, kernel))

@@ -82,6 +82,13 @@ class StepTable:
         """By step: where a driver has compiled its loop as a parallel one, or 0."""
         self._order: tuple[tuple[int, ...], int, object] | None = None
 
+    def without(self, places: Iterable[int]) -> StepTable:
+        """A table that skips the steps at these places; the others keep their numbers."""
+        rows = [Step(*row) for row in self.words.tolist()]
+        for place in places:
+            rows[place] = rows[place]._replace(extent=0)
+        return StepTable(rows, self.kernels)
+
     def order(self, *words: int) -> tuple[tuple[int, ...], int, object]:
         """The address of an array of this table's address and these words, between those and the
         array itself: mostly what the last run of the table was given.

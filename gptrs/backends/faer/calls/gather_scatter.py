@@ -158,7 +158,7 @@ class Update(Call):
         if any(size > extent for size, extent in zip(sizes, extents, strict=True)):
             return False  # an error, which the reference words
         if not b.in_place:
-            self._copy(b, extents)
+            self.copy(b)
         words: dict[str, int | Address] = dict.fromkeys(UPDATE_ARGUMENTS, 0)
         words["source"] = b.address(self.update.value, self.update.view.offset)
         words["destination"] = b.address(self.result)
@@ -172,8 +172,10 @@ class Update(Call):
         self._step(b, words, sizes, extents, strides)
         return True
 
-    def _copy(self, b: Binder, extents: list[int]) -> None:
+    def copy(self, b: Binder) -> None:
         """Add a copy of the whole old array."""
+        missing = UPDATE_AXES - self.x.type.rank
+        extents = [1] * missing + [b.size(n) for n in self.x.type.shape]
         words: dict[str, int | Address] = dict.fromkeys(UPDATE_ARGUMENTS, 0)
         words.update(source=b.address(self.x), destination=b.address(self.result))
         self._step(b, words, extents, extents, _row_major(extents))
