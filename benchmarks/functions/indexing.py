@@ -147,8 +147,22 @@ def _sorts() -> list[Case]:
             lengths,
             lambda x: ptir.sort(x)[1],
             lambda xp, x: xp.argsort(x, -1, kind="stable"),
-            torch=lambda torch, x: torch.sort(x, -1, stable=True)[1],
+            torch=lambda torch, x: torch.sort(x, dim=-1, stable=True)[1],
             jax=lambda jax, x: jax.numpy.argsort(x, -1),
+        ),
+        *(
+            case
+            for dtype in ("si32", "f64")
+            for case in sized(
+                "sort",
+                f"argsort {dtype}",
+                lengths,
+                lambda x: ptir.sort(x)[1],
+                lambda xp, x: xp.argsort(x, -1, kind="stable"),
+                dtype=dtype,
+                torch=lambda torch, x: torch.sort(x, dim=-1, stable=True)[1],
+                jax=lambda jax, x: jax.numpy.argsort(x, -1),
+            )
         ),
         *sized(
             "sort",

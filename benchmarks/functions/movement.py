@@ -120,4 +120,20 @@ def _cumulative() -> list[Case]:
             lambda xp, x: xp.cumsum(x, -1, dtype=xp.int32),
             dtype="si32",
         ),
+        *sized(
+            "cumsum",
+            "products, last axis",
+            [(1_000,), (1000, 1000)],
+            lambda x: ptir.cumprod(x, axis=-1),
+            lambda xp, x: xp.cumprod(x, -1),
+        ),
+        *sized(
+            "cumsum",
+            "maxima, first axis",
+            MATRICES,
+            lambda x: ptir.cummax(x, axis=0),
+            lambda xp, x: xp.maximum.accumulate(x, 0),
+            torch=lambda torch, x: torch.cummax(x, 0)[0],
+            jax=lambda jax, x: jax.lax.cummax(x, 0),
+        ),
     ]

@@ -53,6 +53,14 @@ def _sums() -> list[Case]:
         ),
         *sized(
             family,
+            "column argmax",
+            MATRICES,
+            lambda x: ptir.argmax(x, axis=0),
+            lambda xp, x: xp.argmax(x, axis=0),
+            torch=lambda torch, x: torch.argmax(x, 0),
+        ),
+        *sized(
+            family,
             "column variance",
             MATRICES,
             lambda x: ptir.var(x, axes=0),

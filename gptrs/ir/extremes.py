@@ -43,6 +43,13 @@ class Extreme:
         keys = self.ufunc.reduce(self._keys(x), axes, keepdims=keepdims, initial=start)
         return _in_order(keys).view(x.dtype)
 
+    def accumulate(self, x: Array, axis: int) -> Array:
+        """The extreme up to each element along ``axis``."""
+        plain = self.ufunc.accumulate(x, axis)
+        if x.dtype.kind != "f" or np.all(plain):
+            return plain
+        return _in_order(self.ufunc.accumulate(self._keys(x), axis)).view(x.dtype)
+
     def at(self, x: Array, places: Any, y: Array) -> None:
         """``x[place]`` becomes the extreme of itself and the element of ``y``, for each of
         ``places``."""

@@ -136,6 +136,11 @@ def _dots(values: str, **attrs: str) -> tuple[Sample, ...]:
     )
 
 
+_ALONG = tuple(
+    sample(f"T[{shape}] any", axis=axis)
+    for shape, axis in (("S,7", 1), ("7,S", 0), ("17", -1), ("0,3", 0), ("3,0", 1))
+)
+
 REDUCING = (
     Case("reduce_sum", _reductions("any"), _sum, (*INTEGERS, "ui64")),
     Case(
@@ -177,15 +182,22 @@ REDUCING = (
     Case("reduce_all", _reductions("", "i1"), _over_each(torch_op("all"))),
     Case("argmax", _positions("any"), _position("amax"), REAL),
     Case("argmin", _positions("any"), _position("amin"), REAL),
+    Case("cumsum", _ALONG, lambda x, *, axis: x.cumsum(axis), (*INTEGERS, "ui64")),
+    Case("cumprod", _ALONG, lambda x, *, axis: x.cumprod(axis), (*INTEGERS, "ui64")),
     Case(
-        "cumsum",
+        "cumprod",
         tuple(
-            sample(f"T[{shape}] any", axis=axis)
-            for shape, axis in (("S,7", 1), ("7,S", 0), ("17", -1), ("0,3", 0), ("3,0", 1))
+            sample(f"T[{shape}] special", axis=axis)
+            for shape, axis in (("S,7", 1), ("7,S", 0), ("17", -1), ("0,3", 0))
         ),
-        lambda x, *, axis: x.cumsum(axis),
-        (*INTEGERS, "ui64"),
+        lambda x, *, axis: x.cumprod(axis),
+        (*FLOATS, "cf32"),
+        ulps=16,
+        magnitude=1,
+        why="torch multiplies in f64",
     ),
+    Case("cummax", _ALONG, lambda x, *, axis: x.cummax(axis).values, REAL),
+    Case("cummin", _ALONG, lambda x, *, axis: x.cummin(axis).values, REAL),
     Case(
         "cumsum",
         tuple(

@@ -9,6 +9,13 @@ from __future__ import annotations
 import math
 
 from gptrs.ir.types import DType, f64
+from gptrs.kernels.ordering.keys import (
+    KeyType,
+    float_keys,
+    integer_keys,
+    nibble_keys,
+    unsigned_keys,
+)
 
 POINTERS = {
     "i1": "uint8s",
@@ -34,6 +41,24 @@ POINTERS = {
 """The pointer type of each dtype in memory."""
 HALVES = frozenset(["f16", "fp8_e4m3", "fp8_e5m2"])
 """The dtypes that are converted by way of f16, by instructions that not every CPU has."""
+
+KEYS: dict[str, KeyType] = {
+    "si4": nibble_keys("si4", signed=True),
+    "ui4": nibble_keys("ui4", signed=False),
+    **{
+        name: integer_keys(name, POINTERS[name], 64 if name == "si64" else 32)
+        for name in ("i1", "si8", "si16", "si32", "si64", "ui8", "ui16")
+    },
+    "ui32": unsigned_keys("ui32", POINTERS["si32"], 32),
+    "ui64": unsigned_keys("ui64", POINTERS["si64"], 64),
+    "fp8_e4m3": float_keys("fp8_e4m3", POINTERS["fp8_e4m3"], 8, 0x7E, 32),
+    "fp8_e5m2": float_keys("fp8_e5m2", POINTERS["fp8_e5m2"], 8, 0x7C, 32),
+    "bf16": float_keys("bf16", POINTERS["bf16"], 16, 0x7F80, 32),
+    "f16": float_keys("f16", POINTERS["f16"], 16, 0x7C00, 32),
+    "f32": float_keys("f32", POINTERS["si32"], 32, 0x7F80_0000, 32),
+    "f64": float_keys("f64", POINTERS["si64"], 64, 0x7FF0_0000_0000_0000, 64),
+}
+"""The order of each real dtype, as integers."""
 
 
 def local_pointer(dtype: DType) -> str:

@@ -49,6 +49,10 @@ class Graph:
             return None
         return readers[0]
 
+    def is_read(self, value: Value) -> bool:
+        """Whether a value has uses or is a result."""
+        return value in self._results or value in self._readers
+
     def source(self, value: Value, accepts: Callable[[View], bool]) -> Source | None:
         """The farthest value behind ``value`` that a kernel with this access pattern can read
         instead of it."""

@@ -3,7 +3,7 @@
 | module | ops |
 |---|---|
 | `elementwise` | unary, binary, comparison, select, clamp, cast |
-| `reduce` | sum, product, max, min, any, all, argmax, argmin, cumsum |
+| `reduce` | sum, product, max, min, any, all, argmax, argmin, cumsum, cumprod, cummax, cummin |
 | `contract` | dot_general |
 | `shape` | reshape, transpose, broadcast_to, slice, concat, pad, tile |
 | `dynamic` | dynamic_slice, dynamic_update_slice |

@@ -1,4 +1,4 @@
-"""Reductions along axes: sum, product, max, min, any, all, argmax, argmin; and cumsum."""
+"""Reductions along axes: sum, product, max, min, any, all, argmax, argmin; and cumulative ones."""
 
 from __future__ import annotations
 
@@ -20,6 +20,9 @@ from gptrs.ir.types import Array, DType, Kind, Type, as_dtype, normal_axes, norm
 __all__ = [
     "argmax",
     "argmin",
+    "cummax",
+    "cummin",
+    "cumprod",
     "cumsum",
     "reduce_all",
     "reduce_any",
@@ -229,7 +232,48 @@ def _(x: Array, *, axis: int) -> Array:
     return np.cumsum(x, axis, dtype=x.dtype)
 
 
-_with_axis: tuple[Primitive[Any, Tensor], ...] = (argmax, argmin, cumsum)
+@arithmetic(OpKind.ROWWISE)
+def cumprod(x: Tensor, *, axis: int) -> Type:
+    """The product of the elements up to and including each position along ``axis``."""
+    require(x, "int", "uint", "float", "complex")
+    return x.type
+
+
+@cumprod.numpy
+def _(x: Array, *, axis: int) -> Array:
+    return np.cumprod(x, axis, dtype=x.dtype)
+
+
+@arithmetic(OpKind.ROWWISE)
+def cummax(x: Tensor, *, axis: int) -> Type:
+    """The greatest element up to and including each position along ``axis``. NaN wins, and +0 over
+    −0."""
+    require(x, "int", "uint", "float")
+    return x.type
+
+
+@cummax.numpy
+def _(x: Array, *, axis: int) -> Array:
+    return MAXIMUM.accumulate(x, axis)
+
+
+@arithmetic(OpKind.ROWWISE)
+def cummin(x: Tensor, *, axis: int) -> Type:
+    """The least element up to and including each position along ``axis``. NaN wins, and −0 over
+    +0."""
+    require(x, "int", "uint", "float")
+    return x.type
+
+
+@cummin.numpy
+def _(x: Array, *, axis: int) -> Array:
+    return MINIMUM.accumulate(x, axis)
+
+
+_with_axis: tuple[Primitive[Any, Tensor], ...] = (
+    *(argmax, argmin),
+    *(cumsum, cumprod, cummax, cummin),
+)
 for _op in _with_axis:
     _op.canonical(_canonical_axis)
 for _op in (argmax, argmin):

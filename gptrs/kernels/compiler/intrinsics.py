@@ -27,6 +27,8 @@ miss only.
 | ``sum_of product_of maximum_of minimum_of`` | of ``(array, count)``; overwrites 32 more |
 | ``sum_of_array`` and the like | of ``(array, first, count)``, which is only read |
 | ``join_sums join_products`` | of ``(lanes, used)``: the first row becomes that of all used |
+| ``sort_block(keys, count)`` | the first keys, at most 8192 bits of them, in ascending order |
+| ``partition(keys, spare, count, pivot)`` | the lesser ones to the front; their number |
 | ``compare_exchange(address, expected, new)`` | atomic, on int64; what was there before |
 
 A pointer is indexed with elements: ``floats(a)[i]``. In place of an address, ``floats`` and the
@@ -55,6 +57,8 @@ from numba.np.numpy_support import as_dtype
 
 from gptrs.kernels.compiler.number_functions import FUNCTIONS
 from gptrs.kernels.driver.step_table import CODE, INTERRUPTED, POLL, emit_failure
+from gptrs.kernels.ordering import partition as partitions
+from gptrs.kernels.ordering import sorting_network
 from gptrs.kernels.rowwise import reduce
 from gptrs.kernels.vector_math import scalar_function
 
@@ -162,6 +166,30 @@ sum_of_array, product_of_array = _reduction_of_array("sum"), _reduction_of_array
 maximum_of_array = _reduction_of_array("maximum")
 minimum_of_array = _reduction_of_array("minimum")
 join_sums, join_products = _join("sum"), _join("product")
+
+
+@intrinsic
+def sort_block(typing_context, keys, count):
+    """Sort signed integers in registers (`gptrs.kernels.ordering.sorting_network`)."""
+
+    def code(context, builder, signature, arguments):
+        kind = context.get_data_type(keys.dtype)
+        builder.call(sorting_network.sort_block(builder.module, kind), arguments)
+        return context.get_dummy_value()
+
+    return types.void(keys, types.int64), code
+
+
+@intrinsic
+def partition(typing_context, keys, spare, count, pivot):
+    """Divide signed integers (`gptrs.kernels.ordering.partition`)."""
+    element = keys.dtype
+
+    def code(context, builder, signature, arguments):
+        kind = context.get_data_type(element)
+        return builder.call(partitions.partition(builder.module, kind), arguments)
+
+    return types.int64(keys, spare, types.int64, element), code
 
 
 @intrinsic
@@ -302,5 +330,7 @@ NAMES: dict[str, Any] = {
     "minimum_of_array": minimum_of_array,
     "join_sums": join_sums,
     "join_products": join_products,
+    "sort_block": sort_block,
+    "partition": partition,
     "compare_exchange": compare_exchange,
 }

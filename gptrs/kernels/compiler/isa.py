@@ -50,6 +50,11 @@ class Isa:
         return self.fma
 
     @property
+    def compress(self) -> bool:
+        """Whether an instruction moves chosen lanes of a vector together."""
+        return self.vector_bits == 512
+
+    @property
     def lanes(self) -> int:
         """How many f32 a vector register holds."""
         return self.vector_bits // 32

@@ -1,4 +1,5 @@
-"""Cumulative sums: the bits of the reference, for every dtype, layout and number of threads."""
+"""Cumulative sums, products, maxima and minima: the bits of the reference, for every dtype, layout
+and number of threads."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Array, DType
 from tests.cases import CASES
 
-SUMS = [dtype for case in CASES if case.op == "cumsum" for dtype in case.dtypes]
+CUMULATIVE = ("cumsum", "cumprod", "cummax", "cummin")
+ROWS = [(case.op, dtype) for case in CASES if case.op in CUMULATIVE for dtype in case.dtypes]
 SHAPES = [((7,), 0), ((3, 5), 1), ((3, 5), 0), ((4, 1, 600), 1), ((2, 9, 3), 0), ((5, 0), 0)]
 
 
@@ -27,22 +29,23 @@ def drawn(shape: tuple[int, ...], dtype: DType) -> Array:
     return ptir.tensor(x).astype(dtype).numpy()
 
 
-def both(rank: int, axis: int) -> Callable[[Tensor], Any]:
-    """Sums along an axis of an array, and along the same one of its transpose."""
+def both(op: str, rank: int, axis: int) -> Callable[[Tensor], Any]:
+    """Along an axis of an array, and along the same one of its transpose."""
 
-    def sums(x: Tensor) -> Any:
+    def found(x: Tensor) -> Any:
         turned = ptir.transpose(x, perm=tuple(range(rank))[::-1])
-        return ptir.cumsum(x, axis=axis), ptir.cumsum(turned, axis=rank - 1 - axis)
+        along: Callable[..., Tensor] = getattr(ptir, op)
+        return along(x, axis=axis), along(turned, axis=rank - 1 - axis)
 
-    return sums
+    return found
 
 
-@pytest.mark.parametrize("name", dict.fromkeys(SUMS))
-def test_bits(name: str) -> None:
+@pytest.mark.parametrize(("op", "name"), dict.fromkeys(ROWS))
+def test_bits(op: str, name: str) -> None:
     dtype: DType = getattr(ptir, name)
     for shape, axis in SHAPES:
         x = drawn(shape, dtype)
-        forms = both(x.ndim, axis)
+        forms = both(op, x.ndim, axis)
         function = ptir.jit(forms)
         found, expected = function(x), ptir.jit(backend="reference")(forms)(x)
         kinds = {step.kind for step in function.explain(x).report.steps}

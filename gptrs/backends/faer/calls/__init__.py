@@ -13,7 +13,9 @@
 | `gather_scatter` | take, dynamic_update_slice |
 | `indexing` | take, gather, scatter_add, scatter_reduce, segment_reduce |
 | `concat_pad` | concat, pad, tile: block copies |
-| `scan` | cumsum |
+| `scan` | cumsum, cumprod, cummax, cummin |
+| `sort` | sort, top_k |
+| `arg_extreme` | argmax, argmin |
 | `conv` | conv2d: direct and Winograd |
 | `depthwise` | depthwise convolution |
 | `bottleneck` | inverted bottleneck: 1 × 1, depthwise, 1 × 1 fused |
@@ -39,9 +41,10 @@ from gptrs.ir.ops.dynamic import dynamic_update_slice
 from gptrs.ir.ops.index import gather, scatter_add, scatter_reduce, take
 from gptrs.ir.ops.language import rms_norm
 from gptrs.ir.ops.random import rng_normal, rng_uniform
-from gptrs.ir.ops.reduce import cumsum
+from gptrs.ir.ops.reduce import argmax, argmin, cummax, cummin, cumprod, cumsum
 from gptrs.ir.ops.segment import segment_reduce
 from gptrs.ir.ops.shape import concat, pad, tile
+from gptrs.ir.ops.sort import sort, top_k
 from gptrs.ir.ops.vision import (
     avg_pool2d,
     conv2d,
@@ -69,7 +72,9 @@ _CALLS: tuple[tuple[str, tuple[Operation, ...]], ...] = (
     ("concat_pad:Concat", (concat,)),
     ("concat_pad:Pad", (pad,)),
     ("concat_pad:Tile", (tile,)),
-    ("scan:CumulativeSum", (cumsum,)),
+    ("scan:Cumulative", (cumsum, cumprod, cummax, cummin)),
+    ("sort:Sort", (sort, top_k)),
+    ("arg_extreme:ArgExtreme", (argmax, argmin)),
     ("random:Random", (rng_uniform, rng_normal)),
     ("bottleneck:Bottleneck", (conv2d, depthwise_conv2d)),
     ("conv:WinogradConv", (conv2d,)),

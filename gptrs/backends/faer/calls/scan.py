@@ -1,4 +1,5 @@
-"""Calls that keep an axis and combine what is before each element: cumulative sums."""
+"""Calls that keep an axis and combine what is before each element: cumulative sums, products,
+maxima and minima."""
 
 from __future__ import annotations
 
@@ -10,15 +11,22 @@ from gptrs.backends.faer.calls.lines import Axis, lines_of, read_any, tiles_of
 from gptrs.backends.faer.element_types import HALVES, POINTERS, loaded, local_pointer, stored
 from gptrs.backends.faer.graph import Graph, Members, Source
 from gptrs.backends.views import View
-from gptrs.ir.ops.reduce import cumsum
-from gptrs.ir.program import Instruction, Value
+from gptrs.ir.ops.reduce import cummax, cummin, cumprod, cumsum
+from gptrs.ir.program import Instruction, Operation, Value
 from gptrs.ir.types import DType, cf32, cf64, f32, f64
 from gptrs.kernels.compiler import isa as levels
 from gptrs.kernels.compiler.compile import Kernel
 from gptrs.kernels.compiler.isa import Isa
-from gptrs.kernels.ordering.cumulative_sum import LINES, Element, cumulative_sum_kernel
+from gptrs.kernels.ordering import cumulative
+from gptrs.kernels.ordering.cumulative import LINES, Element, cumulative_kernel
 
 _PARTS = {cf32: f32, cf64: f64}  # a complex number is added as two real ones
+_OPERATIONS: dict[Operation, cumulative.Operation] = {
+    cumsum: "sum",
+    cumprod: "product",
+    cummax: "maximum",
+    cummin: "minimum",
+}
 _ELEMENT_NS = 0.5
 
 
@@ -29,29 +37,38 @@ def _element(dtype: DType) -> Element:
 
 
 @dataclass(frozen=True, eq=False)
-class CumulativeSum(Call):
-    """cumsum: sums along an axis up to each element."""
+class Cumulative(Call):
+    """cumsum, cumprod, cummax and cummin: elements along an axis combined up to each of them."""
 
-    target = "gpt_rs.faer.cumsum.v1"
+    target = "gpt_rs.faer.cumulative.v1"
 
     x: Source
     axis: int
+    operation: cumulative.Operation
 
     @classmethod
-    def match(cls, core: Instruction, graph: Graph) -> CumulativeSum | None:
+    def match(cls, core: Instruction, graph: Graph) -> Cumulative | None:
         x = core.operands[0]
-        if core.op is not cumsum or not isinstance(x, Value):
+        if not isinstance(x, Value):
             return None
         if x.type.dtype.name in HALVES and not levels.current().half:
             return None
         members = Members()
         source = read_any(members, graph, x)
         members.add(core)
-        return cls(core.result, tuple(members.found), source, core.attrs["axis"])
+        operation = _OPERATIONS[core.op]
+        return cls(core.result, tuple(members.found), source, core.attrs["axis"], operation)
+
+    @property
+    def _in_parts(self) -> bool:
+        """Whether complex numbers are read as their parts."""
+        return self.operation == "sum" and self.result.type.dtype in _PARTS
 
     def _kernel(self) -> Kernel:
         dtype = self.result.type.dtype
-        return cumulative_sum_kernel(_element(_PARTS.get(dtype, dtype)))
+        return cumulative_kernel(
+            self.operation, _element(_PARTS[dtype] if self._in_parts else dtype)
+        )
 
     def compile(self, isa: Isa) -> None:
         self._kernel()
@@ -61,7 +78,7 @@ class CumulativeSum(Call):
         lines = lines_of(b, self.x, self.axis, result)
         if not lines.count * lines.number:
             return True
-        if self.result.type.dtype.is_complex:
+        if self._in_parts:
             axes = (
                 *(Axis(a.extent, 2 * a.source, 2 * a.result) for a in lines.axes),
                 Axis(2, 1, 1),

@@ -1,33 +1,42 @@
-"""Cumulative sums along an axis, in order.
+"""Cumulative sums, products, maxima and minima along an axis, in order.
 
     columns contiguous:                       the axis contiguous:
     for i in count                            for 4 lines at a time (then 1)
         for j in tile        # vectors            for i in count
-            sum[j] += x[i, j]                         sum += x[line, i]      # 4 chains
-            result[i, j] = sum[j]                     result[line, i] = sum
+            s[j] = s[j] + x[i, j]                     s = s + x[line, i]     # 4 chains
+            result[i, j] = s[j]                       result[line, i] = s
 
 The layout is that of `gptrs.kernels.ordering.lines`. Each sum is the one before plus the next
-element, in the type of the op's arithmetic, and is rounded to the dtype as it is stored: the bits
-of NumPy. An addition takes 2 to 4 cycles that the next one of its line waits for; four lines fill
-them.
+element (or their product, maximum, minimum), in the type of the op's arithmetic, and is rounded to
+the dtype as it is stored: the bits of NumPy. An addition takes 2 to 4 cycles that the next one of
+its line waits for; four lines fill them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 from gptrs.kernels.compiler.compile import Kernel, compile_source
 from gptrs.kernels.ordering.lines import LINE_ARGUMENTS, OFFSET, TILE, unpacked
 
 LINES = 4
-"""Lines that are summed beside each other where the axis is contiguous."""
+"""Lines that are combined beside each other where the axis is contiguous."""
+
+Operation = Literal["sum", "product", "maximum", "minimum"]
+_JOINED: dict[Operation, str] = {
+    "sum": "{0} + {1}",
+    "product": "{0} * {1}",
+    "maximum": "max({0}, {1})",
+    "minimum": "min({0}, {1})",
+}
 
 
 @dataclass(frozen=True)
 class Element:
-    """A dtype in kernel source: pointers to what is stored and to numbers that are added, the type
-    of such a number, and texts that convert between the two."""
+    """A dtype in kernel source: pointers to what is stored and to numbers that are combined, the
+    type of such a number, and texts that convert between the two."""
 
     name: str
     pointer: str
@@ -36,16 +45,27 @@ class Element:
     read: Callable[[str], str]
     stored: Callable[[str], str]
 
+    def joined(self, operation: Operation, total: str, x: str) -> str:
+        """A number combined with the next one. Of floats, NaN wins, and -0 is less than 0."""
+        text = _JOINED[operation]
+        if self.number.startswith("float") and operation in ("maximum", "minimum"):
+            text = f"{operation}({{0}}, {{1}})"
+        return f"{self.number}({text.format(total, x)})"
 
-def cumulative_sum_kernel(element: Element) -> Kernel:
-    """result[i] = x[0] + ... + x[i] along lines of elements.
+
+def cumulative_kernel(operation: Operation, element: Element) -> Kernel:
+    """result[i] = x[0] + ... + x[i] along lines of elements; or their product and the like.
 
     Arguments: `LINE_ARGUMENTS`; extent: the axes times ``tiles``.
     """
-    return compile_source(_source(element), f"cumulative_sum_{element.name}")
+    name = f"cumulative_{operation}_{element.name}"
+    return compile_source(_source(name, operation, element), name)
 
 
-def _source(e: Element) -> str:
+def _source(name: str, operation: Operation, e: Element) -> str:
+    def next_of(total: str, x: str) -> str:
+        return e.joined(operation, total, e.read(x))
+
     def lines(count: int) -> str:
         """The loop over ``count`` lines that begin at ``source`` and ``target``."""
         first = [
@@ -54,7 +74,7 @@ def _source(e: Element) -> str:
             for k in range(count)
         ]
         more = [
-            f"s{k} = {e.number}(s{k} + {e.read(f'x[source + {k} * x_column + i * x_step]')})\n"
+            f"s{k} = {next_of(f's{k}', f'x[source + {k} * x_column + i * x_step]')}\n"
             f"result[target + {k} * result_column + i * result_step] = {e.stored(f's{k}')}"
             for k in range(count)
         ]
@@ -78,12 +98,12 @@ def _source(e: Element) -> str:
             for i in range(1, count):
                 source, target = at + i * x_step, to + i * result_step
                 for j in range(width):
-                    s = {e.number}(sums[j] + {e.read(x)})
+                    s = {next_of("sums[j]", x)}
                     sums[j] = s
                     {to} = {e.stored("s")}"""
 
     return f"""{OFFSET}
-def cumulative_sum_{e.name}(arguments, first, last):
+def {name}(arguments, first, last):
 {unpacked(LINE_ARGUMENTS)}
     x, result = {e.pointer}(x), {e.pointer}(result)
     sums = local_{e.numbers}({TILE})

@@ -1,0 +1,61 @@
+"""Calls that reduce an axis to a position: argmax and argmin."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gptrs.backends.faer.calls.base import Address, Binder, Call
+from gptrs.backends.faer.calls.lines import lines_of, read_any, tiles_of
+from gptrs.backends.faer.element_types import KEYS
+from gptrs.backends.faer.graph import Graph, Members, Source
+from gptrs.backends.views import View
+from gptrs.ir.ops.reduce import argmin
+from gptrs.ir.program import Instruction, Value
+from gptrs.kernels.compiler.compile import Kernel
+from gptrs.kernels.compiler.isa import Isa
+from gptrs.kernels.ordering.arg_extreme import COLUMNS, arg_extreme_kernel
+
+_ELEMENT_NS = 0.15
+_LINES = 8  # of a tile, where the elements of each are contiguous
+
+
+@dataclass(frozen=True, eq=False)
+class ArgExtreme(Call):
+    """argmax and argmin: the position of the greatest or least element along an axis."""
+
+    target = "gpt_rs.faer.arg_extreme.v1"
+
+    x: Source
+    axis: int
+    least: bool
+
+    @classmethod
+    def match(cls, core: Instruction, graph: Graph) -> ArgExtreme | None:
+        x = core.operands[0]
+        if not isinstance(x, Value):
+            return None
+        members = Members()
+        source = read_any(members, graph, x)
+        members.add(core)
+        found = tuple(members.found)
+        return cls(core.result, found, source, core.attrs["axis"], core.op is argmin)
+
+    def _kernel(self) -> Kernel:
+        return arg_extreme_kernel(KEYS[self.x.value.type.dtype.name])
+
+    def compile(self, isa: Isa) -> None:
+        self._kernel()
+
+    def bind(self, b: Binder) -> bool:
+        shape = [1 if i == self.axis else n for i, n in enumerate(self.x.view.shape)]
+        lines = lines_of(b, self.x, self.axis, View.contiguous(tuple(shape)))
+        if not 0 < lines.count < 2**31:
+            return False  # of no elements it is an error, which the reference words
+        if not lines.number:
+            return True
+        beside = bool(lines.axes) and lines.axes[-1].source == 1
+        words, triples, items = tiles_of(lines, COLUMNS if beside else _LINES)
+        words.update(x=b.address(self.x.value, self.x.view.offset), result=b.address(self.result))
+        block: list[int | Address] = [-int(self.least), *words.values(), *triples]
+        b.step(self._kernel(), block, items, _ELEMENT_NS * lines.count * lines.number)
+        return True
