@@ -19,12 +19,6 @@ from tests.cases import CASES
 from tests.cases.sample import inputs, is_symbolic
 from tests.support.rows import trace
 
-EXCEPTIONS: dict[str, str] = {
-    # op of the step: why NumPy runs it. A line goes when its op has a kernel for every dtype.
-    "dynamic_slice": "no loop has an offset that an array has",
-    "dynamic_update_slice": "the kernel copies 1, 2, 4 and 8 bytes, at si32 and si64",
-}
-
 
 @dataclass(frozen=True)
 class _Region:
@@ -62,6 +56,4 @@ def test_no_row_of_the_op_table_has_a_reference_step() -> None:
                     steps = _plan(lower(program, Context(backend), check=False)).steps
                     for op in _references(steps):
                         found.setdefault(op, set()).add((case.op, dtype))
-    rest = {op: sorted(rows) for op, rows in found.items() if op not in EXCEPTIONS}
-    assert not rest, f"NumPy runs steps of these rows: {rest}"
-    assert set(EXCEPTIONS) == set(found), "an exception of the table is native now"
+    assert not found, f"NumPy runs steps of these rows: {found}"

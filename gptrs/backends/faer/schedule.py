@@ -16,12 +16,11 @@ from typing import Protocol
 from gptrs.backends.base import PlanReport
 from gptrs.backends.faer import scalars
 from gptrs.backends.faer.calls.base import Binder, Call, Form
-from gptrs.backends.faer.calls.gather_scatter import Update
+from gptrs.backends.faer.calls.whole import copy_whole
 from gptrs.backends.faer.control_source import ControlSource
 from gptrs.backends.faer.control_writer import ControlWriter, UnwritableError
 from gptrs.backends.faer.custom_calls import call_of
 from gptrs.backends.faer.element_types import HALVES
-from gptrs.backends.faer.graph import Source
 from gptrs.backends.faer.interchange import element_loop
 from gptrs.backends.faer.interchange_writer import InterchangeWriter
 from gptrs.backends.faer.region_updates import RegionUpdate, fold_updates
@@ -29,7 +28,7 @@ from gptrs.backends.faer.render import Rendered, as_word, render
 from gptrs.backends.fusible import DTYPES, can_fuse
 from gptrs.backends.fusion import fuse
 from gptrs.backends.regions import Region
-from gptrs.backends.views import Reduce, View, walk
+from gptrs.backends.views import Reduce, walk
 from gptrs.ir.dims import product
 from gptrs.ir.implementation import Implementation
 from gptrs.ir.implementations.kernels import kernel_for
@@ -269,8 +268,7 @@ class UpdateStep(RegionStep):
     def bind(self, b: Binder) -> bool:
         """Give ``b`` a step that copies the array, unless it is overwritten, and the region's."""
         if not b.in_place:
-            whole = Source(self.base, View.contiguous(self.base.type.shape))
-            Update(self.region.result, (), self.base, whole, ()).copy(b)
+            copy_whole(b, self.base, self.region.result)
         return self._bind(b)
 
 

@@ -4,8 +4,8 @@
 |---|---|
 | `norm` | layer_norm, rms_norm and softmax over the last axis |
 | `reduce` | reductions of a short array, called from generated loops |
-| `gather_scatter` | rows taken from a table by index; a block written at a run-time place |
-| `block_copy` | strided n-dimensional copy and fill (concat, pad, tile) |
+| `gather_scatter` | rows of a weight by index |
+| `block_copy` | strided n-dimensional copy and fill: concat, pad, tile, dynamic slices |
 
 What runs when: `gptrs.backends.faer.calls.rowwise`, `gather_scatter` and `concat_pad` claim the
 composites and movement ops and add a step with one of these kernels. Everything else that is

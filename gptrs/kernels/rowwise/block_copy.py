@@ -7,7 +7,8 @@
     argument block:  | pointers, sizes | axes · (extent, source stride, destination stride) |
 
 Source and destination have strides of their own, so that a block is taken from a view and put into
-a part of a larger array: concat, pad and tile. Elements are moved as bits, 1 to 16 bytes.
+a part of a larger array (concat, pad, tile), which may be known at run time (dynamic slices).
+Elements are moved as bits, 1 to 16 bytes.
 """
 
 from __future__ import annotations
@@ -36,6 +37,16 @@ them, at least 1, follow each other at ``source_row`` and ``destination_row``. A
 elements. Source and destination do not overlap.
 """
 
+COPY_AT_ARGUMENTS = (*COPY_ARGUMENTS, "starts")
+START_WORDS = ("address", "bytes", "unused", "signed", "limit", "source", "destination")
+"""The argument block of `copy_at_kernel`: that of `copy_kernel`, and behind ``axes`` the number of
+``starts``; then the axes, then so many times `START_WORDS`.
+
+A start is an integer of ``bytes`` bytes at ``address``, whose highest ``unused`` of 64 bits are not
+its own. It is moved to lie from 0 to ``limit``, and moves the block by so many times ``source`` and
+``destination`` elements.
+"""
+
 FILL_ARGUMENTS = ("destination", "low", "high", "count", "rows", "destination_row", "axes")
 """The argument block of `fill_kernel`, in order; then ``axes`` pairs (extent, stride).
 
@@ -53,10 +64,55 @@ def copy_kernel(isa: Isa, size: ElementBytes) -> KernelText:
     f = Function.kernel(module, isa, f"copy{size}")
     address, first, last = f.arguments
     w = f.argument_block(address, COPY_ARGUMENTS[:2], COPY_ARGUMENTS[2:])
+    _copy_rows(f, size, w, f.add(address, i64(8 * len(COPY_ARGUMENTS))), first, last)
+    f.ret_void()
+    return KernelText(str(module), f"copy{size}")
+
+
+def copy_at_kernel(isa: Isa, size: ElementBytes) -> KernelText:
+    """`copy_kernel` from or to a place that integers in memory give.
+
+    Arguments: `COPY_AT_ARGUMENTS`; extent: the product of the axes and ``rows``.
+    """
+    module = ir.Module(f"copy_at{size} {isa.name}")
+    f = Function.kernel(module, isa, f"copy_at{size}")
+    address, first, last = f.arguments
+    w = f.argument_block(address, COPY_AT_ARGUMENTS[:2], COPY_AT_ARGUMENTS[2:])
+    axes = f.add(address, i64(8 * len(COPY_AT_ARGUMENTS)))
+    starts = f.inttoptr(f.add(axes, f.mul(w["axes"], i64(8 * 3))), POINTER)
+    with f.loop(i64(0), w["starts"], carried=[i64(0), i64(0)]) as loop:
+        at = f.mul(loop.index, i64(len(START_WORDS)))
+        words = (f.word(f.at(starts, f.add(at, i64(n)), I64)) for n in range(len(START_WORDS)))
+        *integer, limit, source, destination = words
+        start = f.positive(f.least(_integer(f, *integer), limit))
+        moved = zip(loop.values, (source, destination), strict=True)
+        loop.values = [f.add(place, f.mul(start, step)) for place, step in moved]
+    for name, place in zip(COPY_AT_ARGUMENTS[:2], loop.values, strict=True):
+        w[name] = _element(f, w[name], place, size)
+    _copy_rows(f, size, w, axes, first, last)
+    f.ret_void()
+    return KernelText(str(module), f"copy_at{size}")
+
+
+def _integer(f: Function, address: Any, size: Any, unused: Any, signed: Any) -> Any:
+    """The integer of ``size`` bytes at ``address``, 2⁶³ − 1 if it is greater."""
+    place = f.inttoptr(address, POINTER)
+    with f.loop(i64(0), size, carried=[i64(0)]) as k:  # the lowest byte first
+        byte = f.zext(f.load(f.at(place, k.index, I8), align=1, typ=I8), I64)
+        k.values = [f.or_(k.values[0], f.shl(byte, f.mul(k.index, i64(8))))]
+    bits = f.shl(k.values[0], unused)
+    positive = f.lshr(bits, unused)
+    positive = f.select(f.icmp_signed("<", positive, i64(0)), i64(2**63 - 1), positive)
+    return f.select(f.icmp_signed("!=", signed, i64(0)), f.ashr(bits, unused), positive)
+
+
+def _copy_rows(
+    f: Function, size: ElementBytes, w: dict[str, Any], axes: Any, first: Any, last: Any
+) -> None:
+    """Copy the rows from ``first`` to ``last``."""
     one = i64(1)
     steps = [f.icmp_signed("==", w[f"{name}_step"], one) for name in ("source", "destination")]
     contiguous = f.and_(steps[0], steps[1])
-    axes = f.add(address, i64(8 * len(COPY_ARGUMENTS)))
     with _rows(f, w, axes, ("source", "destination"), first, last) as (source, destination):
         source = _element(f, w["source"], source, size)
         destination = _element(f, w["destination"], destination, size)
@@ -66,8 +122,6 @@ def copy_kernel(isa: Isa, size: ElementBytes) -> KernelText:
             with scattered, f.loop(i64(0), w["count"]) as k:
                 at = f.mul(k.index, w["source_step"]), f.mul(k.index, w["destination_step"])
                 _move(f, size, 1, source, destination, *at)
-    f.ret_void()
-    return KernelText(str(module), f"copy{size}")
 
 
 def fill_kernel(isa: Isa, size: ElementBytes) -> KernelText:

@@ -1,9 +1,8 @@
-"""Gather of rows by index (embedding lookup), and update of a block at a place known at run time.
+"""Gather of rows by index: embedding lookup in a table as it lies, or packed for the product.
 
-    take_kernel, take_panels_kernel:            update_kernel:
-    for i in indices:                # extent   for row of the source:      # extent
-        row = indices[i]                            place = indices of the row + start
-        check 0 ≤ row < rows                        copy size[-1] elements to the destination
+    for i in indices:                # extent
+        row = indices[i]
+        check 0 ≤ row < rows
         copy table[row] to result[i], to f32
 
     table [rows, width]  or  panels [⌈rows/w⌉, width, w]: a row of the weight is a column of a panel
@@ -11,22 +10,19 @@
 `take_panels_kernel` reads a weight that is packed for the product (such as an output layer tied to
 the embedding), compressed or not; compressed panels are decompressed 64 rows at a time to the
 stack. An index out of range is reported in the plan's status (`gptrs.kernels.driver.step_table`).
-Updates move the start so that the block lies inside the destination.
+Other tables are those of `gptrs.kernels.indexing`.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 from llvmlite import ir
 
-from gptrs.kernels.compiler.ir_builder import I8, I32, I64, POINTER, Function, KernelText, i64
+from gptrs.kernels.compiler.ir_builder import I8, I32, I64, Function, KernelText, i64
 from gptrs.kernels.compiler.isa import Isa
 from gptrs.kernels.driver.step_table import emit_failure
 from gptrs.kernels.gemm.weight_elements import WeightType, element_type, read_weights
-from gptrs.kernels.rowwise.block_copy import copy_run
 from gptrs.kernels.weight_compression.format import decompress_function
 
 _TAKE_POINTERS = ("table", "indices", "result")
@@ -41,25 +37,6 @@ weight [rows, width] (``ld`` is not read); ``indices`` are signed integers of ``
 the place of the index are stored, nothing is read and the row stays as it is. All distances count
 elements. The result overlaps no operand.
 """
-
-UPDATE_AXES = 5
-UPDATE_ARGUMENTS = (
-    *("source", "destination"),
-    *(f"start{axis}" for axis in range(UPDATE_AXES)),
-    *(f"start_bytes{axis}" for axis in range(UPDATE_AXES)),
-    *(f"size{axis}" for axis in range(UPDATE_AXES)),
-    *(f"extent{axis}" for axis in range(UPDATE_AXES)),
-    *(f"source_stride{axis}" for axis in range(UPDATE_AXES - 1)),
-    *(f"destination_stride{axis}" for axis in range(UPDATE_AXES - 1)),
-)
-"""The argument block of `update_kernel`, in order.
-
-``start`` is an integer if ``start_bytes`` of its axis is 0, else the address of a signed integer of
-so many bytes, 4 or 8. ``size`` is the shape of the source, ``extent`` that of the destination, at
-least as large along each axis. Strides count elements; the last axis has none, its elements are
-contiguous. Source and destination do not overlap.
-"""
-
 
 _UNPACKED = 64  # rows of a compressed panel at a time
 
@@ -154,50 +131,3 @@ def take_panels_kernel(
     """
     name = f"take_panels_{weights}{'_compressed' * compressed}"
     return _take_kernel(isa, name, weights, panels=True, compressed=compressed)
-
-
-def update_extent(size: Sequence[int]) -> int:
-    """The extent of `update_kernel`: the source's rows."""
-    return math.prod(size[:-1])
-
-
-def update_kernel(isa: Isa, size: Literal[1, 2, 4, 8] = 4) -> KernelText:
-    """destination[start:start + size] = source, of elements of ``size`` bytes.
-
-    Both have `UPDATE_AXES` axes; the start is moved so that the source lies in the destination.
-    Arguments: `UPDATE_ARGUMENTS`; extent: `update_extent`.
-    """
-    name = f"update{size}"
-    module = ir.Module(f"{name} {isa.name}")
-    f = Function.kernel(module, isa, name)
-    address, first, last = f.arguments
-    w = f.argument_block(address, UPDATE_ARGUMENTS[:2], UPDATE_ARGUMENTS[2:])
-    starts = [_start(f, w, axis) for axis in range(UPDATE_AXES)]
-    with f.loop(first, last) as row:
-        places, rest = list[Any](), row.index
-        for axis in reversed(range(UPDATE_AXES - 1)):
-            places.insert(0, f.urem(rest, w[f"size{axis}"]))
-            rest = f.udiv(rest, w[f"size{axis}"])
-        source, target = i64(0), starts[-1]
-        for axis, place in enumerate(places):
-            source = f.add(source, f.mul(place, w[f"source_stride{axis}"]))
-            place = f.add(place, starts[axis])
-            target = f.add(target, f.mul(place, w[f"destination_stride{axis}"]))
-        element = ir.IntType(8 * size)
-        source = f.at(w["source"], source, element)
-        target = f.at(w["destination"], target, element)
-        copy_run(f, size, source, target, w[f"size{UPDATE_AXES - 1}"])
-    f.ret_void()
-    return KernelText(str(module), name)
-
-
-def _start(f: Function, w: dict[str, Any], axis: int) -> Any:
-    """The start of the source along ``axis``, clamped so that it lies in the destination."""
-    given, size, before = w[f"start{axis}"], w[f"start_bytes{axis}"], f.block
-    with f.if_then(f.icmp_signed("!=", size, i64(0))):
-        held, after = _integer(f, f.inttoptr(given, POINTER), size), f.block
-    start = f.phi(I64)
-    start.add_incoming(given, before)
-    start.add_incoming(held, after)
-    start = f.least(start, f.sub(w[f"extent{axis}"], w[f"size{axis}"]))
-    return f.select(f.icmp_signed(">", start, i64(0)), start, i64(0))

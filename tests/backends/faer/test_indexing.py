@@ -8,7 +8,6 @@ threads."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -60,6 +59,14 @@ def check(function: Callable[..., Any], *arguments: Array, **options: Any) -> No
         assert ordered or np.isnan(a[nan].astype(complex)).all()
 
 
+def scattering(axis: int, reduce: Reduce) -> Callable[..., Any]:
+    return lambda x, i, source: ptir.scatter_reduce(x, i, source, axis=axis, reduce=reduce)
+
+
+def combining(reduce: SegmentReduce) -> Callable[..., Any]:
+    return lambda x, i: ptir.segment_reduce(x, i, count=9, reduce=reduce)
+
+
 def runs_natively(dtype: DType) -> bool:
     return isa.current().half or dtype.name not in ("f16", "fp8_e4m3", "fp8_e5m2")
 
@@ -98,7 +105,7 @@ def test_scatters_of_every_dtype(name: str, axis: int) -> None:
     x, source, i = drawn((5, 6, 19), dtype), drawn((5, 7, 20), dtype), indices((5, 6, 18), 5)
     kinds: tuple[Reduce, ...] = ("replace", "add", "max", "min")
     for reduce in kinds[: 1 if dtype.is_complex else 4]:
-        check(partial(ptir.scatter_reduce, axis=axis, reduce=reduce), x, i, source)
+        check(scattering(axis, reduce), x, i, source)
     check(lambda x, i, s: ptir.scatter_add(x, i, s, axis=axis), x, i, source)
 
 
@@ -110,10 +117,7 @@ def test_segments_of_every_dtype(name: str, shape: tuple[int, ...]) -> None:
         pytest.skip("NumPy converts f16 and fp8 on this CPU")
     kinds: tuple[SegmentReduce, ...] = ("add", "mul", "max", "min", "mean")
     for reduce in kinds[: 2 if dtype.is_complex else 4 + dtype.is_float]:
-        check(
-            partial(ptir.segment_reduce, count=9, reduce=reduce),
-            *(drawn(shape, dtype), indices((40,), 7)),
-        )
+        check(combining(reduce), drawn(shape, dtype), indices((40,), 7))
 
 
 @pytest.mark.parametrize("name", COMPLEX)

@@ -33,7 +33,8 @@ from gptrs.kernels.gemm.gemv_transposed import gemv_transposed_kernel
 from gptrs.kernels.gemm.packed_gemv import packed_gemv_kernel
 from gptrs.kernels.gemm.packing import pack_columns_kernel, pack_rows_kernel
 from gptrs.kernels.gemm.product import Product
-from gptrs.kernels.rowwise.gather_scatter import take_kernel, take_panels_kernel, update_kernel
+from gptrs.kernels.rowwise.block_copy import ELEMENT_BYTES, copy_at_kernel
+from gptrs.kernels.rowwise.gather_scatter import take_kernel, take_panels_kernel
 from gptrs.kernels.rowwise.norm import layer_norm_kernel, rms_norm_kernel, softmax_kernel
 from gptrs.kernels.vector_math import elementwise_kernel
 from gptrs.kernels.weight_compression.encoder import compress_kernel
@@ -91,7 +92,7 @@ BUILDERS: dict[str, Callable[[Isa], KernelText]] = {
     "softmax": softmax_kernel,
     "take": take_kernel,
     "take compressed": partial(take_panels_kernel, compressed=True),
-    "update": update_kernel,
+    **{f"copy at {n}": partial(copy_at_kernel, size=n) for n in ELEMENT_BYTES},
     **{
         f"depthwise {k}x{k} by {stride}": partial(
             depthwise_kernel,

@@ -15,9 +15,12 @@ from gptrs.kernels.compiler import isa
 from gptrs.kernels.compiler.compile import compile_ir
 from gptrs.kernels.rowwise.block_copy import (
     COPY_ARGUMENTS,
+    COPY_AT_ARGUMENTS,
     ELEMENT_BYTES,
     FILL_ARGUMENTS,
+    START_WORDS,
     ElementBytes,
+    copy_at_kernel,
     copy_kernel,
     fill_kernel,
 )
@@ -115,4 +118,73 @@ def test_fill_of_many_axes(level: isa.Isa, size: int) -> None:
     spans = (slice(1, 3), slice(0, 3), slice(1, 2), slice(2, 5), slice(3, 33))
     wanted[spans] = value
     fill(level, value, held[spans])
+    same_bytes(held, wanted)
+
+
+Starts = Sequence[tuple[int, int, Any]]
+
+
+def copy_at(level: isa.Isa, source: Array, destination: Array, starts: Starts) -> None:
+    """Copy the first block of the smaller array's shape, moved in the larger one; ``starts`` are
+    axes, places there, and the types of the integers in memory."""
+    shape = tuple(map(min, source.shape, destination.shape))
+    block = tuple(map(slice, shape))
+    *outer, rows, run_ = axes_of(shape, source[block], destination[block])
+    ends = [array.ctypes.data for array in (source, destination)]
+    words = [*ends, *run_, *rows, len(outer), len(starts), *(n for axis in outer for n in axis)]
+    assert len(words) == len(COPY_AT_ARGUMENTS) + 3 * len(outer)
+    held = [np.array(place, kind) for _, place, kind in starts]
+    for (axis, _, _), integer in zip(starts, held, strict=True):
+        unused = 64 - 8 * integer.itemsize
+        words += [integer.ctypes.data, integer.itemsize, unused, int(integer.dtype.kind == "i")]
+        extents = source.shape[axis], destination.shape[axis]
+        words += [max(extents) - min(extents)]
+        larger = destination if extents[1] > extents[0] else source
+        step = larger.strides[axis] // larger.itemsize
+        words += [step, 0] if larger is source else [0, step]
+    assert len(words) == len(COPY_AT_ARGUMENTS) + 3 * len(outer) + len(START_WORDS) * len(starts)
+    size: ElementBytes = next(n for n in ELEMENT_BYTES if n == source.itemsize)
+    run(copy_at_kernel(level, size), words, math.prod(shape[:-1]))
+
+
+@pytest.mark.parametrize("size", ELEMENT_BYTES)
+@pytest.mark.parametrize("count", [1, 15, 64, 147])
+def test_a_place_known_at_run_time(level: isa.Isa, size: int, count: int) -> None:
+    """From a block and to a block of a larger array, and nothing around it."""
+    block, around = bits((2, 3, count), size), bits((5, 4, count + 2), size, 1)
+    starts = [(0, 2, np.int64), (1, 1, np.int8), (2, 1, np.uint16)]
+    wanted, there = around.copy(), (slice(2, 4), slice(1, 4), slice(1, count + 1))
+    wanted[there] = block
+    copy_at(level, block, around, starts)
+    same_bytes(around, wanted)
+    found = np.zeros_like(block)
+    copy_at(level, around, found, starts)
+    same_bytes(found, block)
+
+
+@pytest.mark.parametrize(
+    ("kind", "start", "place"),
+    [
+        *((kind, 3, 3) for kind in ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8")),
+        *((kind, np.iinfo(kind).max, 5) for kind in ("i1", "i2", "i4", "i8", "u1", "u4", "u8")),
+        *((kind, np.iinfo(kind).min, 0) for kind in ("i1", "i2", "i4", "i8")),
+        *((kind, -1, 0) for kind in ("i1", "i2", "i4", "i8")),
+    ],
+)
+def test_starts_of_every_type_are_moved_inside(
+    level: isa.Isa, kind: str, start: int, place: int
+) -> None:
+    around, found = bits((8, 2), 4), np.zeros((3, 2), KINDS[4])
+    copy_at(level, around, found, [(0, start, kind)])
+    same_bytes(found, around[place : place + 3])
+
+
+def test_a_block_with_strides(level: isa.Isa) -> None:
+    """A cache [B, H, T, D] from tokens [B, S, 3, H, D]; the gaps between its rows stay."""
+    tokens = bits((2, 4, 3, 5, 9), 4)
+    source = tokens[:, :, 1].transpose(0, 2, 1, 3)
+    held = bits((2, 5, 7, 12), 4, 1)
+    wanted = held.copy()
+    wanted[:, :, 2:6, 1:10] = source
+    copy_at(level, source, held[..., 1:10], [(2, 2, np.int32)])
     same_bytes(held, wanted)

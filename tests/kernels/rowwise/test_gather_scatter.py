@@ -1,16 +1,15 @@
-"""Gather of rows and scatter of blocks, at every vector level."""
+"""Gather of rows of a table, packed or not, at every vector level."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import ml_dtypes
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from gptrs import ptir
 from gptrs.kernels.compiler import isa
 from gptrs.kernels.compiler.compile import compile_ir
 from gptrs.kernels.compiler.ir_builder import KernelText
@@ -133,96 +132,3 @@ def test_the_first_failure_stays(level: isa.Isa) -> None:
     failure = status.failure()
     assert failure is not None
     assert failure.index == 2
-
-
-BLOCKS = [
-    ((1, 1, 1, 1), (1, 1, 1, 1)),
-    ((2, 3, 4, 20), (2, 3, 9, 20)),
-    ((1, 2, 1, 64), (2, 5, 7, 64)),
-    ((2, 2, 3, 5), (4, 2, 3, 11)),
-    ((1, 2, 2, 3, 5), (3, 4, 2, 3, 11)),
-]
-
-
-def update(
-    level: isa.Isa,
-    source: Array,
-    destination: Array,
-    start: Sequence[int],
-    pointed: dict[int, Any] | None = None,
-) -> None:
-    """Copy, with the start of the axes in ``pointed`` in memory, as an integer of that type.
-
-    Axes are counted from the last of four on; there may be one before.
-    """
-    axes = gather_scatter.UPDATE_AXES
-    source, destination = (a[(None,) * (axes - a.ndim)] for a in (source, destination))
-    start = (*[0] * (axes - len(start)), *start)
-    pointed = {axis + axes - 4: kind for axis, kind in (pointed or {}).items()}
-    held = {axis: np.array(start[axis], kind) for axis, kind in pointed.items()}
-    starts = [held.get(axis, at) for axis, at in enumerate(start)]
-    sizes = [held[axis].itemsize if axis in held else 0 for axis in range(axes)]
-    words = [source, destination, *starts, *sizes, *source.shape, *destination.shape]
-    for a in (source, destination):
-        assert a.strides[-1] == a.itemsize
-        words += [s // a.itemsize for s in a.strides[:-1]]
-    extent = gather_scatter.update_extent(source.shape)
-    cut = extent // 3
-    text = gather_scatter.update_kernel(level, WIDTHS[source.itemsize])
-    call(text, words, (cut, extent), (0, cut), (cut, cut))
-
-
-WIDTHS: dict[int, Literal[1, 2, 4, 8]] = {1: 1, 2: 2, 4: 4, 8: 8}
-POINTED: list[dict[int, Any]] = [
-    {},
-    {2: np.int32},
-    {2: np.int64},
-    {0: np.int64, 1: np.int32, 2: np.int32, 3: np.int64},
-]
-
-
-@pytest.mark.parametrize(("size", "extent"), BLOCKS)
-@pytest.mark.parametrize("pointed", POINTED)
-def test_update(
-    level: isa.Isa, size: tuple[int, ...], extent: tuple[int, ...], pointed: dict[int, Any]
-) -> None:
-    source, before = sample(*size), sample(*extent) + 10
-    for start in [(0, 0, 0, 0), (1, 0, 2, 3), (-5, 99, 2**31 - 1, -(2**31)), (0, 3, 6, 6)]:
-        start = (*[2] * (len(size) - 4), *start)
-        given = ptir.tensor(before), ptir.tensor(source)
-        wanted = ptir.dynamic_update_slice(*given, start).numpy()
-        found = before.copy()
-        update(level, source, found, start, pointed)
-        np.testing.assert_array_equal(found, wanted)
-
-
-@pytest.mark.parametrize("kind", [np.uint8, np.uint16, np.uint32, np.uint64])
-def test_update_copies_bits(level: isa.Isa, kind: type[np.unsignedinteger]) -> None:
-    """Every pattern of bits of every width, and nothing around the block."""
-    rng, limit = np.random.default_rng(0), np.iinfo(kind).max
-    for length in (1, 15, 64, 147):
-        source = rng.integers(0, limit, (1, 2, 3, length), kind, endpoint=True)
-        found = np.full((2, 4, 5, length + 2), 77, kind)
-        wanted = found.copy()
-        wanted[1:, 1:3, 2:, 1:-1] = source
-        update(level, source, found, (1, 1, 2, 1), {2: np.int64})
-        np.testing.assert_array_equal(found, wanted)
-
-
-def test_update_with_strides(level: isa.Isa) -> None:
-    """A cache [B, H, T, D] from tokens [B, S, 3, H, D]; the gaps between its rows stay."""
-    tokens = sample(2, 4, 3, 5, 9)
-    source = tokens[:, :, 1].transpose(0, 2, 1, 3)
-    held = np.full((2, 5, 7, 12), GUARD)
-    update(level, source, held[..., 1:10], (0, 0, 2, 0), {2: np.int32})
-    np.testing.assert_array_equal(held[:, :, 2:6, 1:10], source)
-    held[:, :, 2:6, 1:10] = GUARD
-    assert (held == GUARD).all()
-
-
-def test_update_far_starts(level: isa.Isa) -> None:
-    source, before = sample(1, 2, 3, 4), sample(1, 2, 8, 4)
-    for at, place in [(2**63 - 1, 5), (-(2**63), 0)]:
-        found = before.copy()
-        update(level, source, found, (0, 0, at, 0), {2: np.int64})
-        np.testing.assert_array_equal(found[:, :, place : place + 3], source)

@@ -10,7 +10,7 @@
 | `tiled_steps` | steps of products of arguments: packed or not, in batches |
 | `attention` | attention over strided keys and values (KV cache) |
 | `rowwise` | layer_norm, rms_norm, softmax |
-| `gather_scatter` | take, dynamic_update_slice |
+| `gather_scatter` | take of weights, dynamic_slice, dynamic_update_slice |
 | `indexing` | take, gather, scatter_add, scatter_reduce, segment_reduce |
 | `concat_pad` | concat, pad, tile: block copies |
 | `scan` | cumsum, cumprod, cummax, cummin |
@@ -37,7 +37,7 @@ from typing import cast
 from gptrs.backends.faer.calls.base import Call
 from gptrs.ir.ops.composite import attention, layer_norm, softmax
 from gptrs.ir.ops.contract import dot_general
-from gptrs.ir.ops.dynamic import dynamic_update_slice
+from gptrs.ir.ops.dynamic import dynamic_slice, dynamic_update_slice
 from gptrs.ir.ops.index import gather, scatter_add, scatter_reduce, take
 from gptrs.ir.ops.language import rms_norm
 from gptrs.ir.ops.random import rng_normal, rng_uniform
@@ -69,6 +69,7 @@ _CALLS: tuple[tuple[str, tuple[Operation, ...]], ...] = (
     ("indexing:Scatter", (scatter_add, scatter_reduce)),
     ("indexing:Segments", (segment_reduce,)),
     ("gather_scatter:Update", (dynamic_update_slice,)),
+    ("gather_scatter:Slice", (dynamic_slice,)),
     ("concat_pad:Concat", (concat,)),
     ("concat_pad:Pad", (pad,)),
     ("concat_pad:Tile", (tile,)),

@@ -42,7 +42,7 @@ class _Blocks(Call):
     def _copy(self, b: Binder, source: Source, axes: Sequence[Axis], offset: int) -> None:
         """Copy a block to ``offset`` of the result."""
         ends = b.address(source.value, source.view.offset), b.address(self.result, offset)
-        for rows, moved in _in_rows(b, axes, self._bytes):
+        for rows, moved in in_rows(b, axes, self._bytes):
             *outer, row, run = rows
             begin = [
                 Address(end.slot, end.offset + place * self._bytes)
@@ -58,7 +58,7 @@ class _Blocks(Call):
         """Fill a block at ``offset`` of the result with an element of these bytes."""
         pattern = np.frombuffer(value * (16 // len(value)), np.int64).tolist()
         end = b.address(self.result, offset)
-        for rows, (_, place) in _in_rows(b, axes, self._bytes, filled=True):
+        for rows, (_, place) in in_rows(b, axes, self._bytes, filled=True):
             *outer, row, run = rows
             begin = Address(end.slot, end.offset + place * self._bytes)
             words = [begin, *pattern, run.extent, row.extent, row.result, len(outer)]
@@ -87,7 +87,7 @@ class Concat(_Blocks):
         return cls(core.result, tuple(members.found), tuple(parts), core.attrs["axis"])
 
     def bind(self, b: Binder) -> bool:
-        steps = _row_major([b.size(n) for n in self.result.type.shape])
+        steps = row_major([b.size(n) for n in self.result.type.shape])
         at = 0
         for part in self.parts:
             self._copy(b, part, _axes(b, part, steps), at * steps[self.axis])
@@ -123,7 +123,7 @@ class Pad(_Blocks):
 
     def bind(self, b: Binder) -> bool:
         shape = [b.size(n) for n in self.result.type.shape]
-        steps = _row_major(shape)
+        steps = row_major(shape)
         extents = [b.size(n) for n in self.x.view.shape]
         if any(between and n > 1 for n, between in zip(extents, self.interior, strict=True)):
             whole = [Axis(n, 0, step) for n, step in zip(shape, steps, strict=True)]
@@ -168,7 +168,7 @@ class Tile(_Blocks):
         return cls(core.result, tuple(members.found), x, core.attrs["reps"])
 
     def bind(self, b: Binder) -> bool:
-        steps = _row_major([b.size(n) for n in self.result.type.shape])
+        steps = row_major([b.size(n) for n in self.result.type.shape])
         inside = _axes(b, self.x, steps)
         pairs = (
             (Axis(times, 0, axis.extent * axis.result), axis)
@@ -196,7 +196,7 @@ def _count(axes: Sequence[Axis]) -> int:
     return int(np.prod([axis.extent for axis in axes], dtype=np.int64))
 
 
-def _row_major(shape: Sequence[int]) -> list[int]:
+def row_major(shape: Sequence[int]) -> list[int]:
     """The strides of a contiguous array."""
     steps, total = list[int](), 1
     for extent in reversed(shape):
@@ -205,7 +205,7 @@ def _row_major(shape: Sequence[int]) -> list[int]:
     return steps
 
 
-def _in_rows(
+def in_rows(
     b: Binder, axes: Sequence[Axis], size: int, *, filled: bool = False
 ) -> list[tuple[list[Axis], tuple[int, int]]]:
     """A block as blocks with as few axes as possible, at least rows and a run; and the offsets of

@@ -1,32 +1,29 @@
-"""Gather and scatter calls: rows of a table by index (take), in-place update of a block."""
+"""Gather and scatter calls: rows of weights by index (take), blocks at places known at run time."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Literal, cast
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
 
-from gptrs.backends.faer.calls.base import Address, Binder, Call, is_stable, kernel
+from gptrs.backends.faer.calls.base import Address, Binder, Call, Word, is_stable, kernel
+from gptrs.backends.faer.calls.concat_pad import Axis, in_rows
+from gptrs.backends.faer.calls.lines import read_any
 from gptrs.backends.faer.calls.product import product_panels
+from gptrs.backends.faer.calls.whole import compile_whole, copy_whole
 from gptrs.backends.faer.graph import Graph, Matrix, Members, Source, rows_of, starts_contiguous
 from gptrs.backends.views import View
 from gptrs.ir.dims import DimLike, product
 from gptrs.ir.ops import elementwise
-from gptrs.ir.ops.dynamic import dynamic_update_slice
+from gptrs.ir.ops.dynamic import dynamic_slice, dynamic_update_slice
 from gptrs.ir.ops.index import take
 from gptrs.ir.program import Instruction, Operand, Value
 from gptrs.ir.types import f32
-from gptrs.kernels.compiler.compile import Kernel
 from gptrs.kernels.compiler.isa import Isa
 from gptrs.kernels.gemm.weight_elements import WeightType
-from gptrs.kernels.rowwise.gather_scatter import (
-    TAKE_ARGUMENTS,
-    UPDATE_ARGUMENTS,
-    UPDATE_AXES,
-    take_kernel,
-    take_panels_kernel,
-    update_extent,
-    update_kernel,
-)
+from gptrs.kernels.rowwise.block_copy import START_WORDS, ElementBytes, copy_at_kernel
+from gptrs.kernels.rowwise.gather_scatter import TAKE_ARGUMENTS, take_kernel, take_panels_kernel
 
 _INDICES = {"si32": 4, "si64": 8}
 _WEIGHTS: dict[str, WeightType] = {"f32": "f32", "f16": "f16", "bf16": "bf16"}
@@ -35,7 +32,7 @@ _OUTSIDE = 1  # the code of an index that is not in the table
 
 @dataclass(frozen=True, eq=False)
 class Take(Call):
-    """take: rows of a table by index, widened to f32 (embedding lookup)."""
+    """take: rows of a weight by index, or of a narrow table, widened to f32 (embedding lookup)."""
 
     target = "gpt_rs.faer.take.f32.v1"
 
@@ -78,6 +75,8 @@ class Take(Call):
         assert matrix is not None
         width = product(table.type.shape[1:])
         stable = is_stable(rows.value, graph) and not rows.through
+        if result is core.result and not stable:
+            return None  # `Gather` has more lines in flight
         found = tuple(members.found)
         return cls(result, found, rows.value, matrix, width, weights, places, stable)
 
@@ -122,90 +121,112 @@ class Update(Call):
 
     @classmethod
     def match(cls, core: Instruction, graph: Graph) -> Update | None:
+        x, update, start = core.operands
         if core.op is not dynamic_update_slice:
             return None
-        x, update, start = core.operands
         assert isinstance(x, Value)
         assert isinstance(update, Value)
-        entries = cast("tuple[Operand, ...]", start)
-        values = [e for e in entries if isinstance(e, Value)]
-        if x.type.rank > UPDATE_AXES or x.type.dtype.numpy.itemsize not in (1, 2, 4, 8):
-            return None
-        if any(v.type.dtype.name not in _INDICES for v in values) or not x.type.rank:
-            return None
-        if x.type.dtype.bits == 4:
-            return None
         members = Members()
-        source = members.read(
-            graph.source(update, lambda view: rows_of(_last(view), 1) is not None)
-        )
+        source = read_any(members, graph, update)
         members.add(core)
-        if source is None:
-            return None
-        return cls(core.result, tuple(members.found), x, source, entries)
-
-    def _kernel(self, isa: Isa) -> Kernel:
-        size = self.x.type.dtype.numpy.itemsize
-        return kernel(update_kernel, isa, cast("Literal[1, 2, 4, 8]", size))
+        return cls(core.result, tuple(members.found), x, source, cast("tuple[Operand, ...]", start))
 
     def compile(self, isa: Isa) -> None:
-        self._kernel(isa)
+        compile_whole(isa, self.result)
+        kernel(copy_at_kernel, isa, self.x.type.dtype.numpy.itemsize)
 
     def bind(self, b: Binder) -> bool:
-        missing = UPDATE_AXES - self.x.type.rank
-        sizes = [1] * missing + [b.size(n) for n in self.update.view.shape]
-        extents = [1] * missing + [b.size(n) for n in self.x.type.shape]
-        if any(size > extent for size, extent in zip(sizes, extents, strict=True)):
+        view, block = View.contiguous(self.x.type.shape), self.update.view
+        if not _lies_in(b, block, view):
             return False  # an error, which the reference words
         if not b.in_place:
-            self.copy(b)
-        words: dict[str, int | Address] = dict.fromkeys(UPDATE_ARGUMENTS, 0)
-        words["source"] = b.address(self.update.value, self.update.view.offset)
-        words["destination"] = b.address(self.result)
-        for axis, entry in enumerate(self.start, missing):
-            if isinstance(entry, Value):
-                words[f"start{axis}"] = b.address(entry)
-                words[f"start_bytes{axis}"] = _INDICES[entry.type.dtype.name]
-            else:
-                words[f"start{axis}"] = b.size(cast("int", entry))
-        strides = [0] * missing + [b.size(s) for s in self.update.view.strides]
-        self._step(b, words, sizes, extents, strides)
+            copy_whole(b, self.x, self.result)
+        begin, starts = _starts(b, self.start, block, view, moves_source=False)
+        target = b.address(self.result, begin)
+        source = b.address(self.update.value, block.offset)
+        _copy_block(b, (source, target), block, view.strides, starts, self.result)
         return True
 
-    def copy(self, b: Binder) -> None:
-        """Add a copy of the whole old array."""
-        missing = UPDATE_AXES - self.x.type.rank
-        extents = [1] * missing + [b.size(n) for n in self.x.type.shape]
-        words: dict[str, int | Address] = dict.fromkeys(UPDATE_ARGUMENTS, 0)
-        words.update(source=b.address(self.x), destination=b.address(self.result))
-        self._step(b, words, extents, extents, _row_major(extents))
 
-    def _step(
-        self,
-        b: Binder,
-        words: dict[str, int | Address],
-        sizes: list[int],
-        extents: list[int],
-        strides: list[int],
-    ) -> None:
-        for axis, (size, extent) in enumerate(zip(sizes, extents, strict=True)):
-            words[f"size{axis}"], words[f"extent{axis}"] = size, extent
-        places = zip(strides[:-1], _row_major(extents)[:-1], strict=True)
-        for axis, (source, destination) in enumerate(places):
-            words[f"source_stride{axis}"] = source
-            words[f"destination_stride{axis}"] = destination
-        extent = update_extent(sizes)
-        if sizes[3]:
-            b.step(self._kernel(b.isa), [*words.values()], extent, 0.3 * extent * sizes[3])
+@dataclass(frozen=True, eq=False)
+class Slice(Call):
+    """dynamic_slice: a block of an array, read where it lies."""
+
+    target = "gpt_rs.faer.dynamic_slice.v1"
+
+    x: Source
+    start: tuple[Operand, ...]
+
+    @classmethod
+    def match(cls, core: Instruction, graph: Graph) -> Slice | None:
+        x, start = core.operands
+        if core.op is not dynamic_slice or not isinstance(x, Value):
+            return None
+        members = Members()
+        source = read_any(members, graph, x)
+        members.add(core)
+        start = cast("tuple[Operand, ...]", start)
+        return cls(core.result, tuple(members.found), source, start)
+
+    def compile(self, isa: Isa) -> None:
+        kernel(copy_at_kernel, isa, self.result.type.dtype.numpy.itemsize)
+
+    def bind(self, b: Binder) -> bool:
+        result, view = View.contiguous(self.result.type.shape), self.x.view
+        block = View(result.shape, view.strides, view.offset)
+        if not _lies_in(b, block, view):
+            return False  # an error, which the reference words
+        begin, starts = _starts(b, self.start, block, view, moves_source=True)
+        source = b.address(self.x.value, view.offset + begin)
+        ends = source, b.address(self.result)
+        _copy_block(b, ends, block, result.strides, starts, self.result)
+        return True
 
 
-def _last(view: View) -> View:
-    return replace(view, shape=view.shape[-1:], strides=view.strides[-1:])
+def _lies_in(b: Binder, block: View, array: View) -> bool:
+    pairs = zip(block.shape, array.shape, strict=True)
+    return all(b.size(size) <= b.size(extent) for size, extent in pairs)
 
 
-def _row_major(shape: list[int]) -> list[int]:
-    strides, total = list[int](), 1
-    for extent in reversed(shape):
-        strides.insert(0, total)
-        total *= extent
-    return strides
+def _starts(
+    b: Binder, start: Sequence[Operand], block: View, array: View, *, moves_source: bool
+) -> tuple[int, list[Word]]:
+    """The offset of a block in an array by the starts that are known, in elements, and the
+    `START_WORDS` of the others."""
+    begin, words = 0, list[Word]()
+    axes = zip(start, block.shape, array.shape, array.strides, strict=True)
+    for entry, *axis in axes:
+        size, extent, stride = map(b.size, axis)
+        if isinstance(entry, Value):
+            dtype = entry.type.dtype
+            integer = dtype.numpy.itemsize, 64 - dtype.bits, int(dtype.kind == "int")
+            moved = (stride, 0) if moves_source else (0, stride)
+            words += [b.address(entry), *integer, extent - size, *moved]
+        else:
+            begin += stride * min(max(b.size(cast("int", entry)), 0), extent - size)
+    return begin, words
+
+
+def _copy_block(
+    b: Binder,
+    ends: tuple[Address, Address],
+    block: View,
+    steps: Sequence[DimLike],
+    starts: Sequence[Word],
+    result: Value,
+) -> None:
+    """Add the steps that copy a block from its strides to ``steps``, moved by ``starts``."""
+    size = cast("ElementBytes", result.type.dtype.numpy.itemsize)
+    triples = zip(block.shape, block.strides, steps, strict=True)
+    axes = [Axis(*map(b.size, triple)) for triple in triples]
+    for rows, moved in in_rows(b, axes, size):
+        *outer, row, run = rows
+        begin = (
+            Address(end.slot, end.offset + place * size)
+            for end, place in zip(ends, moved, strict=True)
+        )
+        around = [n for axis in outer for n in axis]
+        number = len(starts) // len(START_WORDS)
+        words = [*begin, *run, *row, len(outer), number, *around, *starts]
+        extent = row.extent * math.prod(axis.extent for axis in outer)
+        b.step(kernel(copy_at_kernel, b.isa, size), words, extent, 0.3 * extent * run.extent)
