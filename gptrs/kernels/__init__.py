@@ -16,6 +16,8 @@ A *kernel* is a native function ``void(intp arguments, intp first, intp last)``:
 | `compiler` | LLVM IR builder, compilation, object cache, loading |
 | `driver` | step tables, worker pool, Numba driver, thread counts |
 | `philox` | random numbers (a module) |
+| `vector_math64` `trigonometry` | exp, log, tanh of f64; sin and cos (modules) |
+| `scalar_functions` | these functions for generated loops (a module) |
 | `vector_math` | exp, log, tanh, erf and activations on vectors (a module) |
 
 What runs when: a backend (`gptrs.backends.faer`) compiles the kernels of a plan

@@ -30,13 +30,13 @@ from typing import Any
 from llvmlite import ir
 
 from gptrs.errors import ArgumentError
-from gptrs.kernels.compiler.ir_builder import F32, I32, Builder, Function, KernelText, like
+from gptrs.kernels.compiler.ir_builder import I32, Builder, Function, KernelText, like
 from gptrs.kernels.compiler.isa import Isa
 
 # ln 2 in two parts: the first has 16 bits, so that its product with an exponent is exact.
 _LN2_HIGH, _LN2_LOW = 0.693145751953125, 1.428606765330187e-06
 # Added to a small float, it leaves the nearest integer in the low bits: 1.5 · 2²³.
-_ROUNDER = 12582912.0
+ROUNDER = 12582912.0
 
 # (exp r − 1 − r) / r² for |r| ≤ ln 2 / 2, error of exp 3.1e-9
 _EXP = (0.49999994, 0.16666521, 0.041668255, 0.008368662, 0.0013821446)
@@ -61,7 +61,7 @@ _LOG_ERFC = (
 _SIGN, _ONE_EXPONENT = -(1 << 31), 127
 
 
-def _polynomial(f: Builder, x: Any, coefficients: Sequence[float]) -> Any:
+def polynomial(f: Builder, x: Any, coefficients: Sequence[float]) -> Any:
     """Σ cᵢ·xⁱ by Horner's scheme."""
     result = like(x, coefficients[-1])
     for coefficient in reversed(coefficients[:-1]):
@@ -69,7 +69,8 @@ def _polynomial(f: Builder, x: Any, coefficients: Sequence[float]) -> Any:
     return result
 
 
-def _bits(f: Builder, x: Any) -> Any:
+def bits(f: Builder, x: Any) -> Any:
+    """The bits of f32 as i32."""
     vector = isinstance(x.type, ir.VectorType)
     return f.bitcast(x, ir.VectorType(I32, x.type.count) if vector else I32)
 
@@ -82,19 +83,19 @@ def _power_of_two(f: Builder, n: Any, kind: Any) -> Any:
 
 def _with_sign_of(f: Builder, value: Any, x: Any) -> Any:
     """``value``, which is not negative, with the sign of x (of −0 too)."""
-    bits = _bits(f, x)
-    sign = f.and_(bits, like(bits, _SIGN))
-    return f.bitcast(f.or_(_bits(f, value), sign), x.type)
+    pattern = bits(f, x)
+    sign = f.and_(pattern, like(pattern, _SIGN))
+    return f.bitcast(f.or_(bits(f, value), sign), x.type)
 
 
 def _reduced(f: Builder, x: Any) -> tuple[Any, Any]:
     """1.5 · 2²³ + n, with n in its low bits, and eʳ, where eˣ = 2ⁿ·eʳ: n = ⌊x / ln 2⌉."""
-    rounder = like(x, _ROUNDER)
+    rounder = like(x, ROUNDER)
     shifted = f.multiply_add(x, like(x, math.log2(math.e)), rounder)
     whole = f.fsub(shifted, rounder)
     r = f.multiply_add(whole, like(x, -_LN2_HIGH), x)
     r = f.multiply_add(whole, like(x, -_LN2_LOW), r)
-    tail = f.multiply_add(f.fmul(r, r), _polynomial(f, r, _EXP), r)
+    tail = f.multiply_add(f.fmul(r, r), polynomial(f, r, _EXP), r)
     return shifted, f.fadd(tail, like(x, 1.0))
 
 
@@ -105,7 +106,7 @@ def exp(f: Builder, x: Any) -> Any:
     x = f.select(f.fcmp_ordered(">", x, high), high, x)
     x = f.select(f.fcmp_ordered("<", x, low), low, x)
     shifted, result = _reduced(f, x)
-    n = f.sub(_bits(f, shifted), _bits(f, like(x, _ROUNDER)))
+    n = f.sub(bits(f, shifted), bits(f, like(x, ROUNDER)))
     # In two halves, so that neither leaves the range of exponents; only the last product rounds.
     half = f.ashr(n, like(n, 1))
     result = f.fmul(result, _power_of_two(f, half, x.type))
@@ -117,7 +118,7 @@ def exp_below(f: Builder, x: Any) -> Any:
     low = like(x, -88.1)
     shifted, result = _reduced(f, f.select(f.fcmp_ordered("<", x, low), low, x))
     # The bits above n are shifted out: 2ⁿ, and 0 for n = −127.
-    return f.fmul(result, _power_of_two(f, _bits(f, shifted), x.type))
+    return f.fmul(result, _power_of_two(f, bits(f, shifted), x.type))
 
 
 def _exp_inside(f: Builder, x: Any) -> Any:
@@ -126,20 +127,20 @@ def _exp_inside(f: Builder, x: Any) -> Any:
     x = f.select(f.fcmp_ordered(">", x, high), high, x)
     x = f.select(f.fcmp_ordered("<", x, low), low, x)
     shifted, result = _reduced(f, x)
-    return f.fmul(result, _power_of_two(f, _bits(f, shifted), x.type))
+    return f.fmul(result, _power_of_two(f, bits(f, shifted), x.type))
 
 
 def log(f: Builder, x: Any) -> Any:
     """log x = e·ln 2 + log m with x = 2ᵉ·m and √½ ≤ m < √2; −inf at 0, NaN below."""
     tiny = f.fcmp_ordered("<", x, like(x, 2.0**-126))
-    bits = _bits(f, f.select(tiny, f.fmul(x, like(x, 2.0**23)), x))
-    sqrt_half = like(bits, 0x3F3504F3)
-    exponent = f.ashr(f.sub(bits, sqrt_half), like(bits, 23))
-    m = f.bitcast(f.sub(bits, f.shl(exponent, like(bits, 23))), x.type)
+    pattern = bits(f, f.select(tiny, f.fmul(x, like(x, 2.0**23)), x))
+    sqrt_half = like(pattern, 0x3F3504F3)
+    exponent = f.ashr(f.sub(pattern, sqrt_half), like(pattern, 23))
+    m = f.bitcast(f.sub(pattern, f.shl(exponent, like(pattern, 23))), x.type)
     e = f.fadd(f.sitofp(exponent, x.type), f.select(tiny, like(x, -23.0), like(x, 0.0)))
     r = f.fsub(m, like(x, 1.0))
     square = f.fmul(r, r)
-    tail = f.fmul(f.fmul(r, square), _polynomial(f, r, _LOG))
+    tail = f.fmul(f.fmul(r, square), polynomial(f, r, _LOG))
     tail = f.multiply_add(e, like(x, _LN2_LOW), tail)
     tail = f.multiply_add(square, like(x, -0.5), tail)
     result = f.multiply_add(e, like(x, _LN2_HIGH), f.fadd(r, tail))
@@ -153,7 +154,7 @@ def tanh(f: Builder, x: Any) -> Any:
     """tanh x: a polynomial up to |x| = 0.625, then 1 − 2 / (exp 2|x| + 1)."""
     size = f.magnitude(x)
     square = f.fmul(x, x)
-    near = f.multiply_add(f.fmul(size, square), _polynomial(f, square, _TANH), size)
+    near = f.multiply_add(f.fmul(size, square), polynomial(f, square, _TANH), size)
     double = _exp_inside(f, f.fadd(size, size))
     rest = f.fdiv(like(x, 2.0), f.fadd(double, like(x, 1.0)))
     far = f.fsub(like(x, 1.0), rest)
@@ -163,11 +164,11 @@ def tanh(f: Builder, x: Any) -> Any:
 def erf(f: Builder, x: Any) -> Any:
     """erf x: a polynomial up to |x| = 1, then 1 − exp(log erfc |x|)."""
     size = f.magnitude(x)
-    near = f.multiply_add(size, _polynomial(f, f.fmul(x, x), _ERF), size)
+    near = f.multiply_add(size, polynomial(f, f.fmul(x, x), _ERF), size)
     # From 3.92 on, erf x is 1 in f32.
     bound = like(x, 3.95)
     inside = f.select(f.fcmp_ordered(">", size, bound), bound, size)
-    rest = exp_below(f, f.fmul(inside, _polynomial(f, inside, _LOG_ERFC)))
+    rest = exp_below(f, f.fmul(inside, polynomial(f, inside, _LOG_ERFC)))
     far = f.fsub(like(x, 1.0), rest)
     return _with_sign_of(f, f.select(f.fcmp_ordered("<", size, like(x, 1.0)), near, far), x)
 
@@ -236,22 +237,6 @@ FUNCTIONS: dict[str, Callable[[Builder, Any], Any]] = {
     "log": log,
     "erf": erf,
 }
-
-
-def scalar_function(module: Any, function: str) -> Any:
-    """One of `FUNCTIONS` as an LLVM function from f32 to f32, in ``module``; always inlined.
-
-    It is written at the first request. Its text is the same for all vector levels.
-    """
-    name = f"scalar.{function}"  # no kernel is called so
-    if (found := module.globals.get(name)) is not None:
-        return found
-    made = ir.Function(module, ir.FunctionType(F32, [F32]), name)
-    made.linkage = "internal"
-    made.attributes.add("alwaysinline")
-    f = Builder(made.append_basic_block("entry"))
-    f.ret(FUNCTIONS[function](f, made.args[0]))
-    return made
 
 
 def elementwise_kernel(isa: Isa, function: str) -> KernelText:

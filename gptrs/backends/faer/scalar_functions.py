@@ -2,8 +2,8 @@
 
 Input: a `gptrs.ir.scalar_rules.ScalarRule` and the dtype of its arithmetic. Output: a function that
 Numba compiles and LLVM inlines into the loop. In arithmetic on floats the rule's numbers are of its
-dtype, so that f32 stays f32; on f32, exp, log, tanh and erf are those of `gptrs.kernels.math`,
-which loops vectorise.
+dtype, so that f32 stays f32; exp, log, sin, cos and the like are those of
+`gptrs.kernels.scalar_functions`, which loops vectorise.
 """
 
 from __future__ import annotations
@@ -17,7 +17,11 @@ from typing import Any
 from gptrs.ir.program import Operation
 from gptrs.ir.types import DType
 
-_FAST = frozenset(["erf", "exp", "log", "tanh"])
+_OF_KERNELS = {
+    32: frozenset(["cos", "erf", "exp", "log", "sin", "tanh"]),
+    64: frozenset(["cos", "exp", "log", "sin", "tanh"]),
+}
+"""By the bits of the arithmetic: the functions of `gptrs.kernels.scalar_functions`."""
 _QUESTIONS = frozenset(["isfinite", "isinf", "isnan"])
 
 
@@ -83,9 +87,10 @@ class _Writer(ast.NodeTransformer):
 
     def _of_kernels(self, node: ast.Call) -> ast.Call:
         match node.func:
-            case ast.Attribute(attr=name) if name in _FAST and self._dtype.bits == 32:
-                argument = ast.Call(ast.Name("float32", ast.Load()), node.args, [])
-                return ast.Call(ast.Name(f"{name}32", ast.Load()), [argument], [])
+            case ast.Attribute(attr=name) if name in _OF_KERNELS[self._dtype.bits]:
+                kind, function = f"float{self._dtype.bits}", f"{name}{self._dtype.bits}"
+                argument = ast.Call(ast.Name(kind, ast.Load()), node.args, [])
+                return ast.Call(ast.Name(function, ast.Load()), [argument], [])
             case ast.Attribute(attr=name) if name not in _QUESTIONS:
                 return ast.Call(ast.Name(self._dtype.numpy.name, ast.Load()), [node], [])
             case _:

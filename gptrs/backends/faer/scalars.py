@@ -4,9 +4,9 @@ Narrow floats are f32 here. Integer arithmetic has 64 bits and is wrapped by a c
 op on integers has no result, `failure` says so; the loop reports it at its end.
 
 Integers, bools, comparisons and selects are exact, and each + − × ÷ and root of floats rounds once,
-as in NumPy: a product and a sum never become a fused multiply-add. On f32, exp, log, tanh and erf
-are those of `gptrs.kernels.vector_math`; sin, cos, pow, and all functions on f64, are those of the
-C library, within 8 units in the last place of NumPy's.
+as in NumPy: a product and a sum never become a fused multiply-add. exp, log, tanh, sin and cos, and
+erf on f32, are those of `gptrs.kernels.scalar_functions`; pow, and erf on f64, are those of the C
+library, within 8 units in the last place of NumPy's.
 """
 
 from __future__ import annotations
@@ -67,9 +67,15 @@ def _math(name: str) -> Rule:
     return text
 
 
-def _of_math(name: str) -> Rule:
-    """A function that kernels have for f32; for f64 the C library's."""
-    return lambda s: f"{name}32({s.operands[0]})" if s.dtype.bits < 64 else _math(name)(s)
+def _of_kernels(name: str) -> Rule:
+    """A function of `gptrs.kernels.scalar_functions`; on complex numbers the C library's."""
+
+    def text(s: Scalars) -> str:
+        if s.dtype.is_complex:
+            return _math(name)(s)
+        return f"{name}{32 if s.dtype.bits < 64 else 64}({s.operands[0]})"
+
+    return text
 
 
 def _neg(s: Scalars) -> str:
@@ -247,13 +253,13 @@ def _truncate(x: str, source: DType, target: DType) -> str:
 RULES: dict[Operation, Rule] = {
     elementwise.neg: _neg,
     elementwise.abs_: _absolute,
-    elementwise.exp: _of_math("exp"),
-    elementwise.log: _of_math("log"),
-    elementwise.tanh: _of_math("tanh"),
-    elementwise.erf: _of_math("erf"),
+    elementwise.exp: _of_kernels("exp"),
+    elementwise.log: _of_kernels("log"),
+    elementwise.tanh: _of_kernels("tanh"),
+    elementwise.erf: lambda s: f"erf32({s.operands[0]})" if s.dtype.bits < 64 else _math("erf")(s),
     elementwise.sqrt: _math("sqrt"),
-    elementwise.sin: _math("sin"),
-    elementwise.cos: _math("cos"),
+    elementwise.sin: _of_kernels("sin"),
+    elementwise.cos: _of_kernels("cos"),
     elementwise.rsqrt: _rsqrt,
     elementwise.reciprocal: lambda s: _one_over(s, s.operands[0]),
     elementwise.floor: _floor,

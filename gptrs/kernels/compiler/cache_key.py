@@ -35,7 +35,8 @@ _COMPILER = (
     *("compiler/cache_key.py", "compiler/compile_job.py", "compiler/codegen.py"),
     *("compiler/numba_lowering.py", "compiler/named_lowering.py", "compiler/intrinsics.py"),
     *("compiler/number_functions.py", "compiler/ir_builder.py"),
-    *("vector_math.py", "rowwise/reduce.py"),
+    *("vector_math.py", "vector_math64.py", "trigonometry.py", "scalar_functions.py"),
+    "rowwise/reduce.py",
 )
 _SIGNATURE = "void (i64, i64, i64)"
 

@@ -25,6 +25,8 @@ from gptrs.kernels.compiler.symbols import undefined_symbols
 from gptrs.locks import hold_at_forks, new_lock
 
 OPTIMISATION = 3
+VARIANT = "vector."
+"""How the names of vector variants of functions begin (`gptrs.kernels.scalar_functions`)."""
 _link_lock = new_lock()
 _numbers = count()
 
@@ -88,6 +90,8 @@ def optimised(module: Any, exports: Mapping[str, str], target: Target) -> Any:
         if function.is_declaration:
             continue
         public = exports.get(function.name)
+        if function.name.startswith(VARIANT):
+            continue
         function.linkage = "internal" if public is None else "external"
         if public is not None:
             function.name = public
@@ -100,7 +104,23 @@ def optimised(module: Any, exports: Mapping[str, str], target: Target) -> Any:
     options.slp_vectorization = True
     builder = llvm.create_pass_builder(generator, options)
     builder.getModulePassManager().run(module, builder)
+    _inline_variants(module, builder)
     return module
+
+
+def _inline_variants(module: Any, builder: Any) -> None:
+    """Inline the vector variants of functions that the vectoriser called, and drop the others."""
+    variants = [f for f in module.functions if f.name.startswith(VARIANT)]
+    if not variants:
+        return
+    passes = llvm.create_new_module_pass_manager()
+    passes.add_always_inliner_pass()
+    passes.add_new_gvn_pass()
+    passes.add_instruction_combine_pass()
+    passes.run(module, builder)
+    for function in variants:
+        if not function.is_declaration:
+            function.linkage = "available_externally"  # no code is emitted
 
 
 def emit_object(module: Any, target: Target, calls: frozenset[str]) -> bytes:

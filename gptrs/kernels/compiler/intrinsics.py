@@ -18,7 +18,8 @@ miss only.
 | ``integer_power(x, n)`` ``unsigned_power(x, n)`` | modulo 2⁶⁴ |
 | ``complex_exp(z)`` and the like | on complex128: `gptrs.kernels.compiler.number_functions` |
 | ``maximum(x, y)`` ``minimum(x, y)`` | of two floats of one type: NaN wins, −0 is less than +0 |
-| ``exp32 log32 tanh32 erf32`` | on float32, without a call: loops over them are vectorised |
+| ``exp32 log32 tanh32 erf32 sin32 cos32`` | on float32; loops over them are vectorised |
+| ``exp64 log64 tanh64 sin64 cos64`` | the same on float64 |
 | ``local_floats(n)`` and so on for each pointer | a pointer to so many elements on the stack |
 | ``shifted(pointer, n)`` | the pointer to its element ``n`` |
 | ``differs(x, y)`` | whether the bits of two numbers of one type do |
@@ -60,7 +61,8 @@ from gptrs.kernels.driver.step_table import CODE, INTERRUPTED, POLL, emit_failur
 from gptrs.kernels.ordering import partition as partitions
 from gptrs.kernels.ordering import sorting_network
 from gptrs.kernels.rowwise import reduce
-from gptrs.kernels.vector_math import scalar_function
+from gptrs.kernels.scalar_functions import NAMES as SCALAR_FUNCTIONS
+from gptrs.kernels.scalar_functions import scalar_function
 
 
 def _pointer_to(element: Any) -> Any:
@@ -90,15 +92,13 @@ def _function_of_math(name: str) -> Any:
         def code(context, builder, signature, arguments):
             return builder.call(scalar_function(builder.module, name), arguments)
 
-        return types.float32(types.float32), code
+        kind = types.float32 if name.endswith("32") else types.float64
+        return kind(kind), code
 
     return intrinsic(of)
 
 
-exp32 = _function_of_math("exp")
-log32 = _function_of_math("log")
-tanh32 = _function_of_math("tanh")
-erf32 = _function_of_math("erf")
+MATH = {name: _function_of_math(name) for name in SCALAR_FUNCTIONS}
 
 
 def _extreme(name: str) -> Any:
@@ -301,7 +301,7 @@ ELEMENTS: dict[str, Any] = {
 }
 
 LOCALS: dict[str, Any] = {f"local_{name}": _local_of(e) for name, e in ELEMENTS.items()}
-globals().update(LOCALS | FUNCTIONS)  # a kernel's source as a module imports them
+globals().update(LOCALS | FUNCTIONS | MATH)  # a kernel's source as a module imports them
 
 NAMES: dict[str, Any] = {
     "math": math,
@@ -316,10 +316,7 @@ NAMES: dict[str, Any] = {
     "report_failure": report_failure,
     "maximum": maximum,
     "minimum": minimum,
-    "exp32": exp32,
-    "log32": log32,
-    "tanh32": tanh32,
-    "erf32": erf32,
+    **MATH,
     "sum_of": sum_of,
     "product_of": product_of,
     "maximum_of": maximum_of,

@@ -1,0 +1,144 @@
+"""Functions of one number in loops: their accuracy, their ends, equal bits in vectors and alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from gptrs.kernels.compiler import isa
+from gptrs.kernels.compiler.compile import Kernel, compile_source
+from gptrs.kernels.scalar_functions import NAMES
+from gptrs.kernels.trigonometry import LIMITS
+from tests.support.kernels import HERE
+
+WIDE = np.finfo(np.longdouble).nmant > np.finfo(np.float64).nmant
+needs_wide = pytest.mark.skipif(not WIDE, reason="long double is no wider than f64 here")
+
+SOURCE = """
+def {0}_of_scalars(arguments, first, last):
+    block = words(arguments)
+    x, out = {1}(block[0]), {1}(block[1])
+    for i in range(first, last):
+        out[i] = {0}(x[i])
+"""
+
+# By function: the bound in ulp, in gptrs/kernels/vector_math64.py and trigonometry.py.
+BOUNDS = {
+    "exp64": 1.2,
+    "log64": 1.0,
+    "tanh64": 2.5,
+    "sin64": 1.0,
+    "cos64": 1.0,
+    "sin32": 1.5,
+    "cos32": 1.5,
+}
+
+
+def dtype_of(name: str) -> type[np.floating[Any]]:
+    return np.float32 if name.endswith("32") else np.float64
+
+
+def kernel_of(name: str) -> Kernel:
+    pointer = "floats" if name.endswith("32") else "doubles"
+    return compile_source(SOURCE.format(name, pointer), f"{name}_of_scalars")
+
+
+def run(kernel: Kernel, x: NDArray[Any], first: int = 0, last: int | None = None) -> NDArray[Any]:
+    y = np.full_like(x, -7.0)
+    words = np.array([x.ctypes.data, y.ctypes.data], np.int64)
+    kernel(words.ctypes.data, first, x.size if last is None else last)
+    return y
+
+
+def exact(name: str, x: NDArray[Any]) -> NDArray[Any]:
+    with np.errstate(all="ignore"):
+        wide = x.astype(np.float64 if name.endswith("32") else np.longdouble)
+        return getattr(np, name[:-2])(wide)
+
+
+def samples(name: str, count: int = 60_000) -> NDArray[Any]:
+    """Dense where functions bend, multiples of π/2 and their neighbours, then any bits."""
+    rng, dtype = np.random.default_rng(5), dtype_of(name)
+    bits = rng.integers(0, 2**64, count, dtype=np.uint64)
+    anything = (bits >> 32).astype(np.uint32).view(np.float32)
+    limit = LIMITS["float" if dtype is np.float32 else "double"]
+    quarters = (rng.integers(0, int(limit), count) * (np.pi / 2)).astype(dtype)
+    parts = [
+        bits.view(np.float64) if dtype is np.float64 else anything,
+        *(np.linspace(-bound, bound, count) for bound in (1.0, 30.0, 760.0)),
+        *(quarters, np.nextafter(quarters, dtype(0)), np.nextafter(quarters, dtype(np.inf))),
+        rng.uniform(-2 * limit, 2 * limit, count),
+        [0.0, -0.0, np.inf, -np.inf, np.nan, 5e-324, -5e-324, 1e-308, 1.7e308, limit, -limit],
+    ]
+    with np.errstate(all="ignore"):
+        return np.concatenate([np.asarray(part).astype(dtype) for part in parts])
+
+
+def ulps(found: NDArray[Any], expected: NDArray[Any]) -> NDArray[Any]:
+    """The error in units of the last place of the exact result, rounded to the dtype found."""
+    with np.errstate(all="ignore"):
+        rounded = expected.astype(found.dtype)
+        error = np.abs(found - expected) / np.spacing(np.abs(rounded)).astype(expected.dtype)
+    same = (found == rounded) | (np.isnan(found) & np.isnan(rounded))
+    return np.where(same, 0.0, np.where(np.isnan(error), np.inf, error)).astype(np.float64)
+
+
+@needs_wide
+@pytest.mark.parametrize("function", BOUNDS)
+@pytest.mark.parametrize("name", HERE)
+def test_ulps(name: str, function: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GPTRS_ISA", name)
+    x = samples(function)
+    found = run(kernel_of(function), x)
+    assert ulps(found, exact(function, x)).max() <= BOUNDS[function]
+
+
+@pytest.mark.parametrize("function", BOUNDS)
+@pytest.mark.parametrize("name", HERE)
+def test_bits_are_equal_alone_and_in_vectors(
+    name: str, function: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GPTRS_ISA", name)
+    kernel, x = kernel_of(function), samples(function, 40)
+    np.random.default_rng(1).shuffle(x)  # large numbers beside small ones
+    whole = run(kernel, x)
+    alone = np.concatenate([run(kernel, x, i, i + 1)[i : i + 1] for i in range(x.size)])
+    np.testing.assert_array_equal(alone, whole)
+    np.testing.assert_array_equal(np.signbit(alone[alone == 0]), np.signbit(whole[alone == 0]))
+
+
+@pytest.mark.parametrize("function", BOUNDS)
+@pytest.mark.parametrize("name", HERE)
+def test_loops_have_vectors(name: str, function: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not isa.host()[0].startswith("x86_64"):
+        pytest.skip("reads x86 assembly")
+    monkeypatch.setenv("GPTRS_ISA", name)
+    lines = kernel_of(function).assembly().split("\n")
+    suffix = "ps" if function.endswith("32") else "pd"
+    vector = {"avx512": "%zmm", "avx2": "%ymm", "generic": "%xmm"}[name]
+    assert any(f"mul{suffix}" in line or f"add{suffix}" in line for line in lines if vector in line)
+    assert not any("vector." in line for line in lines)
+
+
+def test_ends_of_the_range() -> None:
+    x = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 709.79, -745.2])
+    nan, inf = np.nan, np.inf
+    expected = {
+        "exp64": [1.0, 1.0, inf, 0.0, nan, inf, 0.0],
+        "log64": [-inf, -inf, inf, nan, nan, np.log(x[5]), nan],
+        "tanh64": [0.0, -0.0, 1.0, -1.0, nan, 1.0, -1.0],
+        "sin64": [0.0, -0.0, nan, nan, nan, np.sin(x[5]), np.sin(x[6])],
+        "cos64": [1.0, 1.0, nan, nan, nan, np.cos(x[5]), np.cos(x[6])],
+    }
+    for function, row in expected.items():
+        found, wanted = run(kernel_of(function), x), np.array(row)
+        np.testing.assert_allclose(found, wanted, rtol=1e-15, err_msg=function)
+        np.testing.assert_array_equal(np.signbit(found[:2]), np.signbit(wanted[:2]))
+
+
+def test_every_function_has_a_bound() -> None:
+    """The others are in test_vector_math."""
+    assert set(BOUNDS) == set(NAMES) - {"exp32", "log32", "tanh32", "erf32"}
