@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 
 from gptrs.backends.faer.binding import Bound
+from gptrs.backends.faer.blocked_writer import ELEMENTS
 from gptrs.backends.faer.plan import FaerPlan
 from gptrs.backends.faer.schedule import RegionStep
 from gptrs.ir.dims import size_at
@@ -60,6 +61,12 @@ def _extent(loop: ast.Call) -> tuple[str, ...]:
     match bounds:
         case ["first", "last"]:
             return ("extent",)
+        case ["0", _, blocks] if blocks == str(ELEMENTS):  # what does not depend on j is small
+            return ()
+        case ["begin", end] if end.startswith("min("):
+            return (end.rpartition(" ")[2].removesuffix(")"),)
+        case [_, "end_row"]:
+            return ()
         case ["begin", "end"] | ["live"]:  # the rows of all tiles are those of the extent
             return ()
         case ["0", extent, _]:

@@ -22,6 +22,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from gptrs.backends.faer import scalars
+from gptrs.backends.faer.blocked_writer import BlockedWriter, prefers_blocks
 from gptrs.backends.faer.loop_writer import LoopWriter
 from gptrs.backends.faer.tile_writer import TileWriter
 from gptrs.backends.regions import Region
@@ -88,7 +89,8 @@ def as_word(value: DimLike | float) -> DimLike:
 def render(region: Region, *, precise: bool = False, shared: bool = False) -> Rendered:
     """The source of the kernel that computes ``region``. A ``precise`` kernel rounds narrow floats
     after each op; a ``shared`` one has no numbers of the program in its text."""
-    kind = TileWriter if prefers_tiles(region) else LoopWriter
+    blocked = BlockedWriter if prefers_blocks(region) else LoopWriter
+    kind = TileWriter if prefers_tiles(region) else blocked
     writer = kind(region, precise=precise, shared=shared)
     writer.write()
     arrays = [*writer.inputs, region.result]
