@@ -180,13 +180,14 @@ class ExpressionWriter(ABC):
         rows, inner = view.strides[: self._row_count], view.strides[self._row_count :]
         key = name, str(view.offset), tuple(map(str, rows))
         if key not in self._bases:
+            # Loads of one array share the terms of a row, as slices of it do: the offset is last.
             terms = [
-                f"{index} * {self.words.size(stride, 's', shared=False)}"
+                f"{index} * {self.words.size(stride, 's', shared=(name, index, str(rows)))}"
                 for index, stride in zip(self._row.indices, rows, strict=False)
                 if not same(stride, 0)
             ]
             if not same(view.offset, 0):
-                terms.insert(0, self.words.size(view.offset, "offset", shared=False))
+                terms.append(self.words.size(view.offset, "offset", shared=False))
             self._bases[key] = self._base(name, terms)
         terms = [self._bases[key]] if self._bases[key] else []
         terms += self._terms_in_tile(rows, key)
