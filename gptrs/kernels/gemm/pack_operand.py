@@ -3,7 +3,7 @@
     operand [outer, depth], any strides       tiles [⌈outer/t⌉, depth, t] of numbers of the sums
 
     for tile of each matrix of a batch:       # extent
-        outer stride 1:  for k: t elements at once, widened
+        outer stride 1:  for k: for some tiles: t elements at once, widened
         depth stride 1:  for square of elements: widened, transposed in registers
         otherwise, and at the edges: element by element
 
@@ -41,6 +41,10 @@ def pack_operand_kernel(isa: Isa, types: NumberTypes, tile: int, *, left: bool) 
     return KernelText(str(packing.module), packing.name)
 
 
+_AT_ONCE = 8
+"""Tiles that are packed side by side."""
+
+
 class _Packing:
     """The kernel, as it is being written."""
 
@@ -62,36 +66,50 @@ class _Packing:
             self._stored, self._number = types.stored_type, types.sum_type
         self._is_scalar = types.parts == 1 or self._moved
         """Whether an element is one number: a vector of them can be read at once."""
+        self._side = i64(tile)
+        self._groups = f.ceiling(self._w["depth"], i64(self._group))
+        self._full = f.sdiv(self._w["depth"], i64(self._group))
+        """The groups of the depth, and those that are not cut."""
+        cut = f.urem(self._full, i64(self._lanes)) if self._lanes else self._full
+        self._squared = f.sub(self._full, cut)
+        """The groups in squares."""
+        self._matrix: tuple[Any, Any] = (None, None)
+        """Its first element, and the tiles before it."""
         self._source: Any = None
         self._out: Any = None
 
     def emit(self) -> None:
         """The loop nest."""
-        f, w, group = self._f, self._w, i64(self._group)
+        f, w = self._f, self._w
         _, first, last = f.arguments
-        tile, one = i64(self._tile), i64(1)
-        depth = f.ceiling(w["depth"], group)
-        full = f.sdiv(w["depth"], group)
-        with f.loop(first, last) as item:
-            matrix = f.udiv(item.index, w["tiles"])
-            top = f.mul(f.urem(item.index, w["tiles"]), tile)
-            start = f.add(grid_place(f, w, matrix, _STEPS), f.mul(top, w["outer_stride"]))
-            self._source = self._at(w["source"], start, stored=True)
-            self._out = self._at(w["destination"], f.mul(f.mul(item.index, depth), tile))
-            count = f.least(f.sub(w["outer"], top), tile)
-            whole = f.icmp_signed("==", count, tile)
-            along = [f.icmp_signed("==", w[name], one) for name in ("outer_stride", "depth_stride")]
-            with f.if_else(f.and_(whole, along[0])) as (rows, other):
-                with rows:
-                    done = full if self._is_scalar else i64(0)
-                    if self._is_scalar:
-                        self._rows(full)
-                    self._elements(done, full, depth, count)
-                with other:
-                    done = f.select(f.and_(whole, along[1]), self._squared(full), i64(0))
-                    self._squares(done)
-                    self._elements(done, full, depth, count)
+        tiles, one = w["tiles"], i64(1)
+        along = [f.icmp_signed("==", w[name], one) for name in ("outer_stride", "depth_stride")]
+        whole = f.sdiv(w["outer"], i64(self._tile))
+        with f.loop(f.udiv(first, tiles), f.ceiling(last, tiles)) as matrix:
+            before = f.mul(matrix.index, tiles)
+            begin, end = f.positive(f.sub(first, before)), f.least(f.sub(last, before), tiles)
+            self._matrix = grid_place(f, w, matrix.index, _STEPS), before
+            stop = begin
+            if self._is_scalar:
+                stop = f.select(along[0], f.least(end, whole), begin)
+                stop = f.select(f.icmp_signed(">", stop, begin), stop, begin)
+                self._rows(begin, stop)
+            with f.loop(stop, end) as tile:
+                self._place(tile.index)
+                count = f.least(f.sub(w["outer"], f.mul(tile.index, i64(self._tile))), self._side)
+                squares = f.and_(f.icmp_signed("==", count, self._side), along[1])
+                done = f.select(squares, self._squared, i64(0))
+                self._squares(done)
+                self._elements(done, count)
         f.ret_void()
+
+    def _place(self, tile: Any) -> None:
+        """Where a tile of the matrix is read, and where it is packed."""
+        f, w, (start, before) = self._f, self._w, self._matrix
+        top = f.mul(f.mul(tile, self._side), w["outer_stride"])
+        self._source = self._at(w["source"], f.add(start, top), stored=True)
+        numbers = f.mul(f.mul(f.add(before, tile), self._groups), self._side)
+        self._out = self._at(w["destination"], numbers)
 
     @property
     def _lanes(self) -> int:
@@ -99,9 +117,6 @@ class _Packing:
         if self._types.parts == 2:
             return self._f.isa.lanes // 2 if self._moved and self._types.bytes == 4 else 0
         return self._types.lanes(self._f.isa)
-
-    def _squared(self, full: Any) -> Any:
-        return self._f.sub(full, self._f.urem(full, i64(self._lanes))) if self._lanes else i64(0)
 
     def _at(self, pointer: Any, index: Any, *, stored: bool = False) -> Any:
         """The address of an element, as stored or packed."""
@@ -134,17 +149,31 @@ class _Packing:
     def _offset_by(self, value: Any) -> Any:
         return self._f.xor(value, like(value, -0x7F7F7F80)) if self._offset else value
 
-    def _rows(self, full: Any) -> None:
-        """Outer stride 1: all elements of a tile of one depth at once."""
+    def _rows(self, begin: Any, end: Any) -> None:
+        """Outer stride 1: all elements of a tile of one depth at once, of several whole tiles side
+        by side, so that the operand is read in longer runs."""
         f, w = self._f, self._w
         kind = ir.VectorType(self._stored, self._tile)
-        with f.loop(i64(0), full) as k:
-            first = f.mul(k.index, i64(self._group))
-            rows = [f.add(first, i64(g)) for g in range(self._group)]
-            at = [f.mul(row, w["depth_stride"]) for row in rows]
-            values = [f.read(self._at(self._source, place, stored=True), kind) for place in at]
-            out = f.mul(k.index, i64(self._tile))
-            f.write(self._grouped(values), self._at(self._out, out))
+        with f.loop(begin, end, i64(_AT_ONCE)) as group:
+            stop = f.least(f.add(group.index, i64(_AT_ONCE)), end)
+            self._place(group.index)
+            apart = f.mul(self._groups, self._side)
+            with f.loop(i64(0), self._full) as k:
+                first = f.mul(k.index, i64(self._group))
+                rows = [f.mul(f.add(first, i64(g)), w["depth_stride"]) for g in range(self._group)]
+                out = f.mul(k.index, self._side)
+                with f.loop(i64(0), f.sub(stop, group.index), carried=[i64(0), out]) as tile:
+                    column, out = tile.values
+                    places = [
+                        self._at(self._source, f.add(row, column), stored=True) for row in rows
+                    ]
+                    values = [f.read(place, kind) for place in places]
+                    f.write(self._grouped(values), self._at(self._out, out))
+                    tile.values = [f.add(column, self._side), f.add(out, apart)]
+            if self._group > 1:
+                with f.loop(group.index, stop) as tile:
+                    self._place(tile.index)
+                    self._elements(self._full, self._side)
 
     def _read(self, pointer: Any) -> Any:
         return self._f.read(pointer, self._stored)
@@ -173,8 +202,9 @@ class _Packing:
                     part = f.shuffle_vector(column, undefined, kept)
                     f.write(part, self._at(self._out, out))
 
-    def _elements(self, begin: Any, full: Any, end: Any, count: Any) -> None:
-        """One by one from depth ``begin`` on; the groups from ``full`` on are cut."""
+    def _elements(self, begin: Any, count: Any) -> None:
+        """One by one from depth ``begin`` on; the last group may be cut."""
+        full, end = self._full, self._groups
         with self._f.loop(begin, full) as k, self._f.loop(i64(0), count) as i:
             self._element(k.index, i.index, cut=False)
         if self._group > 1:
