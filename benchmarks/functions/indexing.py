@@ -14,7 +14,7 @@ SIZES = [(1000, 16, 200), (50_000, 64, 4096), (50_000, 64, 100_000)]
 
 
 def cases() -> list[Case]:
-    """take, gather, scatter, segments, one-hot; sort, argsort, top_k."""
+    """take, gather, dynamic slices, scatter, segments, one-hot; sort, argsort, top_k."""
     return [*_reads(), *_writes(), *_sorts()]
 
 
@@ -27,8 +27,21 @@ def _indices(*, source: bool = False) -> Make:
     return make
 
 
-def _along(rng: np.random.Generator, size: tuple[int, int]) -> Arguments:
-    return draw(rng, size), rng.integers(0, size[1], size)
+def _along(axis: int) -> Make:
+    def make(rng: np.random.Generator, size: tuple[int, int]) -> Arguments:
+        return draw(rng, size), rng.integers(0, size[axis], size)
+
+    return make
+
+
+def _block(rng: np.random.Generator, size: tuple[int, int]) -> Arguments:
+    return draw(rng, size), np.array(7)
+
+
+def _half(x: Any, i: Any) -> tuple[slice, slice]:
+    """A block of half of the rows and half of the columns, from position ``i`` of both."""
+    first = int(i)
+    return slice(first, first + x.shape[0] // 2), slice(first, first + x.shape[1] // 2)
 
 
 def _reads() -> list[Case]:
@@ -51,8 +64,29 @@ def _reads() -> list[Case]:
             [(32, 32), (1000, 1000), (3000, 2000)],
             lambda x, i: ptir.gather(x, i, axis=1),
             lambda xp, x, i: xp.take_along_axis(x, i, 1),
-            make=_along,
+            make=_along(1),
             torch=lambda torch, x, i: torch.gather(x, 1, i),
+        ),
+        *sized(
+            "gather",
+            "along columns",
+            [(32, 32), (1000, 1000), (10, 100_000)],
+            lambda x, i: ptir.gather(x, i, axis=0),
+            lambda xp, x, i: xp.take_along_axis(x, i, 0),
+            make=_along(0),
+            torch=lambda torch, x, i: torch.gather(x, 0, i),
+        ),
+        *sized(
+            "gather",
+            "dynamic slice",
+            [(64, 64), (1000, 1000), (4000, 2000)],
+            lambda x, i: ptir.dynamic_slice(x, (i, i), sizes=(x.shape[0] // 2, x.shape[1] // 2)),
+            lambda xp, x, i: x[_half(x, i)].copy(),
+            make=_block,
+            torch=lambda torch, x, i: x[_half(x, i)].clone(),
+            jax=lambda jax, x, i: jax.lax.dynamic_slice(
+                x, (i, i), (x.shape[0] // 2, x.shape[1] // 2)
+            ),
         ),
         *sized(
             "gather",
@@ -74,6 +108,11 @@ def _writes() -> list[Case]:
     def add(xp: Any, x: Any, i: Any, source: Any) -> Any:
         found = x.copy()
         np.add.at(found, i, source)
+        return found
+
+    def greatest(xp: Any, x: Any, i: Any, source: Any) -> Any:
+        found = x.copy()
+        np.maximum.at(found, i, source)
         return found
 
     def put(xp: Any, x: Any, i: Any, source: Any) -> Any:
@@ -106,6 +145,26 @@ def _writes() -> list[Case]:
             make=distinct,
             torch=lambda torch, x, i, s: x.index_copy(0, i, s),
             jax=lambda jax, x, i, s: x.at[i].set(s),
+        ),
+        *sized(
+            "scatter",
+            "max into bins",
+            bins,
+            lambda x, i, s: ptir.scatter_reduce(x, i, s, axis=0, reduce="max"),
+            greatest,
+            make=counts,
+            torch=lambda torch, x, i, s: torch.scatter_reduce(x, 0, i, s, "amax"),
+            jax=lambda jax, x, i, s: x.at[i].max(s),
+        ),
+        *sized(
+            "scatter",
+            "add along rows",
+            [(32, 32), (1000, 1000), (100_000, 10)],
+            lambda x, i: ptir.scatter_add(x, i, x, axis=1),
+            lambda xp, x, i: add(xp, x, (np.arange(len(x))[:, None], i), x),
+            make=_along(1),
+            torch=lambda torch, x, i: torch.scatter_add(x, 1, i, x),
+            jax=lambda jax, x, i: x.at[jax.numpy.arange(len(x))[:, None], i].add(x),
         ),
         *sized(
             "scatter",

@@ -26,11 +26,6 @@ from gptrs.kernels.indexing.loop_nest import (
 BITS = {1: "uint8s", 2: "uint16s", 4: "uint32s", 8: "words", 16: "complex128s"}
 """The pointer type for elements of so many bytes that are moved as bits."""
 
-_PIECE = """
-start = part * piece
-end = min(start + piece, line)
-"""
-
 
 def gather_kernel(size: int, index: Elements) -> Kernel:
     """elements[r, k, j] = table[r, index[r, k, j], j], of elements of ``size`` bytes.
@@ -40,7 +35,7 @@ def gather_kernel(size: int, index: Elements) -> Kernel:
     """
     name = f"gather{size}_{index.name}"
     table = Elements(str(size), BITS[size])
-    return compile_source(nest_source(name, table, index, _MOVE, _PIECE, _row(index)), name)
+    return compile_source(nest_source(name, table, index, _MOVE, _body(index)), name)
 
 
 _MOVE = f"""
@@ -53,36 +48,46 @@ def move(table, at, elements, to, width):
 """
 
 
-def _row(index: Elements) -> str:
+def _body(index: Elements) -> str:
     return f"""
+start = part * piece
+end = min(start + piece, line)
 if index_column == 0:
     for chunk in range(start, end, {CHUNK}):
         count = min({CHUNK}, end - chunk)
-        at, to = index_at + chunk * index_line, elements_at + chunk * elements_line
-        if highest(index, at, index_line, count) >= uint64(extent):
+        first_index = index_first + chunk * index_line
+        first_element = elements_first + chunk * elements_line
+        top = highest_of_rows(index, first_index, index_row, height, index_line, count)
+        if top >= uint64(extent):
             failures = 1
-        elif width == 1:
-            for k in range(count):
-                i = {index_at(index, "at + k * index_line")}
-                elements[to + k * elements_line] = table[table_at + i * step]
-        elif table_column == 1 and elements_column == 1:
-            for k in range(count):
-                i = {index_at(index, "at + k * index_line")}
-                move(table, table_at + i * step, elements, to + k * elements_line, width)
-        else:
-            for k in range(count):
-                i = table_at + {index_at(index, "at + k * index_line")} * step
-                for j in range(width):
-                    elements[to + k * elements_line + j * elements_column] = table[
-                        i + j * table_column
-                    ]
+            height = 0
+        for r in range(height):
+            at, to = first_index + r * index_row, first_element + r * elements_row
+            source = table_first + r * table_row
+            if width == 1:
+                for k in range(count):
+                    i = source + {index_at(index, "at + k * index_line")} * step
+                    elements[to + k * elements_line] = table[i]
+            elif table_column == 1 and elements_column == 1:
+                for k in range(count):
+                    i = source + {index_at(index, "at + k * index_line")} * step
+                    move(table, i, elements, to + k * elements_line, width)
+            else:
+                for k in range(count):
+                    i = source + {index_at(index, "at + k * index_line")} * step
+                    for j in range(width):
+                        place = to + k * elements_line + j * elements_column
+                        elements[place] = table[i + j * table_column]
 else:
-    for k in range(start, end):
-        at, to = index_at + k * index_line, elements_at + k * elements_line
-        if highest(index, at, index_column, width) >= uint64(extent):
-            failures = 1
-        else:
-            for j in range(width):
-                i = {index_at(index, "at + j * index_column")}
-                elements[to + j * elements_column] = table[table_at + i * step + j * table_column]
+    for r in range(height):
+        source = table_first + r * table_row
+        for k in range(start, end):
+            at = index_first + r * index_row + k * index_line
+            to = elements_first + r * elements_row + k * elements_line
+            if highest(index, at, index_column, width) >= uint64(extent):
+                failures = 1
+            else:
+                for j in range(width):
+                    i = source + {index_at(index, "at + j * index_column")} * step
+                    elements[to + j * elements_column] = table[i + j * table_column]
 """

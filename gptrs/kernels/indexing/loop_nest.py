@@ -3,15 +3,16 @@ them.
 
     for outer in axes[0], axes[1], ...            # any number of axes: their indices by division
         for tile of rows, piece, tile of columns  # extent: outer · tiles
-            for row in rows of the tile
-                for k in line                     # the axis that indices replace
-                    for j in columns of the tile  # vectors where contiguous
-                        table[row, index[row, k, j], j]  and  elements[row, k, j]
+            for chunk of line                     # the axis that indices replace
+                for row in rows of the tile
+                    for k in chunk
+                        for j in columns of the tile  # vectors where contiguous
+                            table[row, index[row, k, j], j]  and  elements[row, k, j]
 
 An array that lacks an axis has stride 0 along it. Where the index has none along the columns, it is
-read once for a whole row of the table. The indices of a chunk of the line, or of its columns, are
-compared with the extent as vectors before any is used, so that the loop that moves elements has no
-test.
+read once for a whole row of the table. The indices of a chunk in all rows, or those along the
+columns, are compared with the extent as vectors before any is used, so that the loop that moves
+elements has no test.
 """
 
 from __future__ import annotations
@@ -81,19 +82,18 @@ def index_at(index: Elements, place: str) -> str:
     return f"int64({index.load(f'index[{place}]')})"
 
 
-def nest_source(
-    name: str, table: Elements, index: Elements, functions: str, piece: str, row: str
-) -> str:
-    """The source of the kernel ``name``: the statements ``row`` for each row of a tile.
+def nest_source(name: str, table: Elements, index: Elements, functions: str, body: str) -> str:
+    """The source of the kernel ``name``: the statements ``body`` for each tile.
 
-    They may use ``width``, the number of columns, the places ``table_at``, ``index_at`` and
-    ``elements_at`` of the row's first elements, and what the statements ``piece`` derive from
-    ``part``, the number of the piece. ``functions`` are those that they call, beside ``highest``.
+    They may use ``height`` and ``width``, the numbers of rows and columns, the places
+    ``table_first``, ``index_first`` and ``elements_first`` of the tile's first elements, and
+    ``part``, the number of the piece. ``functions`` are those that they call, beside ``highest``
+    and ``highest_of_rows``.
     """
     pointers = {"table": table.pointer, "index": index.pointer, "elements": table.pointer}
     firsts = (
         f"{array}_first = offset(shifted(w, {len(NEST_ARGUMENTS)}), axes, outer, {number})"
-        f" + column * {array}_column"
+        f" + begin * {array}_row + column * {array}_column"
         for number, array in enumerate(_ARRAYS, 1)
     )
     return f"""{_OFFSET}
@@ -114,11 +114,9 @@ def {name}(arguments, first, last):
         rest = rest // pieces
         outer = rest // row_tiles
         begin = (rest - outer * row_tiles) * row_tile
+        height = min(row_tile, rows - begin)
 {_lines(firsts, 8)}
-{indent(piece.strip(), " " * 8)}
-        for r in range(begin, min(begin + row_tile, rows)):
-{_lines((f"{a}_at = {a}_first + r * {a}_row" for a in _ARRAYS), 12)}
-{indent(row.strip(), " " * 12)}
+{indent(body.strip(), " " * 8)}
     if failures != 0:
         report_failure(status, 1)
 """
@@ -132,7 +130,8 @@ def unrolled(count: int, load: str, store: str) -> str:
 
 
 def _highest(index: Elements) -> str:
-    """``highest``: the greatest of some indices as unsigned numbers; a negative one is huge."""
+    """``highest``: the greatest of some indices as unsigned numbers; a negative one is huge. And
+    ``highest_of_rows``: of as many in each of some rows."""
 
     def loop(place: str) -> str:
         return f"""
@@ -144,6 +143,15 @@ def highest(index, at, step, count):
     top = uint64(0)
     if step == 1:{loop("at + k")}
     else:{loop("at + k * step")}
+    return top
+
+
+def highest_of_rows(index, at, row, height, step, count):
+    if row == step * count:
+        return highest(index, at, step, height * count)
+    top = uint64(0)
+    for r in range(height):
+        top = max(top, highest(index, at + r * row, step, count))
     return top
 """
 

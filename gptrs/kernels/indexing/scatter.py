@@ -28,11 +28,6 @@ from gptrs.kernels.indexing.loop_nest import (
 
 Combine = Literal["replace", "add", "mul", "max", "min"]
 
-_PIECE = f"""
-low = part * piece
-chosen = local_int32s({CHUNK})
-"""
-
 
 def scatter_kernel(combine: Combine, table: Elements, number: str, index: Elements) -> Kernel:
     """table[r, index[r, k, j], j] is combined with elements[r, k, j], for each k in order.
@@ -42,9 +37,8 @@ def scatter_kernel(combine: Combine, table: Elements, number: str, index: Elemen
     """
     name = f"scatter_{combine}_{table.name}_{index.name}"
     combined = _combined(combine, table, number)
-    source = nest_source(
-        name, table, index, _row_function(combined, table), _PIECE, _row(index, combined, table)
-    )
+    functions = _row_function(combined, table)
+    source = nest_source(name, table, index, functions, _body(index, combined, table))
     return compile_source(source, name)
 
 
@@ -83,16 +77,15 @@ def combine_row(elements, at, table, to, width):
 """
 
 
-def _row(index: Elements, combined: Combined, table: Elements) -> str:
+def _body(index: Elements, combined: Combined, table: Elements) -> str:
     def one(to: str, at: str) -> str:
-        return (
-            f"x = {combined(f'table[{to}]', f'elements[{at}]')}\ntable[{to}] = {table.store('x')}"
-        )
+        x = combined(f"table[{to}]", f"elements[{at}]")
+        return f"x = {x}\ntable[{to}] = {table.store('x')}"
 
     def at_index(k: str) -> str:
         """The statements for position ``k`` of a chunk."""
         return f"""\
-to = table_at + {index_at(index, f"places + {k} * index_line")} * step
+to = target + {index_at(index, f"places + {k} * index_line")} * step
 at = source + {k} * elements_line
 if width == 1:
 {indent(one("to", "at"), "    ")}
@@ -103,32 +96,43 @@ else:
 {indent(one("to + j * table_column", "at + j * elements_column"), " " * 8)}"""
 
     return f"""
+low = part * piece
+chosen = local_int32s({CHUNK})
 if index_column == 0:
     for chunk in range(0, line, {CHUNK}):
         count = min({CHUNK}, line - chunk)
-        places, source = index_at + chunk * index_line, elements_at + chunk * elements_line
-        if highest(index, places, index_line, count) >= uint64(extent):
+        first_index = index_first + chunk * index_line
+        first_element = elements_first + chunk * elements_line
+        top = highest_of_rows(index, first_index, index_row, height, index_line, count)
+        if top >= uint64(extent):
             failures = 1
-        elif pieces == 1:
-            for k in range(count):
-{indent(at_index("k"), " " * 16)}
-        else:
-            some = 0
-            for k in range(count):
-                chosen[some] = k
-                inside = uint64({index_at(index, "places + k * index_line")} - low) < uint64(piece)
-                some += int64(inside)
-            for n in range(some):
-                k = int64(chosen[n])
-{indent(at_index("k"), " " * 16)}
+            height = 0
+        for r in range(height):
+            target = table_first + r * table_row
+            places, source = first_index + r * index_row, first_element + r * elements_row
+            if pieces == 1:
+                for k in range(count):
+{indent(at_index("k"), " " * 20)}
+            else:
+                some = 0
+                for k in range(count):
+                    chosen[some] = k
+                    i = {index_at(index, "places + k * index_line")}
+                    some += int64(uint64(i - low) < uint64(piece))
+                for n in range(some):
+                    k = int64(chosen[n])
+{indent(at_index("k"), " " * 20)}
 else:
-    for k in range(line):
-        places, at = index_at + k * index_line, elements_at + k * elements_line
-        if highest(index, places, index_column, width) >= uint64(extent):
-            failures = 1
-        else:
-            for j in range(width):
-                i = {index_at(index, "places + j * index_column")}
-                to = table_at + i * step + j * table_column
-{indent(one("to", "at + j * elements_column"), " " * 16)}
+    for r in range(height):
+        target = table_first + r * table_row
+        for k in range(line):
+            places = index_first + r * index_row + k * index_line
+            at = elements_first + r * elements_row + k * elements_line
+            if highest(index, places, index_column, width) >= uint64(extent):
+                failures = 1
+            else:
+                for j in range(width):
+                    i = {index_at(index, "places + j * index_column")}
+                    to = target + i * step + j * table_column
+{indent(one("to", "at + j * elements_column"), " " * 20)}
 """

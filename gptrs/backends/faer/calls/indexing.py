@@ -138,12 +138,11 @@ class Scatter(Call):
         members.add(core)
         return cls(core.result, tuple(members.found), x, *sources, core.attrs["axis"], combine)
 
-    def _kernels(self) -> tuple[Kernel, Kernel]:
-        dtype, index = self.x.type.dtype, self.index.value.type.dtype
-        return _scatter_kernel(self.combine, dtype, index), _gather_kernel(dtype, index)
+    def _kernel(self) -> Kernel:
+        return _scatter_kernel(self.combine, self.x.type.dtype, self.index.value.type.dtype)
 
     def compile(self, isa: Isa) -> None:
-        self._kernels()
+        self._kernel()
         compile_whole(isa, self.result)
 
     def bind(self, b: Binder) -> bool:
@@ -156,12 +155,11 @@ class Scatter(Call):
             return False  # an error, which the reference words
         axes = axes_of(b, index.shape, table.strides, index.strides, source.strides)
         nest = _along(b, axes, table, self.axis)
-        kernel, checks = self._kernels()
         if b.in_place:
-            _add_checks(b, checks, nest, self.index)
+            _add_checks(b, self.x.type.dtype, nest, self.index)
         else:
             copy_whole(b, self.x, self.result)
-        _add_scatter(b, kernel, nest, self.index, self.source, self.result)
+        _add_scatter(b, self._kernel(), nest, self.index, self.source, self.result)
         return True
 
 
@@ -189,12 +187,12 @@ class Segments(Call):
         members.add(core)
         return cls(core.result, tuple(members.found), *sources, core.attrs["count"], combine)
 
-    def _kernels(self) -> tuple[Kernel, Kernel]:
+    def _kernel(self) -> Kernel:
         dtype, index = self.result.type.dtype, self.segments.value.type.dtype
-        return _scatter_kernel(self.combine, dtype, index), _gather_kernel(dtype, index)
+        return _scatter_kernel(self.combine, dtype, index)
 
     def compile(self, isa: Isa) -> None:
-        self._kernels()
+        self._kernel()
         compile_whole(isa, self.result, filled=True)
 
     def bind(self, b: Binder) -> bool:
@@ -206,10 +204,9 @@ class Segments(Call):
         dtype = self.result.type.dtype
         empty = np.full((), empty_segment(dtype, self.combine), dtype.numpy)
         fill_whole(b, empty.tobytes(), self.result)
-        kernel, checks = self._kernels()
         if not nest.size:
-            _add_checks(b, checks, nest, self.segments)
-        _add_scatter(b, kernel, nest, self.segments, self.x, self.result)
+            _add_checks(b, dtype, nest, self.segments)
+        _add_scatter(b, self._kernel(), nest, self.segments, self.x, self.result)
         return True
 
 
@@ -242,8 +239,9 @@ def _add_gather(
     b.step(kernel, nest.block(words, **addresses, status=b.status), extent, time)
 
 
-def _add_checks(b: Binder, kernel: Kernel, nest: Nest, index: Source) -> None:
+def _add_checks(b: Binder, dtype: DType, nest: Nest, index: Source) -> None:
     """Add the step that fails where an index is out of range, and moves nothing."""
+    kernel = _gather_kernel(dtype, index.value.type.dtype)
     nest = nest.checks()
     words, extent = nest.reading()
     address = b.address(index.value, index.view.offset)

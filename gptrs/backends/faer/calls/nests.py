@@ -19,7 +19,9 @@ from gptrs.kernels.indexing.loop_nest import NEST_ARGUMENTS
 _TILE = 8192  # elements of a tile, where there are so many
 _SHORT = 16  # indices beside each other that are too few for vectors
 _COLUMNS = 32  # of which a thread gets at least so many
-_PARTS_PAY = 1 << 15  # elements from which on several threads read all indices
+_SHARED = 1 << 15  # elements from which on threads share a line
+_WIDE, _LARGE = 24, 1 << 18
+"""Columns, and elements of a table, from which on it pays that each thread reads all indices."""
 
 
 class Axis(NamedTuple):
@@ -71,12 +73,13 @@ class Nest:
         column_tile, pieces = self.columns.extent, 1
         row_tile = max(1, _TILE // max(1, self.columns.extent * self.line.extent))
         tiles = math.prod(a.extent for a in self.outer) * -(-self.rows.extent // row_tile)
-        if tiles < threads and self.size >= _PARTS_PAY:
-            if self.columns.extent >= _COLUMNS * threads:
-                share = -(-self.columns.extent // threads)
-                column_tile = -(-share // _COLUMNS) * _COLUMNS
-            elif not self.columns.indices:
-                pieces = threads
+        if tiles < threads and self.size >= _SHARED:
+            if self.columns.indices:
+                if self.columns.extent >= _COLUMNS * threads:
+                    share = -(-self.columns.extent // threads)
+                    column_tile = -(-share // _COLUMNS) * _COLUMNS
+            elif column_tile >= _WIDE or self.extent * column_tile >= _LARGE:
+                pieces = threads  # columns of one row would share a cache line
         return self._words(column_tile, row_tile, -(-self.extent // pieces), pieces)
 
     def _words(
