@@ -10,7 +10,12 @@
     |-------------|--------------------------------------------------|----------------------|
     | alone       | key                                              | all values           |
     | packed      | key << 32 | position, which are all different    | positions, the first |
-    | paired      | key, and the position in an array of its own     | keys of 64 bits      |
+    | halves      | packed upper half of the key, then the lower     | of keys of 64 bits   |
+    | paired      | key, and the position in an array of its own     | the first of these   |
+
+Keys alone that are as wide as the elements are sorted where the values are to be. After the upper
+halves of keys have been sorted, runs of equal ones are, by their lower halves. Paired keys serve
+where neither form does: positions of more than 32 bits, levels that sort by radix.
 
 Values beside positions are read where the positions say. Without positions they are made of the
 keys again; where some are zeros of both signs or NaNs, which a key does not tell apart, those are
@@ -39,7 +44,7 @@ from gptrs.kernels.ordering.sort_keys import sort_keys
 SORT_ARGUMENTS = (
     *("x", "values", "order", "scratch", "slot_bytes", "slots", "items", "flip", "kept", "room"),
     *("count", "x_step", "result_step", "columns", "x_column", "result_column"),
-    *("tile", "tiles", "axes"),
+    *("tile", "tiles", "in_place", "axes"),
 )
 """The argument block of `sort_kernel`, in order; then the triples of `lines`.
 
@@ -47,10 +52,11 @@ Lines have ``count`` elements, of whose ``kept`` first in order the ``values`` a
 (int64) are stored, with equal strides; at address 0 they are not. ``flip`` is 0, or -1 for the
 descending order. ``items`` tiles of ``tile`` lines are shared by ``slots``. ``scratch`` has
 ``slot_bytes`` for each slot (`Sorting.scratch_bytes`). Lines of more than ``room`` elements are
-read by selection (`selection_room`).
+read by selection (`selection_room`). With ``in_place`` = 1 keys are sorted where
+the values are stored: in tiles of one line, with a ``result_step`` of 1 (`Sorting.fits`).
 """
 
-Form = Literal["alone", "packed", "paired"]
+Form = Literal["alone", "packed", "halves", "paired"]
 BLOCK = 128
 """Elements that selection looks at together."""
 
@@ -82,6 +88,11 @@ class Sorting:
         return self.key.bits if self.form == "alone" else 64
 
     @property
+    def fits(self) -> bool:
+        """Whether keys are sorted alone and are as wide as elements."""
+        return self.form == "alone" and self.key.pointer == self.key.keys
+
+    @property
     def name(self) -> str:
         """The kernel's name."""
         return f"sort_{self.key.name}_{self.form}{'_radix' * self.by_radix}"
@@ -104,16 +115,20 @@ def _source(s: Sorting) -> str:
     parts = [OFFSET, s.key.source(), sort_keys(s.bits, compress=not s.by_radix), _FORMS[s.form]]
     parts.append(_loops("read", "count", "x", _READ))
     stored = _STORED_ALONE if alone else _STORED
+    parts.append("" if alone else _PLACE[s.form])
     parts += [_loops(f"store_{name}", "kept", "result", body) for name, body in stored.items()]
-    if not alone:
-        parts.append(_SELECT)
-    elif s.key.nan:
-        parts.append(_COPY_AMBIGUOUS)
+    parts += [_RESTORE] * s.fits
+    parts += [_COPY_AMBIGUOUS] * (alone and s.key.nan is not None)
+    parts.append({"alone": "", "halves": _REFINE}.get(s.form, _SELECT))
     fields = {
-        "stores": "\n            ".join(
-            f"if with_{name}:\n                store_{name}({_LOOP})" for name in stored
+        "stores": "\n                ".join(
+            f"if with_{name}:\n                    store_{name}({_LOOP})" for name in stored
         ),
-        "select": "pass" if alone else f"select({_SELECTED})",
+        "keys_there": "shifted(values, to) if in_place else keys" if s.fits else "keys",
+        "restore": "restore(here, count, flip)" if s.fits else "pass",
+        "refine": f"refine({_REFINED})" if s.form == "halves" else "pass",
+        "refined": _REFINED,
+        "select": "pass" if s.form in ("alone", "halves") else f"select({_SELECTED})",
         "copy": f"copy_ambiguous({_COPIED})" if alone and s.key.nan else "pass",
         "loop": _LOOP,
         "selected": _SELECTED,
@@ -136,12 +151,12 @@ def _source(s: Sorting) -> str:
 
 _LOOP = (
     "x, at, x_step, x_column, values, order, to, result_step, result_column, "
-    "keys, places, room, width, count, flip, kept"
+    "here, places, room, width, count, flip, kept"
 )
 _SELECTED = (
     "x, begins, x_step, count, flip, kept, room, own, spare, own_places, spare_places, sample"
 )
-_COPIED = "x, begins, x_step, own, count, flip, values, ends, result_step"
+_COPIED = "x, begins, x_step, count, flip, values, ends, result_step"
 
 _FORMS: dict[Form, str] = {
     "alone": """
@@ -161,8 +176,12 @@ def key_at(keys, at):
     return keys[at] >> 32
 
 
-def place_at(keys, places, at):
-    return keys[at] & 4294967295
+def sort_line(keys, spare, places, spare_places, sample, count):
+    sort_keys(keys, spare, sample, count, 32)
+""",
+    "halves": """
+def put(keys, places, at, key, place):
+    keys[at] = ((key >> 32) << 32) | place
 
 
 def sort_line(keys, spare, places, spare_places, sample, count):
@@ -178,21 +197,48 @@ def key_at(keys, at):
     return keys[at]
 
 
-def place_at(keys, places, at):
-    return places[at]
-
-
 def sort_line(keys, spare, places, spare_places, sample, count):
     radix_sort(keys, spare, places, spare_places, count, 0, True)
 """,
 }
 
+_PLACE: dict[Form, str] = {
+    **dict.fromkeys(
+        ("packed", "halves"),
+        "\ndef place_at(keys, places, at):\n    return keys[at] & 4294967295\n",
+    ),
+    "paired": "\ndef place_at(keys, places, at):\n    return places[at]\n",
+}
+
+_RESTORE = """
+def restore(keys, count, flip):
+    for i in range(count):
+        keys[i] = element_of(keys[i], flip)
+"""
+
+_REFINE = """
+def refine(<refined>):
+    first = 0
+    while first < count:
+        last = first + 1
+        while last < count and own[first] >> 32 == own[last] >> 32:
+            last += 1
+        if last - first > 1:
+            for i in range(first, last):
+                place = own[i] & 4294967295
+                low = key_of(x[begins + place * x_step], flip) & 4294967295
+                own[i] = ((low - 2147483648) << 32) | place
+            sort_keys(shifted(own, first), spare, sample, last - first, 32)
+        first = last
+"""
+_REFINED = "x, begins, x_step, own, spare, sample, count, flip"
+
 _COPY_AMBIGUOUS = """
-def lower_bound(keys, count, key):
+def lower_bound(values, ends, result_step, count, flip, key):
     first, last = 0, count
     while first < last:
         middle = (first + last) // 2
-        if keys[middle] < key:
+        if key_of(values[ends + middle * result_step], flip) < key:
             first = middle + 1
         else:
             last = middle
@@ -201,7 +247,8 @@ def lower_bound(keys, count, key):
 
 def copy_ambiguous(<copied>):
     zero_key, nan_key = key_of(0, flip), key_of(<nan>, flip)
-    zero, nan = lower_bound(own, count, zero_key), lower_bound(own, count, nan_key)
+    zero = lower_bound(values, ends, result_step, count, flip, zero_key)
+    nan = lower_bound(values, ends, result_step, count, flip, nan_key)
     for i in range(count):
         element = x[begins + i * x_step]
         key = key_of(element, flip)
@@ -242,12 +289,12 @@ def select(<selected>):
 """
 
 _READ = """element = x[at + <place>]
-put(keys, places, j * room + i, key_of(element, flip), i)
+put(here, places, j * room + i, key_of(element, flip), i)
 seen |= ambiguous(element)"""
-_STORED_ALONE = {"values": "values[to + <place>] = element_of(keys[j * room + i], flip)"}
+_STORED_ALONE = {"values": "values[to + <place>] = element_of(here[j * room + i], flip)"}
 _STORED = {
-    "order": "order[to + <place>] = place_at(keys, places, j * room + i)",
-    "values": """place = place_at(keys, places, j * room + i)
+    "order": "order[to + <place>] = place_at(here, places, j * room + i)",
+    "values": """place = place_at(here, places, j * room + i)
 values[to + <place>] = x[at + j * x_column + place * x_step]""",
 }
 
@@ -279,7 +326,7 @@ def <name>(arguments, first, last):
     sample = local_<keys>(64)
     for slot in range(first, last):
         keys = <keys>(scratch + slot * slot_bytes)
-        spare = shifted(keys, tile * room)
+        spare = shifted(keys, 0 if in_place else tile * room)
         places = shifted(spare, <paired> * room)
         spare_places = shifted(places, tile * room)
         for item in range(items * slot // slots, items * (slot + 1) // slots):
@@ -288,20 +335,23 @@ def <name>(arguments, first, last):
             width = min(tile, columns - begin)
             at = offset(triples, axes, outer, 1) + begin * x_column
             to = offset(triples, axes, outer, 2) + begin * result_column
-            seen = False
+            here, seen = <keys_there>, False
             if count == room:
                 seen = read(<loop>)
             for j in range(width):
                 begins = at + j * x_column
-                own, own_places = shifted(keys, j * room), shifted(places, j * room)
+                own, own_places = shifted(here, j * room), shifted(places, j * room)
                 if count == room:
                     sort_line(own, spare, own_places, spare_places, sample, count)
+                    <refine>
                 else:
                     <select>
-            <stores>
+            if in_place:
+                <restore>
+            else:
+                <stores>
             if seen:
                 for j in range(width):
                     begins, ends = at + j * x_column, to + j * result_column
-                    own = shifted(keys, j * room)
                     <copy>
 """

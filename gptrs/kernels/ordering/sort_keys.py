@@ -172,5 +172,5 @@ def sort_keys(bits: int, *, compress: bool) -> str:
     if not compress:
         return _RADIX + _COUNTING + _BY_RADIX
     greatest, key = 2 ** (bits - 1) - 1, f"int{bits}"
-    quicksort = _QUICKSORT.format(block=128, greatest=greatest, key=key)
+    quicksort = _QUICKSORT.format(block=4096 // (bits // 2), greatest=greatest, key=key)
     return _RADIX + _COUNTING + _MEDIAN + quicksort

@@ -105,6 +105,21 @@ def test_best_that_come_late() -> None:
             check(best(k, 0, largest=True), x)
 
 
+@pytest.mark.parametrize("dtype", [np.int64, np.uint64, np.float64])
+def test_keys_with_equal_upper_halves(dtype: Any) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 2**34, (3, 1000)).astype(np.int64)
+    x[1] = rng.integers(-40, 40, 1000)
+    x[2] = rng.integers(2**31 - 20, 2**31 + 20, 1000)
+    if dtype is np.float64:
+        x = (x & (2**34 - 1)) | 0x3FF0_0000_0000_0000
+    given = x.view(dtype)
+    for way in (False, True):
+        check(lambda x: ptir.sort(x, descending=way), given)  # noqa: B023
+        check(lambda x: ptir.sort(x, descending=way)[1], given)  # noqa: B023
+    check(best(9, 1, largest=True), given)
+
+
 @pytest.mark.parametrize("name", HERE)
 def test_levels(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GPTRS_ISA", name)

@@ -67,7 +67,9 @@ class Sort(Call):
         key = KEYS[self.x.value.type.dtype.name]
         if not (self.order or self.partial):
             return Sorting(key, "alone", isa.compress)
-        return Sorting(key, "paired" if wide or key.bits == 64 else "packed", isa.compress)
+        halves = "halves" if isa.compress and not self.partial else "paired"
+        form = "packed" if key.bits == 32 else halves
+        return Sorting(key, "paired" if wide else form, isa.compress)
 
     def compile(self, isa: Isa) -> None:
         sort_kernel(self._sorting(isa))
@@ -86,7 +88,8 @@ class Sort(Call):
             tile = max(1, min(_BESIDE, _TILE_BYTES // sorting.scratch_bytes(0, room)))
         words, triples, items = tiles_of(lines, tile)
         slots = min(items, b.threads * PIECES) if b.threads > 1 else 1
-        slot_bytes = sorting.scratch_bytes(tile, room)
+        in_place = sorting.fits and tile == 1 and lines.steps[1] == 1
+        slot_bytes = sorting.scratch_bytes(0 if in_place else tile, room)
         nothing: dict[str, int | Address] = dict.fromkeys(SORT_ARGUMENTS, 0)
         words = {name: words.get(name, 0) for name in nothing}
         words.update(x=b.address(self.x.value, self.x.view.offset))
@@ -94,7 +97,8 @@ class Sort(Call):
         for name, result in zip(stored, self.results, strict=True):
             words[name] = b.address(result)
         words.update(scratch=b.scratch(slots * slot_bytes), slot_bytes=slot_bytes)
-        words.update(slots=slots, items=items, kept=kept, room=room, flip=-self.descending)
+        words.update(slots=slots, items=items, kept=kept, room=room)
+        words.update(flip=-self.descending, in_place=int(in_place))
         time = _ELEMENT_NS * count * lines.number
         b.step(sort_kernel(sorting), [*words.values(), *triples], slots, time)
         return True
