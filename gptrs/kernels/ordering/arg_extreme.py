@@ -23,8 +23,6 @@ element for each line. A line has less than 2³¹."""
 
 BLOCK = 256
 """Elements of a line, whose number is known to the compiler."""
-PART = 64
-"""Elements that are compared with the greatest of a block together."""
 COLUMNS = 1024
 """The most columns of a tile."""
 
@@ -37,16 +35,43 @@ def arg_extreme_kernel(key: KeyType) -> Kernel:
     return compile_source(_source(key), f"arg_extreme_{key.name}")
 
 
+_RANKED = """
+def of_ends(most, least, flip):
+    return most
+"""
+
+_ENDS = """
+def of_ends(most, least, flip):
+    if most > {infinity} or least < ~{infinity}:
+        return {number}({greatest})
+    most = {number}(most ^ flip)
+    most = {number}(most + 1) if most < 0 else most  # keys are two's complement
+    return {number}(most ^ flip)
+"""
+
+
 def _source(key: KeyType) -> str:
     ranked = "key_of(element, flip)"
     if key.nan is not None:
         ranked = f"{key.number}({key.greatest}) if is_nan(element) else {ranked}"
 
+    monotone = key.nan is not None and bool(key.monotone)
+    each = "monotone(x[{0}], flip)" if monotone else "rank(x[{0}], flip)"
+
     def block(size: str, step: str) -> str:
         return f"""
             for i in range({size}):
-                most = max(most, rank(x[here + i{step}], flip))"""
+                key = {each.format(f"here + i{step}")}
+                most = max(most, key)
+                least = min(least, key)"""
 
+    def found(size: str, step: str) -> str:
+        return f"""
+            for i in range({size}):
+                is_best = rank(x[at + i{step}], flip) == best
+                first = min(first, int32(i) if is_best else int32({BLOCK}))"""
+
+    ends = _ENDS.format(infinity=(key.nan or 1) - 1, greatest=key.greatest, number=key.number)
     return f"""{OFFSET}
 {key.source()}
 
@@ -54,16 +79,16 @@ def rank(element, flip):
     return {ranked}
 
 
+def monotone(x, flip):
+    return {key.number}(({key.monotone or 0}) ^ flip)
+
+{ends if monotone else _RANKED}
+
 def first_of(x, at, x_step, size, flip, best):
-    first, some = 0, False
-    while x_step == 1 and first < size:
-        for i in range(first, min(first + {PART}, size)):
-            some |= rank(x[at + i], flip) == best
-        if some:
-            break
-        first += {PART}
-    while rank(x[at + first * x_step], flip) != best:
-        first += 1
+    first = int32(size)
+    if x_step != 1:{found("size", " * x_step")}
+    elif size == {BLOCK}:{found(str(BLOCK), "")}
+    else:{found("size", "")}
     return first
 
 
@@ -71,10 +96,12 @@ def of_line(x, at, x_step, count, flip):
     best, where, size = rank(x[at], flip), 0, min({BLOCK}, count)
     for block in range(0, count, {BLOCK}):
         block = min(block, count - size)  # the last one begins in the one before
-        here, most = at + block * x_step, best
+        here = at + block * x_step
+        most = least = {each.format("here")}
         if x_step != 1:{block("size", " * x_step")}
         elif size == {BLOCK}:{block(str(BLOCK), "")}
         else:{block("size", "")}
+        most = of_ends(most, least, flip)
         if most > best:
             best, where = most, block
     return where + first_of(x, at + where * x_step, x_step, size, flip, best)

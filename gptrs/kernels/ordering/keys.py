@@ -28,6 +28,9 @@ class KeyType:
     element: str
     ambiguous: str = "False"
     is_nan: str = "False"
+    monotone: str = ""
+    """Of floats as wide as keys: the bits of ``x`` as an integer in the order of the floats, in
+    which NaNs are beyond the infinities and -0 is just below 0."""
     nan: int | None = None
     """The bits of a NaN, of floats."""
 
@@ -110,5 +113,6 @@ def float_keys(name: str, pointer: str, width: int, infinity: int, bits: int) ->
         f"    return key if key >= 0 else {number}({number}(-key) | {sign})\n",
         f"({magnitude} > {infinity}) | (({magnitude} == 0) & ({number}(x) != 0))",
         f"{magnitude} > {infinity}",
+        f"x ^ ((x >> {width - 1}) & {2 ** (width - 1) - 1})" if width == bits else "",
         infinity + 1,
     )

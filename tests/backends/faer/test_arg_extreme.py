@@ -71,6 +71,18 @@ def test_ends_of_integers() -> None:
         assert ptir.jit(lambda x: ptir.argmin(x, axis=0))(x).item() == 1
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_ends_of_floats(dtype: Any) -> None:
+    """Infinities, and NaNs of both signs, alone in a block and beside them."""
+    for ends in ([-np.inf], [np.inf], [np.inf, -np.inf], [np.nan], [-np.nan, np.inf], [-np.nan]):
+        for count in (9, 256, 700):
+            x = np.full(count, -1.0, dtype)
+            for place, end in enumerate(ends):
+                x[count - 3 + place] = end
+            found = ptir.jit(lambda x: (ptir.argmax(x, axis=0), ptir.argmin(x, axis=0)))(x)
+            assert [r.item() for r in found] == [np.argmax(x), np.argmin(x)]
+
+
 def test_no_elements_at_a_symbolic_extent() -> None:
     function: Any = ptir.jit(dynamic={"x": {0: "S"}})(lambda x: ptir.argmax(x[1:], axis=0))
     assert function(np.array([1, 3, 3])).item() == 0
