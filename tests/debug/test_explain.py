@@ -18,21 +18,34 @@ def mixed(x: Any, w: Any) -> Any:
     return ptir.sort(y * 2 + ptir.exp(y), axis=0)[0], x
 
 
+@pytest.mark.usefixtures("own_definitions")
 def test_the_text_names_every_kind_of_step() -> None:
+    @ptir.primitive
+    def slow_copy(x: ptir.Tensor) -> ptir.Type:
+        """An op that NumPy runs."""
+        return x.type
+
+    slow_copy.numpy(np.copy)
+
+    @ptir.jit(backend="faer")
+    def every_kind(x: Any, w: Any) -> Any:
+        y = ptir.softmax(x @ w)
+        return slow_copy(y * 2 + ptir.exp(y)), x
+
     w = X.T.copy()
-    found = mixed.explain(X, w)
+    found = every_kind.explain(X, w)
     text = str(found)
     for words in (
         "gpt_rs.faer.matmul.f32.v1",
         "gpt_rs.faer.softmax.f32.v1",
-        "reference  sort",
+        "reference  slow_copy",
         "2 in kernels, 3 in fused loops, 1 by the reference",
         "native steps",
         "arena",
     ):
         assert words in text, text
-    assert found.report.instructions() == len(mixed.lowered(X, w).body)
-    assert mixed.retraces()[-1].reason == "the first call"
+    assert found.report.instructions() == len(every_kind.lowered(X, w).body)
+    assert every_kind.retraces()[-1].reason == "the first call"
 
 
 @pytest.mark.slow
