@@ -6,6 +6,7 @@
 | `cumulative` | sums, products, maxima and minima up to each element of a line |
 | `keys` | elements as integers in the same order |
 | `sort` | lines in order: elements, positions, the first of them |
+| `selection` | the first few of a long line |
 | `sort_keys` | quicksort and radix sort of keys |
 | `sorting_network`, `partition` | their parts in vector registers, as LLVM IR |
 | `arg_extreme` | the position of the greatest or least element |

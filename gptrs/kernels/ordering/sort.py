@@ -22,9 +22,8 @@ keys again; where some are zeros of both signs or NaNs, which a key does not tel
 copied from the line in its order. So equal elements stay in their order, and the bits are those
 of a stable sort of the elements.
 
-Of long lines of which few are wanted, `select` reads each element once: those whose key is less
-than the last of the best so far are appended to the best, which are sorted when some have come. An
-element that equals the last of the best comes after it and is no better.
+Of long lines of which few are wanted, few keys are held at a time
+(`gptrs.kernels.ordering.selection`).
 
 Tiles are columns beside each other where those are contiguous in memory, so that what is read and
 written together shares cache lines.
@@ -39,6 +38,7 @@ from gptrs.kernels.compiler.compile import Kernel, compile_source
 from gptrs.kernels.ordering.keys import KeyType
 from gptrs.kernels.ordering.lines import OFFSET, unpacked
 from gptrs.kernels.ordering.partition import SLACK
+from gptrs.kernels.ordering.selection import BLOCK, SELECT, SELECTED
 from gptrs.kernels.ordering.sort_keys import sort_keys
 
 SORT_ARGUMENTS = (
@@ -52,20 +52,11 @@ Lines have ``count`` elements, of whose ``kept`` first in order the ``values`` a
 (int64) are stored, with equal strides; at address 0 they are not. ``flip`` is 0, or -1 for the
 descending order. ``items`` tiles of ``tile`` lines are shared by ``slots``. ``scratch`` has
 ``slot_bytes`` for each slot (`Sorting.scratch_bytes`). Lines of more than ``room`` elements are
-read by selection (`selection_room`). With ``in_place`` = 1 keys are sorted where
-the values are stored: in tiles of one line, with a ``result_step`` of 1 (`Sorting.fits`).
+read by selection. With ``in_place`` = 1 keys are sorted where the values are stored: in tiles of
+one line, with a ``result_step`` of 1 (`Sorting.fits`).
 """
 
 Form = Literal["alone", "packed", "halves", "paired"]
-BLOCK = 128
-"""Elements that selection looks at together."""
-
-
-def selection_room(count: int, kept: int) -> int:
-    """How many keys of a line of ``count`` are held at a time: all, or by selection as many as are
-    kept twice, and two blocks."""
-    room = 2 * kept + 2 * BLOCK
-    return room if 2 * room <= count else count
 
 
 @dataclass(frozen=True)
@@ -119,7 +110,7 @@ def _source(s: Sorting) -> str:
     parts += [_loops(f"store_{name}", "kept", "result", body) for name, body in stored.items()]
     parts += [_RESTORE] * s.fits
     parts += [_COPY_AMBIGUOUS] * (alone and s.key.nan is not None)
-    parts.append({"alone": "", "halves": _REFINE}.get(s.form, _SELECT))
+    parts.append({"alone": "", "halves": _REFINE}.get(s.form, SELECT))
     fields = {
         "stores": "\n                ".join(
             f"if with_{name}:\n                    store_{name}({_LOOP})" for name in stored
@@ -128,10 +119,10 @@ def _source(s: Sorting) -> str:
         "restore": "restore(here, count, flip)" if s.fits else "pass",
         "refine": f"refine({_REFINED})" if s.form == "halves" else "pass",
         "refined": _REFINED,
-        "select": "pass" if s.form in ("alone", "halves") else f"select({_SELECTED})",
+        "select": "pass" if s.form in ("alone", "halves") else f"select({SELECTED})",
         "copy": f"copy_ambiguous({_COPIED})" if alone and s.key.nan else "pass",
         "loop": _LOOP,
-        "selected": _SELECTED,
+        "selected": SELECTED,
         "copied": _COPIED,
         "words": unpacked(SORT_ARGUMENTS),
         "name": s.name,
@@ -152,9 +143,6 @@ def _source(s: Sorting) -> str:
 _LOOP = (
     "x, at, x_step, x_column, values, order, to, result_step, result_column, "
     "here, places, room, width, count, flip, kept"
-)
-_SELECTED = (
-    "x, begins, x_step, count, flip, kept, room, own, spare, own_places, spare_places, sample"
 )
 _COPIED = "x, begins, x_step, count, flip, values, ends, result_step"
 
@@ -258,34 +246,6 @@ def copy_ambiguous(<copied>):
         elif key == nan_key:
             values[ends + nan * result_step] = element
             nan += 1
-"""
-
-_SELECT = """
-def select(<selected>):
-    for i in range(room):
-        put(own, own_places, i, key_of(x[begins + i * x_step], flip), i)
-    sort_line(own, spare, own_places, spare_places, sample, room)
-    filled, limit = kept, key_at(own, kept - 1)
-    full = kept + max(kept, 16)  # to sort a few is cheap, and a lower limit saves more
-    for block in range(room, count, <block>):
-        size = min(<block>, count - block)
-        here, least = begins + block * x_step, <number>(<greatest>)
-        if x_step == 1:
-            for i in range(size):
-                least = min(least, key_of(x[here + i], flip))
-        else:
-            for i in range(size):
-                least = min(least, key_of(x[here + i * x_step], flip))
-        if least >= limit:
-            continue
-        for i in range(size):
-            key = key_of(x[here + i * x_step], flip)
-            put(own, own_places, filled, key, block + i)
-            filled += 1 if key < limit else 0
-        if filled >= full:
-            sort_line(own, spare, own_places, spare_places, sample, filled)
-            filled, limit = kept, key_at(own, kept - 1)
-    sort_line(own, spare, own_places, spare_places, sample, filled)
 """
 
 _READ = """element = x[at + <place>]

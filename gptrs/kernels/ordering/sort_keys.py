@@ -20,6 +20,8 @@ nothing tells them apart: keys alone, or keys with their positions as low bits.
 
 from __future__ import annotations
 
+from gptrs.kernels.ordering.sorting_network import block_size
+
 _MEDIAN = """
 def median(keys, count, sample, size):
     for i in range(size):
@@ -172,5 +174,5 @@ def sort_keys(bits: int, *, compress: bool) -> str:
     if not compress:
         return _RADIX + _COUNTING + _BY_RADIX
     greatest, key = 2 ** (bits - 1) - 1, f"int{bits}"
-    quicksort = _QUICKSORT.format(block=4096 // (bits // 2), greatest=greatest, key=key)
+    quicksort = _QUICKSORT.format(block=block_size(bits), greatest=greatest, key=key)
     return _RADIX + _COUNTING + _MEDIAN + quicksort

@@ -14,7 +14,8 @@ from gptrs.ir.dims import DimLike
 from gptrs.ir.ops.sort import top_k
 from gptrs.ir.program import Instruction, Value
 from gptrs.kernels.compiler.isa import Isa
-from gptrs.kernels.ordering.sort import SORT_ARGUMENTS, Sorting, selection_room, sort_kernel
+from gptrs.kernels.ordering.selection import selection_room
+from gptrs.kernels.ordering.sort import SORT_ARGUMENTS, Sorting, sort_kernel
 
 _ELEMENT_NS = 4.0
 _BESIDE = 16  # columns of a tile: a cache line of f32
