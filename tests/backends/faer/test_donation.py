@@ -146,12 +146,12 @@ def test_an_interrupted_call_has_taken_its_argument() -> None:
         """An op that NumPy runs."""
         return x.type
 
-    @slow_copy.numpy
-    def _(x: Array) -> Array:
+    def meaning(x: Array) -> Array:
         if interrupts:
             raise KeyboardInterrupt
         return x.copy()
 
+    slow_copy.numpy(meaning)
     f = after(slow_copy)
     f(zeros(), PART)
     for _ in range(2):  # the second time by what is remembered of the first call
