@@ -224,8 +224,11 @@ class _GuardRows:
         self._checks.add(Op.WORD, register, 0, SET_SIZE, 0)
 
     def _wrapped(self, register: int, parent: Any, _: Any, found: Sequence[Any]) -> None:
-        """The function below a wrapper is an attribute of the instance, or there is none."""
+        """The function below a wrapper: of a static or class method, or an attribute."""
         kind = type(parent)
+        if kind in (staticmethod, classmethod):
+            self._checks.same(self._checks.load(Op.LOAD, register, CONTENT), found[0])
+            return
         if any(hasattr(kind, name) for name in ("__wrapped__", "__getattr__")):
             raise NoRowsError
         if not isinstance(kind.__getattribute__, WrapperDescriptorType):

@@ -4,7 +4,8 @@
     set             size 24
     tuple, list     items 24      (a list has a pointer to them)
     float, complex  value 16
-    cell, module    content 16    method: function 16, self 24
+    cell, module    content 16 (also of static and class methods)
+    method          function 16   self 24
     ndarray         data 16       rank 24, int32    extents 32    dtype 56    flags 64, int32
 
 NumPy's layout and function table belong to its stable ABI. CPython's have been the same from 3.11
@@ -29,6 +30,8 @@ SET_SIZE = 24
 METHOD_FUNCTION, METHOD_SELF = 16, 24
 DATA, RANK, EXTENTS, DESCR, FLAGS = 16, 24, 32, 56, 64
 
+_FIRST, _LAST = (3, 11), (3, 14)
+"""The versions whose layout is known: reading at another's offsets might be no mere mismatch."""
 _NEW_FROM_DESCR = 94
 """The index of ``PyArray_NewFromDescr`` in NumPy's function table, for all versions."""
 _TYPE_BYTES = 512
@@ -87,7 +90,9 @@ def new_array_address() -> int:
 def supported() -> bool:
     """Whether native calls work in this interpreter: CPython with a GIL, 64 bits, and the layout
     above."""
-    if sys.implementation.name != "cpython" or sys.maxsize < 1 << 32 or sys.byteorder != "little":
+    if sys.implementation.name != "cpython" or not _FIRST <= sys.version_info[:2] <= _LAST:
+        return False
+    if sys.maxsize < 1 << 32 or sys.byteorder != "little":
         return False
     if any(sysconfig.get_config_var(name) for name in ("Py_DEBUG", "Py_GIL_DISABLED")):
         return False
@@ -104,26 +109,42 @@ class _Slotted:
 def _agrees() -> bool:
     """Compare the offsets with objects made here."""
     marks = object(), object()
-    several, cell = [*marks], CellType(marks[0])
-    method = MethodType(_agrees, marks[1])
-    slotted = _Slotted()
+    several, slotted = [*marks], _Slotted()
     slotted.first, slotted.second = marks
+    addresses = [*map(id, marks)]
     array = np.zeros((3, 5), np.float32)
+    method: Any = _agrees
+    words: list[tuple[object, int, int]] = [
+        (marks, TYPE, id(tuple)),
+        (marks, SIZE, 2),
+        (several, SIZE, 2),
+        (dict.fromkeys("abc"), SIZE, 3),
+        (set("abc"), SET_SIZE, 3),
+        (CellType(marks[0]), CONTENT, addresses[0]),
+        (staticmethod(method), CONTENT, id(_agrees)),
+        (classmethod(method), CONTENT, id(_agrees)),
+        (sys, CONTENT, id(vars(sys))),
+        (2.5, CONTENT, _bits(2.5)),
+        (0.5 + 2.5j, CONTENT, _bits(0.5)),
+        (0.5 + 2.5j, CONTENT + 8, _bits(2.5)),
+        (MethodType(_agrees, marks[1]), METHOD_FUNCTION, id(_agrees)),
+        (MethodType(_agrees, marks[1]), METHOD_SELF, addresses[1]),
+        (slotted, slot(_Slotted, "second"), addresses[1]),
+    ]
     return (
-        word_at(id(marks) + TYPE) == id(tuple)
-        and word_at(id(marks) + SIZE) == word_at(id(several) + SIZE) == 2
-        and word_at(id({"first": marks, "second": marks, "third": marks}) + SIZE) == 3
-        and word_at(id({*marks, method}) + SET_SIZE) == 3
-        and _items(id(marks) + ITEMS) == _items(word_at(id(several) + ITEMS)) == [*map(id, marks)]
-        and word_at(id(cell) + CONTENT) == id(marks[0])
-        and word_at(id(sys) + CONTENT) == id(vars(sys))
-        and word_at(id(method) + METHOD_FUNCTION) == id(_agrees)
-        and word_at(id(method) + METHOD_SELF) == id(marks[1])
-        and ctypes.c_double.from_address(id(marks and 2.5) + CONTENT).value == 2.5
-        and word_at(id(slotted) + slot(_Slotted, "second")) == id(marks[1])
+        all(_word_of(value, offset) == word for value, offset, word in words)
+        and _items(id(marks) + ITEMS) == _items(word_at(id(several) + ITEMS)) == addresses
         and _array_agrees(array)
         and _array_agrees(array.T)
     )
+
+
+def _word_of(value: object, offset: int) -> int:
+    return word_at(id(value) + offset)
+
+
+def _bits(value: float) -> int:
+    return ctypes.c_uint64.from_buffer(ctypes.c_double(value)).value
 
 
 def _items(address: int) -> list[int]:
