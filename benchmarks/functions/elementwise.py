@@ -3,10 +3,15 @@ work is next to nothing."""
 
 from __future__ import annotations
 
+from dataclasses import make_dataclass
+from functools import cache
+from typing import Any
+
 import numpy as np
 
 from benchmarks.functions.case import Arguments, Case, draw, sized
 from gptrs import ptir
+from gptrs.ir.tensor import Parameter
 
 LENGTHS = [(1_000,), (100_000,), (4_000_000,)]
 NARROW = [(1_000,), (1_000_000,)]
@@ -131,7 +136,50 @@ def _calls() -> list[Case]:
             lambda xp, tree: tree["a0"]["w"] + tree["a5"]["b"],
             make=_tree,
         ),
+        *sized(
+            "call",
+            "dict of",
+            [50],
+            lambda tree: tree["a0"] + tree["a49"],
+            lambda xp, tree: tree["a0"] + tree["a49"],
+            make=lambda rng, count: ({f"a{i}": draw(rng, short) for i in range(count)},),
+        ),
+        *sized(
+            "call",
+            "dataclass of",
+            [50],
+            lambda tree: tree.a0 + tree.a49,
+            lambda xp, tree: tree.a0 + tree.a49,
+            make=lambda rng, count: (Fifty(*(draw(rng, short) for _ in range(count))),),
+            jax=None,  # takes dataclasses that are registered alone
+        ),
+        *sized(
+            "call",
+            "fifty captured parameters",
+            [short],
+            _add_weights,
+            lambda xp, x: sum(WEIGHTS, x),
+            torch=lambda torch, x: sum(_torch_weights(), x),
+        ),
     ]
+
+
+Fifty: Any = make_dataclass("Fifty", [f"a{i}" for i in range(50)])
+WEIGHTS = [np.full(10, i, np.float32) for i in range(50)]
+PARAMETERS = [Parameter(weight, f"weight {i}") for i, weight in enumerate(WEIGHTS)]
+
+
+def _add_weights(x: Any) -> Any:
+    for parameter in PARAMETERS:
+        x = x + parameter
+    return x
+
+
+@cache
+def _torch_weights() -> list[Any]:
+    import torch
+
+    return [torch.from_numpy(weight) for weight in WEIGHTS]
 
 
 def _tree(rng: np.random.Generator, leaves: int) -> Arguments:

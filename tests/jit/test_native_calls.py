@@ -460,6 +460,7 @@ def test_references() -> None:
     for _ in range(100):
         jitted(tree, 2.5)
         assert outcome(jitted, tree, 10**30)[0] is ArgumentError  # more than 64 bits
+    gc.collect()
     after = [*map(sys.getrefcount, watched)]
     assert max(abs(one - other) for one, other in zip(before, after, strict=True)) < 50
 

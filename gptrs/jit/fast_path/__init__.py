@@ -1,7 +1,8 @@
 """The fast path of a jitted call: argument key, guard, plan, without flattening or tracing.
 
-A call that equals an earlier one is answered from the call cache of its function. Everything else
-takes the slow path of `gptrs.jit.function`, which collects the full key, finds or traces the
+A call that equals an earlier one is answered from the call cache of its function; from the second
+hit on mostly by a native function, in a tenth of the time (`gptrs.jit.native_call`). All else takes
+the slow path of `gptrs.jit.function`, which collects the full key, finds or traces the
 program, runs it, and stores the call here.
 
 | module | contents |
@@ -63,10 +64,9 @@ A call leaves the fast path when
     A failed guard costs a traversal, and a retrace only if what changed is part of the full key.
 
 Measured cost (benchmarks/README.md, benchmarks/log/calls_and_starts.md)
-    gelu(x @ w + b), 1 × 64 by 64 × 64, one thread: 9.6 to 10.5 µs for the whole call, about as much
-    as torch. On an older machine (Zen 3) 13 to 21 µs of a call were Python. Comparing the 788
-    values that a guard of MobileNetV2 reads takes 8 µs; guards evaluated once in a loop of calls
-    (`assume_unchanged`) save 0.12 ms of a decode step.
+    gelu(x @ w + b), 1 × 64 by 64 × 64, one thread: 9.6 to 10.5 µs for the whole call; 1.0 as a
+    native call. Comparing the 788 values that a guard of MobileNetV2 reads takes 8 µs; guards
+    evaluated once in a loop of calls (`assume_unchanged`) save 0.12 ms of a decode step.
 
 Where to look
     ``fn.retraces()`` and GPTRS_DEBUG=1 give the reason of each trace, ``fn.cache_info()`` the hits
