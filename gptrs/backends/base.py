@@ -158,6 +158,8 @@ class Launch:
     """Shapes and dtypes of arrays to make."""
     relocations: list[tuple[int, int, int]]
     """Array, word, offset in the array."""
+    copies: list[tuple[int, int, int]]
+    """Arrays whose elements are copied after the run: source, target, bytes."""
     results: list[int]
     """The output that each result is."""
     driver: NativeDriver

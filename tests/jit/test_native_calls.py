@@ -26,9 +26,9 @@ import pytest
 from gptrs import nn, ptir
 from gptrs.errors import ArgumentError, DonatedError, ElementError
 from gptrs.ir.tensor import Parameter, Tensor
-from gptrs.jit.native_call import layout
 from gptrs.kernels.driver.current import current_driver
 from gptrs.kernels.driver.threads import limit_threads, recent_cores
+from gptrs.kernels.native_call import layout
 
 pytestmark = pytest.mark.skipif(
     sys.implementation.name != "cpython"
@@ -105,6 +105,8 @@ def test_this_interpreter_has_the_layout() -> None:
         (lambda x: [x + 1, {"k": x + 2, "n": 3}], (X,), {}),
         (lambda x: Pair(x + 1, "text"), (X,), {}),
         (lambda x: Named(x + 1, (x + 2,)), (X,), {}),
+        (lambda x: x, (X,), {}),
+        (lambda x, n: (x + 1, n, x.reshape((3, 2)), x + 1), (X, 2.5), {}),
         (lambda x: x.sum(), (X,), {}),
         (lambda x: x + x.shape[0], (np.empty((0, 3), np.float32),), {}),
         (lambda x: x + 1, (np.array(2, np.int16),), {}),
@@ -122,6 +124,16 @@ def test_calls_that_are_native(
     for _ in range(3):
         assert as_lists(jitted(*args, **kwargs)) == first
     assert jitted.cache_info()[:2] == (5, 1)
+
+
+def test_results_have_memory_of_their_own() -> None:
+    jitted = ptir.jit(lambda x: (x, x.reshape((2, 3)), x + 1, x + 1))
+    warm(jitted, X)
+    assert is_native(jitted, X)
+    arrays = [X, *(result.numpy() for result in jitted(X))]
+    assert all(array.flags.writeable and array.flags.c_contiguous for array in arrays)
+    shared = [np.shares_memory(a, b) for n, a in enumerate(arrays) for b in arrays[:n]]
+    assert not any(shared)
 
 
 def test_static_arguments() -> None:

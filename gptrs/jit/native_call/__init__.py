@@ -11,11 +11,7 @@ whatever the records cannot express.
 | `record` | what is checked, run and returned for one cached call: words |
 | `checks` | rows: the comparisons and loads that a match consists of |
 | `argument_checks`, `context_checks`, `guard_checks` | rows for arguments, settings, captures |
-| `fields` | the words of a record, by number |
-| `layout` | offsets in CPython's and NumPy's objects, checked in this interpreter |
-| `interpreter` | runs the rows (LLVM IR) |
-| `launch` | takes the binding, makes arrays, runs the step table, wraps (LLVM IR) |
-| `emit` | the builder of both |
+| `gptrs.kernels.native_call` | the function's code, and the layout of what it reads |
 
 A call keeps to the fast path when
     - the interpreter is not one whose layout is known (`layout.supported`), or the driver is not

@@ -17,8 +17,9 @@ from numpy import ndarray
 from gptrs import tree
 from gptrs.ir.tensor import Parameter, Tensor
 from gptrs.jit.fast_path.fast_key import ArgumentBinding
-from gptrs.jit.native_call.checks import BY_NAME, POSITIONAL, Checks, NoRowsError, Op
-from gptrs.jit.native_call.layout import SIZE, slot
+from gptrs.jit.native_call.checks import Checks, NoRowsError
+from gptrs.kernels.native_call.layout import SIZE, slot
+from gptrs.kernels.native_call.rows import BY_NAME, POSITIONAL, Op
 
 _NUMBERS = {int: Op.INT, float: Op.FLOAT, complex: Op.COMPLEX}
 

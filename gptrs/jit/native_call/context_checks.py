@@ -18,9 +18,10 @@ from gptrs.ir import dispatch, registry
 from gptrs.ir.implementations import registry as implementations
 from gptrs.jit import modes, overrides
 from gptrs.jit.fast_path import assume_unchanged
-from gptrs.jit.native_call.checks import Checks, NoRowsError, Op
+from gptrs.jit.native_call.checks import Checks, NoRowsError
 from gptrs.kernels.driver import threads
 from gptrs.kernels.driver.driver import NativeDriver
+from gptrs.kernels.native_call.rows import Op
 
 _VARIABLES = (
     *(dispatch._current, modes._eager, modes._backend, overrides._scopes),

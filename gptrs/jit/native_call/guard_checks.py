@@ -34,8 +34,8 @@ from gptrs.jit.fast_path.read_log import (
     read_metadata,
 )
 from gptrs.jit.guards import Guard
-from gptrs.jit.native_call.checks import Checks, NoRowsError, Op
-from gptrs.jit.native_call.layout import (
+from gptrs.jit.native_call.checks import Checks, NoRowsError
+from gptrs.kernels.native_call.layout import (
     CONTENT,
     METHOD_FUNCTION,
     METHOD_SELF,
@@ -44,6 +44,7 @@ from gptrs.jit.native_call.layout import (
     slot,
     type_offset,
 )
+from gptrs.kernels.native_call.rows import Op
 
 _CONTIGUOUS = 0x001
 

@@ -12,11 +12,11 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from gptrs.jit.native_call.emit import C_API
-from gptrs.jit.native_call.launch import build_call_ir
-from gptrs.jit.native_call.layout import supported
 from gptrs.kernels.compiler.codegen import KernelError
 from gptrs.kernels.compiler.compile import compile_functions
+from gptrs.kernels.native_call.emit import C_API
+from gptrs.kernels.native_call.launch import build_call_ir
+from gptrs.kernels.native_call.layout import supported
 
 _FASTCALL = 0x0080  # METH_FASTCALL: an array of the arguments and their number
 NativeCall = Callable[[list[Any], tuple[Any, ...], dict[str, Any]], Any]

@@ -21,12 +21,13 @@ from gptrs.jit.cache import Slot
 from gptrs.jit.fast_path.fast_key import ArgumentBinding
 from gptrs.jit.guards import Guard
 from gptrs.jit.native_call.argument_checks import add_arguments
-from gptrs.jit.native_call.checks import Checks, NoRowsError, Op
+from gptrs.jit.native_call.checks import Checks, NoRowsError
 from gptrs.jit.native_call.context_checks import add_context
-from gptrs.jit.native_call.fields import SINGLE, TUPLE, Field
 from gptrs.jit.native_call.guard_checks import add_guard
-from gptrs.jit.native_call.layout import new_array_address, slot
 from gptrs.kernels.driver.main_thread import main_thread_address
+from gptrs.kernels.native_call.fields import SINGLE, TUPLE, Field
+from gptrs.kernels.native_call.layout import new_array_address, slot
+from gptrs.kernels.native_call.rows import Op
 
 Record: TypeAlias = tuple[Any, ...]
 _MOST_WORDS = 1 << 13  # of the state, on the stack of whatever thread calls
@@ -135,6 +136,11 @@ class _Words:
         for shape, dtype in launch.outputs:
             checks.held.append(dtype)
             rows += id(dtype), len(shape), checks.words(shape)
+        copies = [
+            word
+            for source, target, size in launch.copies
+            for word in (places[source], places[target], size)
+        ]
         moves = [
             word
             for source, place, offset in launch.relocations
@@ -149,6 +155,8 @@ class _Words:
                 Field.NDARRAY: id(np.ndarray),
                 Field.RELOCATIONS: len(launch.relocations),
                 Field.RELOCATION_ROWS: checks.words(moves),
+                Field.COPIES: len(launch.copies),
+                Field.COPY_ROWS: checks.words(copies),
             }
         )
 

@@ -2,7 +2,7 @@
 
     match(record, state) -> 1 if all rows of the record hold, else 0
 
-`gptrs.jit.native_call.checks` describes the rows; each operation is a basic block here. Nothing is
+`gptrs.kernels.native_call.rows` describes them; each operation is a basic block here. Nothing is
 changed but the state, words on the caller's stack:
 
     | registers ... | addresses of arrays | their objects | numbers, two words each |
@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 
 from llvmlite import ir
 
-from gptrs.jit.native_call.checks import ROW, Op
-from gptrs.jit.native_call.emit import CallCode
-from gptrs.jit.native_call.fields import Field
-from gptrs.jit.native_call.layout import (
+from gptrs.kernels.driver.control_block import i64
+from gptrs.kernels.native_call.emit import CallCode
+from gptrs.kernels.native_call.fields import Field
+from gptrs.kernels.native_call.layout import (
     CONTENT,
     DATA,
     DESCR,
@@ -30,7 +30,7 @@ from gptrs.jit.native_call.layout import (
     SIZE,
     TYPE,
 )
-from gptrs.kernels.driver.control_block import i64
+from gptrs.kernels.native_call.rows import ROW, Op
 
 F64 = ir.DoubleType()
 _EQUAL = 2  # Py_EQ

@@ -1,10 +1,13 @@
 """The words of a record, by number: what a native call compares, runs and returns.
 
-Words are addresses of objects or of arrays of words, byte offsets of slots, and counts. Rows are
-arrays of words: of relocations | source, address of the word, offset |, of relocations into the
-arena | address of the word, offset |, of outputs | dtype, rank, address of the extents |, of
-results | output, type, weakness |. A source is the number of an array: the inputs, then the
-outputs.
+Words are addresses of objects or of arrays of words, byte offsets of slots, and counts. Arrays of
+the call are numbered, the inputs, then the outputs. Rows are:
+
+    relocation           | array | address of the word | offset |
+    arena relocation     | address of the word | offset |
+    copy                 | source | target | bytes |
+    output               | dtype | rank | address of the extents |
+    result               | output | type | weakness |
 """
 
 from __future__ import annotations
@@ -30,6 +33,8 @@ class Field(IntEnum):
     NDARRAY = auto()
     RELOCATIONS = auto()
     RELOCATION_ROWS = auto()
+    COPIES = auto()
+    COPY_ROWS = auto()
     # The binding, which waits in a list of free ones, and an arena from the pool, if it needs one
     BOUND = auto()
     FREE = auto()

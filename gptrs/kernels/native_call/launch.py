@@ -7,7 +7,7 @@
                    are free and as they were                    else: next record
             hold the arrays of the arguments; make those of the results
             store their addresses in the argument blocks
-            without the GIL: run the step table
+            without the GIL: run the step table; copy results that are arguments
             release what was taken
             wrap the arrays as Tensors, join them
         NotImplemented: the Python path takes the call
@@ -23,12 +23,12 @@ from typing import Any
 
 from llvmlite import ir
 
-from gptrs.jit.native_call.emit import CallCode
-from gptrs.jit.native_call.fields import SINGLE, TUPLE, Field
-from gptrs.jit.native_call.interpreter import Interpreter
-from gptrs.jit.native_call.layout import DATA, ITEMS, SIZE
-from gptrs.kernels.driver.control_block import I32, I64, VOID, i64
+from gptrs.kernels.driver.control_block import I8, I32, I64, VOID, i64
 from gptrs.kernels.driver.step_table import CODE, EXCEPTION, INTERRUPTED, POLL
+from gptrs.kernels.native_call.emit import CallCode
+from gptrs.kernels.native_call.fields import SINGLE, TUPLE, Field
+from gptrs.kernels.native_call.interpreter import Interpreter
+from gptrs.kernels.native_call.layout import DATA, ITEMS, SIZE
 
 ERROR, MISSED, FAILED = 0, 1, 2
 """Results of an attempt that are no objects: an exception is set, another record may match, a
@@ -188,9 +188,10 @@ class _Call:
         return code.made
 
     def _emit_run(self) -> Any:
-        """run(record) -> the step that failed, or -1. Other threads may run Python meanwhile."""
-        code = self._function("run_without_gil", 1)
-        (record,) = code.arguments
+        """run(record, state) -> the step that failed, or -1. Other threads may run Python
+        meanwhile."""
+        code = self._function("run_without_gil", 2)
+        record, state = code.arguments
         poll, status = self._fields(code, record, Field.POLL, Field.STATUS)
         with code.if_then(code.differ(poll, i64(0)), likely=False):
             main = code.at(self._field(code, record, Field.MAIN))
@@ -200,6 +201,16 @@ class _Call:
         block = code.at(block)
         thread = code.api("PyEval_SaveThread")
         failed = code.call_at(run, block, order)
+        code.go_if(code.icmp_signed(">=", failed, i64(0)), "end")
+        arrays = self._part(code, record, state, Field.ARRAYS)
+        count, rows = self._fields(code, record, Field.COPIES, Field.COPY_ROWS)
+        with code.each(count) as index:
+            row = code.add(rows, code.mul(index, i64(24)))
+            source, target = (code.at_index(arrays, code.at(row, 8 * n)) for n in range(2))
+            bytes_at = I8.as_pointer()
+            places = (code.inttoptr(place, bytes_at) for place in (source, target))
+            code.copy(*places, code.at(row, 16))
+        code.enter("end")
         code.api("PyEval_RestoreThread", thread)
         code.ret(failed)
         return code.made
@@ -318,7 +329,7 @@ class _Call:
         made = code.call(self._make, [record, state])
         code.go_if(code.is_zero(made), "release")
         code.call(self._relocate, [record, state, arena])
-        failed = code.call(self._run, [record])
+        failed = code.call(self._run, [record, state])
         well = code.icmp_signed("<", failed, i64(0))
         code.store(code.select(well, i64(MISSED), i64(FAILED)), result)
         with code.if_then(code.not_(well), likely=False):
