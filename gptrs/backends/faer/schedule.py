@@ -25,7 +25,7 @@ from gptrs.backends.faer.interchange import element_loop
 from gptrs.backends.faer.interchange_writer import InterchangeWriter
 from gptrs.backends.faer.region_updates import RegionUpdate, fold_updates
 from gptrs.backends.faer.render import Rendered, as_word, render
-from gptrs.backends.faer.strided_copy import transposition_of
+from gptrs.backends.faer.strided_copy import copy_of
 from gptrs.backends.fusible import DTYPES, can_fuse
 from gptrs.backends.fusion import fuse
 from gptrs.backends.regions import Region
@@ -233,8 +233,8 @@ class RegionStep:
 
     def bind(self, b: Binder) -> bool:
         """Give ``b`` its step."""
-        moved = transposition_of(self.region)
-        if moved is not None and moved.bind(b):
+        copied = copy_of(self.region)
+        if copied is not None and copied.bind(b):
             return True
         return self._bind(b)
 

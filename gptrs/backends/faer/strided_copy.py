@@ -1,9 +1,8 @@
-"""Copies of permuted arrays: fused loops that compute nothing and read another axis in order than
-they write.
+"""Copies of permuted arrays: fused loops that compute nothing.
 
-`transposition_of` finds them among regions, `bind` adds a step of
-`gptrs.kernels.rowwise.transpose` where both sides have a tile at the sizes of a call. Other sizes
-keep the region's own loop.
+`copy_of` finds them among regions. `bind` adds a step of `gptrs.kernels.rowwise.transpose` where
+source and result are contiguous along different axes, and of `block_copy` where along the same.
+Sizes at which a tile or a vector does not fit keep the region's own loop.
 """
 
 from __future__ import annotations
@@ -17,22 +16,22 @@ from gptrs.backends.regions import Region
 from gptrs.backends.views import Load, View
 from gptrs.ir.dims import same
 from gptrs.ir.program import Value
-from gptrs.kernels.rowwise.block_copy import ElementBytes
+from gptrs.kernels.rowwise.block_copy import ElementBytes, copy_kernel
 from gptrs.kernels.rowwise.transpose import PANEL, tile_side, transpose_kernel
 
 _ELEMENT_NS = 0.5
 
 
 @dataclass(frozen=True, eq=False)
-class Transposition:
-    """A copy of ``source``, which is contiguous along the axis ``rows``, to ``result``, which is so
-    along its last axis."""
+class Copy:
+    """A copy from ``source``, contiguous along the axis ``inner``, to ``result``, contiguous along
+    its last one."""
 
     source: Value
     result: Value
     read: View
     written: View
-    rows: int
+    inner: int
 
     @property
     def size(self) -> ElementBytes:
@@ -40,33 +39,36 @@ class Transposition:
         return cast("ElementBytes", self.result.type.dtype.numpy.itemsize)
 
     def bind(self, b: Binder) -> bool:
-        """Add the step to ``b``; False where a side is shorter than a tile."""
-        shape, columns = [b.size(n) for n in self.read.shape], len(self.read.shape) - 1
-        side = tile_side(b.isa, self.size)
-        if min(shape[self.rows], shape[columns]) < side:
+        """Add the step to ``b``; False where a side is shorter than a tile or a row too short."""
+        shape, last = [b.size(n) for n in self.read.shape], len(self.read.shape) - 1
+        if min(shape[self.inner], shape[last]) < tile_side(b.isa, self.size):
             return False
         read, written = ([b.size(s) for s in v.strides] for v in (self.read, self.written))
-        outer = [axis for axis in range(columns) if axis != self.rows]
-        words = [
-            b.address(self.source, self.read.offset),
-            b.address(self.result, self.written.offset),
-            *(shape[self.rows], shape[columns], read[columns], written[self.rows], len(outer)),
-            *(word for axis in outer for word in (shape[axis], read[axis], written[axis])),
-        ]
-        extent = prod(shape[axis] for axis in outer) * -(-shape[self.rows] // PANEL)
-        b.step(kernel(transpose_kernel, b.isa, self.size), words, extent, prod(shape) * _ELEMENT_NS)
+        ends = b.address(self.source, self.read.offset), b.address(self.result, self.written.offset)
+        row = last - 1 if self.inner == last else self.inner
+        outer = [axis for axis in range(last) if axis != row]
+        axes = [word for axis in outer for word in (shape[axis], read[axis], written[axis])]
+        extent = prod(shape[axis] for axis in outer)
+        if self.inner == last:
+            words = [shape[last], 1, 1, shape[row], read[row], written[row]]
+            code, extent = kernel(copy_kernel, b.isa, self.size), extent * shape[row]
+        else:
+            words = [shape[row], shape[last], read[last], written[row]]
+            code, extent = (
+                kernel(transpose_kernel, b.isa, self.size),
+                extent * -(-shape[row] // PANEL),
+            )
+        b.step(code, [*ends, *words, len(outer), *axes], extent, prod(shape) * _ELEMENT_NS)
         return True
 
 
-def transposition_of(region: Region) -> Transposition | None:
-    """What the region copies, if it is a copy that reads another axis in order than it writes."""
+def copy_of(region: Region) -> Copy | None:
+    """What the region copies, if it is a copy of elements that are contiguous along some axis."""
     part = region.expression
     if not isinstance(part, Load) or part.dtype is not region.result.type.dtype:
         return None
     read, written = part.view, region.output
-    if len(read.shape) < 2 or not same(written.strides[-1], 1) or same(read.strides[-1], 1):
+    if len(read.shape) < 2 or not same(written.strides[-1], 1) or part.dtype.bits < 8:
         return None
-    in_order = [axis for axis, stride in enumerate(read.strides) if same(stride, 1)]
-    if not in_order or part.dtype.bits < 8:
-        return None
-    return Transposition(part.value, region.result, read, written, in_order[0])
+    contiguous = [axis for axis, stride in enumerate(read.strides) if same(stride, 1)]
+    return Copy(part.value, region.result, read, written, contiguous[-1]) if contiguous else None
