@@ -16,7 +16,7 @@ A *kernel* is a native function ``void(intp arguments, intp first, intp last)``:
 | `compiler` | LLVM IR builder, compilation, object cache, loading |
 | `driver` | step tables, worker pool, Numba driver, thread counts |
 | `philox` | random numbers (a module) |
-| `vector_math64` `trigonometry` | exp, log, tanh of f64; sin and cos (modules) |
+| `vector_math64` `vector_power` `trigonometry` | exp and the like of f64; pow; sin, cos (modules) |
 | `scalar_functions` | these functions for generated loops (a module) |
 | `vector_math` | exp, log, tanh, erf and activations on vectors (a module) |
 

@@ -1,9 +1,9 @@
 """Functions of one number for loops that LLVM vectorises: an LLVM function on a scalar, and its
 variants on vectors.
 
-exp, log, tanh and erf have no branch. They are inlined, and become vectors with the loop around
-them. sin and cos take a branch where |x| is large. Such a function is called, and for each number
-of lanes the module has a variant, which the attribute ``vector-function-abi-variant`` names:
+exp, log, tanh, erf and pow have no branch. They are inlined, and become vectors with the loop
+around them. sin and cos take a branch where |x| is large. Such a function is called, and for each
+number of lanes the module has a variant, which the attribute ``vector-function-abi-variant`` names:
 
     scalar.sin64(x):     near |x| ≤ limit: the formula; else the C library's
     vector.sin64.8(x):   y = the formula on all lanes
@@ -21,13 +21,13 @@ from typing import Any
 
 from llvmlite import ir
 
-from gptrs.kernels import trigonometry, vector_math, vector_math64
+from gptrs.kernels import trigonometry, vector_math, vector_math64, vector_power
 from gptrs.kernels.compiler.codegen import VARIANT
 from gptrs.kernels.compiler.ir_builder import F32, F64, I1, Builder, i64
 
 _LANES = (2, 4, 8, 16)
 
-Formula = Callable[[Builder, Any], Any]
+Formula = Callable[..., Any]
 
 _DIRECT: dict[str, tuple[Any, Formula]] = {
     "exp32": (F32, vector_math.exp),
@@ -37,6 +37,8 @@ _DIRECT: dict[str, tuple[Any, Formula]] = {
     "exp64": (F64, vector_math64.exp),
     "log64": (F64, vector_math64.log),
     "tanh64": (F64, vector_math64.tanh),
+    "erf64": (F64, vector_math64.erf),
+    "pow32": (F32, vector_power.power),
 }
 _BRANCHING: dict[str, tuple[Any, Formula, str]] = {
     "sin32": (F32, trigonometry.sin, "sin"),
@@ -50,6 +52,11 @@ NAMES: dict[str, Any] = {name: kind for name, (kind, *_) in (_DIRECT | _BRANCHIN
 """The functions, by name: their type."""
 
 
+def operands(name: str) -> int:
+    """How many numbers the function takes."""
+    return 2 if name.startswith("pow") else 1
+
+
 def scalar_function(module: Any, name: str) -> Any:
     """One of `NAMES` as an LLVM function in ``module``.
 
@@ -60,11 +67,11 @@ def scalar_function(module: Any, name: str) -> Any:
     if name in _BRANCHING:
         return _branching(module, name)
     kind, formula = _DIRECT[name]
-    made = ir.Function(module, ir.FunctionType(kind, [kind]), f"scalar.{name}")
+    made = ir.Function(module, ir.FunctionType(kind, [kind] * operands(name)), f"scalar.{name}")
     made.linkage = "internal"
     made.attributes.add("alwaysinline")
     f = Builder(made.append_basic_block("entry"))
-    f.ret(formula(f, made.args[0]))
+    f.ret(formula(f, *made.args))
     return made
 
 

@@ -1,4 +1,4 @@
-"""exp, log and tanh on vectors of f64 and on scalars.
+"""exp, log, tanh and erf on vectors of f64 and on scalars.
 
 As in `gptrs.kernels.vector_math`, every function has as arguments the IR builder and a vector, or a
 scalar, is free of branches and of tables, and passes NaN on. The bounds are checked by tests, on
@@ -9,10 +9,11 @@ levels with a fused multiply-add and on those without:
 | exp | 1.2 ulp; 0 and inf beyond the range |
 | log | 1 ulp |
 | tanh | 2.5 ulp |
+| erf | 1.5 ulp |
 
 The polynomials are minimax fits of our own (Remez exchange with 50 digits, weighted so that the
 error is relative to the result). Coefficients are rounded to f64 from the lowest power up, the
-higher ones being fitted again each time.
+higher ones being fitted again each time; those of erf, whose terms are small, all at once.
 """
 
 from __future__ import annotations
@@ -41,6 +42,23 @@ _EXP = (
 _ATANH = (
     *(0.6666666666666734, 0.3999999999941664, 0.2857142874202817, 0.22222198605057925),
     *(0.18183562850871293, 0.15314084861033692, 0.14795633042333253),
+)
+
+# (erf x − x) / x in x² for |x| ≤ 1, error of erf 2⁻⁵⁶·⁹
+_ERF = (
+    *(0.12837916709551256, -0.3761263890318352, 0.11283791670944185, -0.02686617064311144),
+    *(0.005223977606118201, -0.0008548325929299106, 0.00012055293576377275),
+    *(-1.4924712290816285e-05, 1.6447131419811136e-06, -1.620631250155755e-07),
+    *(1.3710974567312181e-08, -7.779456921831117e-10),
+)
+# log(erfc x) / x for 1 ≤ x ≤ 5.95, error of erf 2⁻⁵⁵
+_LOG_ERFC = (
+    *(-1.1283788642943402, -0.6366225749359284, -0.10276067304646669, 0.019097596320299472),
+    *(0.00026295338258096725, -0.0017619823366388143, 0.0006463278687424468),
+    *(-5.6357654760717e-05, -5.953668606916786e-05, 3.827011566973618e-05),
+    *(-1.342958064048674e-05, 3.272219049044627e-06, -5.788512562685049e-07),
+    *(7.362850450598995e-08, -6.417492273573023e-09, 3.440645415409854e-10),
+    -8.565676208737925e-12,
 )
 
 _MANTISSA, _BIAS = 52, 1023
@@ -124,3 +142,13 @@ def tanh(f: Builder, x: Any) -> Any:
     power = _power_of_two(f, n, x.type)
     t = f.multiply_add(power, tail, f.fsub(power, like(x, 1.0)))
     return with_sign_of(f, f.fdiv(t, f.fadd(t, like(x, 2.0))), x)
+
+
+def erf(f: Builder, x: Any) -> Any:
+    """erf x: a polynomial up to |x| = 1, then 1 − exp(log erfc |x|)."""
+    size, bound = f.magnitude(x), like(x, 5.95)  # from 5.93 on, erf x is 1 in f64
+    near = f.multiply_add(size, polynomial(f, f.fmul(x, x), _ERF), size)
+    inside = f.select(f.fcmp_ordered(">", size, bound), bound, size)
+    rest = exp(f, f.fmul(inside, polynomial(f, inside, _LOG_ERFC)))
+    far = f.fsub(like(x, 1.0), rest)
+    return with_sign_of(f, f.select(f.fcmp_ordered("<", size, like(x, 1.0)), near, far), x)

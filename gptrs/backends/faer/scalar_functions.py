@@ -17,11 +17,8 @@ from typing import Any
 from gptrs.ir.program import Operation
 from gptrs.ir.types import DType
 
-_OF_KERNELS = {
-    32: frozenset(["cos", "erf", "exp", "log", "sin", "tanh"]),
-    64: frozenset(["cos", "exp", "log", "sin", "tanh"]),
-}
-"""By the bits of the arithmetic: the functions of `gptrs.kernels.scalar_functions`."""
+_OF_KERNELS = frozenset(["cos", "erf", "exp", "log", "sin", "tanh"])
+"""The functions of one number in `gptrs.kernels.scalar_functions`."""
 _QUESTIONS = frozenset(["isfinite", "isinf", "isnan"])
 
 
@@ -87,7 +84,7 @@ class _Writer(ast.NodeTransformer):
 
     def _of_kernels(self, node: ast.Call) -> ast.Call:
         match node.func:
-            case ast.Attribute(attr=name) if name in _OF_KERNELS[self._dtype.bits]:
+            case ast.Attribute(attr=name) if name in _OF_KERNELS:
                 kind, function = f"float{self._dtype.bits}", f"{name}{self._dtype.bits}"
                 argument = ast.Call(ast.Name(kind, ast.Load()), node.args, [])
                 return ast.Call(ast.Name(function, ast.Load()), [argument], [])

@@ -4,8 +4,8 @@ Narrow floats are f32 here. Integer arithmetic has 64 bits and is wrapped by a c
 op on integers has no result, `failure` says so; the loop reports it at its end.
 
 Integers, bools, comparisons and selects are exact, and each + − × ÷ and root of floats rounds once,
-as in NumPy: a product and a sum never become a fused multiply-add. exp, log, tanh, sin and cos, and
-erf on f32, are those of `gptrs.kernels.scalar_functions`; pow, and erf on f64, are those of the C
+as in NumPy: a product and a sum never become a fused multiply-add. exp, log, tanh, erf, sin and
+cos, and pow on f32, are those of `gptrs.kernels.scalar_functions`; pow on f64 is that of the C
 library, within 8 units in the last place of NumPy's.
 """
 
@@ -170,7 +170,7 @@ def _power(s: Scalars) -> str:
         function = "unsigned_power" if s.dtype.name == "ui64" else "integer_power"
         return s.wrapped(f"{function}({x}, {y})")
     if s.number not in (0.5, -0.5):
-        return f"math.pow({x}, {y})"
+        return f"pow32({x}, {y})" if s.dtype.bits < 64 else f"math.pow({x}, {y})"
     infinity = literal(s.dtype, math.inf)
     root = f"math.sqrt({infinity} if {x} == -{infinity} else {x} + {literal(s.dtype, 0)})"
     return root if s.number == 0.5 else _one_over(s, root)
@@ -256,7 +256,7 @@ RULES: dict[Operation, Rule] = {
     elementwise.exp: _of_kernels("exp"),
     elementwise.log: _of_kernels("log"),
     elementwise.tanh: _of_kernels("tanh"),
-    elementwise.erf: lambda s: f"erf32({s.operands[0]})" if s.dtype.bits < 64 else _math("erf")(s),
+    elementwise.erf: _of_kernels("erf"),
     elementwise.sqrt: _math("sqrt"),
     elementwise.sin: _of_kernels("sin"),
     elementwise.cos: _of_kernels("cos"),

@@ -36,6 +36,7 @@ _COMPILER = (
     *("compiler/numba_lowering.py", "compiler/named_lowering.py", "compiler/intrinsics.py"),
     *("compiler/number_functions.py", "compiler/ir_builder.py"),
     *("vector_math.py", "vector_math64.py", "trigonometry.py", "scalar_functions.py"),
+    "vector_power.py",
     "rowwise/reduce.py",
 )
 _SIGNATURE = "void (i64, i64, i64)"

@@ -19,7 +19,8 @@ miss only.
 | ``complex_exp(z)`` and the like | on complex128: `gptrs.kernels.compiler.number_functions` |
 | ``maximum(x, y)`` ``minimum(x, y)`` | of two floats of one type: NaN wins, −0 is less than +0 |
 | ``exp32 log32 tanh32 erf32 sin32 cos32`` | on float32; loops over them are vectorised |
-| ``exp64 log64 tanh64 sin64 cos64`` | the same on float64 |
+| ``pow32(x, y)`` | the same |
+| ``exp64 log64 tanh64 erf64 sin64 cos64`` | the same on float64 |
 | ``local_floats(n)`` and so on for each pointer | a pointer to so many elements on the stack |
 | ``shifted(pointer, n)`` | the pointer to its element ``n`` |
 | ``differs(x, y)`` | whether the bits of two numbers of one type do |
@@ -62,7 +63,7 @@ from gptrs.kernels.ordering import partition as partitions
 from gptrs.kernels.ordering import sorting_network
 from gptrs.kernels.rowwise import reduce
 from gptrs.kernels.scalar_functions import NAMES as SCALAR_FUNCTIONS
-from gptrs.kernels.scalar_functions import scalar_function
+from gptrs.kernels.scalar_functions import operands, scalar_function
 
 
 def _pointer_to(element: Any) -> Any:
@@ -93,9 +94,12 @@ def _function_of_math(name: str) -> Any:
             return builder.call(scalar_function(builder.module, name), arguments)
 
         kind = types.float32 if name.endswith("32") else types.float64
-        return kind(kind), code
+        return kind(*[kind] * operands(name)), code
 
-    return intrinsic(of)
+    def of_two(typing_context, x, y):
+        return of(typing_context, x)
+
+    return intrinsic(of if operands(name) == 1 else of_two)
 
 
 MATH = {name: _function_of_math(name) for name in SCALAR_FUNCTIONS}
