@@ -83,6 +83,14 @@ def _transcendental() -> list[Case]:
             lambda xp, x: xp.exp(-x * x) * xp.sin(x) + xp.cos(x),
             dtype=dtype,
         )
+        found += sized(
+            "transcendental",
+            f"power {dtype}",
+            [(length, length) for length in lengths[:2]],
+            lambda x, y: (ptir.abs(x) + 0.1) ** y,
+            lambda xp, x, y: (xp.abs(x) + 0.1) ** y,
+            dtype=dtype,
+        )
     found += sized(
         "transcendental",
         "log, sqrt and tanh f32",

@@ -22,6 +22,7 @@ def _contiguous(xp: Any, x: Any) -> Any:
 def _transposes() -> list[Case]:
     family = "transpose"
     permuted = [(4, 16, 8, 32), (8, 128, 12, 64), (16, 256, 16, 64)]
+    reversed_ = [(20, 30, 40, 17), (64, 96, 128)]
     images = [(1, 16, 16, 3), (8, 56, 56, 64), (8, 224, 224, 3)]
     return [
         *sized(
@@ -46,6 +47,15 @@ def _transposes() -> list[Case]:
             lambda x: x.permute(0, 2, 1, 3),
             lambda xp, x: _contiguous(xp, x.swapaxes(1, 2)),
             jax=lambda jax, x: x.swapaxes(1, 2),
+        ),
+        *sized(
+            family,
+            "axes in reverse",
+            reversed_,
+            lambda x: ptir.transpose(x, perm=tuple(range(x.ndim))[::-1]),
+            lambda xp, x: _contiguous(xp, x.transpose()),
+            torch=lambda torch, x: x.permute(tuple(range(x.ndim))[::-1]).contiguous(),
+            jax=lambda jax, x: x.transpose(),
         ),
         *sized(
             family,
