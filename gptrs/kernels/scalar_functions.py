@@ -38,7 +38,8 @@ _DIRECT: dict[str, tuple[Any, Formula]] = {
     "log64": (F64, vector_math64.log),
     "tanh64": (F64, vector_math64.tanh),
     "erf64": (F64, vector_math64.erf),
-    "pow32": (F32, vector_power.power),
+    "pow64": (F64, vector_power.power_of_doubles),
+    "pow32": (F32, vector_power.power_of_floats),
 }
 _BRANCHING: dict[str, tuple[Any, Formula, str]] = {
     "sin32": (F32, trigonometry.sin, "sin"),

@@ -27,7 +27,7 @@ from gptrs.kernels.compiler.ir_builder import I64, Builder, like
 from gptrs.kernels.vector_math import polynomial
 
 # ln 2 in two parts: the first has 42 bits, so that its product with an exponent is exact.
-_LN2_HIGH, _LN2_LOW = 0.6931471805598903, 5.497923018708371e-14
+LN2_HIGH, LN2_LOW = 0.6931471805598903, 5.497923018708371e-14
 # Added to a small float, it leaves the nearest integer in the low bits: 1.5 · 2⁵².
 ROUNDER = 6755399441055744.0
 
@@ -83,24 +83,25 @@ def _power_of_two(f: Builder, n: Any, kind: Any) -> Any:
     return f.bitcast(f.shl(f.add(n, like(n, _BIAS)), like(n, _MANTISSA)), kind)
 
 
-def _reduced(f: Builder, x: Any) -> tuple[Any, Any]:
-    """n and eʳ − 1, where eˣ = 2ⁿ·eʳ: n = ⌊x / ln 2⌉."""
+def _reduced(f: Builder, x: Any, low: Any = None) -> tuple[Any, Any]:
+    """n and eʳ − 1, where eˣ = 2ⁿ·eʳ: n = ⌊x / ln 2⌉. ``low`` is added to x and r."""
     rounder = like(x, ROUNDER)
     shifted = f.multiply_add(x, like(x, math.log2(math.e)), rounder)
     whole = f.fsub(shifted, rounder)
-    r = f.multiply_add(whole, like(x, -_LN2_HIGH), x)
-    r = f.multiply_add(whole, like(x, -_LN2_LOW), r)
+    r = f.multiply_add(whole, like(x, -LN2_HIGH), x)
+    r = f.multiply_add(whole, like(x, -LN2_LOW), r)
+    r = r if low is None else f.fadd(r, low)
     tail = f.multiply_add(f.fmul(r, r), polynomial(f, r, _EXP), r)
     return f.sub(bits(f, shifted), bits(f, rounder)), tail
 
 
-def exp(f: Builder, x: Any) -> Any:
-    """eˣ."""
+def exp(f: Builder, x: Any, low: Any = None) -> Any:
+    """eˣ; with ``low``, the exponential of the sum, where |low| is below the last place of x."""
     # Beyond, the result is inf or 0. NaN compares false and stays.
-    high, low = like(x, 710.0), like(x, -746.0)
-    x = f.select(f.fcmp_ordered(">", x, high), high, x)
-    x = f.select(f.fcmp_ordered("<", x, low), low, x)
-    n, tail = _reduced(f, x)
+    most, least = like(x, 710.0), like(x, -746.0)
+    x = f.select(f.fcmp_ordered(">", x, most), most, x)
+    x = f.select(f.fcmp_ordered("<", x, least), least, x)
+    n, tail = _reduced(f, x, low)
     # In two factors, so that neither leaves the range of exponents; only the last product rounds.
     # The first is 2^(n ± 64): an arithmetic shift of i64 is slow where there is no AVX-512.
     outer = f.fcmp_ordered(">", x, like(x, 0.0))
@@ -109,9 +110,8 @@ def exp(f: Builder, x: Any) -> Any:
     return f.fmul(result, f.select(outer, like(x, 2.0**64), like(x, 2.0**-64)))
 
 
-def log(f: Builder, x: Any) -> Any:
-    """log x = e·ln 2 + 2 atanh s with x = 2ᵉ·(1 + r), √½ ≤ 1 + r < √2, s = r / (2 + r); −inf at 0,
-    NaN below."""
+def split(f: Builder, x: Any) -> tuple[Any, Any]:
+    """e and r of x = 2ᵉ·(1 + r) > 0 with √½ ≤ 1 + r < √2."""
     tiny = f.fcmp_ordered("<", x, like(x, 2.0**-1022))
     pattern = bits(f, f.select(tiny, f.fmul(x, like(x, 2.0**54)), x))
     # Exponents count from 0, so that they fit the low bits of 2⁵², which converts them to f64.
@@ -121,13 +121,19 @@ def log(f: Builder, x: Any) -> Any:
     r = f.fsub(f.bitcast(f.sub(pattern, shift), x.type), like(x, 1.0))
     offset = like(x, 2.0**52)
     e = f.bitcast(f.or_(exponent, bits(f, offset)), x.type)
-    e = f.fsub(e, f.select(tiny, like(x, 2.0**52 + _BIAS + 54), like(x, 2.0**52 + _BIAS)))
+    bias = f.select(tiny, like(x, 2.0**52 + _BIAS + 54), like(x, 2.0**52 + _BIAS))
+    return f.fsub(e, bias), r
+
+
+def log(f: Builder, x: Any) -> Any:
+    """log x = e·ln 2 + 2 atanh s with s = r / (2 + r); −inf at 0, NaN below."""
+    e, r = split(f, x)
     half = f.fmul(f.fmul(r, r), like(x, 0.5))
     s = f.fdiv(r, f.fadd(r, like(x, 2.0)))
     square = f.fmul(s, s)
     inner = f.multiply_add(square, polynomial(f, square, _ATANH), half)
-    inner = f.multiply_add(s, inner, f.fmul(e, like(x, _LN2_LOW)))
-    result = f.multiply_add(e, like(x, _LN2_HIGH), f.fsub(r, f.fsub(half, inner)))
+    inner = f.multiply_add(s, inner, f.fmul(e, like(x, LN2_LOW)))
+    result = f.multiply_add(e, like(x, LN2_HIGH), f.fsub(r, f.fsub(half, inner)))
     result = f.select(f.fcmp_ordered("==", x, like(x, math.inf)), x, result)
     result = f.select(f.fcmp_ordered("==", x, like(x, 0.0)), like(x, -math.inf), result)
     return f.select(f.fcmp_unordered("<", x, like(x, 0.0)), like(x, math.nan), result)

@@ -19,7 +19,7 @@ miss only.
 | ``complex_exp(z)`` and the like | on complex128: `gptrs.kernels.compiler.number_functions` |
 | ``maximum(x, y)`` ``minimum(x, y)`` | of two floats of one type: NaN wins, −0 is less than +0 |
 | ``exp32 log32 tanh32 erf32 sin32 cos32`` | on float32; loops over them are vectorised |
-| ``pow32(x, y)`` | the same |
+| ``pow32(x, y)`` ``pow64(x, y)`` | powers |
 | ``exp64 log64 tanh64 erf64 sin64 cos64`` | the same on float64 |
 | ``local_floats(n)`` and so on for each pointer | a pointer to so many elements on the stack |
 | ``shifted(pointer, n)`` | the pointer to its element ``n`` |

@@ -98,6 +98,10 @@ class Builder(ir.IRBuilder):
         """a·b + c, rounded once where the CPU has such an instruction, else twice."""
         return self._call_on("fmuladd", a, b, c)
 
+    def fused(self, a: Any, b: Any, c: Any) -> Any:
+        """a·b + c, rounded once; without such an instruction, by the C library."""
+        return self._call_on("fma", a, b, c)
+
     def magnitude(self, x: Any) -> Any:
         """|x|."""
         return self._call_on("fabs", x)
