@@ -1,9 +1,10 @@
 """pow on vectors and on scalars: exp(y · log |x|), and the sign of x for odd y.
 
 As in `gptrs.kernels.vector_math`, free of branches and of tables. Of f32, logarithm, product and
-exponential are f64: the result is rounded once but for very few operands. Of f64, the logarithm and
-the product are sums of two numbers, exact to some 2⁻⁶⁴ of their size (Dekker 1971): they use a fused
-multiply-add, which levels without one call. Bounds, checked by tests: 0.51 and 1.5 ulp.
+exponential are f64: the result is rounded once but for very few operands. Of f64, the logarithm
+and the product are sums of two numbers, exact to some 2⁻⁶⁴ of their size (Dekker 1971). They use a
+fused multiply-add, a function of the C library on levels without one. Bounds, checked by tests:
+0.51 and 1.5 ulp.
 
 Ends are those of IEEE 754: 1 for y = 0 and for x = 1 whatever the other is, NaN for x < 0 and y
 that is no integer.
