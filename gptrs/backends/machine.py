@@ -42,6 +42,8 @@ class Machine:
     """The time of a step below which waking a thread costs more than it saves."""
     piece: float = 4000.0
     """The least time of a chunk of a step that several threads share."""
+    few_rows: int = 16
+    """The rows, or tiles of rows, up to which threads share the reductions of each."""
     recomputation: float = 1.5
     """The operations of a fused loop over those of its instructions one by one, at most: beyond
     this, storing a value and reading it costs less than computing it again."""

@@ -36,12 +36,12 @@ def prefers_tiles(region: Region) -> bool:
         views |= {region.output} if expression is region.expression else set()
         for view in views:
             innermost = _cost(view, last + len(extents)) if extents else MACHINE.strided
-            along += _product(extents) * innermost
-            across += _product(extents) * _cost(view, last)
+            along += usual_product(extents) * innermost
+            across += usual_product(extents) * _cost(view, last)
     for reduction in reductions:
         joined = MACHINE.group if crosses_rows(region, reduction) else MACHINE.lane
-        across += joined * _product(reduction.extents)  # partial results lie in memory
-        along += _start(reduction) * _product(reduction.extents[:-1])
+        across += joined * usual_product(reduction.extents)  # partial results lie in memory
+        along += _start(reduction) * usual_product(reduction.extents[:-1])
     return across * max(1.0, VECTOR / max(1, _size(region.rows[-1]))) < along
 
 
@@ -83,7 +83,8 @@ def _cost(view: View, axis: int) -> float:
     return MACHINE.contiguous if same(stride, 1) else MACHINE.strided
 
 
-def _product(extents: Shape) -> int:
+def usual_product(extents: Shape) -> int:
+    """The number of elements, with a usual size for each symbol."""
     return prod(map(_size, extents))
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from gptrs.ir.dims import DimLike, Shape, product, same, same_shape
 from gptrs.ir.ops.shape import broadcast_to, slice_, transpose
@@ -190,6 +190,17 @@ class Reduce:
     extents: Shape
     value: Value
     """The value of the program that this is an element of."""
+    chunks: Chunks | None = None
+    """Where the first axis of rows counts chunks of the reduction: how they are cut."""
+
+
+class Chunks(NamedTuple):
+    """The chunks of a reduction, of which the last may be shorter than the others."""
+
+    axis: int
+    """The axis of the reduction that is cut."""
+    extent: DimLike
+    """The extent of all chunks together."""
 
 
 Leaf: TypeAlias = Load | Iota

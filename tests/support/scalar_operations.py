@@ -13,6 +13,7 @@ import re
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cache
 from math import prod
 from typing import Any
@@ -21,8 +22,10 @@ import pytest
 
 from gptrs.backends.faer.binding import Bound
 from gptrs.backends.faer.blocked_writer import ELEMENTS
+from gptrs.backends.faer.loop_writer import GROUP
 from gptrs.backends.faer.plan import FaerPlan
 from gptrs.backends.faer.schedule import RegionStep
+from gptrs.backends.views import Reduce, walk
 from gptrs.ir.dims import size_at
 from gptrs.ir.dispatch import OPS
 from gptrs.ir.program import Instruction
@@ -36,6 +39,8 @@ class Line:
     """A line of a kernel that does a scalar operation, and the extents of the loops around it."""
 
     extents: tuple[str, ...]
+    share: Fraction = Fraction(1)
+    """Of the elements, where a loop has a line for each element of a group."""
 
 
 @cache
@@ -46,13 +51,26 @@ def lines_of(source: str) -> tuple[Line, ...]:
     return tuple(_lines(function.body, ()))
 
 
-def _lines(body: list[ast.stmt], extents: tuple[str, ...]) -> Generator[Line]:
+def _lines(
+    body: list[ast.stmt], extents: tuple[str, ...], share: Fraction = Fraction(1)
+) -> Generator[Line]:
     for line in body:
-        if isinstance(line, ast.For):
+        if isinstance(line, ast.While):  # over tiles
+            yield from _lines(line.body, (*extents, "extent"))
+        elif isinstance(line, ast.For):
             assert isinstance(line.iter, ast.Call)
-            yield from _lines(line.body, (*extents, *_extent(line.iter)))
+            inside = share * _share(line.iter)
+            yield from _lines(line.body, (*extents, *_extent(line.iter)), inside)
         elif isinstance(line, ast.Assign) and _counts(line):
-            yield Line(extents)
+            yield Line(extents, share)
+
+
+def _share(loop: ast.Call) -> Fraction:
+    """One over the elements of a group in a loop over groups, none for what is left of these."""
+    text = ast.unparse(loop)
+    if f" % {GROUP}, " in text:
+        return Fraction(0)
+    return Fraction(1, GROUP if text.endswith(f" - {GROUP - 1}, {GROUP})") else 1)
 
 
 def _extent(loop: ast.Call) -> tuple[str, ...]:
@@ -69,6 +87,12 @@ def _extent(loop: ast.Call) -> tuple[str, ...]:
             return ()
         case ["begin", "end"] | ["live"]:  # the rows of all tiles are those of the extent
             return ()
+        case ["begin", end, _] if end.startswith("end - "):
+            return ()
+        case [_, _] if _share(loop) == 0:
+            return ()
+        case ["0", extent, _] if _share(loop) != 1:
+            return (extent.partition(" ")[0],)
         case ["0", extent, _]:
             return (extent,)
         case [extent]:
@@ -86,6 +110,8 @@ def _counts(line: ast.Assign) -> bool:
         return target in ast.unparse(line.value)
     target = target.removesuffix("[t]")
     name = re.sub(r"\d+$", "", target)
+    if name == "joined" or (name == "part" and target in ast.unparse(line.value)):
+        return True
     if name in _REDUCTIONS:
         return re.search(rf"\b{target}\b", ast.unparse(line.value)) is not None and not re.search(
             r"\bpart\d+\b|\blanes\d+\[", ast.unparse(line.value)
@@ -98,10 +124,14 @@ def operations_of(step: RegionStep, sizes: Mapping[str, int]) -> int:
     rendered = step.rendered
     words: dict[str, Any] = dict(zip(rendered.word_names, rendered.words, strict=True))
     words["extent"] = step.region.extent
-    return sum(
-        prod(size_at(words[extent], sizes) for extent in line.extents)
-        for line in lines_of(rendered.canonical)
-    )
+    sized = {name: word for name, word in words.items() if not isinstance(word, float)}
+    counts = {name: Fraction(size_at(word, sizes)) for name, word in sized.items()}
+    for part in walk(step.region.expression):
+        if isinstance(part, Reduce) and part.chunks is not None:  # the last one may be shorter
+            whole, chunks = part.chunks.extent, step.region.rows[0]
+            counts["length0"] = Fraction(size_at(whole, sizes), max(size_at(chunks, sizes), 1))
+    lines = lines_of(rendered.canonical)
+    return int(sum(line.share * prod(counts[e] for e in line.extents) for line in lines))
 
 
 def operations_alone(instruction: Instruction, sizes: Mapping[str, int]) -> int:

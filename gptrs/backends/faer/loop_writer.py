@@ -59,7 +59,7 @@ class LoopWriter(ExpressionWriter):
             self.lines = inner.lines
         else:
             self._split_rows()
-            with self._loop(region.inner, "j") as inner:
+            with self._loop(self._words_of(region.inner), "j") as inner:
                 self._store(inner)
             self.lines = self._row_lines()
 
@@ -89,20 +89,34 @@ class LoopWriter(ExpressionWriter):
             rest = "rest"
 
     @contextmanager
-    def _loop(self, extents: Shape, letter: str) -> Generator[Scope]:
-        """Loops inside a row; with no extents, the row itself."""
-        if not extents:
+    def _loop(self, sizes: Sequence[str], letter: str) -> Generator[Scope]:
+        """Loops inside a row; with no sizes, the row itself."""
+        if not sizes:
             yield self._row
             return
-        several = len(extents) > 1
-        indices = [f"{letter}{k}" if several else letter for k in range(len(extents))]
-        heads = [*self._heads(indices, extents), *self.ROWS]
+        several = len(sizes) > 1
+        indices = [f"{letter}{k}" if several else letter for k in range(len(sizes))]
+        heads = [*self._heads(indices, sizes), *self.ROWS]
         scope = Scope(tuple(indices), self._depth + len(heads))
         yield scope
         self._nest([*self._indented(heads), *scope.lines])
 
-    def _heads(self, indices: Sequence[str], extents: Shape) -> list[str]:
-        sizes = [self.words.size(extent, "n") for extent in extents]
+    def _words_of(self, extents: Shape) -> list[str]:
+        return [self.words.size(extent, "n") for extent in extents]
+
+    def _sizes(self, part: Reduce) -> list[str]:
+        """The sizes of the loops of a reduction; of the axis that is cut into chunks, that of this
+        chunk."""
+        sizes = self._words_of(part.extents)
+        if part.chunks is not None:
+            axis, extent = part.chunks
+            length, whole = sizes[axis], self.words.size(extent, "n")
+            sizes[axis] = self._fresh("length")
+            rest = f"{whole} - {self._row.indices[0]} * {length}"
+            self.rows.append(f"        {sizes[axis]} = min({length}, {rest})")
+        return sizes
+
+    def _heads(self, indices: Sequence[str], sizes: Sequence[str]) -> list[str]:
         return [f"for {i} in range({n}):" for i, n in zip(indices, sizes, strict=True)]
 
     def _indented(self, heads: Sequence[str]) -> list[str]:
@@ -144,7 +158,7 @@ class LoopWriter(ExpressionWriter):
         else:
             total = self._fold(part, word)
         dtype = part.dtype.compute
-        if dtype is part.accumulator:
+        if dtype is part.accumulator or part.chunks is not None:  # a partial result is as it is
             return total
         return self._name(self._row, "total", scalars.convert(dtype, total), dtype)
 
@@ -169,6 +183,8 @@ class LoopWriter(ExpressionWriter):
                 self._set(scope, total, after, f64)
             else:
                 self._set(scope, total, f"{total} + float64({x})", f64)
+        if not is_f64 and part.chunks is not None:
+            return total
         if not is_f64:
             text = scalars.convert(part.accumulator, total)
             return self._name(self._row, "total", text, part.accumulator)
@@ -193,6 +209,8 @@ class LoopWriter(ExpressionWriter):
         if is_wide:
             exact = f"{total}.real - {total}.real == 0 and {total}.imag - {total}.imag == 0"
             return self._name(self._row, "total", f"{total} + {lost} if {exact} else {total}", cf64)
+        if part.chunks is not None:
+            return total
         text = scalars.convert(part.accumulator, total)
         return self._name(self._row, "total", text, part.accumulator)
 
@@ -213,16 +231,16 @@ class LoopWriter(ExpressionWriter):
     @contextmanager
     def _elements(self, part: Reduce) -> Generator[tuple[Scope, str]]:
         """Loops over all axes of a reduction, with the index of each element and its name."""
-        with self._loop(part.extents, "k") as scope:
+        with self._loop(self._sizes(part), "k") as scope:
             yield scope, self._body(part, scope)
 
     @contextmanager
     def _blocks(self, part: Reduce) -> Generator[tuple[Scope, str]]:
         """Copy blocks of the row to scratch memory by vectorisable loops; where each is reduced,
         and the name of its result."""
-        *outer, last = part.extents
+        *outer, extent = self._sizes(part)
         indices = [f"m{axis}" for axis in range(len(outer))]
-        heads, extent = self._heads(indices, tuple(outer)), self.words.size(last, "n")
+        heads = self._heads(indices, outer)
         grouped = self._in_groups(part)
         size = GROUPED if grouped else PART
         heads.append(f"for begin in range(0, {extent}, {size}):")

@@ -17,6 +17,7 @@ from typing import NamedTuple, TypeAlias
 from gptrs.backends.faer.calls.gather_scatter import Update
 from gptrs.backends.faer.custom_calls import call_of
 from gptrs.backends.fusion import FusedProgram
+from gptrs.backends.partial_reductions import stages
 from gptrs.backends.regions import Region, region_of
 from gptrs.backends.views import View
 from gptrs.ir.dims import DimLike
@@ -94,5 +95,8 @@ def _block(call: Update) -> View | None:
 
 
 def _may_move(region: Region) -> bool:
-    """Whether a region may write into an array that others are still to read: it cannot fail."""
-    return region.copies is None and all(m.fails is Fails.NEVER for m in region.members)
+    """Whether a region may write into an array that others are still to read: it cannot fail, and
+    is one loop nest."""
+    if region.copies is not None or len(stages(region)) > 1:
+        return False
+    return all(m.fails is Fails.NEVER for m in region.members)

@@ -28,6 +28,7 @@ from gptrs.backends.faer.render import Rendered, as_word, render
 from gptrs.backends.faer.strided_copy import copy_of
 from gptrs.backends.fusible import DTYPES, can_fuse
 from gptrs.backends.fusion import fuse
+from gptrs.backends.partial_reductions import stages
 from gptrs.backends.regions import Region
 from gptrs.backends.views import Reduce, walk
 from gptrs.ir.dims import product
@@ -194,8 +195,10 @@ class RegionStep:
 
     @property
     def instruction(self) -> Instruction:
-        """The instruction that defines the result."""
-        return next(i for i in self.region.members if self.region.result in i.results)
+        """The instruction that defines the result, or what it is a part of."""
+        region = self.region
+        value = region.expression.value if isinstance(region.expression, Reduce) else region.result
+        return next(i for i in region.members if value in i.results)
 
     @cached_property
     def rendered(self) -> Rendered:
@@ -302,18 +305,18 @@ def schedule_of(
         return known and scalars.has_form(instruction) and can_fuse(instruction, dtypes)
 
     fused = fuse(program, fusible)
-    steps = {region: RegionStep(region, precise) for region in fused.regions}
+    steps = {region: [RegionStep(s, precise) for s in stages(region)] for region in fused.regions}
     folded = fold_updates(fused)
-    kernels = {step.rendered.name for step in steps.values()}
+    kernels = {step.rendered.name for several in steps.values() for step in several}
     if len(kernels) > max(_FEW_KERNELS, len(program.body) // _INSTRUCTIONS_A_KERNEL):
         fused = fuse(program, fusible, alone=True)
-        steps = {region: RegionStep(region, precise, shared=True) for region in fused.regions}
+        steps = {region: [RegionStep(region, precise, shared=True)] for region in fused.regions}
         folded = fused.steps
     for step in folded:
         if isinstance(step, RegionUpdate):
             work.append(UpdateStep(step.region, precise, base=step.base))
         elif isinstance(step, Region):
-            work.append(steps[step])
+            work += steps[step]
         elif (kernel := own_kernel(step)) is not None:
             work.append(KernelStep(step, kernel))
         elif step.op is custom_call:

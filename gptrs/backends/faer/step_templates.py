@@ -13,13 +13,11 @@ from typing import Any, NamedTuple
 
 from gptrs.backends.faer.calls.base import ASIDE, PIECES, Address, Binder, Call, Form, Word
 from gptrs.backends.faer.schedule import LoopStep, RegionStep
+from gptrs.backends.machine import MACHINE
 from gptrs.ir.dims import Dim, DimLike
 from gptrs.ir.program import Value
 from gptrs.kernels.compiler.compile import Kernel
 from gptrs.kernels.compiler.isa import Isa
-
-_SERIAL_NS = 8000.0  # below this, waking a thread costs more than it saves
-_PIECE_NS = 4000.0  # the least time of a chunk
 
 
 class TemplateStep(NamedTuple):
@@ -114,12 +112,12 @@ class TemplateBuilder(Binder):
         self.template.steps.append(TemplateStep(kernel, block, addresses, extent, chunks))
 
     def _chunks(self, extent: int, time: float) -> int:
-        if self.threads == 1 or time < _SERIAL_NS:
+        if self.threads == 1 or time < MACHINE.serial:
             return 1
         pieces = self.threads * PIECES
         # Chunks of one or two items would be uneven.
         pieces = extent if extent <= 2 * pieces else pieces
-        return max(1, min(pieces, int(time / _PIECE_NS)))
+        return max(1, min(pieces, int(time / MACHINE.piece)))
 
     def build(self, step: Call | RegionStep | LoopStep) -> StepTemplate:
         """The template of a call, a region or a loop."""

@@ -169,11 +169,11 @@ class TileWriter(LoopWriter):
         if self._in_blocks(part) or not crosses_rows(self.region, part):
             return super()._fold(part, word)
         total = self._start(word, scalars.start(part.op, part.accumulator), part.accumulator)
-        *outer, last = part.extents
+        *outer, last = self._sizes(part)
         indices = [f"m{axis}" for axis in range(len(outer))]
-        heads = self._heads(indices, tuple(outer))
+        heads = self._heads(indices, outer)
         nest = Scope((*indices, "k"), self._depth + len(heads))
-        self._join_groups(part, nest, "0", self.words.size(last, "n"), total)
+        self._join_groups(part, nest, "0", last, total)
         self._nest([*self._indented(heads), *nest.lines])
         return total
 
