@@ -192,12 +192,21 @@ class InterchangeWriter(ExpressionWriter):
 
     def _advance(self, wanted: Sequence[int]) -> list[str]:
         """Write the next numbers of the state in the scope of an iteration; what ends it."""
-        texts = [self._number(self._state(k)) for k in wanted]
+        texts = [self._rounded(self._state(k)) for k in wanted]
         moved = [(k, t) for k, t in zip(wanted, texts, strict=True) if t != f"{self._letter}{k}"]
         if not moved:
             return []
         names = ", ".join(f"{self._letter}{k}" for k, _ in moved)
         return ["    " * self._row.depth + f"{names} = {', '.join(text for _, text in moved)}"]
+
+    def _rounded(self, value: Value) -> str:
+        """A number as it is after a store: narrow floats are rounded once an iteration."""
+        text, dtype = self._number(value), value.type.dtype
+        stays = text in {f"{self._letter}{k}" for k in self._counted}
+        if stays or dtype.compute is dtype or not dtype.is_float:
+            return text
+        name = text if text.isidentifier() else self._name(self._row, "wide", text, dtype.compute)
+        return self._name(self._row, "rounded", scalars.rounded(dtype, name), dtype.compute)
 
     def _given(self, group: str, number: int) -> Value:
         roles = self._loop.roles.values()

@@ -152,6 +152,19 @@ def test_truth_values() -> None:
     _compare(loop, *(RNG.random((2, 333)) > 0.5), kinds=NATIVE)
 
 
+@pytest.mark.parametrize("dtype", [ptir.f16, ptir.bf16])
+def test_a_narrow_number_of_the_state_rounds_once_an_iteration(dtype: Any) -> None:
+    """A count in bf16 ends at 256, one in f16 at 2048."""
+
+    def loop(x: Any) -> Any:
+        start = ptir.full(shape=(), value=0, dtype=dtype), ptir.cast(x, dtype=dtype)
+        count, x = ptir.scan(lambda s, _: ((s[0] + 1, s[1] + s[0]), None), start, length=3000)[0]
+        return ptir.cast(count, dtype=ptir.f32), x
+
+    count, _ = ptir.jit(loop)(np.zeros(100, np.float32))
+    assert count.item() == {ptir.f16: 2048, ptir.bf16: 256}[dtype]
+
+
 @pytest.mark.parametrize("threads", ["1", "2", "3"])
 def test_threads_do_not_change_bits(threads: str, monkeypatch: pytest.MonkeyPatch) -> None:
     x, y = RNG.standard_normal((2, 150, 131)).astype(np.float32)
