@@ -15,6 +15,7 @@ consecutive depth in 32 bits, which one instruction multiplies and adds up: four
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,6 +71,12 @@ class NumberTypes:
     def bytes(self) -> int:
         """The size of a number of the sums."""
         return 8 if self.sums in ("f64", "i64") else 4
+
+    @property
+    def stored_bytes(self) -> int:
+        """The size of a part of a stored element."""
+        bits = FLOATS.get(self.stored) or INTEGERS[self.stored]
+        return max(8, bits) // 8
 
     @property
     def copies(self) -> bool:
@@ -198,3 +205,24 @@ def _bf16(f: Function, value: Any) -> Any:
     nothing = f.or_(f.lshr(bits, like(bits, 16)), like(bits, 0x7FC0))
     chosen = f.select(f.fcmp_unordered("uno", value, value), nothing, rounded)
     return f.trunc(chosen, _shaped(value, I16))
+
+
+def multiply_add(f: Function, types: NumberTypes, a: Any, b: Any, c: Any) -> Any:
+    """a·b + c of vectors of numbers of the sums; those of groups multiply by instructions of their
+    own."""
+    if not types.is_integer:
+        return f.multiply_add(a, b, c)
+    if types.group == 1:
+        return f.add(f.mul(a, b), c)
+    bits = f.isa.vector_bits
+    if types.group == 4:
+        return _call(f, "x86.avx512.vpdpbusd.512", [c, a, b])
+    pairs = ir.VectorType(I16, bits // 16)
+    name = {512: "x86.avx512.pmaddw.d.512", 256: "x86.avx2.pmadd.wd"}[bits]
+    operands = [f.bitcast(a, pairs), f.bitcast(b, pairs)]
+    return f.add(_call(f, name, operands, c.type), c)
+
+
+def _call(f: Function, name: str, operands: Sequence[Any], result: Any = None) -> Any:
+    result = result or operands[0].type
+    return f.call(f.intrinsic(name, result, *(o.type for o in operands)), operands)

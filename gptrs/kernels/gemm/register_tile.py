@@ -28,9 +28,9 @@ from typing import Any, NamedTuple
 
 from llvmlite import ir
 
-from gptrs.kernels.compiler.ir_builder import I1, I16, I32, I64, POINTER, Function, i64
+from gptrs.kernels.compiler.ir_builder import I1, I32, I64, POINTER, Function, i64
 from gptrs.kernels.compiler.isa import Isa
-from gptrs.kernels.gemm.number_types import NumberTypes
+from gptrs.kernels.gemm.number_types import NumberTypes, multiply_add
 
 TILE = (*(POINTER, I64, I64, I64), *(POINTER, I64, I64), *(POINTER, I64), *(I64, I1), *([I64] * 3))
 """The arguments of a tile function: A and its strides by row, by depth and by matrix; B and its
@@ -184,9 +184,9 @@ def _sums(
                 factor = f.splat(f.read(place, number), lanes)
                 for v in range(vectors):
                     j = i * vectors + v
-                    total[j] = _multiply_add(f, types, factor, b_row[v], total[j])
+                    total[j] = multiply_add(f, types, factor, b_row[v], total[j])
         byte = f.splat(ir.Constant(I32, -0x7F7F7F80), lanes) if offsets else None
-        more = [_multiply_add(f, types, byte, r, m) for r, m in zip(b_row, more, strict=False)]
+        more = [multiply_add(f, types, byte, r, m) for r, m in zip(b_row, more, strict=False)]
         at = [f.at(pointer, a_depth, number) for pointer in at]
         at = [f.opaque(pointer) for pointer in at] if len(at) > 1 else at
         loop.values = [f.at(row, b_depth, number), *at, *total, *more]
@@ -202,22 +202,3 @@ def _turned(f: Function, b: Any) -> Any:
     count = b.type.count
     places = [i + 1 + count if i % 2 == 0 else i - 1 for i in range(count)]
     return f.shuffle_vector(b, f.fneg(b), ir.Constant(ir.VectorType(I32, count), places))
-
-
-def _multiply_add(f: Function, types: NumberTypes, a: Any, b: Any, c: Any) -> Any:
-    if not types.is_integer:
-        return f.multiply_add(a, b, c)
-    if types.group == 1:
-        return f.add(f.mul(a, b), c)
-    bits = f.isa.vector_bits
-    if types.group == 4:
-        return _call(f, "x86.avx512.vpdpbusd.512", [c, a, b])
-    pairs = ir.VectorType(I16, bits // 16)
-    name = {512: "x86.avx512.pmaddw.d.512", 256: "x86.avx2.pmadd.wd"}[bits]
-    operands = [f.bitcast(a, pairs), f.bitcast(b, pairs)]
-    return f.add(_call(f, name, operands, c.type), c)
-
-
-def _call(f: Function, name: str, operands: Sequence[Any], result: Any = None) -> Any:
-    result = result or operands[0].type
-    return f.call(f.intrinsic(name, result, *(o.type for o in operands)), operands)

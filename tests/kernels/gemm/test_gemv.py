@@ -113,8 +113,9 @@ def dots(level: isa.Isa, a: Array, x: Array, *, parts: int = 1) -> Array:
     batch, rows, depth = a.shape
     segments = dot.dot_segments(depth)
     c, totals = np.full(batch * rows + 1, GUARD), np.full(batch * rows * segments, np.nan)
-    words = [a, x, totals, c, 0, 0, rows, depth, segments]
-    words += [*(s // 4 for s in a.strides[1::-1]), x.strides[0] // 4, 1, 0, 1]
+    a_step, lda, _ = (stride // 4 for stride in a.strides)
+    words = [a, x, totals, c, 0, 0, rows, depth, segments, lda, 1, 0, 1]
+    words += [1, batch, 0, 0, a_step, 0, 0, x.strides[0] // 4]
     ranges = even(batch * rows * segments, parts)
     call(kernel(dot.dot_kernel, level, Product()), words, *reversed(ranges))
     if segments > 1:

@@ -7,6 +7,8 @@
 | `contraction` | analysis of dot_general: operand layouts and epilogue |
 | `unpacked_product` | products without packing: one column, few rows or few columns |
 | `tiled_product` | dot_general of arguments of other dtypes and layouts |
+| `arguments` | products of arguments: strides of operands, grid of a batch |
+| `dot_steps` | steps of products with one column |
 | `tiled_steps` | steps of products of arguments: packed or not, in batches |
 | `attention` | attention over strided keys and values (KV cache) |
 | `rowwise` | layer_norm, rms_norm, softmax |

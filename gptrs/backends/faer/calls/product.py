@@ -10,17 +10,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gptrs.backends.faer.calls.arguments import as_arguments
 from gptrs.backends.faer.calls.base import PIECES, Address, Binder, Call, Panels, kernel
 from gptrs.backends.faer.calls.contraction import (
     Contraction,
-    Operand,
     ProductEpilogue,
     contraction,
     match_epilogue,
 )
-from gptrs.backends.faer.calls.tiled_steps import Arguments, Side, bind_tiled, compile_tiled
+from gptrs.backends.faer.calls.dot_steps import BYTES_PER_NS
+from gptrs.backends.faer.calls.tiled_steps import bind_tiled, compile_tiled
 from gptrs.backends.faer.calls.unpacked_product import (
-    BYTES_PER_NS,
     are_many,
     bind_column,
     bind_few,
@@ -116,10 +116,11 @@ class MatrixProduct(Call):
         product = self._product(packed is not None and form is not None and form.compressed)
         operands = core, product, self.epilogue, self.result
         if core.is_column:
-            return bind_column(b, *operands)
+            bind_column(b, *operands)
+            return True
         if form is None:
             if not bind_few(b, *operands):
-                bind_tiled(b, _as_arguments(core), self.epilogue, self.result)
+                bind_tiled(b, as_arguments(core), self.epilogue, self.result)
             return True
         if packed is None:
             packed = b.scratch(self._panel_bytes(b))
@@ -180,18 +181,6 @@ class MatrixProduct(Call):
         b.step(pack, pack_words, -(-rows // blocks.height), pack_time)
         extent = blocked_gemm_extent(isa, columns, blocks)
         b.step(kernel(blocked_gemm_kernel, isa, product), [*words.values()], extent, time)
-
-
-def _as_arguments(core: Contraction) -> Arguments:
-    """A product of which neither operand is packed ahead."""
-
-    def side(operand: Operand) -> Side:
-        strides = operand.matrix.stride, 1
-        outer, depth = reversed(strides) if operand.transposed else strides
-        return Side(operand.value, operand.matrix.offset, outer, depth, operand.batch)
-
-    sizes = core.batch, core.rows, core.depth, core.columns
-    return Arguments(side(core.a), side(core.b), PLAIN, *sizes)
 
 
 def packing_kernel(isa: Isa, transposed: bool, weights: WeightType) -> Kernel:

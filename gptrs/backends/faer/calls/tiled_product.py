@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gptrs.backends.faer.calls.arguments import Arguments, Side
 from gptrs.backends.faer.calls.base import Binder, Call, is_stable
 from gptrs.backends.faer.calls.contraction import OperandAxes, ProductEpilogue, match_epilogue
-from gptrs.backends.faer.calls.tiled_steps import Arguments, Side, bind_tiled, compile_tiled
+from gptrs.backends.faer.calls.dot_steps import bind_dots, compile_dots
+from gptrs.backends.faer.calls.tiled_steps import bind_tiled, compile_tiled
 from gptrs.backends.faer.graph import Graph, Members, Source
 from gptrs.backends.views import View, evenly_spaced
 from gptrs.ir.dims import DimLike, same
@@ -20,6 +22,7 @@ from gptrs.ir.program import Instruction, Value
 from gptrs.ir.types import DType
 from gptrs.kernels.compiler.isa import Isa
 from gptrs.kernels.gemm.number_types import PLAIN, NumberTypes, number_types
+from gptrs.kernels.gemm.product import Product
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,26 +57,38 @@ class TiledProduct(Call):
         return core.op is dot_general and _types_of(core) is not None
 
     def compile(self, isa: Isa) -> None:
-        if self._rounds_on(isa):
-            compile_tiled(isa, self.core.types, self.epilogue.activation)
+        core = self.core
+        if not self._rounds_on(isa):
+            return
+        if self._may_be_dots:
+            compile_dots(isa, core.types, core.depth, Product())
+        if not self._may_be_dots or not same(core.columns, 1):
+            compile_tiled(isa, core.types, self.epilogue.activation)
 
     def _rounds_on(self, isa: Isa) -> bool:
         """Whether there is an instruction that rounds to the result's dtype."""
         return isa.half or self.core.types.result != "f16"
 
-    def bind(self, b: Binder) -> bool:
-        if not self._rounds_on(b.isa) or self._is_for_blas(b):
-            return False
-        bind_tiled(b, self.core, self.epilogue, self.result)
-        return True
-
-    def _is_for_blas(self, b: Binder) -> bool:
-        """Whether NumPy's BLAS, which the reference calls, is faster: a matrix by a vector 2.2
-        times, a batch of matrices of f64 from 32 x 32 on 2.3 times."""
+    @property
+    def _may_be_dots(self) -> bool:
+        """Whether the product is one of contiguous rows and vectors at some size."""
         core = self.core
-        if core.types.sums != "f64" or core.types.stored != "f64":
+        if core.types.parts > 1 or core.types == PLAIN:
             return False
-        return b.size(core.columns) == 1
+        one = not isinstance(core.columns, int) or core.columns == 1
+        return one and same(core.a.depth, 1) and same(core.b.depth, 1)
+
+    def bind(self, b: Binder) -> bool:
+        if not self._rounds_on(b.isa):
+            return False
+        core, rest = self.core, (self.epilogue, self.result)
+        if self._may_be_dots and b.size(core.columns) == 1:
+            bind_dots(b, core, Product(), *rest)
+        else:
+            # The transpose of a column is a row, for which Aᵀ is read a row at a time.
+            turned = b.size(core.columns) == 1 == b.size(core.a.outer)
+            bind_tiled(b, core.transposed() if turned else core, *rest)
+        return True
 
 
 def _arguments(core: Instruction, graph: Graph, members: Members) -> Arguments | None:

@@ -12,14 +12,13 @@ operand is a weight.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from itertools import product as cartesian
+from dataclasses import replace
 from math import prod
 from typing import NamedTuple
 
+from gptrs.backends.faer.calls.arguments import GRID, Arguments, Grid, Side, grids
 from gptrs.backends.faer.calls.base import PIECES, Address, Binder, Word, kernel
 from gptrs.backends.faer.calls.contraction import ProductEpilogue
-from gptrs.ir.dims import DimLike, Shape
 from gptrs.ir.program import Value
 from gptrs.kernels.compiler.compile import Kernel
 from gptrs.kernels.compiler.isa import KB, Isa, host
@@ -33,22 +32,8 @@ _IN_CACHE = 256 * KB
 """The size up to which B is read where it lies: each of its rows is in another page."""
 _FEW_ROWS, _FEW_DEPTH = 2, 8
 """A product of few rows reads B once: so many of its rows side by side, in as many pages."""
-_GRID = 3
-"""The axes of a batch that a step takes, after those that are evenly spaced have become one."""
 _ALIASING = 1024
 """Rows at multiples of so many bytes share few lines of L1: they are packed."""
-
-
-@dataclass(frozen=True)
-class Side:
-    """A stored operand, with its strides in elements: from one row of A, or column of B, to the
-    next, along the depth, and along the batch."""
-
-    value: Value
-    offset: DimLike
-    outer: DimLike
-    depth: DimLike
-    batch: Shape
 
 
 class _Operand(NamedTuple):
@@ -62,37 +47,6 @@ class _Operand(NamedTuple):
     steps: tuple[int, ...]
 
 
-class _Axis(NamedTuple):
-    """An axis of a batch, with the steps of both operands along it."""
-
-    extent: int
-    a: int
-    b: int
-
-
-class _Grid(NamedTuple):
-    """The matrices of a step: `_GRID` axes, the first elements of both operands, and the number of
-    matrices before them."""
-
-    axes: list[_Axis]
-    a: int
-    b: int
-    first: int
-
-
-@dataclass(frozen=True)
-class Arguments:
-    """A product of arguments A·B, for each position of batch axes."""
-
-    a: Side
-    b: Side
-    types: NumberTypes
-    batch: Shape
-    rows: DimLike
-    depth: DimLike
-    columns: DimLike
-
-
 def compile_tiled(isa: Isa, types: NumberTypes, activation: str | None = None) -> None:
     """Compile the kernels of `bind_tiled` for any size."""
     types = _grouped(types, isa)
@@ -103,23 +57,16 @@ def compile_tiled(isa: Isa, types: NumberTypes, activation: str | None = None) -
 
 def bind_tiled(b: Binder, core: Arguments, epilogue: ProductEpilogue, result: Value) -> None:
     """Add the steps of a product."""
-    axes = _merged_axes(b, core)
-    surplus, axes = axes[:-_GRID], [_Axis(1, 0, 0)] * (_GRID - len(axes)) + axes[-_GRID:]
-    inner = prod(axis.extent for axis in axes)
-    if not inner or not all(map(b.size, (core.rows, core.columns))):
-        return
-    for number, place in enumerate(cartesian(*(range(axis.extent) for axis in surplus))):
-        first_a, first_b = b.size(core.a.offset), b.size(core.b.offset)
-        for i, axis in zip(place, surplus, strict=True):
-            first_a, first_b = first_a + i * axis.a, first_b + i * axis.b
-        _bind_grid(b, core, epilogue, result, _Grid(axes, first_a, first_b, number * inner))
+    if all(map(b.size, (core.rows, core.columns))):
+        for grid in grids(b, core):
+            _bind_grid(b, core, epilogue, result, grid)
 
 
 def _bind_grid(
-    b: Binder, core: Arguments, epilogue: ProductEpilogue, result: Value, grid: _Grid
+    b: Binder, core: Arguments, epilogue: ProductEpilogue, result: Value, grid: Grid
 ) -> None:
     rows, columns, depth = map(b.size, (core.rows, core.columns, core.depth))
-    count = prod(axis.extent for axis in grid.axes)
+    count = grid.matrices
     types = _grouped(core.types, b.isa)
     held = -(-depth // types.group)
     left, right = _operands(b, core, types, grid)
@@ -131,8 +78,8 @@ def _bind_grid(
     words |= {"rows": rows, "depth": held, "columns": row}
     words |= {"a_tile": left.tile, "a_row": left.row, "a_depth": left.depth}
     words |= {"b_panel": right.tile, "b_depth": right.depth}
-    words |= {"batch1": grid.axes[1].extent, "batch2": grid.axes[2].extent} | blocks
-    for axis in range(_GRID):
+    words |= grid.words() | blocks
+    for axis in range(GRID):
         words |= {f"a_step{axis}": left.steps[axis], f"b_step{axis}": right.steps[axis]}
     extent = count * blocks["row_blocks"] * blocks["column_blocks"]
     time = 2 * count * rows * columns * depth * types.parts**2 / _FLOPS_PER_NS
@@ -142,7 +89,7 @@ def _bind_grid(
 
 
 def _operands(
-    b: Binder, core: Arguments, types: NumberTypes, grid: _Grid
+    b: Binder, core: Arguments, types: NumberTypes, grid: Grid
 ) -> tuple[_Operand, _Operand]:
     rows, columns, depth = map(b.size, (core.rows, core.columns, core.depth))
     element, height = types.parts * types.bytes, types.rows(b.isa)
@@ -212,7 +159,7 @@ def _packed(
     place: Address,
     types: NumberTypes,
     sizes: tuple[int, int],
-    grid: _Grid,
+    grid: Grid,
     steps: list[int],
     *,
     left: bool,
@@ -222,7 +169,7 @@ def _packed(
     tile = _pack_tile(b.isa, types, left=left)
     tiles, held = -(-outer // tile), -(-depth // types.group)
     shared = not any(steps)
-    extents = [1] * _GRID if shared else [axis.extent for axis in grid.axes]
+    extents = [1] * GRID if shared else [axis.extent for axis in grid.axes]
     size = tiles * held * tile * types.parts  # numbers of a matrix
     room = b.scratch(max(1, prod(extents) * size * types.bytes))
     words = [place, room, outer, depth]
@@ -234,21 +181,6 @@ def _packed(
     stride = tile * types.parts
     row = types.parts if left else 1
     return _Operand(room, held * stride, row, stride, (0, 0, 0) if shared else apart)
-
-
-def _merged_axes(b: Binder, core: Arguments) -> list[_Axis]:
-    """The axes of a batch; those that both operands traverse evenly are one."""
-    strides = ([*map(b.size, side.batch)] for side in (core.a, core.b))
-    axes: list[_Axis] = []
-    for found in reversed([*map(_Axis, map(b.size, core.batch), *strides)]):
-        n, x, y = found
-        if n == 1:
-            continue
-        if axes and x == axes[0].extent * axes[0].a and y == axes[0].extent * axes[0].b:
-            axes[0] = axes[0]._replace(extent=n * axes[0].extent)
-        else:
-            axes.insert(0, found)
-    return axes
 
 
 def _blocks(

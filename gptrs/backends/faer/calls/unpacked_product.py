@@ -10,24 +10,24 @@ from itertools import product as cartesian
 from math import prod
 from typing import Any
 
+from gptrs.backends.faer.calls.arguments import as_arguments
 from gptrs.backends.faer.calls.base import PIECES, Address, Binder, kernel
 from gptrs.backends.faer.calls.contraction import Contraction, Operand, ProductEpilogue
+from gptrs.backends.faer.calls.dot_steps import (
+    BYTES_PER_NS,
+    bind_dots,
+    column_words,
+    compile_dots,
+)
 from gptrs.ir.dims import DimLike
 from gptrs.ir.program import Value
 from gptrs.kernels.compiler.isa import KB, Isa
-from gptrs.kernels.gemm.dot import (
-    DOT_ARGUMENTS,
-    SEGMENT,
-    SHORTEST,
-    dot_kernel,
-    dot_segments,
-    dot_totals_kernel,
-)
+from gptrs.kernels.gemm.dot import SHORTEST
 from gptrs.kernels.gemm.gemv import GEMV_ARGUMENTS, MOST_VECTORS, gemv_kernel
 from gptrs.kernels.gemm.gemv_transposed import gemv_transposed_kernel
+from gptrs.kernels.gemm.number_types import PLAIN
 from gptrs.kernels.gemm.product import Product
 
-BYTES_PER_NS = 10.0
 MOST_PRODUCTS = 1024
 """The largest batch: each of its products has steps of its own."""
 
@@ -49,9 +49,7 @@ def compile_column(core: Contraction, isa: Isa, product: Product) -> None:
     if not core.batch and _at_most(core.depth, SHORTEST - 1):
         kernel(gemv_transposed_kernel, isa, product)
     if core.batch or not isinstance(core.depth, int) or core.depth >= SHORTEST:
-        kernel(dot_kernel, isa, product)
-        if not isinstance(core.depth, int) or core.depth > SEGMENT:
-            kernel(dot_totals_kernel, isa, product)
+        compile_dots(isa, PLAIN, core.depth, product)
 
 
 def compile_few(core: Contraction, isa: Isa, product: Product) -> None:
@@ -69,14 +67,9 @@ def are_many(core: Contraction) -> bool:
     return not any(few)
 
 
-def positions(b: Binder, core: Contraction) -> list[tuple[int, int]] | None:
-    """The first elements of A and B for each product of a batch; None for too many products."""
+def positions(b: Binder, core: Contraction) -> list[tuple[int, int]]:
+    """The first elements of A and B for each product of a batch."""
     extents = [b.size(n) for n in core.batch]
-    count = 1
-    for extent in extents:
-        count *= extent
-    if count > MOST_PRODUCTS:
-        return None
     starts = ([*map(b.size, (o.matrix.offset, *o.batch))] for o in (core.a, core.b))
     (a, *a_strides), (w, *b_strides) = starts
     return [
@@ -99,8 +92,7 @@ def bind_few(
     small = 4 * depth * max(rows, columns) < _IN_BATCHES or count > MOST_PRODUCTS
     if min(rows, columns) > MOST_VECTORS or (count > 1 and small):
         return False
-    places = positions(b, core)
-    for number, (a, w) in enumerate(places or ()):
+    for number, (a, w) in enumerate(positions(b, core)):
         words = epilogue.words(b, number * rows)
         words |= {"c": b.address(result, number * rows * columns), "ldc": columns}
         sides = (core.a, a), (core.b, w)
@@ -150,90 +142,16 @@ def _item(b: Binder, outputs: int, least: int) -> int:
     return max(1, -(-outputs // (pieces * b.isa.lanes))) * b.isa.lanes
 
 
-def _column_words(
-    epilogue: ProductEpilogue, b: Binder, first_row: int, rows: int
-) -> dict[str, Any]:
-    """The argument words of the epilogue of a product with one column, which is treated as a row
-    where the residual is contiguous."""
-    words = epilogue.words(b, first_row)
-    if epilogue.residual is None or words["ldr"] == 1:
-        return words | {"by_rows": 1, "ldc": rows, "ldr": rows}
-    return words | {"by_rows": 0, "ldc": 1}
-
-
 def bind_column(
     b: Binder, core: Contraction, product: Product, epilogue: ProductEpilogue, result: Value
-) -> bool:
-    """Add the steps of products with one column; False where the batch is too large."""
-    rows, depth = b.size(core.rows), b.size(core.depth)
-    alone = not core.batch and depth < SHORTEST
-    if not core.a.transposed and not alone and _bind_dots(b, core, product, epilogue, result):
-        return True
-    places = positions(b, core)
-    for number, (a, x) in enumerate(places or ()):
-        words = _column_words(epilogue, b, number * rows, rows)
-        words["c"] = b.address(result, number * rows)
-        if core.a.transposed or alone:
-            options = {"short": True} if core.a.transposed else {}
-            _gemv(b, core, product, words, (core.b, x), (core.a, a), **options)
-        else:
-            _dots(b, core, product, words, (a, x), (1, 0, 0))
-    return places is not None
-
-
-def _bind_dots(
-    b: Binder, core: Contraction, product: Product, epilogue: ProductEpilogue, result: Value
-) -> bool:
-    """Add one step for a whole batch, if its matrices and its vectors are evenly spaced."""
-    extents = [b.size(n) for n in core.batch]
-    steps = [_even_step(extents, [b.size(s) for s in o.batch]) for o in (core.a, core.b)]
-    a_step, x_step = steps
-    if a_step is None or x_step is None:
-        return False
-    count = 1
-    for extent in extents:
-        count *= extent
-    words = _column_words(epilogue, b, 0, count * b.size(core.rows))
-    words["c"] = b.address(result)
-    starts = b.size(core.a.matrix.offset), b.size(core.b.matrix.offset)
-    _dots(b, core, product, words, starts, (count, a_step, x_step))
-    return True
-
-
-def _even_step(extents: Sequence[int], strides: Sequence[int]) -> int | None:
-    """The constant distance of consecutive positions; None if there is none."""
-    axes = [(n, s) for n, s in zip(extents, strides, strict=True) if n != 1]
-    step, count = axes[-1][1] if axes else 0, 1
-    for extent, stride in reversed(axes):
-        if stride != step * count:
-            return None
-        count *= extent
-    return step
-
-
-def _dots(
-    b: Binder,
-    core: Contraction,
-    product: Product,
-    words: dict[str, int | Address],
-    starts: tuple[int, int],
-    batch: tuple[int, int, int],
 ) -> None:
-    """Add steps for the dot products of the rows of a batch: its count, and the distances of
-    matrices and of vectors."""
-    (count, a_step, x_step), (a, x) = batch, starts
+    """Add the steps of products with one column."""
     rows, depth = b.size(core.rows), b.size(core.depth)
-    segments = dot_segments(depth)
-    block: dict[str, int | Address] = dict.fromkeys(DOT_ARGUMENTS, 0)
-    block |= {"a": b.address(core.a.value, a), "x": b.address(core.b.value, x)}
-    block |= {"rows": rows, "depth": depth, "segments": segments}
-    block |= {"lda": b.size(core.a.matrix.stride), "a_step": a_step, "x_step": x_step}
-    if segments > 1:
-        block["totals"] = b.scratch(8 * count * rows * segments)
-    block |= words
-    operands = [*block.values()]
-    extent, time = count * rows * segments, 4 * count * rows * depth / BYTES_PER_NS
-    b.step(kernel(dot_kernel, b.isa, product), operands, extent, time)
-    if segments > 1:
-        time = 8 * count * rows * segments / BYTES_PER_NS
-        b.step(kernel(dot_totals_kernel, b.isa, product), operands, count * rows, time)
+    if not core.a.transposed and (core.batch or depth >= SHORTEST):
+        bind_dots(b, as_arguments(core), product, epilogue, result)
+        return
+    options = {"short": True} if core.a.transposed else {}
+    for number, (a, x) in enumerate(positions(b, core)):
+        words = column_words(epilogue, b, number * rows, rows)
+        words["c"] = b.address(result, number * rows)
+        _gemv(b, core, product, words, (core.b, x), (core.a, a), **options)
