@@ -75,7 +75,27 @@ def _batches() -> list[Case]:
             "batched matmul", "f32", [*batches, ((16, 128, 64), (16, 64, 128))],
             lambda x, y: x @ y, lambda xp, x, y: x @ y,
         ),
+        *sized(
+            "batched matmul", "f64", batches,
+            lambda x, y: x @ y, lambda xp, x, y: x @ y, dtype="f64",
+        ),
         *sized("matrix, vector", "matrix · vector", square, lambda x, y: x @ y, _product),
+        *sized(
+            "matrix, vector",
+            "matrix · vector, f64",
+            square[1:],
+            lambda x, y: x @ y,
+            _product,
+            dtype="f64",
+        ),
+        *sized(
+            "matrix, vector",
+            "transposed matrix · vector, f64",
+            square[1:],
+            lambda x, y: x.T @ y,
+            lambda xp, x, y: x.T @ y,
+            dtype="f64",
+        ),
         *sized("matrix, vector", "vector · matrix", turned, lambda x, y: x @ y, _product),
         *sized(
             "matrix, vector",
