@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from gptrs.kernels.compiler import isa
+from gptrs.kernels.gemm import dot
 from gptrs.kernels.gemm.number_types import INTEGERS, NumberTypes, number_types
 from gptrs.kernels.gemm.pack_operand import pack_operand_kernel
 from gptrs.kernels.gemm.product import FIRST_BLOCK, Product
@@ -191,6 +192,35 @@ def test_values_in_every_layout(level: isa.Isa, name: str) -> None:
 @pytest.mark.parametrize("name", QUICK)
 def test_values(level: isa.Isa, name: str) -> None:
     check(level, TYPES[name], name.split()[0], ("rows", "columns"))
+
+
+def dots(level: isa.Isa, types: NumberTypes, a: Array, x: Array) -> Array:
+    """a [batch, rows, depth] · x [batch, depth], rows contiguous: both kernels, in two ranges."""
+    batch, rows, depth = a.shape
+    segments, out = dot.dot_segments(depth), np.zeros((batch, rows), DTYPES[types.result])
+    totals = np.zeros(batch * rows * segments)
+    a_step, lda, _ = units(a)
+    words = [a, x, totals, out, 0, 0, rows, depth, segments, lda, 0, 0, 0]
+    words += [1, batch, 0, 0, a_step, 0, 0, units(x)[0]]
+    ranges = even(batch * rows * segments, 2)
+    call(kernel(dot.dot_kernel, level, Product(), types), words, *reversed(ranges))
+    if segments > 1:
+        last = kernel(dot.dot_totals_kernel, level, Product(), types)
+        call(last, words, *even(batch * rows, 2))
+    return out
+
+
+@pytest.mark.parametrize("name", [name for name in TYPES if not name.startswith("cf")])
+def test_dots(level: isa.Isa, name: str) -> None:
+    types, stored = TYPES[name], name.split()[0]
+    if not has_half(level, types):
+        pytest.skip("no instruction rounds to f16")
+    for depth in (0, 1, 31, 40, 1100, dot.SEGMENT + 5):
+        rows = 7 if depth < 2000 else 2
+        a = laid(numbers((2, rows, depth), stored, 1), "rows")
+        x = numbers((2, depth), stored, 2)
+        wanted = expected(types, a, x[:, :, None])[:, :, 0]
+        np.testing.assert_array_equal(dots(level, types, a, x), wanted)
 
 
 def groups(level: isa.Isa) -> list[tuple[str, str, int]]:
