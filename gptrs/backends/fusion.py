@@ -16,7 +16,8 @@ uses. A value is stored, and so is the result of a region of its own, when
 - a region would have too many instructions (`inlining.MOST_MEMBERS`) or expressions (`MOST_PARTS`);
 - inlining it would compute elements again and again: no region takes more than
   `Machine.recomputation` times the scalar operations that its instructions take op by op, nor that
-  of their cost (an exp costs more than an addition), whatever the sizes.
+  of their cost (an exp costs more than an addition), whatever the sizes. What a row keeps in the
+  memory of its result (`gptrs.backends.kept_values`) is computed once.
 
 A reduction of few elements is written out as operations on each (`inlining.MOST_UNROLLED`), so that
 it has no rows of its own.

@@ -8,6 +8,7 @@ limits.
 
 from __future__ import annotations
 
+from gptrs.backends.kept_values import kept_value
 from gptrs.backends.regions import Region
 from gptrs.backends.value_numbering import ValueNumbering
 from gptrs.backends.views import Apply, Expression, Reduce
@@ -40,6 +41,8 @@ class _Counter:
         self.counts: dict[Value, DimLike] = {}
         self._numbers = ValueNumbering(len(region.rows))
         self._seen: set[tuple[object, int]] = set()
+        kept = kept_value(region, self._numbers)
+        self._kept = None if kept is None else self._numbers.number(kept.body)
 
     def visit(self, part: Expression, loop: object, turns: DimLike) -> None:
         """Count ``part`` in a loop of ``turns`` iterations in total, once for each loop."""
@@ -47,6 +50,8 @@ class _Counter:
         if not self._numbers.varies(part):
             loop, turns = "row", self.rows
         if (loop, number) in self._seen or ("row", number) in self._seen:
+            return
+        if loop is None and number == self._kept:
             return
         self._seen.add((loop, number))
         if isinstance(part, Apply):

@@ -26,6 +26,7 @@ from contextlib import contextmanager
 
 from gptrs.backends.faer import scalars
 from gptrs.backends.faer.expression_writer import ExpressionWriter, Scope
+from gptrs.backends.kept_values import kept_value
 from gptrs.backends.regions import Region
 from gptrs.backends.vectorization import crosses_rows
 from gptrs.backends.views import Apply, Expression, Load, Reduce
@@ -49,6 +50,7 @@ class LoopWriter(ExpressionWriter):
         self.lines: list[str] = []
         self._scratches: set[str] = set()
         self._depth = self._row.depth  # of the loops inside a row
+        self._kept = kept_value(region, self._values)
 
     def write(self) -> None:
         region, row = self.region, self._row
@@ -60,6 +62,8 @@ class LoopWriter(ExpressionWriter):
         else:
             self._split_rows()
             with self._loop(self._words_of(region.inner), "j") as inner:
+                if self._kept is not None:
+                    self._read_kept(self._kept, inner)
                 self._store(inner)
             self.lines = self._row_lines()
 
@@ -138,6 +142,12 @@ class LoopWriter(ExpressionWriter):
             value = self._name(scope, "wide", value, dtype.compute)
         at = self._at("out", region.output, scope)
         scope.add(f"out[{at}] = {scalars.stored(dtype, value)}")
+
+    def _read_kept(self, part: Reduce, scope: Scope) -> None:
+        """The elements of a reduction, which it has left in the result's memory."""
+        dtype = part.body.dtype
+        text = scalars.loaded(dtype, f"out[{self._at('out', self.region.output, scope)}]")
+        scope.names[self._values.number(part.body)] = self._name(scope, "kept", text, dtype)
 
     def _unrounded(self, part: Expression, dtype: DType, scope: Scope) -> str:
         """The value to store; that of a conversion before it rounds, as storing rounds."""
@@ -324,6 +334,9 @@ class LoopWriter(ExpressionWriter):
     def _body(self, part: Reduce, scope: Scope) -> str:
         """An element of a reduction, as the accumulator's dtype."""
         x = self._emit(part.body, scope)
+        if part is self._kept:
+            at = self._at("out", self.region.output, scope)
+            scope.add(f"out[{at}] = {scalars.stored(part.body.dtype, x)}")
         if part.body.dtype.compute is part.accumulator:
             return x
         text = scalars.convert(part.accumulator, x)
