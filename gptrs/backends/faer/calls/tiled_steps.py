@@ -189,7 +189,8 @@ def _blocks(
     """Blocks that suit the caches, and are enough for all threads."""
     isa, (rows, depth, columns) = b.isa, sizes
     most = isa.panel_bytes // (types.width(isa) * types.bytes)
-    most = _FEW_DEPTH if rows <= _FEW_ROWS else most
+    several = columns * types.parts > types.width(isa)
+    most = _FEW_DEPTH if rows <= _FEW_ROWS and several else most
     depth_block = -(-min(depth, FIRST_BLOCK) // max(1, -(-min(depth, FIRST_BLOCK) // most)))
     tiles, panels = -(-rows // types.rows(isa)), -(-columns * types.parts // types.width(isa))
     fitting = max(1, 512 * KB // max(1, depth_block * types.rows(isa) * types.parts * types.bytes))
