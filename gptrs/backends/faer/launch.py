@@ -84,14 +84,14 @@ class _Results:
             if allocation.number == number:
                 self.places.append(self._written[number])
                 return
-            copied = False, self._written[allocation.number]
+            of_input, place = False, self._written[allocation.number]
         elif allocation.kind == "argument" and not allocation.donated:
-            copied = True, self._input(allocation.number)
+            of_input, place = True, self._input(allocation.number)
         else:
             self.known = False
             return
         shape = tuple([size_at(extent, self._bound.sizes) for extent in value.type.shape])
-        self._copies.append((*copied, len(self.outputs)))
+        self._copies.append((of_input, place, len(self.outputs)))
         self.places.append(len(self.outputs))
         self.outputs.append((shape, value.type.dtype.numpy))
 
