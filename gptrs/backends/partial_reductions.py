@@ -65,7 +65,7 @@ def stages(region: Region) -> tuple[Region, ...]:
 
 def _is_long(reduction: Reduce) -> bool:
     """Whether a reduction has several chunks, and needs no other one first."""
-    if any(isinstance(part, Reduce) for part in walk(reduction.body)):
+    if not reduction.extents or any(isinstance(part, Reduce) for part in walk(reduction.body)):
         return False
     axis, length = _cut(reduction.extents)
     return usual_product(reduction.extents[axis : axis + 1]) > length

@@ -17,6 +17,7 @@ from gptrs.ir.types import Type, as_dtype
 from gptrs.kernels.driver.threads import limit_threads
 from tests.backends.faer.test_render import record
 from tests.backends.faer.test_tiles import assert_same, elements
+from tests.backends.test_regions import grouped
 
 B, S = dim("B"), dim("S")
 F32 = ptir.f32
@@ -53,6 +54,13 @@ def test_a_reduction_of_another_one_is_not_cut() -> None:
         return ptir.reduce_sum((x - mean) * (x - mean), axes=(1,))
 
     assert regions_of(record(spread, Type((4, 100_000), F32))) == 1
+
+
+def test_a_reduction_of_one_element_is_not_cut() -> None:
+    """One that no pass has simplified."""
+    body = "e = ptir.exp(x)\ns = ptir.reduce_sum(e, axes=(0,))"
+    (region,) = grouped('x: "f32[1]"', body, "s").regions
+    assert stages(region) == (region,)
 
 
 OPS = [
