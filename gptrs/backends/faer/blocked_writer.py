@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from gptrs.backends.faer.loop_writer import LoopWriter
 from gptrs.backends.regions import Region
 from gptrs.backends.views import Load, Reduce, walk
-from gptrs.ir.dims import DimLike, Shape, product, same
+from gptrs.ir.dims import DimLike, product, same
 
 ROWS, ELEMENTS = 16, 128
 """A block: rows for a cache line of f32, and elements whose lines fill a quarter of an L1 cache."""
@@ -52,8 +52,8 @@ class BlockedWriter(LoopWriter):
             *(f"        {line}" for line in self.rows),
         ]
 
-    def _heads(self, indices: Sequence[str], extents: Shape) -> list[str]:
-        end = f"min(begin + {ELEMENTS}, {self.words.size(extents[-1], 'n')})"
+    def _heads(self, indices: Sequence[str], sizes: Sequence[str]) -> list[str]:
+        end = f"min(begin + {ELEMENTS}, {sizes[-1]})"
         return [f"for {indices[-1]} in range(begin, {end}):"]
 
 

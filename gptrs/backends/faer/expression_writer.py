@@ -230,8 +230,6 @@ class ExpressionWriter(ABC):
         return f"{word}{self._counts[word]}"
 
 
-_INTERLEAVED = (2, 3, 4)
-"""Strides that stay in the text: LLVM loads what is between, and shuffles, instead of gathering."""
 _DULL = frozenset([add, sub, mul, div])  # in a title they say little
 _COMMON = (0, 1, -1, math.inf, -math.inf)
 """Numbers that stay in the text: loops are often faster for them."""
