@@ -14,6 +14,7 @@ import numpy as np
 from gptrs.backends.base import Launch
 from gptrs.backends.faer.arena import Arena, ArenaPool
 from gptrs.backends.faer.binding import ARENA, READY, WRITEABLE, Bound
+from gptrs.backends.faer.result_memory import LEAST
 from gptrs.ir.dims import size_at
 from gptrs.kernels.driver.current import current_driver
 from gptrs.kernels.driver.polling import poll_address
@@ -27,7 +28,7 @@ def launch_of(bound: Bound, free: list[Any], arenas: ArenaPool) -> Launch | None
     if any(wanted & WRITEABLE for _, _, wanted in bound.inputs):  # donated: the handle changes
         return None
     results = _Results(bound)
-    if not results.known:
+    if not results.known or results.is_large():
         return None
     order = bound.table.order(0, bound.table.count, bound.status.address, bound.threads)
     addresses = np.asarray(bound.addresses).ctypes.data
@@ -94,6 +95,10 @@ class _Results:
         self._copies.append((of_input, place, len(self.outputs)))
         self.places.append(len(self.outputs))
         self.outputs.append((shape, value.type.dtype.numpy))
+
+    def is_large(self) -> bool:
+        """Whether the memory of freed results serves one of them."""
+        return any(self._bytes(number) >= LEAST for number in range(len(self.outputs)))
 
     def _input(self, number: int) -> int:
         """The index among the inputs of an argument, which need not be read by a kernel."""

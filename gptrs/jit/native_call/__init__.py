@@ -20,6 +20,6 @@ A call keeps to the fast path when
       registered; an array is not contiguous;
     - a guard reads something without rows: large captured arrays, objects with slots, imports
       inside of functions;
-    - a step of the plan runs in Python, or a result has to be copied;
+    - a step of the plan runs in Python, or the memory of freed results serves a result;
     - the call is made inside of another trace or of ``assume_unchanged``.
 """

@@ -87,7 +87,8 @@ def test_results_of_calls_are_reused_and_held_ones_are_not() -> None:
     x = np.arange(FLOATS, dtype=np.float32)
     held = twice(x).numpy()
     place = twice(x).numpy().ctypes.data
-    assert twice(x + 1).numpy().ctypes.data == place
+    for _ in range(5):  # however the calls are answered
+        assert twice(x + 1).numpy().ctypes.data == place
     np.testing.assert_array_equal(held, x * 2)
 
 
