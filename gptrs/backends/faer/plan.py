@@ -8,21 +8,21 @@ binding of the call's sizes from a cache of recently used ones, an arena, and ca
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence, Set
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
 from gptrs.backends.base import Launch, Plan, PlanReport
-from gptrs.backends.faer.arena import Arena, ArenaPool
-from gptrs.backends.faer.binding import ARENA, Bound, Buffer, bind
+from gptrs.backends.faer.arena import ArenaPool
+from gptrs.backends.faer.binding import Bound, Buffer, bind
 from gptrs.backends.faer.buffer_assignment import BufferAssignment
 from gptrs.backends.faer.calls.base import Form
 from gptrs.backends.faer.expansions import expanded
 from gptrs.backends.faer.launch import launch_of
 from gptrs.backends.faer.packed_weights import form_of, pack
-from gptrs.backends.faer.repeat import repeat
+from gptrs.backends.faer.repeat import KeptLoops
 from gptrs.backends.faer.report import report
 from gptrs.backends.faer.run import run
 from gptrs.backends.faer.schedule import (
@@ -73,7 +73,7 @@ class FaerPlan(Plan):
         self.program = program = expanded(program, precise=precise)
         self.isa = isa.current()
         self._symbols = sorted({*program.symbols(), *symbols})
-        self._parameters, self._arenas = parameters, arenas
+        self._parameters, self.arenas = parameters, arenas
         self._precise = precise
         with together():
             self._schedule = schedule_of(program, self.isa, self._plan_region, precise=precise)
@@ -85,6 +85,7 @@ class FaerPlan(Plan):
         self._lock = new_lock()
         self._spare: list[Bound] = []  # bindings of the calls that ended last
         self._bound: dict[tuple[int, ...], list[Bound]] = {}  # the others, by key
+        self._loops = KeptLoops()
         self._constants: dict[Buffer, Array] = {}
         results = (result for instruction in program.body for result in instruction.results)
         dims = {n.terms: n for r in results for n in r.type.shape if isinstance(n, Dim)}
@@ -95,8 +96,12 @@ class FaerPlan(Plan):
         self._may_be_negative = [n for n in dims.values() if not surely_greater(n, -1)]
 
     def _plan_region(self, region: Program) -> FaerPlan:
-        given = self._parameters, self._arenas, self._symbols
+        given = self._parameters, self.arenas, self._symbols
         return FaerPlan(region, *given, precise=self._precise)
+
+    def key(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
+        """The key of bindings for a call."""
+        return (thread_count(), *[sizes[symbol] for symbol in self._symbols])
 
     @property
     def packed(self) -> Mapping[Value, Set[Form]]:
@@ -125,46 +130,34 @@ class FaerPlan(Plan):
     ) -> tuple[Array, ...]:
         key = (thread_count(), *[sizes[symbol] for symbol in self._symbols])
         try:
-            bound = self._take(key, sizes)
+            bound = self.take(key, sizes)
         except _SizesError:  # the op that they do not fit has an error for that, if it runs
             return ReferencePlan(self._meaning).run(arguments, sizes)
-        arena = self._arenas.acquire() if bound.arena_bytes else None
+        arena = self.arenas.acquire() if bound.arena_bytes else None
         try:
             return run(self, bound, arena, arguments)
         finally:
             if arena is not None:
-                self._arenas.release(arena)
+                self.arenas.release(arena)
             bound.lease.running = 0
             self._spare.append(bound)
 
     def launch(self, sizes: Mapping[str, int]) -> Launch | None:
-        key = (thread_count(), *[sizes[symbol] for symbol in self._symbols])
+        key = self.key(sizes)
         bound = next((b for b in reversed(self._spare) if b.key == key), None)
-        return None if bound is None else launch_of(bound, self._spare, self._arenas)
-
-    @contextmanager
-    def bound(self, sizes: Mapping[str, int]) -> Generator[tuple[Bound, Arena | None]]:
-        """A binding for several runs, and the memory of its intermediate values."""
-        bound = self._take((thread_count(), *[sizes[symbol] for symbol in self._symbols]), sizes)
-        arena = self._arenas.acquire() if bound.arena_bytes else None
-        try:
-            if arena is not None:
-                arena.reserve(bound.arena_bytes)
-                bound.relocate(ARENA, arena.address)
-            yield bound, arena
-        finally:
-            if arena is not None:
-                self._arenas.release(arena)
-            bound.lease.running = 0
-            self._spare.append(bound)
+        return None if bound is None else launch_of(bound, self._spare, self.arenas)
 
     def repeat(self, iterations: Iterations, sizes: Mapping[str, int]) -> tuple[Array, ...] | None:
         with suppress(_SizesError):  # for whose message each iteration is run by itself
-            return repeat(self, iterations, sizes)
+            return self._loops.run(self, iterations, sizes)
         return None
 
-    def _take(self, key: tuple[int, ...], sizes: Mapping[str, int]) -> Bound:
-        """A free binding: usually that of the last call."""
+    def put_back(self, bound: Bound) -> None:
+        """Let other calls have a binding."""
+        self._spare.append(bound)
+
+    def take(self, key: tuple[int, ...], sizes: Mapping[str, int]) -> Bound:
+        """A free binding: usually that of the last call. It is for the caller alone."""
         try:
             bound = self._spare.pop()
             if bound.key == key:
@@ -213,7 +206,7 @@ class FaerPlan(Plan):
         return found
 
     def report(self, sizes: Mapping[str, int]) -> PlanReport:
-        key = (thread_count(), *[sizes[symbol] for symbol in self._symbols])
+        key = self.key(sizes)
         try:
             return report(self.bind(sizes, key), self.isa)
         except _SizesError:

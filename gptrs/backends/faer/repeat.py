@@ -14,254 +14,226 @@ returned twice, an item of xs, a constant) is copied after each iteration.
 
 Output: the last state. Iterations run in batches of some milliseconds, between which Python looks
 for signals; a kernel that failed is run again for its message, as after a single call.
+
+A loop is prepared once for its sizes, with bindings of its own (`KeptLoops`). A call takes it for
+itself, has its tables point to the arrays of the call (`repeat_layout`), and puts it back.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import suppress
 from time import perf_counter
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 
-from gptrs.backends.faer.arena import Arena
-from gptrs.backends.faer.binding import Bound
+from gptrs.backends.faer.arena import Arena, ArenaPool
+from gptrs.backends.faer.binding import ARENA, Bound
+from gptrs.backends.faer.repeat_layout import Layout, Tables
 from gptrs.backends.faer.run import Call, Weights, address_of, load, set_poll
-from gptrs.backends.faer.schedule import Iterations, UpdateStep
-from gptrs.ir.program import Program, Value
+from gptrs.backends.faer.schedule import Iterations
+from gptrs.ir.program import Program
 from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array
 from gptrs.kernels.driver.current import current_driver
-from gptrs.kernels.driver.repetition import COPY_WORDS, MOVE_WORDS, Place, Repetition, Steps
+from gptrs.kernels.driver.repetition import Repetition, Steps
 from gptrs.kernels.driver.step_table import CODE
+
+Sizes = Mapping[str, int]
 
 _BATCH = 0.02  # seconds of iterations between looks at signals
 _FIRST = 8  # iterations of the first batch
-Sizes = Mapping[str, int]
-Argument = Array | Parameter
+_KEPT = 16  # prepared loops of a body; the only arrays they hold are parameters
 
 
 class Repeatable(Weights, Protocol):
     """A plan that may be bound for several runs (`FaerPlan`)."""
 
     program: Program
+    arenas: ArenaPool
 
-    def bound(self, sizes: Sizes) -> AbstractContextManager[tuple[Bound, Arena | None]]: ...
+    def key(self, sizes: Sizes) -> tuple[int, ...]: ...
+    def take(self, key: tuple[int, ...], sizes: Sizes) -> Bound: ...
+    def put_back(self, bound: Bound) -> None: ...
 
 
-def repeat(body: Repeatable, given: Iterations, sizes: Sizes) -> tuple[Array, ...] | None:
-    """The last state of ``given``; None where a step is not native."""
-    with ExitStack() as stack:
-        bindings = [_Binding(body, *stack.enter_context(body.bound(sizes)))]
+class KeptLoops:
+    """The prepared loops of a body that no call uses, the most recently used last.
+
+    They change by single operations of a list, without a lock.
+    """
+
+    def __init__(self) -> None:
+        self._loops: list[_Loop] = []
+
+    def run(self, body: Repeatable, given: Iterations, sizes: Sizes) -> tuple[Array, ...] | None:
+        """The last state of ``given``; None where a step is not native."""
+        plans = [body]
         if given.condition is not None:
-            condition = cast("Repeatable", given.condition)
-            bindings.append(_Binding(condition, *stack.enter_context(condition.bound(sizes))))
-        native = all(binding.native for binding in bindings)
-        if not native or not all(binding.bound.outputs for binding in bindings[1:]):
-            return None  # or a condition that computes nothing
-        return _Loop(bindings, given).run()
+            plans.append(cast("Repeatable", given.condition))
+        keys = [plan.key(sizes) for plan in plans]
+        loop = self._take((keys, given.length, given.reverse)) or _prepared(
+            plans, keys, given, sizes
+        )
+        if loop is None:
+            return None
+        try:
+            return loop.call(plans, given)
+        finally:
+            self._loops.append(loop)
+            while len(self._loops) > _KEPT:
+                with suppress(IndexError):  # another thread was faster
+                    self._loops.pop(0)
+
+    def _take(self, key: object) -> _Loop | None:
+        for loop in reversed([*self._loops]):
+            if loop.key == key:
+                with suppress(ValueError):  # another thread took it
+                    self._loops.remove(loop)
+                    return loop
+        return None
 
 
-class _Binding:
-    """A bound plan whose operands and results move."""
-
-    def __init__(self, plan: Repeatable, bound: Bound, arena: Arena | None) -> None:
-        self._plan, self.bound, self._arena = plan, bound, arena
-        self.moves: list[tuple[int, ...]] = []
-        self.held: list[object] = []
-        self._table = bound.table
-
-    @property
-    def native(self) -> bool:
-        """Whether Python has no part in its steps."""
-        return not any(segment.reference for segment in self.bound.segments)
-
-    @property
-    def steps(self) -> Steps:
-        return Steps(self._table, self.bound.status, self.bound.threads)
-
-    def keeps_rest(self, number: int) -> bool:
-        """Whether result ``number`` is parameter ``number`` with a new block. From now on the steps
-        write the block only."""
-        program, owners = self.bound.assignment.program, self.bound.owners
-        result, allocations = program.results[number], self.bound.assignment.allocations
-        if allocations[result].kind != "result" or allocations[result].number != number:
-            return False
-        for step in dict.fromkeys(owners):
-            if isinstance(step, UpdateStep) and result in step.results:
-                if step.base is not program.params[number]:
-                    return False
-                *copying, _ = (n for n, owner in enumerate(owners) if owner is step)
-                self._table = self._table.without(copying)
-                return True
-        return False
-
-    def place(self, buffer: int, place: Place) -> None:
-        """Have a buffer lie at ``place``."""
-        bound = self.bound
-        if place.even == place.odd and not place.stride:
-            bound.relocate(buffer, place.even)
-            return
-        bound.addresses[buffer] = -1  # to be set by the next call
-        base = bound.argument_blocks.ctypes.data
-        words, offsets = bound.relocations[buffer]
-        for word, offset in zip(words.tolist(), offsets.tolist(), strict=True):
-            even, odd = place.even + offset, place.odd + offset
-            self.moves.append((base + 8 * word, even, odd, place.stride))
-
-    def give(self, arguments: list[Argument], places: list[Place]) -> None:
-        """Place the operands, whose arrays are ``arguments``; other ones are copied if need be."""
-        bound = self.bound
-        for buffer, number, wanted in bound.inputs:
-            array = arguments[number]
-            if isinstance(array, np.ndarray) and array.flags.num & wanted != wanted:
-                array = arguments[number] = np.array(array, order="C")
-                places[number] = _fixed(array)
-            self.place(buffer, places[number])
-        if bound.weights:
-            load(bound, self._plan, arguments)
-        if bound.polls:
-            set_poll(bound)
-        bound.status.words[CODE] = 0
-
-    def source(self, value: Value, arguments: Sequence[Argument], places: list[Place]) -> Place:
-        """Where a result is that no step writes to its own place."""
-        allocation = self.bound.assignment.allocations[value]
-        if allocation.kind == "arena":
-            base = 0 if self._arena is None else self._arena.address
-            return _fixed_at(base + self.bound.offsets[allocation])
-        if allocation.kind == "argument":
-            return places[allocation.number]
-        if allocation.kind == "constant":
-            found = self._plan.program.body[allocation.number].attrs["value"]
-        else:
-            found = arguments[allocation.number]
-            found = found.numpy() if isinstance(found, Parameter) else found
-        self.held.append(array := np.array(found, order="C"))
-        return _fixed(array)
-
-    def fail(self, given: Sequence[Argument], made: Sequence[Array]) -> None:
-        """Raise the error of the iteration that failed, if one did."""
-        failure = self.bound.status.failure()
-        if failure is not None:
-            Call(self.bound, self._arena, given, made).fail(failure)
+def _prepared(
+    plans: Sequence[Repeatable], keys: list[tuple[int, ...]], given: Iterations, sizes: Sizes
+) -> _Loop | None:
+    """A loop with bindings of its own; None where Python has a part in it."""
+    bounds: list[Bound] = []
+    for plan, key in zip(plans, keys, strict=True):
+        bounds.append(plan.take(key, sizes))
+    native = not any(segment.reference for bound in bounds for segment in bound.segments)
+    if native and all(bound.outputs for bound in bounds[1:]):
+        return _Loop((keys, given.length, given.reverse), bounds, given)
+    for plan, bound in zip(plans, bounds, strict=True):
+        plan.put_back(bound)
+    return None  # or a condition that computes nothing
 
 
 class _Loop:
-    """The memory of a loop, and its iterations."""
+    """A prepared loop. It serves one call at a time."""
 
-    def __init__(self, bindings: list[_Binding], given: Iterations) -> None:
-        self._given, self._body = given, bindings[0]
-        self._condition = bindings[1] if len(bindings) > 1 else None
+    def __init__(self, key: object, bounds: Sequence[Bound], given: Iterations) -> None:
+        self.key, self._bounds, self._batch = key, bounds, _FIRST
+        self._layout = layout = Layout(bounds, given)
+        self._numbers = layout.numbers
+        self._reverse, self._length = given.reverse, given.length
         self._flag = np.zeros((), np.bool_)
-        program = self._body.bound.assignment.program
-        allocations = self._body.bound.assignment.allocations
-        stays = [
-            allocations[value].kind == "argument" and allocations[value].number == k
-            for k, value in enumerate(program.results[: len(given.state)])
-        ]
-        self._first = given.state
-        self._second = [
-            a if same else a.copy() if self._body.keeps_rest(k) else np.empty_like(a)
-            for k, (a, same) in enumerate(zip(given.state, stays, strict=True))
-        ]
-        self._xs = [np.require(x, requirements=["C", "A"]) for x in given.xs]
-        self._fixed, self._asked = [*given.fixed], [*given.asked]
-        self._copies: list[tuple[int, ...]] = []
-        self._bind(program, stays)
-
-    def _bind(self, program: Program, stays: Sequence[bool]) -> None:
-        body, state = self._body, [*map(_between, self._first, self._second)]
-        arguments: list[Argument] = [*self._first, *self._xs, *self._fixed]
-        places = [*state, *map(self._along, self._xs), *map(_fixed, self._fixed)]
-        body.give(arguments, places)
-        self._fixed = arguments[len(arguments) - len(self._fixed) :]
-        targets = [*map(_between, self._second, self._first), *map(self._along, self._given.ys)]
-        written = {number: buffer for buffer, number, *_ in body.bound.outputs}
-        for number, value in enumerate(program.results):
-            allocation = body.bound.assignment.allocations[value]
-            if number < len(stays) and stays[number]:
-                continue
-            if number in written:
-                body.place(written[number], targets[number])
-                continue
-            if allocation.kind == "result":
-                source = targets[allocation.number]
-            else:
-                source = body.source(value, arguments, places)
-            self._copies.append((*source, *targets[number], self._item(number)))
-        if self._condition is not None:
-            asked: list[Argument] = [*self._first, *self._asked]
-            self._condition.give(asked, [*state, *map(_fixed, self._asked)])
-            self._asked = asked[len(state) :]
-            ((flag, *_),) = self._condition.bound.outputs
-            self._condition.place(flag, _fixed(self._flag))
-
-    def _item(self, number: int) -> int:
-        """The bytes of a result of one iteration."""
-        count = len(self._first)
-        if number < count:
-            return self._first[number].nbytes
-        y = self._given.ys[number - count]
-        return y.nbytes // max(1, len(y))
-
-    def _along(self, array: Array) -> Place:
-        """The place of one item after the other along the first axis."""
-        length = len(array)
-        item = array.nbytes // max(1, length)
-        start = address_of(array)
-        if self._given.reverse:
-            return Place(start + (length - 1) * item, start + (length - 1) * item, -item)
-        return Place(start, start, item)
-
-    def run(self) -> tuple[Array, ...]:
-        """Run all iterations, and return the last state."""
-        end = sys.maxsize if self._given.length is None else self._given.length
-        moves = [move for b in (self._body, self._condition) if b for move in b.moves]
-        repetition = Repetition(
-            self._body.steps,
-            np.array(moves, np.int64).reshape(-1, MOVE_WORDS),
-            np.array(self._copies, np.int64).reshape(-1, COPY_WORDS),
-            self._condition and self._condition.steps,
+        moves = [move for places in layout.places for move in places.moves]
+        self._tables = tables = Tables(moves, layout.copies)
+        body, *asked = [Steps(bound.table, bound.status, bound.threads) for bound in bounds]
+        self._repetition = Repetition(
+            body._replace(table=layout.table),
+            tables.moves,
+            tables.copies,
+            asked[0] if asked else None,
             address_of(self._flag),
         )
-        driver, n, batch = current_driver(), 0, _FIRST
+
+    def call(self, plans: Sequence[Repeatable], given: Iterations) -> tuple[Array, ...]:
+        """Run all iterations, and return the last state."""
+        arenas = [
+            plan.arenas.acquire() if bound.arena_bytes else None
+            for plan, bound in zip(plans, self._bounds, strict=True)
+        ]
+        try:
+            memory = self._memory(given)
+            self._relocate(memory, arenas)
+            for plan, bound, arguments in zip(
+                plans, self._bounds, self._given(memory, 0), strict=True
+            ):
+                if bound.weights:
+                    load(bound, plan, arguments)
+                if bound.polls:
+                    set_poll(bound)
+                bound.status.words[CODE] = 0
+            n = self._iterate(memory, arenas)
+            return tuple([memory[k] for k in self._state(n)])
+        finally:
+            for plan, bound, arena in zip(plans, self._bounds, arenas, strict=True):
+                if arena is not None:
+                    plan.arenas.release(arena)
+                bound.lease.running = 0
+
+    def _memory(self, given: Iterations) -> list[Any]:
+        """The arrays of a call by number, as kernels read them."""
+        second = [
+            a if stays else a.copy() if keeps else np.empty_like(a)
+            for a, stays, keeps in zip(
+                given.state, self._layout.stays, self._layout.keeps, strict=True
+            )
+        ]
+        arrays: list[Any] = [*given.state, *given.xs, *given.fixed]
+        arrays += [*second, *given.ys, *given.asked, self._flag, None]
+        for number, wanted in self._layout.required:
+            array = arrays[number]
+            if isinstance(array, np.ndarray) and array.flags.num & wanted != wanted:
+                arrays[number] = np.array(cast("Array", array), order="C")
+        for copied in self._layout.copied:
+            found = arrays[copied] if isinstance(copied, int) else copied
+            found = found.numpy() if isinstance(found, Parameter) else found
+            arrays.append(np.ascontiguousarray(found))
+        return arrays
+
+    def _relocate(self, memory: Sequence[Any], arenas: Sequence[Arena | None]) -> None:
+        """Have the argument blocks and the tables point to the arrays of a call."""
+        addresses = [
+            address_of(cast("Array", a)) if isinstance(a, np.ndarray) else 0 for a in memory
+        ]
+        for bound, places, arena in zip(self._bounds, self._layout.places, arenas, strict=True):
+            if arena is not None:
+                arena.reserve(bound.arena_bytes)
+                if bound.addresses[ARENA] != arena.address:
+                    bound.relocate(ARENA, arena.address)
+            places.relocate(addresses)
+        if arenas[0] is not None:
+            addresses[self._numbers.arena] = arenas[0].address
+        self._tables.patch(addresses)
+
+    def _state(self, n: int) -> list[int]:
+        """The numbers of the state that iteration ``n`` reads."""
+        return self._numbers.second if n % 2 else self._numbers.first
+
+    def _given(self, memory: Sequence[Any], n: int) -> list[list[Any]]:
+        """What the plans are given in iteration ``n``; the first one whole xs."""
+        numbers, state = self._numbers, [memory[k] for k in self._state(n)]
+        body = [*state, *[memory[k] for k in (*numbers.xs, *numbers.fixed)]]
+        return [body, [*state, *[memory[k] for k in numbers.asked]]][: len(self._bounds)]
+
+    def _iterate(self, memory: Sequence[Any], arenas: Sequence[Arena | None]) -> int:
+        """Run the iterations; the one that did not run any more."""
+        end = sys.maxsize if self._length is None else self._length
+        driver, n = current_driver(), 0
         while n < end:
-            start, last = perf_counter(), min(n + batch, end)
-            reached = driver.repeat(repetition, n, last)
+            start, last = perf_counter(), min(n + self._batch, end)
+            reached = driver.repeat(self._repetition, n, last)
             if reached < last:
-                self._fail(reached)
-                n = reached
-                break
+                self._fail(reached, memory, arenas)
+                return reached
             took = perf_counter() - start
-            batch = max(1, min(8 * batch, int(batch * _BATCH / max(took, 1e-9))))
+            most = int((last - n) * _BATCH / max(took, 1e-9))
+            self._batch = max(1, min(8 * self._batch, most))
             n = reached
-        return tuple(self._second if n % 2 else self._first)
+        return n
 
-    def _fail(self, n: int) -> None:
+    def _fail(self, n: int, memory: Sequence[Any], arenas: Sequence[Arena | None]) -> None:
         """Raise the error of iteration ``n``, if it failed."""
-        state = self._second if n % 2 else self._first
-        written = self._first if n % 2 else self._second
-        at = (self._given.length or 0) - 1 - n if self._given.reverse else n
-        if self._condition is not None:
-            self._condition.fail([*state, *self._asked], [self._flag])
+        numbers, given = self._numbers, self._given(memory, n)
+        at = (self._length or 0) - 1 - n if self._reverse else n
+        written = [memory[k] for k in self._state(n + 1)]
         made: list[Array] = []
-        for _, number, shape, _ in self._body.bound.outputs:
-            count = len(state)
-            target = written[number] if number < count else self._given.ys[number - count][at]
+        for _, number, shape, _ in self._bounds[0].outputs:
+            count = len(written)
+            target = written[number] if number < count else memory[numbers.ys[number - count]][at]
             made.append(np.asarray(target).reshape(shape))
-        self._body.fail([*state, *[x[at] for x in self._xs], *self._fixed], made)
-
-
-def _between(even: Array, odd: Array) -> Place:
-    return Place(address_of(even), address_of(odd))
-
-
-def _fixed(array: Argument) -> Place:
-    return _fixed_at(0 if isinstance(array, Parameter) else address_of(array))
-
-
-def _fixed_at(address: int) -> Place:
-    return Place(address, address)
+        first = len(written)
+        for k in range(first, first + len(numbers.xs)):
+            given[0][k] = given[0][k][at]
+        results = [made, [self._flag]]
+        for bound, arena, arguments, outputs in reversed(
+            [*zip(self._bounds, arenas, given, results, strict=False)]
+        ):
+            failure = bound.status.failure()
+            if failure is not None:
+                Call(bound, arena, arguments, outputs).fail(failure)

@@ -6,14 +6,18 @@
 
 from __future__ import annotations
 
+import gc
 import signal
+import weakref
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 import pytest
 
 from gptrs import ptir
+from gptrs.backends.faer import repeat
 from gptrs.backends.faer.plan import FaerPlan
 from gptrs.errors import ElementError
 from gptrs.ir.tensor import Parameter, Tensor
@@ -203,6 +207,70 @@ def test_parameters_and_views() -> None:
         return recurrence(h, xs, w)
 
     same_bits(leaves(function(H[::-1], xs)), step_by_step(recurrence, H[::-1], XS, W))
+
+
+@pytest.fixture
+def prepared(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The loops that are prepared."""
+    made: list[Any] = []
+    prepare = repeat._prepared  # pyright: ignore[reportPrivateUsage]
+
+    def preparing(*given: Any) -> Any:
+        loop = prepare(*given)
+        made.append(None if loop is None else weakref.ref(loop))
+        return loop
+
+    monkeypatch.setattr(repeat, "_prepared", preparing)
+    return made
+
+
+@pytest.mark.parametrize("function", [f for f in FUNCTIONS if f is not nested])
+def test_a_prepared_loop_serves_other_arrays(
+    function: Callable[..., Any], prepared: list[Any]
+) -> None:
+    """Later calls bring arrays elsewhere, a larger arena, other weights; results stay theirs."""
+    made, results, expected = ptir.jit(function), list[list[Array]](), list[list[Array]]()
+    larger = ptir.jit(recurrence)
+    for n in range(4):
+        h, xs, w = (a * (1 + n / 8) for a in (H, XS, W))
+        expected.append(step_by_step(function, h, xs, w))
+        results.append(leaves(made(h[:, ::-1][:, ::-1] if n % 2 else h, xs, np.asfortranarray(w))))
+        larger(*(np.tile(a, 4) for a in (H, XS)), np.tile(W, (4, 4)))
+    if function in RUNS:
+        assert len(prepared) == 2  # `larger` has the other
+    for found, wanted in zip(results, expected, strict=True):
+        same_bits(found, wanted)
+
+
+def test_threads_call_at_once(prepared: list[Any]) -> None:
+    """Each call has a prepared loop for itself."""
+    made = ptir.jit(recurrence)
+    xs = RNG.standard_normal((400, 9, 12)).astype(np.float32)
+    scales = [1 + n / 8 for n in range(8)]
+    expected = [step_by_step(recurrence, H * s, xs, W * s) for s in scales]
+
+    def call(scale: float) -> list[list[Array]]:
+        h, w = (H * scale).astype(np.float32), (W * scale).astype(np.float32)
+        return [leaves(made(h, xs, w)) for _ in range(30)]
+
+    call(1)
+    with ThreadPoolExecutor(4) as pool:
+        for found, wanted in zip(pool.map(call, scales), expected, strict=True):
+            for arrays in found:
+                same_bits(arrays, wanted)
+    assert len(prepared) <= 4
+
+
+def test_prepared_loops_are_few_and_end_with_their_plan(prepared: list[Any]) -> None:
+    made = ptir.jit(dynamic={"h": {0: "N"}, "xs": {0: "T", 1: "N"}})(recurrence)
+    for length in range(40):
+        made(H, np.zeros((length + 1, 9, 12), np.float32), W)
+    assert len(prepared) == 40
+    gc.collect()
+    assert sum(loop() is not None for loop in prepared) == repeat._KEPT  # pyright: ignore[reportPrivateUsage]
+    del made
+    gc.collect()
+    assert not any(loop() for loop in prepared)
 
 
 def test_arguments_stay_as_they_are() -> None:
