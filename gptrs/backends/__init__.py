@@ -12,7 +12,10 @@ A `Backend` claims composites while the passes run, and turns the lowered progra
 | `inlining` | the expression of each fused value over stored values |
 | `regions` | a region: one loop nest with its axes merged |
 | `views` | strided views and the expressions of fused loops |
+| `machine` | the measured costs that fusion and vectorization compare |
 | `vectorization` | whether the vectors of a region go along its rows or across them |
+| `partial_reductions` | reductions of few rows, in chunks that threads share |
+| `kept_values` | values that a region keeps in the memory of its result between two loops |
 | `value_numbering` | equal numbers for equal expressions of a region |
 | `operation_counts` | scalar operations of a region, to limit recomputation |
 | `parameter_cache` | packed and derived forms of parameters: limit, eviction, release |

@@ -22,8 +22,6 @@ class Machine:
     """What a loop may count on of the first cache, for data."""
     l2_bytes: int = 1 << 20
     """What a loop may count on of the second cache."""
-    memory_bytes_per_ns: float = 20.0
-    """Reading or writing arrays larger than the caches."""
     contiguous: float = 0.1
     """A load or store of an element that is adjacent to the next one, in the first cache."""
     strided: float = 0.8
@@ -47,7 +45,6 @@ class Machine:
     recomputation: float = 1.5
     """The operations of a fused loop over those of its instructions one by one, at most: beyond
     this, storing a value and reading it costs less than computing it again."""
-
     spread: int = 4
     """The operations in which a value may be computed again from arrays that are as many times
     smaller, rather than stored."""

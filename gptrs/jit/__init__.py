@@ -6,8 +6,9 @@ later calls with an equal key run the plan.
 
 What a call runs, in order (`function.JitFunction.__call__`):
 
-1. ``fast_path``: the call cache looks up a key of the arguments, and a guard compares the Python
-   state that the function reads. A hit runs the plan at once.
+1. ``native_call``: one native function compares the call with those that it has records of, and
+   answers it. Otherwise ``fast_path``: the call cache looks up a key of the arguments, and a guard
+   compares the Python state that the function reads. A hit runs the plan at once.
 2. On a miss, ``arguments`` flattens and classifies the arguments, ``captures`` reads the closures,
    globals and attributes that the code may use, and both together are the key of the program.
 3. ``cache`` looks the key up among the function's programs.
@@ -31,6 +32,7 @@ What a call runs, in order (`function.JitFunction.__call__`):
 | `guards` | guards: the recorded reads repeated and compared by identity |
 | `lower` | trace, passes, plan; one event after each |
 | `modes` | ``ptir.eager`` and ``ptir.backend`` |
+| `native_call/` | calls that were seen before, as one native function |
 | `overrides` | ``ptir.overrides`` and the other sources of implementation policies |
 | `trace` | one trace: the function runs on tracers and leaves a program |
 """

@@ -9,16 +9,17 @@ A *kernel* is a native function ``void(intp arguments, intp first, intp last)``:
 | `gemm` | matrix products, packing, dot products |
 | `attention` | fused attention with online softmax |
 | `conv` | convolutions, Winograd, depthwise, pooling |
-| `ordering` | cumulative sums along any axis |
+| `ordering` | sorting, positions of extremes, cumulative sums, along an axis |
 | `indexing` | elements read and written where indices say |
 | `rowwise` | norms, softmax, reductions, gather, scatter, strided copies |
 | `weight_compression` | lossless compression of packed weights |
 | `compiler` | LLVM IR builder, compilation, object cache, loading |
 | `driver` | step tables, worker pool, Numba driver, thread counts |
+| `native_call` | the native function of calls that were seen before |
 | `philox` | random numbers (a module) |
-| `vector_math64` `vector_power` `trigonometry` | exp and the like of f64; pow; sin, cos (modules) |
+| `vector_math` | exp, log, tanh, erf and activations on vectors of f32 (a module) |
+| `vector_math64` `trigonometry` `vector_power` | the same of f64; sin, cos; pow (modules) |
 | `scalar_functions` | these functions for generated loops (a module) |
-| `vector_math` | exp, log, tanh, erf and activations on vectors (a module) |
 
 What runs when: a backend (`gptrs.backends.faer`) compiles the kernels of a plan
 (`compiler.compile.compile_built` for the generators of this package, `compile_loop` for its

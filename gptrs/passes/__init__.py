@@ -18,6 +18,7 @@ changes. `pipeline.lower` runs `PIPELINE` in this order:
 | `base` | `Context`, `Target`, stages, and the runner: verifies, times, reports, repeats |
 | `pipeline` | `PIPELINE` and `lower` |
 | `simplify`, `rules/` | rewrite rules to a fixed point |
+| `user_rules`, `rule_samples` | rules that users add; the check of a rule on its samples |
 | `constant_folding` | evaluation of instructions on constants |
 | `cse` | common subexpression elimination |
 | `dce` | dead code elimination |

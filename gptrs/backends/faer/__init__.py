@@ -18,18 +18,25 @@ Steps 1 to 5 happen once per program, 6 once per sizes and number of threads, 7 
 | `backend` | `FaerBackend` |
 | `custom_calls` | claims, and the backend's own passes |
 | `calls/` | one class per kernel family: match, compile, bind |
-| `expansions` | windows as slices that loops and copies read |
+| `expansions`, `index_expansions` | ops as others with kernels: windows, narrow sums at indices |
 | `graph` | use-def chains, and the memory operand behind a value |
 | `schedule` | the steps of a program in order |
 | `element_types` | loads, stores and numbers of each dtype, in kernel source |
-| `scalars` | elementwise ops on one element, in kernel source |
+| `scalars`, `scalar_functions` | elementwise ops on one element, in kernel source |
 | `expression_writer` | the expressions of a region as source |
 | `loop_writer`, `tile_writer` | the loops around them: by rows, by tiles of rows |
+| `blocked_writer` | the same in blocks, where operands lie in different orders |
+| `strided_copy` | regions that compute nothing, as copies |
 | `render`, `argument_block` | kernel source and argument block of a region |
+| `control_writer`, `control_source` | branches and loops as one kernel |
+| `interchange`, `interchange_writer` | loops whose iterations go element by element |
+| `region_updates` | regions that write a block of another array in place |
 | `buffer_assignment`, `arena` | memory planning: allocations, offsets, arenas |
+| `result_memory` | memory of large results, reused from freed ones |
 | `step_templates`, `binding` | the step table at given sizes |
-| `plan`, `run`, `control` | `FaerPlan`; one call; branches and loops |
-| `repeat` | the iterations of a loop, run by the driver |
+| `plan`, `run`, `launch` | `FaerPlan`; one call; what a native call needs for it |
+| `control`, `repeat` | other branches and loops; their iterations, run by the driver |
+| `user_kernels` | kernels that users registered |
 | `packed_weights`, `weight_packing`, `weight_compression`, `slabs` | packed forms of weights |
 | `report` | the report of a plan for `explain` |
 """

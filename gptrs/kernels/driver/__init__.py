@@ -11,6 +11,7 @@
 | `repetition` | a step table run again and again: the iterations of a loop |
 | `waiting` | spinning, yielding and futex sleeps, as LLVM IR |
 | `control_block` | the pool's shared memory, and an IR builder for it |
+| `main_thread` | the ident of the main thread, which handles signals |
 | `polling` | signals while a kernel runs for long |
 | `prange` | the Numba driver: a `prange` over chunks, or fused loops as parallel functions |
 | `threads` | the number of threads: affinity, cgroups, settings |
