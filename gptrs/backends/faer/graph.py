@@ -142,3 +142,9 @@ class Members:
         if source is not None:
             self.add(*source.through)
         return source
+
+    def read_strided(self, graph: Graph, value: Value) -> Source:
+        """The farthest value behind the operand of a kernel that reads any strides."""
+        source = self.read(graph.source(value, lambda view: True))
+        assert source is not None  # the value itself at least
+        return source

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
-from typing import cast
 
 from gptrs.backends.faer.calls.base import Binder, kernel
+from gptrs.backends.faer.calls.blocks import element_bytes
 from gptrs.backends.regions import Region
 from gptrs.backends.views import Load, View
 from gptrs.ir.dims import same
@@ -36,7 +36,7 @@ class Copy:
     @property
     def size(self) -> ElementBytes:
         """Bytes of an element."""
-        return cast("ElementBytes", self.result.type.dtype.numpy.itemsize)
+        return element_bytes(self.result)
 
     def bind(self, b: Binder) -> bool:
         """Add the step to ``b``; False where a side is shorter than a tile or a row too short."""

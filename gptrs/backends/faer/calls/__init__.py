@@ -14,7 +14,7 @@
 | `rowwise` | layer_norm, rms_norm, softmax |
 | `lines` | operands as lines along an axis, for `scan`, `sort` and `arg_extreme` |
 | `nests` | loop nests of indexed access, for `indexing` |
-| `whole` | whole arrays copied or filled |
+| `axes`, `blocks` | merging of axes; steps that copy or fill strided blocks |
 | `gather_scatter` | take of weights, dynamic_slice, dynamic_update_slice |
 | `indexing` | take, gather, scatter_add, scatter_reduce, segment_reduce |
 | `concat_pad` | concat, pad, tile: block copies |

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gptrs.backends.faer.calls.base import Address, Binder, Call
-from gptrs.backends.faer.calls.lines import lines_of, read_any, tiles_of
+from gptrs.backends.faer.calls.lines import lines_of, tiles_of
 from gptrs.backends.faer.element_types import KEYS
 from gptrs.backends.faer.graph import Graph, Members, Source
 from gptrs.backends.views import View
@@ -35,7 +35,7 @@ class ArgExtreme(Call):
         if not isinstance(x, Value):
             return None
         members = Members()
-        source = read_any(members, graph, x)
+        source = members.read_strided(graph, x)
         members.add(core)
         found = tuple(members.found)
         return cls(core.result, found, source, core.attrs["axis"], core.op is argmin)

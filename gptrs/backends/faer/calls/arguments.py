@@ -11,6 +11,7 @@ from itertools import product as cartesian
 from math import prod
 from typing import NamedTuple
 
+from gptrs.backends.faer.calls.axes import merged
 from gptrs.backends.faer.calls.base import Binder
 from gptrs.backends.faer.calls.contraction import Contraction, Operand
 from gptrs.ir.dims import DimLike, Shape
@@ -80,16 +81,8 @@ class Arguments:
 def _merged_axes(b: Binder, core: Arguments) -> list[Axis]:
     """The axes of a batch; those that both operands traverse evenly are one."""
     strides = ([*map(b.size, side.batch)] for side in (core.a, core.b))
-    axes: list[Axis] = []
-    for found in reversed([*map(Axis, map(b.size, core.batch), *strides)]):
-        n, x, y = found
-        if n == 1:
-            continue
-        if axes and x == axes[0].extent * axes[0].a and y == axes[0].extent * axes[0].b:
-            axes[0] = axes[0]._replace(extent=n * axes[0].extent)
-        else:
-            axes.insert(0, found)
-    return axes
+    axes = zip(map(b.size, core.batch), *strides, strict=True)
+    return [Axis(*axis) for axis in merged(axes)]
 
 
 def grids(b: Binder, core: Arguments) -> Iterator[Grid]:

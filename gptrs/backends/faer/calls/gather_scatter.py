@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
+from gptrs.backends.faer.calls.axes import Axis
 from gptrs.backends.faer.calls.base import Address, Binder, Call, Word, is_stable, kernel
-from gptrs.backends.faer.calls.concat_pad import Axis, in_rows
-from gptrs.backends.faer.calls.lines import read_any
+from gptrs.backends.faer.calls.blocks import (
+    compile_copies,
+    compile_copies_at,
+    copy_block,
+    copy_whole,
+    element_bytes,
+)
 from gptrs.backends.faer.calls.product import product_panels
-from gptrs.backends.faer.calls.whole import compile_whole, copy_whole
 from gptrs.backends.faer.graph import Graph, Matrix, Members, Source, rows_of, starts_contiguous
 from gptrs.backends.views import View
 from gptrs.ir.dims import DimLike, product
@@ -22,7 +26,6 @@ from gptrs.ir.program import Instruction, Operand, Value
 from gptrs.ir.types import f32
 from gptrs.kernels.compiler.isa import Isa
 from gptrs.kernels.gemm.weight_elements import WeightType
-from gptrs.kernels.rowwise.block_copy import START_WORDS, ElementBytes, copy_at_kernel
 from gptrs.kernels.rowwise.gather_scatter import TAKE_ARGUMENTS, take_kernel, take_panels_kernel
 
 _INDICES = {"si32": 4, "si64": 8}
@@ -127,13 +130,13 @@ class Update(Call):
         assert isinstance(x, Value)
         assert isinstance(update, Value)
         members = Members()
-        source = read_any(members, graph, update)
+        source = members.read_strided(graph, update)
         members.add(core)
         return cls(core.result, tuple(members.found), x, source, cast("tuple[Operand, ...]", start))
 
     def compile(self, isa: Isa) -> None:
-        compile_whole(isa, self.result)
-        kernel(copy_at_kernel, isa, self.x.type.dtype.numpy.itemsize)
+        compile_copies(isa, self.result)
+        compile_copies_at(isa, self.result)
 
     def bind(self, b: Binder) -> bool:
         view, block = View.contiguous(self.x.type.shape), self.update.view
@@ -163,13 +166,13 @@ class Slice(Call):
         if core.op is not dynamic_slice or not isinstance(x, Value):
             return None
         members = Members()
-        source = read_any(members, graph, x)
+        source = members.read_strided(graph, x)
         members.add(core)
         start = cast("tuple[Operand, ...]", start)
         return cls(core.result, tuple(members.found), source, start)
 
     def compile(self, isa: Isa) -> None:
-        kernel(copy_at_kernel, isa, self.result.type.dtype.numpy.itemsize)
+        compile_copies_at(isa, self.result)
 
     def bind(self, b: Binder) -> bool:
         result, view = View.contiguous(self.result.type.shape), self.x.view
@@ -216,17 +219,6 @@ def _copy_block(
     result: Value,
 ) -> None:
     """Add the steps that copy a block from its strides to ``steps``, moved by ``starts``."""
-    size = cast("ElementBytes", result.type.dtype.numpy.itemsize)
     triples = zip(block.shape, block.strides, steps, strict=True)
     axes = [Axis(*map(b.size, triple)) for triple in triples]
-    for rows, moved in in_rows(b, axes, size):
-        *outer, row, run = rows
-        begin = (
-            Address(end.slot, end.offset + place * size)
-            for end, place in zip(ends, moved, strict=True)
-        )
-        around = [n for axis in outer for n in axis]
-        number = len(starts) // len(START_WORDS)
-        words = [*begin, *run, *row, len(outer), number, *around, *starts]
-        extent = row.extent * math.prod(axis.extent for axis in outer)
-        b.step(kernel(copy_at_kernel, b.isa, size), words, extent, 0.3 * extent * run.extent)
+    copy_block(b, ends, axes, element_bytes(result), starts)

@@ -13,9 +13,13 @@ from typing import cast
 import numpy as np
 
 from gptrs.backends.faer.calls.base import Binder, Call
-from gptrs.backends.faer.calls.lines import read_any
-from gptrs.backends.faer.calls.nests import Axis, Nest, axes_of, merged, nest_of
-from gptrs.backends.faer.calls.whole import compile_whole, copy_whole, fill_whole
+from gptrs.backends.faer.calls.blocks import (
+    compile_copies,
+    compile_fills,
+    copy_whole,
+    fill_whole,
+)
+from gptrs.backends.faer.calls.nests import Axis, Nest, axes_of, merged_axes, nest_of
 from gptrs.backends.faer.element_types import HALVES, POINTERS, loaded, stored
 from gptrs.backends.faer.graph import Graph, Members, Source
 from gptrs.backends.faer.index_expansions import is_wide
@@ -76,7 +80,7 @@ class Gather(Call):
         if not isinstance(table, Value) or not isinstance(index, Value):
             return None
         members = Members()
-        sources = read_any(members, graph, table), read_any(members, graph, index)
+        sources = members.read_strided(graph, table), members.read_strided(graph, index)
         members.add(core)
         return cls(core.result, tuple(members.found), *sources, core.attrs.get("axis"))
 
@@ -102,7 +106,7 @@ class Gather(Call):
         rank = len(index.shape)
         places = axes_of(b, index.shape, 0, index.strides, result[:rank])
         rows = axes_of(b, table.shape[1:], table.strides[1:], 0, result[rank:])
-        *before, line = merged(places) or axes_of(b, (1,), 0, 0, 0)
+        *before, line = merged_axes(places) or axes_of(b, (1,), 0, 0, 0)
         return nest_of(before, line, rows, b.size(table.shape[0]), b.size(table.strides[0]))
 
 
@@ -134,7 +138,7 @@ class Scatter(Call):
         if not _has_kernel(core, combine):
             return None
         members = Members()
-        sources = read_any(members, graph, index), read_any(members, graph, source)
+        sources = members.read_strided(graph, index), members.read_strided(graph, source)
         members.add(core)
         return cls(core.result, tuple(members.found), x, *sources, core.attrs["axis"], combine)
 
@@ -143,7 +147,7 @@ class Scatter(Call):
 
     def compile(self, isa: Isa) -> None:
         self._kernel()
-        compile_whole(isa, self.result)
+        compile_copies(isa, self.result)
 
     def bind(self, b: Binder) -> bool:
         table, index, source = (
@@ -183,7 +187,7 @@ class Segments(Call):
         if not _has_kernel(core, combine):
             return None
         members = Members()
-        sources = read_any(members, graph, x), read_any(members, graph, segments)
+        sources = members.read_strided(graph, x), members.read_strided(graph, segments)
         members.add(core)
         return cls(core.result, tuple(members.found), *sources, core.attrs["count"], combine)
 
@@ -193,7 +197,7 @@ class Segments(Call):
 
     def compile(self, isa: Isa) -> None:
         self._kernel()
-        compile_whole(isa, self.result, filled=True)
+        compile_fills(isa, self.result)
 
     def bind(self, b: Binder) -> bool:
         x, segments = self.x.view, self.segments.view

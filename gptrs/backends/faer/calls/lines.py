@@ -7,21 +7,12 @@ closely in memory becomes the columns; axes that can be traversed as one are mer
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
+from gptrs.backends.faer.calls.axes import Axis, merged
 from gptrs.backends.faer.calls.base import Address, Binder
-from gptrs.backends.faer.graph import Graph, Members, Source
+from gptrs.backends.faer.graph import Source
 from gptrs.backends.views import View
-from gptrs.ir.program import Value
 from gptrs.kernels.ordering.lines import LINE_ARGUMENTS, TILE
-
-
-class Axis(NamedTuple):
-    """An axis around the lines: extent, and strides in the operand and in the result."""
-
-    extent: int
-    source: int
-    result: int
 
 
 @dataclass(frozen=True)
@@ -46,27 +37,14 @@ class Lines:
         return [word for axis in self.axes for word in axis]
 
 
-def read_any(members: Members, graph: Graph, value: Value) -> Source:
-    """The farthest value behind an operand that is read with any strides."""
-    source = members.read(graph.source(value, lambda view: True))
-    assert source is not None
-    return source
-
-
 def lines_of(b: Binder, source: Source, axis: int, result: View) -> Lines:
     """The lines of ``source`` along ``axis``; ``result`` has its shape."""
     shape = [b.size(n) for n in source.view.shape]
     strides = [b.size(n) for n in source.view.strides]
     targets = [b.size(n) for n in result.strides]
-    axes: list[Axis] = []
-    for place, each in enumerate(zip(shape, strides, targets, strict=True)):
-        new = Axis(*each)
-        if place == axis or new.extent == 1:
-            continue
-        if axes and axes[-1][1:] == (new.extent * new.source, new.extent * new.result):
-            new = Axis(axes.pop().extent * new.extent, new.source, new.result)
-        axes.append(new)
-    return Lines(shape[axis], (strides[axis], targets[axis]), tuple(axes))
+    axes = [*zip(shape, strides, targets, strict=True)]
+    around = merged(axes[:axis] + axes[axis + 1 :])
+    return Lines(shape[axis], (strides[axis], targets[axis]), tuple(Axis(*each) for each in around))
 
 
 def tiles_of(lines: Lines, tile: int = TILE) -> tuple[dict[str, int | Address], list[int], int]:

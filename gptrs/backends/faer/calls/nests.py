@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from gptrs.backends.faer.calls.axes import merged
 from gptrs.backends.faer.calls.base import Binder, Word
 from gptrs.ir.dims import DimLike
 from gptrs.kernels.indexing.loop_nest import NEST_ARGUMENTS
@@ -115,7 +116,7 @@ def nest_of(
     before: Iterable[Axis], line: Axis, after: Iterable[Axis], extent: int, step: int
 ) -> Nest:
     """The nest of these axes in row-major order, of which indices replace ``line``."""
-    outer, inner = merged(before), merged(after)
+    outer, inner = merged_axes(before), merged_axes(after)
     columns = inner.pop() if inner else _ONE
     if columns.indices and columns.extent < _SHORT:
         inner.append(columns)
@@ -125,13 +126,6 @@ def nest_of(
     return Nest(tuple(outer), rows, line, columns, extent, step)
 
 
-def merged(axes: Iterable[Axis]) -> list[Axis]:
+def merged_axes(axes: Iterable[Axis]) -> list[Axis]:
     """The same positions in the same order, with as few axes as possible."""
-    found: list[Axis] = []
-    for axis in axes:
-        if axis.extent == 1:
-            continue
-        if found and found[-1][1:] == tuple(axis.extent * stride for stride in axis[1:]):
-            axis = Axis(found.pop().extent * axis.extent, *axis[1:])
-        found.append(axis)
-    return found
+    return [Axis(*axis) for axis in merged(axes)]

@@ -6,8 +6,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import partial
 
+from gptrs.backends.faer.calls.axes import Axis
 from gptrs.backends.faer.calls.base import Binder, Call
-from gptrs.backends.faer.calls.lines import Axis, lines_of, read_any, tiles_of
+from gptrs.backends.faer.calls.lines import lines_of, tiles_of
 from gptrs.backends.faer.element_types import HALVES, POINTERS, loaded, local_pointer, stored
 from gptrs.backends.faer.graph import Graph, Members, Source
 from gptrs.backends.views import View
@@ -54,7 +55,7 @@ class Cumulative(Call):
         if x.type.dtype.name in HALVES and not levels.current().half:
             return None
         members = Members()
-        source = read_any(members, graph, x)
+        source = members.read_strided(graph, x)
         members.add(core)
         operation = _OPERATIONS[core.op]
         return cls(core.result, tuple(members.found), source, core.attrs["axis"], operation)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gptrs.backends.faer.calls.base import PIECES, Address, Binder, Call
-from gptrs.backends.faer.calls.lines import lines_of, read_any, tiles_of
+from gptrs.backends.faer.calls.lines import lines_of, tiles_of
 from gptrs.backends.faer.element_types import KEYS
 from gptrs.backends.faer.graph import Graph, Members, Source
 from gptrs.backends.views import View
@@ -43,7 +43,7 @@ class Sort(Call):
         if not isinstance(x, Value):
             return None
         members, attrs = Members(), core.attrs
-        source = read_any(members, graph, x)
+        source = members.read_strided(graph, x)
         members.add(core)
         values, order = (graph.is_read(result) for result in core.results)
         results = [r for r, read in zip(core.results, (values, order), strict=True) if read]
