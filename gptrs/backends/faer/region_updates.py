@@ -14,7 +14,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
-from gptrs.backends.faer.calls.gather_scatter import Update
+from gptrs.backends.faer.calls.dynamic_slices import Update
 from gptrs.backends.faer.custom_calls import call_of
 from gptrs.backends.fusion import FusedProgram
 from gptrs.backends.partial_reductions import stages

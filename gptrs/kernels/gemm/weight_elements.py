@@ -1,6 +1,6 @@
 """Storage types of weights (f32, f16, bf16): loads that widen to f32, sizes, and panel prefetch.
 
-Used by the product kernels and by `gptrs.kernels.rowwise.gather_scatter`. Widening is exact. f16
+Used by the product kernels and by `gptrs.kernels.rowwise.take`. Widening is exact. f16
 uses the conversion instruction where the level has one (`Isa.half`), else integer operations; bf16
 is a shift by 16 bits.
 """

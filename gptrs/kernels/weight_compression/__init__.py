@@ -13,7 +13,7 @@ a bf16, without loss.
 What runs when: when a weight of 1 MB or more is packed, `gptrs.backends.faer.weight_compression`
 chooses the table, runs the encoder on its panels and lists the exceptions; with too many of them
 the panels stay as they are, in the same container. The product kernels
-(`gptrs.kernels.gemm.packed_gemv`, `blocked`) and `gptrs.kernels.rowwise.gather_scatter` test the
+(`gptrs.kernels.gemm.packed_gemv`, `blocked`) and `gptrs.kernels.rowwise.take` test the
 container's header at run time and decode, or read plain panels. Needs a vector level with a byte
 table lookup (`Isa.lookup`); ``GPTRS_COMPRESSED_WEIGHTS=0`` turns it off.
 """

@@ -34,8 +34,8 @@ from gptrs.kernels.gemm.packed_gemv import packed_gemv_kernel
 from gptrs.kernels.gemm.packing import pack_columns_kernel, pack_rows_kernel
 from gptrs.kernels.gemm.product import Product
 from gptrs.kernels.rowwise.block_copy import ELEMENT_BYTES, copy_at_kernel
-from gptrs.kernels.rowwise.gather_scatter import take_kernel, take_panels_kernel
 from gptrs.kernels.rowwise.norm import layer_norm_kernel, rms_norm_kernel, softmax_kernel
+from gptrs.kernels.rowwise.take import take_kernel, take_panels_kernel
 from gptrs.kernels.vector_math import elementwise_kernel
 from gptrs.kernels.weight_compression.encoder import compress_kernel
 from gptrs.kernels.weight_compression.format import COMPRESSIBLE

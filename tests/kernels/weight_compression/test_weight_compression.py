@@ -21,7 +21,7 @@ from gptrs.kernels.gemm import blocked, packed_gemv
 from gptrs.kernels.gemm.blocked import Blocking
 from gptrs.kernels.gemm.product import Product
 from gptrs.kernels.gemm.weight_elements import WeightType
-from gptrs.kernels.rowwise import gather_scatter
+from gptrs.kernels.rowwise.take import take_panels_kernel
 from gptrs.kernels.weight_compression import decoder, format
 from tests.kernels.gemm.test_matmul import Result, bits, call, kernel, matrix
 from tests.kernels.gemm.test_matmul import pack as pack_plain
@@ -78,7 +78,7 @@ def unpacked(level: isa.Isa, weights: WeightType, held: Array, shape: tuple[int,
     depth, columns = shape
     result, indices, status = np.zeros((columns, depth), np.float32), np.arange(columns), Status()
     words = [held, indices, result, status.address, 1, columns, depth, 0, depth, 8]
-    call(kernel(gather_scatter.take_panels_kernel, level, weights, True), words, (0, columns))
+    call(kernel(take_panels_kernel, level, weights, True), words, (0, columns))
     return result.T
 
 

@@ -15,7 +15,8 @@
 | `lines` | operands as lines along an axis, for `scan`, `sort` and `arg_extreme` |
 | `nests` | loop nests of indexed access, for `indexing` |
 | `axes`, `blocks` | merging of axes; steps that copy or fill strided blocks |
-| `gather_scatter` | take of weights, dynamic_slice, dynamic_update_slice |
+| `take` | take of weights |
+| `dynamic_slices` | dynamic_slice, dynamic_update_slice |
 | `indexing` | take, gather, scatter_add, scatter_reduce, segment_reduce |
 | `concat_pad` | concat, pad, tile: block copies |
 | `scan` | cumsum, cumprod, cummax, cummin |
@@ -69,12 +70,12 @@ _CALLS: tuple[tuple[str, tuple[Operation, ...]], ...] = (
     ("rowwise:LayerNorm", (layer_norm,)),
     ("rowwise:RmsNorm", (rms_norm,)),
     ("rowwise:Softmax", (softmax,)),
-    ("gather_scatter:Take", (take,)),
+    ("take:Take", (take,)),
     ("indexing:Gather", (take, gather)),
     ("indexing:Scatter", (scatter_add, scatter_reduce)),
     ("indexing:Segments", (segment_reduce,)),
-    ("gather_scatter:Update", (dynamic_update_slice,)),
-    ("gather_scatter:Slice", (dynamic_slice,)),
+    ("dynamic_slices:Update", (dynamic_update_slice,)),
+    ("dynamic_slices:Slice", (dynamic_slice,)),
     ("concat_pad:Concat", (concat,)),
     ("concat_pad:Pad", (pad,)),
     ("concat_pad:Tile", (tile,)),

@@ -16,7 +16,7 @@ from gptrs.kernels.compiler.ir_builder import KernelText
 from gptrs.kernels.driver.step_table import Status
 from gptrs.kernels.gemm import packing
 from gptrs.kernels.gemm.weight_elements import WeightType
-from gptrs.kernels.rowwise import gather_scatter
+from gptrs.kernels.rowwise.take import take_kernel, take_panels_kernel
 
 Array = NDArray[Any]
 
@@ -75,8 +75,8 @@ def check_take(level: isa.Isa, table: Array, ids: Array, weights: WeightType) ->
     wide = np.full((count, width + 2), np.nan, table.dtype)
     wide[:, :width] = table
     plain, packed = (
-        gather_scatter.take_kernel(level, weights),
-        gather_scatter.take_panels_kernel(level, weights),
+        take_kernel(level, weights),
+        take_panels_kernel(level, weights),
     )
     for found, status in (
         take(plain, table, table.shape, ids, ld=width),
@@ -110,7 +110,7 @@ def test_take_the_ends_of_a_format(level: isa.Isa, weights: WeightType) -> None:
 def test_an_index_out_of_range(level: isa.Isa, index: type[np.signedinteger], packed: bool) -> None:
     shape = (20, 9)
     table = sample(*shape)
-    build = gather_scatter.take_panels_kernel if packed else gather_scatter.take_kernel
+    build = take_panels_kernel if packed else take_kernel
     source = pack(level, table) if packed else table
     limits = np.iinfo(index)
     for wrong in (-1, 20, 31, limits.min, limits.max, limits.max - 19):
@@ -126,9 +126,7 @@ def test_an_index_out_of_range(level: isa.Isa, index: type[np.signedinteger], pa
 def test_the_first_failure_stays(level: isa.Isa) -> None:
     ids = np.array([0, 5, 9], np.int32)
     ranges = [(2, 3), (0, 2)]
-    _, status = take(
-        gather_scatter.take_kernel(level), sample(4, 3), (4, 3), ids, ld=3, ranges=ranges
-    )
+    _, status = take(take_kernel(level), sample(4, 3), (4, 3), ids, ld=3, ranges=ranges)
     failure = status.failure()
     assert failure is not None
     assert failure.index == 2
