@@ -21,6 +21,10 @@ folder depends on no backend, file format or model.
 | `pattern`, `rewrite`, `use_def` | rewrite rules, their matcher and driver, use-def chains |
 | `sizes` | substitution of symbols, evaluation with the NumPy meaning of the ops |
 | `checks`, `hints`, `traced` | checks shared by type rules, and the texts of errors |
+| `kinds`, `scalar_rules` | how results depend on operands; one element of an elementwise op |
+| `boxes`, `row_rules` | parts of arrays, and those of operands that a part of a result needs |
+| `registry` | definitions and redefinitions of ops, and what they make stale |
+| `sample_arrays` | sample values that rules are checked with |
 | `extremes` | maximum and minimum of IEEE 754-2019 in NumPy |
 
 A call to an op runs in this order: `op.Op.__call__` binds operands and attributes, the current
