@@ -40,7 +40,7 @@ def _block(rng: np.random.Generator, size: tuple[int, int]) -> Arguments:
 
 def _half(x: Any, i: Any) -> tuple[slice, slice]:
     """A block of half of the rows and half of the columns, from position ``i`` of both."""
-    first = int(i)
+    first = min(int(i), x.shape[0] - x.shape[0] // 2, x.shape[1] - x.shape[1] // 2)
     return slice(first, first + x.shape[0] // 2), slice(first, first + x.shape[1] // 2)
 
 

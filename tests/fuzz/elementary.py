@@ -169,9 +169,12 @@ def _position(name: str) -> Draw:
     return draw
 
 
-def _cumsum(b: Builder) -> Tensor:
-    x = b.value(*NUMERIC, least=1)
-    return OPS["cumsum"](x, axis=b.integer(-x.ndim, x.ndim - 1))
+def _cumulative(name: str, kinds: tuple[Kind, ...]) -> Draw:
+    def draw(b: Builder) -> Tensor:
+        x = b.value(*kinds, least=1)
+        return OPS[name](x, axis=b.integer(-x.ndim, x.ndim - 1))
+
+    return draw
 
 
 def _dot_general(b: Builder) -> Tensor:
@@ -212,6 +215,7 @@ COMPUTING: dict[str, Draw] = {
     "constant": _constant,
     "full": _full,
     "iota": _iota,
-    "cumsum": _cumsum,
+    **{name: _cumulative(name, NUMERIC) for name in ("cumsum", "cumprod")},
+    **{name: _cumulative(name, REAL) for name in ("cummax", "cummin")},
     "dot_general": _dot_general,
 }

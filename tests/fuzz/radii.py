@@ -45,7 +45,8 @@ _MOVED: dict[str, slice] = {
 # within 1.5 (`gptrs.kernels.vector_math`), NumPy's within 4; all others are those of the C library.
 _ULPS = {"exp": 6, "log": 6, "tanh": 6, "erf": 6, "sin": 10, "cos": 10, "pow": 20}
 _SUMS = frozenset(["reduce_sum", "cumsum"])
-_GROWING = frozenset(["reduce_max", "reduce_min"])
+_PRODUCTS = frozenset(["reduce_prod", "cumprod"])
+_GROWING = frozenset(["reduce_max", "reduce_min", "cummax", "cummin"])
 
 
 def radii_of(
@@ -77,7 +78,7 @@ def _computed(
     name, attrs = op.name, instruction.attrs
     if name in _SUMS and as_dtype(values[0].dtype).is_float:
         return sum_radius(op, operands[0], attrs, array)
-    if name == "reduce_prod" and as_dtype(values[0].dtype).is_float:
+    if name in _PRODUCTS and as_dtype(values[0].dtype).is_float:
         return product_radius(operands[0], attrs, array)
     if name == "dot_general" and as_dtype(values[0].dtype).is_float:
         return dot_radius(op, operands, attrs, array)
@@ -137,7 +138,9 @@ def _nothing_known(seen: Sequence[Radius], attrs: Attrs, array: Array) -> Array:
     for radius in seen:
         if radius is not None:
             each = np.isinf(radius)
-            if "axes" in attrs:
+            if "axis" in attrs:
+                each = np.logical_or.accumulate(each, attrs["axis"])
+            elif "axes" in attrs:
                 each = np.any(each, attrs["axes"], keepdims=attrs["keepdims"])
             found |= each
     return found

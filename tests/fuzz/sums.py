@@ -21,8 +21,7 @@ def sum_radius(op: Any, x: Ball, attrs: Attrs, array: Array) -> Radius:
     seen = x.seen(by_sum=True)
     if count < 2 and seen is None:
         return None
-    keep = {n: attrs[n] for n in ("axes", "axis", "keepdims") if n in attrs}
-    total = partial(_plain_sum, **keep)
+    total = _total_of(attrs)
     size = np.abs(wide(x.value))
     radius = np.zeros(x.value.shape) if seen is None else seen
     each = size + radius
@@ -31,6 +30,12 @@ def sum_radius(op: Any, x: Ball, attrs: Attrs, array: Array) -> Radius:
     finite = total(np.where(np.isfinite(each), each, 0.0))
     radius = moved + 2 * count * rounding(accumulator, finite)
     return _bounded(array, radius, finite, x.dtype, accumulator, _known(x))
+
+
+def _total_of(attrs: Attrs) -> Callable[[Array], Array]:
+    """The sum along the same axes, or up to each element."""
+    keep = {n: attrs[n] for n in ("axes", "axis", "keepdims") if n in attrs}
+    return partial(_plain_sum, **keep)
 
 
 def _plain_sum(x: Array, *, axes: Any = None, axis: int = 0, keepdims: bool | None = None) -> Array:
@@ -66,8 +71,9 @@ def _bounded(
 
 def product_radius(x: Ball, attrs: Attrs, array: Array) -> Radius:
     """Relative errors add up, as long as no partial product leaves the range."""
-    axes: tuple[int, ...] = attrs["axes"]
+    axes: tuple[int, ...] = attrs["axes"] if "axes" in attrs else (attrs["axis"],)
     count = math.prod(x.value.shape[axis] for axis in axes)
+    total = _total_of(attrs)
     seen = x.seen()
     if count < 2 and seen is None:
         return None
@@ -76,8 +82,8 @@ def product_radius(x: Ball, attrs: Attrs, array: Array) -> Radius:
     size = np.where(plain, size, 1.0)
     radius = np.zeros(size.shape) if seen is None else np.where(plain, seen, np.inf * (seen > 0))
     accumulator = _accumulator(x.dtype, attrs)
-    span = np.sum(np.abs(np.log2(size)), axes, keepdims=attrs["keepdims"])
-    relative = np.sum(np.log1p(radius / size), axes, keepdims=attrs["keepdims"])
+    span = total(np.abs(np.log2(size)))
+    relative = total(np.log1p(radius / size))
     eps = float(finfo(accumulator).eps)
     moved = np.abs(wide(array)) * (np.expm1(relative) + 2 * count * eps)
     range_ = math.log2(float(finfo(accumulator).max)) - 4
