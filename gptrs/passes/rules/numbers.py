@@ -31,7 +31,7 @@ def computed(number: float, dtype: DType) -> float:
 
 def has_infinity(dtype: DType) -> bool:
     """Whether ``dtype`` has infinities: 1/0 is ∞ and not NaN."""
-    return math.isinf(in_dtype(math.inf, dtype))
+    return dtype.is_float and math.isinf(in_dtype(math.inf, dtype))
 
 
 def is_ordinary(number: float, dtype: DType) -> bool:

@@ -13,7 +13,6 @@ from typing import cast
 from gptrs.backends.faer.calls.axes import Axis
 from gptrs.backends.faer.calls.base import Address, Binder, Call, Word
 from gptrs.backends.faer.calls.blocks import (
-    compile_copies,
     compile_copies_at,
     copy_block,
     copy_whole,
@@ -55,8 +54,7 @@ class Update(Call):
         return cls(core.result, tuple(members.found), x, source, cast("tuple[Operand, ...]", start))
 
     def compile(self, isa: Isa) -> None:
-        compile_copies(isa, self.result)
-        compile_copies_at(isa, self.result)
+        compile_copies_at(isa, self.result)  # a copy of the whole is bound only if not in place
 
     def bind(self, b: Binder) -> bool:
         view, block = View.contiguous(self.x.type.shape), self.update.view
