@@ -26,7 +26,7 @@ def test_every_family_has_one_case_of_its_first_function() -> None:
 
 def test_a_first_call_takes_time() -> None:
     (number,) = chosen(CASES, ["call"])
-    assert 0 < first_call("ours", CASES[number]) < 60
+    assert first_call("ours", CASES[number]) > 0
 
 
 def test_the_summary_counts_slow_warm_calls() -> None:
