@@ -30,7 +30,7 @@ from gptrs.backends.discovery import register_backend
 from gptrs.deprecated import renamed
 from gptrs.ir.composites import composite
 from gptrs.ir.dims import dim
-from gptrs.ir.dispatch import OPS
+from gptrs.ir.dispatch import FUNCTIONS, OPS
 from gptrs.ir.implementations.kernels import kernel, remove_kernel
 from gptrs.ir.implementations.registry import implementation
 from gptrs.ir.op import Op
@@ -69,6 +69,7 @@ from gptrs.jit.fast_path.assume_unchanged import assume_unchanged
 from gptrs.jit.function import JitFunction, jit
 from gptrs.jit.modes import backend, eager
 from gptrs.jit.overrides import overrides
+from gptrs.numpy_api import NAMES as FUNCTION_NAMES
 from gptrs.passes.rule_samples import check_rule
 from gptrs.passes.user_rules import remove_rule, rewrite
 
@@ -184,7 +185,9 @@ def tensor(data: object, dtype: object = None) -> Tensor:
 
 
 def __getattr__(name: str) -> Any:
-    """The op called ``name``."""
+    """The function, op or dtype called ``name``."""
+    if name in FUNCTION_NAMES:
+        return FUNCTIONS[name]
     if name in OPS:
         return OPS[name]
     if name in _RENAMED:
@@ -193,4 +196,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*__all__, *OPS})
+    return sorted({*__all__, *OPS, *FUNCTION_NAMES})

@@ -190,6 +190,13 @@ precise = Setting(
     "0 or 1",
     "give the bits of eager mode: leave out what changes how results round",
 )
+strict_dtypes = Setting(
+    "GPTRS_STRICT_DTYPES",
+    False,
+    _flag,
+    "0 or 1",
+    "make operands of different dtypes an error instead of promoting them",
+)
 overrides = Setting(
     "GPTRS_OVERRIDES",
     "",
@@ -299,9 +306,9 @@ max_pixels = Setting(
 
 
 REWRITING: tuple[Setting[bool] | Setting[int], ...] = (
-    *(precise, winograd, opt_pre_iters, opt_post_iters, fuel),
+    *(strict_dtypes, precise, winograd, opt_pre_iters, opt_post_iters, fuel),
 )
-"""The settings on which the passes depend: part of a program's key."""
+"""The settings on which tracing and the passes depend: part of a program's key."""
 
 
 _PREFIX = "GPTRS_"

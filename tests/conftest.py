@@ -96,6 +96,12 @@ def reference() -> Iterator[None]:
         yield
 
 
+@pytest.fixture
+def strict_dtypes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Operands of different dtypes are an error."""
+    monkeypatch.setenv("GPTRS_STRICT_DTYPES", "1")
+
+
 BEST = isa.host_levels()[0].name
 BY_LEVEL = [
     pytest.param(level, id=f"{level[1]}-on-{level[0]}", marks=slow_unless(level[1] == BEST))

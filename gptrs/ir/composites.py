@@ -20,6 +20,7 @@ from gptrs.ir.kinds import OpKind
 from gptrs.ir.op import Op
 from gptrs.ir.operands import as_eager, describe, map_operand, several, type_of
 from gptrs.ir.program import Attrs, Fails, Program, RowRule, Value
+from gptrs.ir.promotion import is_strict
 from gptrs.ir.registry import revision
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Array, Type
@@ -51,7 +52,8 @@ class Composite(Op[P, R]):
         def make() -> Any:
             return self._recorded(self.body, operands, attrs)
 
-        return cast("Program", self._remember((revision(), self._key(operands, attrs)), make))
+        key = revision(), is_strict(), self._key(operands, attrs)
+        return cast("Program", self._remember(key, make))
 
     def implemented(
         self, implementation: Implementation, operands: Sequence[Any], attrs: Attrs
@@ -72,7 +74,7 @@ class Composite(Op[P, R]):
             self.check_results(implementation, [r.type for r in program.results], expected)
             return program
 
-        key = implementation, revision(), self._key(operands, attrs)
+        key = implementation, revision(), is_strict(), self._key(operands, attrs)
         return cast("Program", self._remember(key, make))
 
     def check_results(

@@ -18,11 +18,13 @@ from gptrs.ir.dispatch import current
 from gptrs.ir.hints import tell_operand
 from gptrs.ir.interpreters import EAGER
 from gptrs.ir.kinds import OpKind
-from gptrs.ir.op_arguments import attribute, classes_of, expected
+from gptrs.ir.op_arguments import attribute, classes_of, expected, renamed_keywords
 from gptrs.ir.operands import describe, map_operand, types_key
 from gptrs.ir.program import Attrs, Operation, RowRule, Value, attrs_key
+from gptrs.ir.promotion import is_strict, promote
 from gptrs.ir.registry import define, named
 from gptrs.ir.tensor import Tensor
+from gptrs.ir.types import Kind
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -59,6 +61,8 @@ class Op(Operation, Generic[P, R]):
         }
         self._required = {n for n, d in self.attr_defaults.items() if d is inspect.Parameter.empty}
         self._canonical: Callable[..., Attrs] | None = None
+        self._promoted: frozenset[str] = frozenset()
+        self._promoted_kinds: tuple[Kind, ...] = ()
         self._memo: dict[object, Any] = {}
         define(self)
 
@@ -90,6 +94,12 @@ class Op(Operation, Generic[P, R]):
         self._canonical = fn
         return fn
 
+    def promoting(self, *names: str, kinds: tuple[Kind, ...] = ()) -> None:
+        """Declare the operands that are promoted to the dtype which they share (`promote`); to f32
+        where ``kinds`` are floating and it is an integer."""
+        self._promoted = frozenset(names)
+        self._promoted_kinds = kinds
+
     def takes_number(self, place: int) -> bool:
         """Whether the operand at ``place`` may be a Python number instead of a Tensor."""
         return float in self._operand_classes[self.operand_names[place]]
@@ -99,6 +109,7 @@ class Op(Operation, Generic[P, R]):
         complete = len(args) == len(self.operand_names) and self._required <= kwargs.keys()
         if complete and kwargs.keys() <= self.attr_defaults.keys():  # most calls, in less time
             return args, {n: kwargs[n] for n in self.attr_defaults if n in kwargs}
+        args, kwargs = self._in_schema(args, kwargs)
         try:
             given = self.__signature__.bind(*args, **kwargs).arguments
         except TypeError as error:
@@ -108,6 +119,18 @@ class Op(Operation, Generic[P, R]):
         operands = tuple(given.get(n, self._operand_defaults[n]) for n in self.operand_names)
         return operands, {n: given[n] for n in self.attr_defaults if n in given}
 
+    def _in_schema(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments of a call in NumPy's or torch's form: attributes by position, in the order
+        of the schema, and keywords under `OTHER_NAMES`."""
+        kwargs = renamed_keywords(kwargs, self.__signature__.parameters)
+        count = len(self.operand_names)
+        further = dict(zip(self.attr_defaults, args[count:], strict=False))
+        if len(args) - count != len(further) or further.keys() & kwargs.keys():
+            return args, kwargs  # too many, or one twice: the signature says which
+        return args[:count], {**further, **kwargs}
+
     def prepare(self, operands: Sequence[Any], attrs: Attrs) -> tuple[tuple[Any, ...], Attrs]:
         for (name, classes), operand in zip(self._operand_classes.items(), operands, strict=True):
             if not isinstance(operand, classes):
@@ -115,6 +138,7 @@ class Op(Operation, Generic[P, R]):
                     f"{name} is {describe(operand)}, expected {expected(classes)}",
                     fix="ptir.tensor(x) makes a Tensor of numbers",
                 )
+        ready = self._promote(operands) if self._promoted and not is_strict() else tuple(operands)
         full = {n: attribute(n, attrs.get(n, d)) for n, d in self.attr_defaults.items()}
         for name, classes in self._attr_classes.items():
             if not isinstance(full[name], classes):
@@ -122,8 +146,15 @@ class Op(Operation, Generic[P, R]):
                     f"{name} is {describe(full[name])}, expected {expected(classes)}"
                 )
         if self._canonical is not None:
-            full = {**full, **self._canonical(*operands, **full)}
-        return tuple(operands), full
+            full = {**full, **self._canonical(*ready, **full)}
+        return ready, full
+
+    def _promote(self, operands: Sequence[Any]) -> tuple[Any, ...]:
+        named = zip(self.operand_names, operands, strict=True)
+        given = tuple(operand for name, operand in named if name in self._promoted)
+        among = iter(promote(given, self._promoted_kinds))
+        named = zip(self.operand_names, operands, strict=True)
+        return tuple(next(among) if name in self._promoted else o for name, o in named)
 
     def named(self, operands: Sequence[Any], attrs: Attrs) -> dict[str, Any]:
         """Operands, those with a type as their types, and attributes, by name."""

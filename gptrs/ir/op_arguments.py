@@ -5,7 +5,7 @@ Input: the annotations of an op's parameters, and the values of a call. Used by 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from types import FunctionType, UnionType
 from typing import Any, Literal, cast, get_args, get_origin
 
@@ -18,6 +18,15 @@ from gptrs.ir.program import Program
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import DType, as_dtype
 
+OTHER_NAMES = {
+    "axis": ("axes",),
+    "axes": ("axis",),
+    "dim": ("axis", "axes"),
+    "keepdim": ("keepdims",),
+    "dims": ("axes", "perm"),
+}
+"""Keywords of NumPy, torch and of our own schemas for one thing: an op takes any of them in the
+place of the one that its signature has."""
 _PLAIN = frozenset([int, float, bool, str, type(None)])
 
 
@@ -32,6 +41,16 @@ def classes_of(hint: Any) -> tuple[type, ...]:
     if origin is not None:
         return tuple(found for part in get_args(hint) for found in classes_of(part))
     return (int, float) if hint is float else (hint,)
+
+
+def renamed_keywords(kwargs: Mapping[str, Any], known: Collection[str]) -> dict[str, Any]:
+    """``kwargs`` under the names that ``known`` has of `OTHER_NAMES`."""
+    result: dict[str, Any] = {}
+    for name, value in kwargs.items():
+        others = () if name in known else OTHER_NAMES.get(name, ())
+        free = [other for other in others if other in known and other not in kwargs]
+        result[free[0] if free else name] = value
+    return result
 
 
 def expected(classes: tuple[type, ...]) -> str:

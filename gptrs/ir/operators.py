@@ -7,13 +7,12 @@ expression computes, traces or builds a pattern, depending on the interpreter.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Generic, TypeGuard, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from gptrs.errors import ArgumentError, DTypeError, ShapeError
+from gptrs.errors import ArgumentError, ShapeError
 from gptrs.ir.dims import Dim, DimLike
-from gptrs.ir.dispatch import OPS
+from gptrs.ir.dispatch import FUNCTIONS, OPS
 from gptrs.ir.indexing import index
-from gptrs.ir.traced import cast_text, code_of
 from gptrs.ir.types import normal_axis
 
 Result = TypeVar("Result")
@@ -37,10 +36,10 @@ class Operators(Generic[Result]):
         def ndim(self) -> int: ...
 
     def __add__(self, other: Any) -> Result:
-        return OPS["add"](self, other)
+        return FUNCTIONS["add"](self, other)
 
     def __radd__(self, other: Any) -> Result:
-        return OPS["add"](other, self)
+        return FUNCTIONS["add"](other, self)
 
     def __sub__(self, other: Any) -> Result:
         return OPS["sub"](self, other)
@@ -49,22 +48,22 @@ class Operators(Generic[Result]):
         return OPS["sub"](other, self)
 
     def __mul__(self, other: Any) -> Result:
-        return OPS["mul"](self, other)
+        return FUNCTIONS["multiply"](self, other)
 
     def __rmul__(self, other: Any) -> Result:
-        return OPS["mul"](other, self)
+        return FUNCTIONS["multiply"](other, self)
 
     def __truediv__(self, other: Any) -> Result:
-        return _true_divide(self, other, self)
+        return FUNCTIONS["divide"](self, other)
 
     def __rtruediv__(self, other: Any) -> Result:
-        return _true_divide(other, self, self)
+        return FUNCTIONS["divide"](other, self)
 
     def __floordiv__(self, other: Any) -> Result:
-        return _floor_divide(self, other, self)
+        return FUNCTIONS["floor_divide"](self, other)
 
     def __rfloordiv__(self, other: Any) -> Result:
-        return _floor_divide(other, self, self)
+        return FUNCTIONS["floor_divide"](other, self)
 
     def __mod__(self, other: Any) -> Result:
         return OPS["remainder"](self, other)
@@ -94,26 +93,24 @@ class Operators(Generic[Result]):
         return OPS["abs"](self)
 
     def __and__(self, other: Any) -> Result:
-        return _logical("and", self, other, self)
+        return FUNCTIONS["bitwise_and"](self, other)
 
     def __rand__(self, other: Any) -> Result:
-        return _logical("and", other, self, self)
+        return FUNCTIONS["bitwise_and"](other, self)
 
     def __or__(self, other: Any) -> Result:
-        return _logical("or", self, other, self)
+        return FUNCTIONS["bitwise_or"](self, other)
 
     def __ror__(self, other: Any) -> Result:
-        return _logical("or", other, self, self)
+        return FUNCTIONS["bitwise_or"](other, self)
 
     def __xor__(self, other: Any) -> Result:
-        if self.dtype.is_bool:
-            return OPS["not_equal"](self, other)
-        return OPS["bit_xor"](self, other)
+        return FUNCTIONS["bitwise_xor"](self, other)
 
     __rxor__ = __xor__
 
     def __invert__(self) -> Result:
-        return OPS["logical_not" if self.dtype.is_bool else "bit_not"](self)
+        return FUNCTIONS["bitwise_invert"](self)
 
     def __lshift__(self, other: Any) -> Result:
         return OPS["shift_left"](self, other)
@@ -233,36 +230,6 @@ def _spread(values: tuple[Any, ...]) -> tuple[Any, ...]:
     if len(values) == 1 and isinstance(values[0], tuple | list):
         return tuple(values[0])  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
     return values
-
-
-def _has_operators(operand: Any) -> TypeGuard[Operators[Any]]:
-    return isinstance(operand, Operators)
-
-
-def _true_divide(left: Any, right: Any, self: Operators[Any]) -> Any:
-    if self.dtype.is_integer:
-        second = "y" if _has_operators(left) else "x"
-        sides = ((left, code_of(left, "x")), (right, code_of(right, second)))
-        dtypes = [side.dtype for side, _ in sides if _has_operators(side)]
-        wanted = next((dtype for dtype in dtypes if dtype.is_float), "f32")
-        floats = [
-            cast_text(name, wanted) if _has_operators(side) and side.dtype.is_integer else name
-            for side, name in sides
-        ]
-        names = [name for _, name in sides]
-        raise DTypeError(
-            f"/ needs floating operands, found {self.dtype}",
-            fix=f"{' // '.join(names)} divides integers; {' / '.join(floats)} divides as floats",
-        )
-    return OPS["div"](left, right)
-
-
-def _floor_divide(left: Any, right: Any, self: Operators[Any]) -> Any:
-    return OPS["floor_divide" if self.dtype.is_float else "div"](left, right)
-
-
-def _logical(name: str, left: Any, right: Any, self: Operators[Any]) -> Any:
-    return OPS[f"{'logical' if self.dtype.is_bool else 'bit'}_{name}"](left, right)
 
 
 def stack(tensors: Sequence[Any], axis: int = 0) -> Any:

@@ -17,6 +17,7 @@ from gptrs.ir.interpreters import Recorder
 from gptrs.ir.lexing import check_words
 from gptrs.ir.printing import array
 from gptrs.ir.program import VERSION, Program
+from gptrs.ir.promotion import strictness
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Type
 
@@ -93,7 +94,7 @@ def _read_function(node: ast.FunctionDef, outer: dict[str, Any]) -> Program:
             donated="donated" in flags,
         )
     results: list[Any] | None = None
-    with interpreter(recorder):
+    with interpreter(recorder), strictness(True):
         for line in node.body:
             match line:
                 case ast.FunctionDef():

@@ -30,11 +30,12 @@ from gptrs.ir.operands import (
     widened,
 )
 from gptrs.ir.program import Attrs, Fails, RowRule
+from gptrs.ir.promotion import NUMBERS, is_strict, promote, settle_weak, weak_tensor
 from gptrs.ir.registry import changed
 from gptrs.ir.row_rules import elementwise_rows
 from gptrs.ir.scalar_rules import scalar_rule
 from gptrs.ir.tensor import Tensor
-from gptrs.ir.types import KIND_RANK, Array, Type, broadcast_shapes
+from gptrs.ir.types import Array, Kind, Type, broadcast_shapes
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -130,7 +131,9 @@ class Elementwise(Primitive[P, R]):
         commutative: bool = False,
         predicate: bool = False,
         cost: int = 1,
+        kinds: tuple[Kind, ...] = (),
     ) -> None:
+        self.kinds = kinds  # of dtypes that its type rule takes; () if it says nothing
         self.commutative = commutative
         self.predicate = predicate
         self.cost = cost
@@ -154,13 +157,13 @@ class Elementwise(Primitive[P, R]):
         return fn
 
     def prepare(self, operands: Sequence[Any], attrs: Attrs) -> tuple[tuple[Any, ...], Attrs]:
+        if not tensors_in(operands):
+            operands = [weak_tensor(o) if isinstance(o, NUMBERS) else o for o in operands]
         ready, attrs = super().prepare(operands, attrs)
         first = int(self.predicate)
-        ready = (*ready[:first], *_settle_weak(ready[first:]))
-        tensors = tensors_in(ready)
-        if not tensors:
-            raise ArgumentError(f"{self.name} needs at least one Tensor among its operands")
-        shape = broadcast_shapes(*(t.shape for t in tensors))
+        settle = settle_weak(ready[first:]) if is_strict() else promote(ready[first:], self.kinds)
+        ready = (*ready[:first], *settle)
+        shape = broadcast_shapes(*(t.shape for t in tensors_in(ready)))
         return tuple(
             OPS["broadcast_to"](o, shape=shape)
             if isinstance(o, Tensor) and not same_shape(o.shape, shape)
@@ -234,21 +237,3 @@ def elementwise(
         return Elementwise[..., Any](fn)
     options: dict[str, Any] = {"commutative": commutative, "predicate": predicate, "cost": cost}
     return lambda fn: Elementwise(fn, **options)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType, reportUnknownVariableType]
-
-
-def _settle_weak(operands: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Weak tensors (made of Python scalars) take the dtype of the others if it can hold them."""
-    tensors = tensors_in(operands)
-    if not any(t.weak for t in tensors):
-        return operands
-    leading = [t for t in tensors if not t.weak] or tensors
-    dtype = max((t.dtype for t in leading), key=lambda dtype: KIND_RANK[dtype.kind])
-    return tuple(
-        OPS["cast"](o, dtype=dtype)
-        if isinstance(o, Tensor)
-        and o.weak
-        and o.dtype is not dtype
-        and KIND_RANK[o.dtype.kind] <= KIND_RANK[dtype.kind]
-        else o
-        for o in operands
-    )

@@ -29,16 +29,34 @@ KIND_RANK: dict[Kind, int] = {"bool": 0, "int": 1, "uint": 1, "float": 2, "compl
 class DType:
     """An element type: its PTIR name, its NumPy dtype, its kind and its number of bits."""
 
-    __slots__ = ("bits", "kind", "name", "numpy")
+    __slots__ = ("_hash", "bits", "kind", "name", "numpy")
 
     def __init__(self, name: str, numpy: Any, kind: Kind, bits: int) -> None:
         self.name = name
         self.numpy: np.dtype[Any] = np.dtype(numpy)
         self.kind: Kind = kind
         self.bits = bits
+        self._hash = hash(self.numpy)
 
     def __repr__(self) -> str:
         return self.name
+
+    def __eq__(self, other: object) -> bool:
+        """Equal to itself, and to what NumPy, torch or a name calls the same dtype."""
+        if isinstance(other, DType) or other is None:
+            return self is other
+        try:
+            return as_dtype(other) is self
+        except DTypeError:
+            return False
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The NumPy dtype: NumPy takes an object with this attribute as a dtype."""
+        return self.numpy
 
     def __reduce__(self) -> tuple[Any, ...]:
         return as_dtype, (self.name,)

@@ -40,6 +40,7 @@ class Options:
     dynamic: Mapping[str, Axes] = field(default_factory=dict[str, Axes])
     backend: str | None = None
     precise: bool | None = None  # None: GPTRS_PRECISE decides
+    strict_dtypes: bool | None = None  # None: GPTRS_STRICT_DTYPES decides
     overrides: Policies = ()
 
     @property

@@ -35,6 +35,7 @@ from gptrs.errors import (
 from gptrs.ir.dims import Dim, dim, size_at
 from gptrs.ir.dispatch import current, interpreter
 from gptrs.ir.program import Program
+from gptrs.ir.promotion import strictness
 from gptrs.ir.registry import revision
 from gptrs.ir.tensor import Tensor, as_array
 from gptrs.jit.arguments import Arguments, Axes, Input, Options, bind, collect
@@ -255,7 +256,8 @@ class JitFunction(Generic[P, R]):
         tensors = [
             Tensor.of_array(leaf.tensor.numpy(), weak=leaf.tensor.weak) for leaf in arguments.inputs
         ]
-        with interpreter(eager_interpreter(in_effect(self._options.overrides))):
+        chosen = eager_interpreter(in_effect(self._options.overrides))
+        with interpreter(chosen), strictness(self._options.strict_dtypes):
             result = arguments.call(self._function, tensors)
         leaves, structure = tree.flatten(
             result, is_leaf=lambda x: isinstance(x, Tensor), label="the result"
@@ -311,6 +313,7 @@ def jit(
     dynamic: Mapping[str, Axes] | None = None,
     backend: str | None = None,
     precise: bool | None = None,
+    strict_dtypes: bool | None = None,
     overrides: Mapping[str, str] | None = None,
     name: str | None = None,
 ) -> Callable[[Callable[P, R]], JitFunction[P, R]]: ...
@@ -325,6 +328,7 @@ def jit(
     dynamic: Mapping[str, Axes] | None = None,
     backend: str | None = None,
     precise: bool | None = None,
+    strict_dtypes: bool | None = None,
     overrides: Mapping[str, str] | None = None,
     name: str | None = None,
 ) -> Any:
@@ -336,7 +340,8 @@ def jit(
     symbolic, so that another size of at least 1 is not traced again; a path such as
     ``"cache.keys"`` names a part of an argument. ``backend`` fixes the backend; ``precise=True``
     gives the bits of eager mode, leaving out all that rounds otherwise (else ``GPTRS_PRECISE``
-    says);
+    says); ``strict_dtypes=True`` makes operands of different dtypes an error instead of promoting
+    them (else ``GPTRS_STRICT_DTYPES`` says);
     ``overrides`` are those of `ptir.overrides`; ``name`` is used in messages and dumps.
     """
     options = Options(
@@ -345,6 +350,7 @@ def jit(
         dynamic=dict(dynamic or {}),
         backend=backend,
         precise=precise,
+        strict_dtypes=strict_dtypes,
         overrides=parse(overrides or {}, "ptir.jit(overrides=...)", ArgumentError),
     )
     if backend is not None:

@@ -17,6 +17,7 @@ from gptrs.debug.fuel import limited_fuel
 from gptrs.debug.lowering import ProgramLowered, ProgramPlanned, ProgramTraced
 from gptrs.debug.passes import Passes
 from gptrs.ir.program import Program
+from gptrs.ir.promotion import strictness
 from gptrs.ir.rewrite import Fuel
 from gptrs.jit.arguments import Arguments, Options
 from gptrs.jit.chooser import Chooser, chooser
@@ -36,7 +37,8 @@ def prepare(
 ) -> Entry:
     """Trace, lower and plan: the cache entry for calls with this key."""
     start = perf_counter()
-    traced = trace(function, arguments, name)
+    with strictness(options.strict_dtypes):
+        traced = trace(function, arguments, name)
     end = perf_counter()
     events.emit(ProgramTraced(traced.program, end - start))
     start = perf_counter()

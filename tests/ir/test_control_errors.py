@@ -29,6 +29,8 @@ from gptrs.ir.interpreters import Recorder
 from gptrs.ir.types import Type
 from tests.cases.programs import record
 
+pytestmark = pytest.mark.usefixtures("strict_dtypes")  # which keeps these errors
+
 X = np.array([1, 2, 3], np.float32)
 
 

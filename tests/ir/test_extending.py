@@ -58,6 +58,7 @@ def steps(function: Any, *args: Any) -> list[tuple[str, str]]:
     return [(step.kind, step.name) for step in function.explain(*args).report.steps]
 
 
+@pytest.mark.usefixtures("strict_dtypes")
 def test_an_op_needs_no_annotations() -> None:
     op = soft_sign()
     function = ptir.jit(lambda x, y: op(x, y) + op(x, 2) + op(x))

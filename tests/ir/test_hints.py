@@ -15,6 +15,8 @@ from gptrs.errors import DTypeError
 from gptrs.ir.types import as_dtype, common_dtype
 from tests.support.marks import slow_unless
 
+pytestmark = pytest.mark.usefixtures("strict_dtypes")  # which keeps these errors
+
 ptir: Any = ops  # wrong on purpose
 
 CALLS: dict[str, Callable[[Any, Any], Any]] = {

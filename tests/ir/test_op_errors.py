@@ -26,6 +26,8 @@ from tests.cases.wrong_shapes import ELEMENTS, SHAPES
 from tests.cases.wrong_sorting import SORTED
 from tests.cases.wrong_windows import WINDOWED
 
+pytestmark = pytest.mark.usefixtures("strict_dtypes")  # which keeps these errors
+
 TABLE = (*DTYPES, *SHAPES, *ARGUMENTS, *ELEMENTS, *WINDOWED, *RANDOM, *QUANTIZED, *SORTED)
 
 

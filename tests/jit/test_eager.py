@@ -18,6 +18,8 @@ from gptrs.ir.tensor import Parameter, Tensor
 from gptrs.nn.module import Module
 from tests.jit.test_trace_errors import MISTAKES
 
+pytestmark = pytest.mark.usefixtures("strict_dtypes")  # which keeps these errors
+
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 HALF = X.astype(np.float16)
 WHOLE = np.arange(6, dtype=np.int32).reshape(2, 3)

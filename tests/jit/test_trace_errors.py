@@ -27,6 +27,8 @@ from gptrs.errors import (
 )
 from gptrs.ir.tensor import Parameter
 
+pytestmark = pytest.mark.usefixtures("strict_dtypes")  # which keeps these errors
+
 X = np.arange(1, 4, dtype=np.float32)
 HALF = X.astype(np.float16)
 M = np.ones((2, 3), np.float32)
@@ -99,7 +101,7 @@ MISTAKES: list[tuple[Callable[[Any], Any], Any, type[PtirError], tuple[str, ...]
     (lambda x: x + "a", X, ArgumentError, ("'a' (str) is no operand", "argument x")),
     (lambda x: x == None, X, PtirError, ("equal(", "argument x")),  # noqa: E711
     (lambda x: ptir.softmax(x, axis=x), 1.0, ArgumentError, ("axis", "known while tracing")),
-    (lambda x: SOFTMAX(x, axes=0), X, ArgumentError, ("softmax", "axes")),
+    (lambda x: SOFTMAX(x, along=0), X, ArgumentError, ("softmax", "along")),
     (lambda x: ptir.take(ptir.tensor(X), x + 7), I, ElementError, ("take", "out of range")),
     (lambda x: x // 0, I, ElementError, ("division by zero", "div")),
 ]  # fmt: skip

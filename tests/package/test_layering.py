@@ -12,7 +12,8 @@ from tests.support import ROOT
 ORDER = [
     *("errors", "deprecated", "byte_sizes", "locks", "entry_points", "isolated", "large_pages"),
     *("identity_key", "extras", "settings", "events", "tree", "params"),
-    *("ir", "passes", "kernels", "backends", "debug", "jit", "ptir", "nn", "models", "text"),
+    *("ir", "numpy_api", "passes", "kernels", "backends", "debug", "jit", "ptir", "nn"),
+    *("models", "text"),
     *("images", "formats", "memory", "loading", "parity", "cli", "__main__", "gptrs_bench"),
 ]
 COMMAND = "gptrs.cli.bench"  # runs `gptrs_bench` where it is there, and nothing else does

@@ -15,6 +15,7 @@ from gptrs.ir.dims import DimLike, same, surely_greater
 from gptrs.ir.kinds import OpKind
 from gptrs.ir.ops.contract import dot_general
 from gptrs.ir.ops.elementwise import (
+    FLOATING,
     cast,
     erf,
     exp,
@@ -319,3 +320,14 @@ def _per_row(x: Tensor, like: Tensor) -> Tensor:
     if x.ndim != 1 or not x.dtype.is_integer:
         raise ShapeError(f"kv_start and kv_len are integers of shape [batch], found {x.type}")
     return cast(x, dtype=like.dtype).reshape(x.shape[0], 1, 1, 1, 1)
+
+
+matmul.promoting("x", "y")
+linear.promoting("x", "weight", "bias")
+layer_norm.promoting("x", "weight", "bias", kinds=FLOATING)
+attention.promoting("q", "k", "v", kinds=FLOATING)
+for _op in (
+    *(mean, var, softmax, log_softmax),
+    *(sigmoid, silu, gelu, gelu_tanh, gelu_quick),
+):
+    _op.promoting("x", kinds=FLOATING)

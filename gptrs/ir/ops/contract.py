@@ -63,6 +63,9 @@ def dot_general(
     return Type((*batch, *left_rest, *right_rest), dtype)
 
 
+dot_general.promoting("lhs", "rhs")
+
+
 @dot_general.canonical
 def _(
     lhs: Tensor,

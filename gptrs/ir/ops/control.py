@@ -62,6 +62,12 @@ class Control(Primitive[P, Any]):
             error.where = error.where or user_location()
             raise user_traceback(error, full=settings.full_traceback()) from None
 
+    def _in_schema(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """As they are: functions by position are the user's form, not the program's."""
+        return args, kwargs
+
     def _bind_functions(self, args: Any, kwargs: Any) -> inspect.BoundArguments:
         try:
             return self._user_signature.bind(*args, **kwargs)

@@ -88,7 +88,7 @@ def _unary(
         return x.type.with_dtype(as_dtype(result)) if result else x.type
 
     rule.__name__, rule.__doc__, rule.__module__ = name, doc, __name__
-    op: Elementwise[[Tensor], Tensor] = Elementwise(rule, cost=cost)
+    op: Elementwise[[Tensor], Tensor] = Elementwise(rule, cost=cost, kinds=kinds)
     op.numpy(meaning)
     return op
 
@@ -112,7 +112,7 @@ def _binary(
 
     rule.__name__, rule.__doc__, rule.__module__ = name, doc, __name__
     op: Elementwise[[Number, Number], Tensor] = Elementwise(
-        rule, commutative=commutative, cost=cost
+        rule, commutative=commutative, cost=cost, kinds=kinds
     )
     op.numpy(meaning)
     return op

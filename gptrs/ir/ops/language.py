@@ -14,7 +14,7 @@ from gptrs.ir.dims import same, same_shape
 from gptrs.ir.kinds import OpKind
 from gptrs.ir.operands import tensors_in
 from gptrs.ir.ops.composite import mean
-from gptrs.ir.ops.elementwise import cast, exp, log, not_equal, rsqrt, select
+from gptrs.ir.ops.elementwise import FLOATING, cast, exp, log, not_equal, rsqrt, select
 from gptrs.ir.ops.index import gather
 from gptrs.ir.ops.reduce import reduce_max, reduce_sum
 from gptrs.ir.ops.shape import concat
@@ -135,3 +135,8 @@ def cross_entropy(
     if reduction == "mean":
         return narrow(mean(loss), logits)
     return narrow(reduce_sum(loss) if reduction == "sum" else loss, logits)
+
+
+rms_norm.promoting("x", "weight", kinds=FLOATING)
+rotary.promoting("x", "cos", "sin", kinds=FLOATING)
+cross_entropy.promoting("logits", kinds=FLOATING)

@@ -179,6 +179,9 @@ def concat(xs: tuple[Tensor, ...], *, axis: int = 0) -> Type:
     return Type((total if i == axis else n for i, n in enumerate(first.shape)), dtype)
 
 
+concat.promoting("xs")
+
+
 @concat.canonical
 def _(xs: Any, *, axis: int) -> Attrs:
     if not isinstance(xs, tuple) or not xs or not all(isinstance(x, Tensor) for x in xs):  # pyright: ignore[reportUnknownVariableType]

@@ -13,7 +13,7 @@ from gptrs.ir.kinds import OpKind
 from gptrs.ir.operands import tensors_in
 from gptrs.ir.ops.composite import mean
 from gptrs.ir.ops.contract import dot_general
-from gptrs.ir.ops.elementwise import clamp, rsqrt
+from gptrs.ir.ops.elementwise import FLOATING, clamp, rsqrt
 from gptrs.ir.ops.literal import full
 from gptrs.ir.ops.shape import transpose
 from gptrs.ir.ops.widening import narrow, widen
@@ -229,3 +229,8 @@ def _fixed(extent: DimLike) -> int:
     if not isinstance(extent, int):
         raise ShapeError(f"the extent {extent} of weight is symbolic, expected a number")
     return extent
+
+
+for _op in (conv2d, depthwise_conv2d):
+    _op.promoting("x", "weight", "bias")
+batch_norm.promoting("x", "mean", "var", "weight", "bias", kinds=FLOATING)
