@@ -28,6 +28,7 @@ import gptrs.ir.ops.vision as vision_ops
 import gptrs.ir.ops.window as window_ops
 from gptrs.backends.discovery import register_backend
 from gptrs.deprecated import renamed
+from gptrs.ir import op_namespace as ops
 from gptrs.ir.composites import composite
 from gptrs.ir.dims import dim
 from gptrs.ir.dispatch import FUNCTIONS, OPS
@@ -123,6 +124,7 @@ __all__: list[str] = [
     "implementation",
     "jit",
     "kernel",
+    "ops",
     "overrides",
     "parse",
     "primitive",

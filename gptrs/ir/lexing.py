@@ -19,7 +19,7 @@ MOST_BRACKETS = 64
 MOST_OPERATORS = 1024
 """Operators between two commas or brackets."""
 
-_KEYWORDS = frozenset(["from", "import", "def", "return", "True", "False", "None"])
+_KEYWORDS = frozenset(["from", "import", "as", "def", "return", "True", "False", "None"])
 _WORD = re.compile(
     r"(?P<space> +)|(?P<newline>\n+)|(?P<comment>\#[^\n\0\ud800-\udfff]*)"
     r"|(?P<name>[A-Za-z_][A-Za-z_0-9]*)(?P<prefix>[\"'])?"

@@ -15,13 +15,14 @@ from gptrs.ir.dims import Dim, dim, dim_arithmetic
 from gptrs.ir.dispatch import OPS, interpreter
 from gptrs.ir.interpreters import Recorder
 from gptrs.ir.lexing import check_words
-from gptrs.ir.printing import array
+from gptrs.ir.printing import IMPORT, array
 from gptrs.ir.program import VERSION, Program
 from gptrs.ir.promotion import strictness
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Type
 
 _FLAGS = {"parameter", "donated"}
+_FORMER_IMPORT = "from gptrs import ptir"  # of texts printed before ptir.ops
 _USED = {"ptir", "float", "complex"}  # names that have their meaning in every text
 _MOST_TYPE = 4096  # characters of a type or another word in quotes; elements may have more
 _MOST_BITS = 1024  # of an integer: more than any dtype holds
@@ -57,9 +58,7 @@ def _read_module(tree: ast.Module) -> Program:
     program: Program | None = None
     for node in tree.body:
         match node:
-            case ast.ImportFrom(
-                module="gptrs", names=[ast.alias(name="ptir", asname=None)], level=0
-            ):
+            case ast.ImportFrom() if ast.unparse(node) in (IMPORT, _FORMER_IMPORT):
                 pass
             case ast.Assign(
                 targets=[ast.Name(id=name)],

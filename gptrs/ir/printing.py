@@ -21,13 +21,14 @@ from gptrs.ir.types import Array, DType, Type
 
 _INLINE_ELEMENTS = 64  # arrays up to this size are printed as numbers, larger ones as base64
 _LINE = 100  # a longer signature has a line for each parameter
+IMPORT = "from gptrs.ptir import ops as ptir"
 _USED = {"ptir", "float", "complex"}  # names that the text itself uses
 
 
 @printer
 def to_text(program: Program) -> str:
     """The program as Python source."""
-    lines = [f"# {VERSION}", "from gptrs import ptir", ""]
+    lines = [f"# {VERSION}", IMPORT, ""]
     symbols = sorted(_symbols(program))
     lines += [f'{name} = ptir.dim("{name}")' for name in symbols] + [""] * bool(symbols)
     taken = {*symbols, *_USED}

@@ -27,7 +27,7 @@ def grouped(params: str, body: str, results: str) -> FusedProgram:
     lines = "\n".join(f"    {line.strip()}" for line in body.strip().splitlines())
     return fuse(
         parse(
-            "# ptir.v0.4\nfrom gptrs import ptir\n"
+            "# ptir.v0.4\nfrom gptrs.ptir import ops as ptir\n"
             f'S = ptir.dim("S")\nT = ptir.dim("T")\n'
             f"def f({params}):\n{lines}\n    return {results}\n"
         )

@@ -18,7 +18,7 @@ from gptrs.ir.program import Program, verify
 from tests.cases.programs import assert_round_trip
 from tests.support import ROOT
 
-HEAD = "# ptir.v0.4\nfrom gptrs import ptir\n\n"
+HEAD = "# ptir.v0.4\nfrom gptrs.ptir import ops as ptir\n\n"
 PROGRAM = (
     HEAD
     + """S = ptir.dim("S")

@@ -123,7 +123,7 @@ def test_a_weight_is_packed_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_parameter_of_a_region_need_not_be_one_outside() -> None:
     text = """# ptir.v0.4
-from gptrs import ptir
+from gptrs.ptir import ops as ptir
 
 def f(x: "f32[32,32]", y: "f32[32,32]", n: "si64[]"):
     v0 = ptir.mul(y, 2)  # f32[32,32]
