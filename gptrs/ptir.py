@@ -35,10 +35,8 @@ from gptrs.ir.dispatch import FUNCTIONS, OPS
 from gptrs.ir.implementations.kernels import kernel, remove_kernel
 from gptrs.ir.implementations.registry import implementation
 from gptrs.ir.op import Op
-from gptrs.ir.operators import stack
 from gptrs.ir.parsing import parse
 from gptrs.ir.primitives import elementwise, primitive
-from gptrs.ir.printing import array
 from gptrs.ir.program import Program
 from gptrs.ir.registry import RESERVED, remove
 from gptrs.ir.rewrite import Rule
@@ -71,6 +69,7 @@ from gptrs.jit.function import JitFunction, jit
 from gptrs.jit.modes import backend, eager
 from gptrs.jit.overrides import overrides
 from gptrs.numpy_api import NAMES as FUNCTION_NAMES
+from gptrs.numpy_api.constants import VALUES
 from gptrs.passes.rule_samples import check_rule
 from gptrs.passes.user_rules import remove_rule, rewrite
 
@@ -104,7 +103,6 @@ __all__: list[str] = [
     "Program",
     "Tensor",
     "Type",
-    "array",
     "assume_unchanged",
     "backend",
     "bf16",
@@ -135,7 +133,6 @@ __all__: list[str] = [
     "si16",
     "si32",
     "si64",
-    "stack",
     "tensor",
     "ui4",
     "ui8",
@@ -190,6 +187,8 @@ def __getattr__(name: str) -> Any:
     """The function, op or dtype called ``name``."""
     if name in FUNCTION_NAMES:
         return FUNCTIONS[name]
+    if name in VALUES:
+        return VALUES[name]
     if name in OPS:
         return OPS[name]
     if name in _RENAMED:
@@ -198,4 +197,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*__all__, *OPS, *FUNCTION_NAMES})
+    return sorted({*__all__, *OPS, *FUNCTION_NAMES, *VALUES})

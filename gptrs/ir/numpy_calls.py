@@ -4,12 +4,13 @@ DLPack.
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from gptrs import tree
-from gptrs.errors import TraceError
+from gptrs.errors import ArgumentError, TraceError
 from gptrs.ir.dispatch import OPS
 from gptrs.ir.traced import described, located
 from gptrs.ir.types import Array
@@ -34,6 +35,20 @@ _REFLECTED = {
     "equal": "__eq__",
     "not_equal": "__ne__",
 }
+
+
+_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
+
+
+def array_namespace(version: str | None) -> Any:
+    """The module ``ptir`` as a version of the array API standard. Raises `ArgumentError` for a
+    version that it does not follow."""
+    if version is not None and version not in _VERSIONS:
+        raise ArgumentError(
+            f"ptir does not follow version {version!r} of the array API standard",
+            fix=f"use one of {', '.join(_VERSIONS)}",
+        )
+    return import_module("gptrs.ptir")  # the layer above
 
 
 class NumPyOperand:
@@ -65,8 +80,17 @@ class NumPyOperand:
             return getattr(self, _REFLECTED[function.__name__])(args[0])  # array + tensor
         return _call_numpy(function, args, kwargs)
 
-    def __dlpack__(self, **options: Any) -> Any:
-        return self.numpy().__dlpack__(**options)
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: Any = None,
+        dl_device: Any = None,
+        copy: bool | None = None,
+    ) -> Any:
+        return self.numpy().__dlpack__(
+            stream=stream, max_version=max_version, dl_device=dl_device, copy=copy
+        )
 
     def __dlpack_device__(self) -> Any:
         return self.numpy().__dlpack_device__()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from gptrs.errors import ArgumentError, ShapeError
+from gptrs.errors import ShapeError
 from gptrs.ir.dims import Dim, DimLike
 from gptrs.ir.dispatch import FUNCTIONS, OPS
 from gptrs.ir.indexing import index
@@ -115,6 +115,12 @@ class Operators(Generic[Result]):
     def __lshift__(self, other: Any) -> Result:
         return OPS["shift_left"](self, other)
 
+    def __rlshift__(self, other: Any) -> Result:
+        return OPS["shift_left"](other, self)
+
+    def __rrshift__(self, other: Any) -> Result:
+        return OPS["shift_right"](other, self)
+
     def __rshift__(self, other: Any) -> Result:
         return OPS["shift_right"](self, other)
 
@@ -143,9 +149,14 @@ class Operators(Generic[Result]):
 
     @property
     def T(self) -> Result:  # noqa: N802 - NumPy's and torch's name
-        """The last two axes exchanged."""
+        """All axes in reverse order, as in NumPy; of a matrix its transpose."""
+        return OPS["transpose"](self, perm=tuple(reversed(range(self.ndim))))
+
+    @property
+    def mT(self) -> Result:  # noqa: N802 - the standard's name
+        """The last two axes exchanged: the transpose of each matrix."""
         if self.ndim < 2:
-            raise ShapeError(f".T needs at least 2 axes, this has {self.ndim}")
+            raise ShapeError(f".mT needs at least 2 axes, this has {self.ndim}")
         return self.transpose(-2, -1)
 
     def reshape(self, *shape: DimLike | Sequence[DimLike]) -> Result:
@@ -208,21 +219,21 @@ class Operators(Generic[Result]):
         """The elements converted to ``dtype``, as `cast` does it."""
         return OPS["cast"](self, dtype=dtype)
 
-    def sum(self, axis: Axes = None, keepdims: bool = False) -> Result:
-        """Sum over ``axis`` (all axes when None)."""
-        return OPS["reduce_sum"](self, axes=axis, keepdims=keepdims)
+    def sum(self, axis: Axes = None, dtype: object = None, keepdims: bool = False) -> Result:
+        """Sum over ``axis`` (all axes when None); integers as si64 or ui64."""
+        return FUNCTIONS["sum"](self, axis, dtype, keepdims)
 
-    def mean(self, axis: Axes = None, keepdims: bool = False) -> Result:
+    def mean(self, axis: Axes = None, dtype: object = None, keepdims: bool = False) -> Result:
         """Mean over ``axis`` (all axes when None)."""
-        return OPS["mean"](self, axes=axis, keepdims=keepdims)
+        return FUNCTIONS["mean"](self, axis, dtype, keepdims)
 
     def max(self, axis: Axes = None, keepdims: bool = False) -> Result:
         """Greatest element along ``axis`` (all axes when None)."""
-        return OPS["reduce_max"](self, axes=axis, keepdims=keepdims)
+        return FUNCTIONS["max"](self, axis, keepdims)
 
     def min(self, axis: Axes = None, keepdims: bool = False) -> Result:
         """Least element along ``axis`` (all axes when None)."""
-        return OPS["reduce_min"](self, axes=axis, keepdims=keepdims)
+        return FUNCTIONS["min"](self, axis, keepdims)
 
 
 def _spread(values: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -230,10 +241,3 @@ def _spread(values: tuple[Any, ...]) -> tuple[Any, ...]:
     if len(values) == 1 and isinstance(values[0], tuple | list):
         return tuple(values[0])  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
     return values
-
-
-def stack(tensors: Sequence[Any], axis: int = 0) -> Any:
-    """Tensors of one shape, one after the other along a new axis."""
-    if not tensors:
-        raise ArgumentError("stack: there is no tensor to stack")
-    return OPS["concat"](tuple(t.unsqueeze(axis) for t in tensors), axis=axis)

@@ -143,13 +143,14 @@ def result_dtype(operands: Iterable[Any]) -> DType | None:
         else:
             kinds.append(kind_of(operand))
     if strong:
-        kinds += [dtype.kind for dtype in weak]
+        for dtype in weak:
+            kinds.append(dtype.kind)
     base = strong or weak
-    dtype = promoted_dtype(base) if base else i1
+    shared = promoted_dtype(base) if base else i1
     for kind in kinds:
-        if dtype is not None:
-            dtype = with_scalar(dtype, kind)
-    return dtype
+        if shared is not None:
+            shared = with_scalar(shared, kind)
+    return shared
 
 
 def promote(operands: tuple[Any, ...], kinds: Sequence[Kind] = ()) -> tuple[Any, ...]:

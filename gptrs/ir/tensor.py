@@ -16,7 +16,7 @@ import numpy as np
 from gptrs.errors import ArgumentError, DonatedError, DTypeError, TraceError, shown
 from gptrs.ir.dims import Dim, DimLike, Shape
 from gptrs.ir.dispatch import is_recording
-from gptrs.ir.numpy_calls import NumPyOperand
+from gptrs.ir.numpy_calls import NumPyOperand, array_namespace
 from gptrs.ir.operators import Operators
 from gptrs.ir.program import Value
 from gptrs.ir.traced import described, leak, located
@@ -98,6 +98,21 @@ class Tensor(NumPyOperand, Operators["Tensor"]):
         return self._type.size
 
     @property
+    def device(self) -> str:
+        """Where the elements are: "cpu", for code that is written for several libraries."""
+        return "cpu"
+
+    def to_device(self, device: object, /, *, stream: None = None) -> Tensor:
+        """This Tensor: there is no other device. Raises `ArgumentError` for another one."""
+        if str(device) != "cpu" or stream is not None:
+            raise ArgumentError(f"device is {device!r}, there is the CPU alone", fix="'cpu'")
+        return self
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        """The module ``ptir``, an array namespace of the Python array API standard."""
+        return array_namespace(api_version)
+
+    @property
     def is_traced(self) -> bool:
         return self.value is not None
 
@@ -162,6 +177,9 @@ class Tensor(NumPyOperand, Operators["Tensor"]):
                 f"only integer Tensors can be used as an index, this one is {self.type}"
             )
         return scalar
+
+    def __complex__(self) -> complex:
+        return complex(self._scalar("the number"))
 
     def __float__(self) -> float:
         return float(self._scalar("the number"))

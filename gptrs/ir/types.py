@@ -43,10 +43,12 @@ class DType:
 
     def __eq__(self, other: object) -> bool:
         """Equal to itself, and to what NumPy, torch or a name calls the same dtype."""
-        if isinstance(other, DType) or other is None:
+        if isinstance(other, DType):
             return self is other
+        if not isinstance(other, np.dtype | type | str) and not _is_of_torch(other):
+            return False
         try:
-            return as_dtype(other) is self
+            return as_dtype(other) is self  # pyright: ignore[reportUnknownArgumentType]
         except DTypeError:
             return False
 
@@ -129,6 +131,10 @@ def common_dtype(dtypes: Sequence[DType]) -> DType:
     return max(kept, key=lambda dtype: (kept.count(dtype), dtype.bits))
 
 
+def _is_of_torch(value: object) -> bool:
+    return type(value).__module__.partition(".")[0] == "torch"
+
+
 def as_dtype(value: object) -> DType:
     """A `DType` from itself, its name (``"f32"``, ``"float32"``), a NumPy or a torch dtype."""
     if isinstance(value, DType):
@@ -137,7 +143,7 @@ def as_dtype(value: object) -> DType:
         known = _BY_NUMPY.get(cast("np.dtype[Any]", value))
     elif isinstance(value, str):
         known = _BY_NAME.get(value)
-    elif type(value).__module__.partition(".")[0] == "torch":
+    elif _is_of_torch(value):
         known = _BY_NAME.get(str(value).removeprefix("torch."))
     else:
         try:

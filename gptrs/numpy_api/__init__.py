@@ -12,10 +12,9 @@ operators and methods of tensors find it there, ``ptir`` too.
 | `creation` | asarray, arange, zeros, ones, full, eye, linspace, meshgrid, tril, triu |
 | `data_types` | astype, can_cast, finfo, iinfo, isdtype, result_type |
 | `statistics` | sum, prod, max, min, mean, var, std, all, any, cumulative sums, quantiles |
-| `searching` | argmax, argmin, count_nonzero, nonzero, searchsorted, where |
-| `sorting` | sort, argsort, unique |
+| `searching` | argmax, argmin, nonzero, searchsorted, sort, argsort, unique |
 | `manipulation` | concat, stack, reshape, flip, roll, repeat, squeeze, expand_dims, split, pad |
-| `indexing` | take, take_along_axis |
+| `taking` | take, take_along_axis, diff |
 
 Modules are imported on first use of one of their names (`MODULES`), so that a start does not wait
 for them.
@@ -28,15 +27,43 @@ from typing import Any
 
 MODULES: dict[str, tuple[str, ...]] = {
     "arithmetic": (
-        *("add", "multiply", "divide", "floor_divide", "positive"),
-        *("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_invert"),
-        *("logical_and", "logical_or", "logical_xor", "logical_not"),
-        *("clip", "where"),
+        *("add", "bitwise_and", "bitwise_invert", "bitwise_or", "bitwise_xor", "clip"),
+        *("divide", "floor_divide", "logical_and", "logical_not", "logical_or"),
+        *("logical_xor", "multiply", "positive", "where"),
     ),
+    "creation": (
+        *("arange", "array", "asarray", "empty", "empty_like", "eye", "from_dlpack", "full"),
+        *("full_like", "identity", "linspace", "meshgrid", "ones", "ones_like", "tri"),
+        *("tril", "triu", "zeros", "zeros_like"),
+    ),
+    "data_types": (
+        *("astype", "can_cast", "finfo", "iinfo", "isdtype", "promote_types", "result_type"),
+    ),
+    "statistics": (
+        *("all", "any", "average", "count_nonzero", "cummax", "cummin", "cumprod", "cumsum"),
+        *("cumulative_prod", "cumulative_sum", "logsumexp", "max", "mean", "median", "min"),
+        *("nanmax", "nanmean", "nanmin", "nansum", "percentile", "prod", "ptp", "quantile"),
+        *("std", "sum", "var"),
+    ),
+    "searching": (
+        *("argmax", "argmin", "argsort", "argwhere", "flatnonzero", "nonzero"),
+        *("searchsorted", "sort", "unique", "unique_all", "unique_counts", "unique_inverse"),
+        *("unique_values",),
+    ),
+    "manipulation": (
+        *("array_split", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays"),
+        *("broadcast_to", "column_stack", "concat", "dstack", "expand_dims", "flatten"),
+        *("flip", "fliplr", "flipud", "hstack", "moveaxis", "pad", "permute_dims", "ravel"),
+        *("repeat", "reshape", "roll", "rot90", "split", "squeeze", "stack", "swapaxes"),
+        *("tile", "transpose", "unstack", "vstack"),
+    ),
+    "namespace": ("namespace_info",),
+    "taking": (*("diff", "take", "take_along_axis"),),
 }
 """The public names of each module, its ``__all__``."""
 
 ALIASES: dict[str, str] = {
+    "__array_namespace_info__": "namespace_info",
     "subtract": "sub",
     "negative": "neg",
     "true_divide": "divide",
@@ -52,6 +79,17 @@ ALIASES: dict[str, str] = {
     "absolute": "abs",
     "float_power": "pow",
     "rint": "round",
+    "as_tensor": "asarray",
+    "concatenate": "concat",
+    "cat": "concat",
+    "row_stack": "vstack",
+    "unbind": "unstack",
+    "amax": "max",
+    "amin": "min",
+    "swapdims": "swapaxes",
+    "movedim": "moveaxis",
+    "permute": "permute_dims",
+    "unsqueeze": "expand_dims",
 }
 """Names of the neighbours for functions and ops that have another name here."""
 
@@ -60,11 +98,11 @@ NAMES = frozenset({*_PLACES, *ALIASES})
 
 
 def load(name: str) -> Any:
-    """The function or op called ``name``; None where there is none."""
+    """The function or op called ``name``. Raises `KeyError` where there is none."""
     from gptrs.ir.dispatch import FUNCTIONS, OPS
 
     name = ALIASES.get(name, name)
     if (module := _PLACES.get(name)) is None:
-        return OPS.get(name)
+        return OPS[name]
     import_module(f"gptrs.numpy_api.{module}")
     return FUNCTIONS[name]

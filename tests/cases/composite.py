@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from gptrs import ptir
+from gptrs.ptir import ops as ptir
 from tests.cases.programs import record
 from tests.cases.sample import FLOATS, LIBM, ORDER, Case, Sample, sample
 from tests.support.lazy_torch import F, torch, torch_op

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gptrs import ptir
+from gptrs.ptir import ops as ptir
 from tests.cases.programs import record
 from tests.cases.sample import Case, sample
 from tests.support.lazy_torch import torch

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from gptrs import ptir
 from gptrs.errors import ArgumentError, DTypeError, PtirError
+from gptrs.ptir import ops as ptir
 
 
 @dataclass(frozen=True)
@@ -146,8 +146,15 @@ DTYPES = (
         error=DTypeError,
         words="found dtype f32, expected a int or uint | in take(x: f32[3]",
     ),
-    wrong(lambda x: x.sum(), "i1[3]", error=DTypeError, words="found dtype i1 | in reduce_sum("),
-    wrong(lambda x: x.mean(), "si32[3]", error=DTypeError, words="found si32 | in mean(x: si32[3]"),
+    wrong(
+        lambda x: ptir.reduce_sum(x),
+        "i1[3]",
+        error=DTypeError,
+        words="found dtype i1 | in reduce_sum(",
+    ),
+    wrong(
+        lambda x: ptir.mean(x), "si32[3]", error=DTypeError, words="found si32 | in mean(x: si32[3]"
+    ),
     wrong(
         lambda x: ptir.pad(x, low=(1,), high=(0,), value=0.5),
         "si32[3]",

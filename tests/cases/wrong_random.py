@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 
-from gptrs import ptir
 from gptrs.errors import ArgumentError, DTypeError, ShapeError
+from gptrs.ptir import ops as ptir
 from tests.cases.wrong import wrong
 
 RANDOM = (

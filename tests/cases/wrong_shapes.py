@@ -7,8 +7,8 @@
 
 from __future__ import annotations
 
-from gptrs import ptir
 from gptrs.errors import ElementError, ShapeError
+from gptrs.ptir import ops as ptir
 from tests.cases.wrong import wrong
 
 SHAPES = (

@@ -7,8 +7,8 @@
 
 from __future__ import annotations
 
-from gptrs import ptir
 from gptrs.errors import ArgumentError, DTypeError, ElementError, ShapeError
+from gptrs.ptir import ops as ptir
 from tests.cases.wrong import wrong
 
 SORTED = (

@@ -15,7 +15,7 @@ X = np.linspace(-2, 2, 24, dtype=np.float32).reshape(4, 6)
 @ptir.jit(backend="faer")
 def mixed(x: Any, w: Any) -> Any:
     y = ptir.softmax(x @ w)
-    return ptir.sort(y * 2 + ptir.exp(y), axis=0)[0], x
+    return ptir.ops.sort(y * 2 + ptir.exp(y), axis=0)[0], x
 
 
 @pytest.mark.usefixtures("own_definitions")

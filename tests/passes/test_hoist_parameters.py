@@ -117,16 +117,16 @@ def test_sizes_that_are_not_known_stay() -> None:
 
 def test_one_of_several_results_is_derived() -> None:
     def both(x: Tensor, w: Tensor) -> Tensor:
-        values, places = ptir.sort(w)
+        values, places = ptir.ops.sort(w)
         return x * values * ptir.exp(-ptir.cast(places, dtype=ptir.f32))
 
     found = hoisted(both, x="f32[3,4]", w="f32[4]")
     assert len(found) == 0  # both results are larger than w
-    (param,) = hoisted(lambda x, w: x * ptir.sort(w)[0], x="f32[3,4]", w="f32[4]")
+    (param,) = hoisted(lambda x, w: x * ptir.ops.sort(w)[0], x="f32[3,4]", w="f32[4]")
     assert ops(param) == ["sort"]
 
     def beside(x: Tensor, w: Tensor) -> Tensor:
-        values, places = ptir.sort(w)
+        values, places = ptir.ops.sort(w)
         ptir.exp(-ptir.cast(places, dtype=ptir.f32))  # nobody reads it
         return x * values
 

@@ -66,12 +66,12 @@ def normalised(count, eps=1e-5, axis=-1):
 
 
 def with_a_mask_from_outside(q, k, v, mask):
-    return ptir.softmax(q @ k.T + mask) @ v
+    return ptir.softmax(q @ k.mT + mask) @ v
 
 
 def with_a_finite_fill_per_row(q, k, v, length):
     j = ptir.iota(shape=(1, 1, 1, k.shape[2]), axis=3)
-    scores = q @ k.T * 0.5
+    scores = q @ k.mT * 0.5
     return ptir.softmax(ptir.select(j < length[:, None, None, None], scores, -1e9)) @ v
 
 
@@ -98,7 +98,7 @@ STAYS: tuple[tuple[str, str, Callable[..., Any], str], ...] = (
     (
         "the queries are weighted",
         "attention",
-        lambda q, k, v: ptir.softmax(q @ k.T, axis=-2) @ v,
+        lambda q, k, v: ptir.softmax(q @ k.mT, axis=-2) @ v,
         f"{Q} {Q} {Q}",
     ),
 )
@@ -159,7 +159,7 @@ def test_values_that_others_need_are_not_computed_twice() -> None:
     assert raise_composites(program, CONTEXT) is program
 
     def weights_too(q, k, v):
-        weights = softmax(q @ k.T * 0.5)
+        weights = softmax(q @ k.mT * 0.5)
         return weights @ v, weights
 
     found = ops(raise_composites(record(weights_too, Q, Q, Q), CONTEXT))

@@ -143,7 +143,7 @@ def _along(name: str) -> Callable[..., Any]:
 def _sort(x: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
     unless(not x.ndim, "an axis of a scalar")
     unless(not stable, "equal elements in any order")
-    return ptir.sort(x, axis=dim, descending=descending)
+    return ptir.ops.sort(x, axis=dim, descending=descending)
 
 
 def _top_k(x: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
@@ -426,7 +426,7 @@ ROWS: tuple[Row, ...] = (
     Row("softmax.with_dtype", _along("softmax"), **NAMED),
     Row("log_softmax", _along("log_softmax"), **NAMED),
     Row("sort", _sort, R),
-    Row("msort", lambda x: ptir.sort(x, axis=0)[0], R),
+    Row("msort", lambda x: ptir.ops.sort(x, axis=0)[0], R),
     Row("topk", _top_k, R),
     Row("gather", _gather, R),
     Row("index_select", _index_select, R),

@@ -27,7 +27,7 @@ def attend(scores, v):
 
 
 def causal(q, k, v):
-    scores = q @ k.T * (1 / math.sqrt(q.shape[-1]))
+    scores = q @ k.mT * (1 / math.sqrt(q.shape[-1]))
     i, j = positions(*scores.shape[-2:])
     return attend(ptir.select(j <= i, scores, -math.inf), v)
 
@@ -39,38 +39,38 @@ def causal_hidden(q, k, v):
 
 
 def causal_hidden_arms(q, k, v):
-    scores = q * 0.25 @ k.T
+    scores = q * 0.25 @ k.mT
     i, j = positions(*scores.shape[-2:])
     return ptir.softmax(ptir.select(j - i > 0, -math.inf, scores), axis=3) @ v
 
 
 def causal_by_a_triangle(q, k, v):
-    scores = q @ (k * 0.25).T
+    scores = q @ (k * 0.25).mT
     mask = np.tril(np.ones((1, 1, 8, 8), np.float32))[:, :, :6, :6]
     return ptir.softmax(ptir.select(ptir.equal(mask, 0.0), -math.inf, scores)) @ v
 
 
 def causal_by_a_sliced_triangle(q, k, v):
-    scores, tokens = q @ k.T * 0.25, q.shape[2]
+    scores, tokens = q @ k.mT * 0.25, q.shape[2]
     seen = ptir.tensor(np.tril(np.ones((8, 8), np.bool_)))[:tokens, :tokens]
     return ptir.softmax(ptir.select(seen, scores, -math.inf)) @ v
 
 
 def causal_by_addition(q, k, v):
     root = 8**-0.25
-    scores = (q * root) @ (k * root).T
+    scores = (q * root) @ (k * root).mT
     return ptir.softmax(scores + np.triu(np.full((6, 6), -math.inf, np.float32), 1)) @ v
 
 
 def causal_by_adding_a_choice(q, k, v):
-    scores = q @ k.T * 0.25
+    scores = q @ k.mT * 0.25
     i, j = positions(*scores.shape[-2:])
     mask = ptir.select(j > i, ptir.tensor(-1e9), 0.0)
     return ptir.softmax(scores + mask) @ v
 
 
 def windowed(q, k, v):
-    scores = q @ k.T * 0.25
+    scores = q @ k.mT * 0.25
     i, j = positions(*scores.shape[-2:])
     hidden = ptir.logical_or(i < j, i - j >= 3)
     return ptir.softmax(ptir.select(~hidden, scores, -math.inf)) @ v
@@ -80,7 +80,7 @@ def masked_by(seen, fill=-math.inf):
     """Attention of 6 queries in which the keys ``seen(i, j)`` are seen."""
 
     def attention(q, k, v):
-        scores = q @ k.T * 0.5
+        scores = q @ k.mT * 0.5
         i, j = positions(*scores.shape[-2:])
         return ptir.softmax(ptir.select(seen(i, j), scores, fill)) @ v
 
@@ -88,7 +88,7 @@ def masked_by(seen, fill=-math.inf):
 
 
 def per_row(q, k, v, start, length):
-    scores = q @ k.T * 0.5
+    scores = q @ k.mT * 0.5
     j = ptir.iota(shape=(1, 1, 1, k.shape[2]), axis=3)
     seen = (j >= start[:, None, None, None]) & (length[:, None, None, None] > j)
     return ptir.softmax(ptir.select(seen, scores, -math.inf)) @ v
@@ -99,7 +99,7 @@ def causal_per_row(q, k, v, start, length):
     j = ptir.iota(shape=(keys,))
     i = ptir.iota(shape=(queries, 1)) + (length.reshape(-1, 1, 1, 1) - queries)
     seen = ptir.logical_and(j <= i, j >= start.reshape(-1, 1, 1, 1))
-    return ptir.softmax(ptir.select(seen, q @ k.T * 0.5, -math.inf)) @ v
+    return ptir.softmax(ptir.select(seen, q @ k.mT * 0.5, -math.inf)) @ v
 
 
 def repeated(x, times):
@@ -132,7 +132,7 @@ def with_keys_moved(q, k, v):
 def guarded(q, k, v, length):
     """As the definition does it: a query that sees no key gives 0."""
     j = ptir.iota(shape=(1, 1, 1, k.shape[2]), axis=3)
-    scores = ptir.select(j < length.reshape(-1, 1, 1, 1), q @ k.T * 0.5, -math.inf)
+    scores = ptir.select(j < length.reshape(-1, 1, 1, 1), q @ k.mT * 0.5, -math.inf)
     top = scores.max(-1, keepdims=True)
     e = ptir.exp(scores - ptir.select(top == -math.inf, 0.0, top))
     return e / ptir.maximum(e.sum(-1, keepdims=True), 1.0) @ v
@@ -146,20 +146,20 @@ CAUSAL = {"causal": True, "window": None}
 ATTENTION: tuple[Row, ...] = (
     Row(
         "attention",
-        lambda q, k, v: attend(q @ k.T, v),
+        lambda q, k, v: attend(q @ k.mT, v),
         f"{Q} {Q} {Q}",
         {"causal": False, "scale": 1.0},
         exact=True,
     ),
     Row(
         "attention",
-        lambda q, k, v: attend(q @ k.T, v),
+        lambda q, k, v: attend(q @ k.mT, v),
         "f32[4,6,8] f32[4,7,8] f32[4,7,5]",
         exact=True,
     ),
     Row(
         "attention",
-        lambda q, k, v: attend(q @ k.T * 0.5, v),
+        lambda q, k, v: attend(q @ k.mT * 0.5, v),
         "f32[6,8] f32[7,8] f32[7,8]",
         {"scale": 0.5},
         exact=True,

@@ -101,7 +101,7 @@ def _scores(
         )
     else:
         k = _repeated(k, q, heads)
-        scores = _plain(q, batch_axes) @ _plain(k, batch_axes).T
+        scores = _plain(q, batch_axes) @ _plain(k, batch_axes).mT
     return scores * scale if scaled == "scores" else scores
 
 

@@ -328,7 +328,7 @@ def test_an_operand_may_lie_between_another_one_and_its_source(
 
     @ptir.jit
     def twice(x: Any, i: Any) -> Any:
-        ordered = ptir.broadcast_to(ptir.sort(x)[0], shape=(3,))
+        ordered = ptir.broadcast_to(ptir.ops.sort(x)[0], shape=(3,))
         return ptir.dynamic_update_slice(ordered, ordered, (i,))
 
     x = np.array([3, 1, 2], np.int32)

@@ -66,7 +66,7 @@ def test_bits(name: str, form: str) -> None:
     for shape, axis in SHAPES:
         x = drawn(shape, dtype)
         for way in (False, True):
-            check(lambda x: FORMS[form](ptir.sort(x, axis=axis, descending=way)), x)  # noqa: B023
+            check(lambda x: FORMS[form](ptir.ops.sort(x, axis=axis, descending=way)), x)  # noqa: B023
 
 
 def best(k: int, axis: int, *, largest: bool, form: str = "both") -> Callable[[Tensor], Any]:
@@ -115,8 +115,8 @@ def test_keys_with_equal_upper_halves(dtype: Any) -> None:
         x = (x & (2**34 - 1)) | 0x3FF0_0000_0000_0000
     given = x.view(dtype)
     for way in (False, True):
-        check(lambda x: ptir.sort(x, descending=way), given)  # noqa: B023
-        check(lambda x: ptir.sort(x, descending=way)[1], given)  # noqa: B023
+        check(lambda x: ptir.ops.sort(x, descending=way), given)  # noqa: B023
+        check(lambda x: ptir.ops.sort(x, descending=way)[1], given)  # noqa: B023
     check(best(9, 1, largest=True), given)
 
 
@@ -126,8 +126,8 @@ def test_levels(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert isa.current().name == name
     x = drawn((4, 3000), ptir.f32)
     for axis in (0, 1):
-        check(lambda x: ptir.sort(x, axis=axis), x)  # noqa: B023
-        check(lambda x: ptir.sort(x, axis=axis, descending=True)[0], x)  # noqa: B023
+        check(lambda x: ptir.ops.sort(x, axis=axis), x)  # noqa: B023
+        check(lambda x: ptir.ops.sort(x, axis=axis, descending=True)[0], x)  # noqa: B023
     check(lambda x: ptir.top_k(x, k=10), x)
 
 
@@ -138,7 +138,7 @@ def test_threads(shape: tuple[int, ...], axis: int, monkeypatch: pytest.MonkeyPa
     expected = np.take_along_axis(x, order, axis)
     for threads in ("1", "2", "3"):
         monkeypatch.setenv("GPTRS_NUM_THREADS", threads)
-        alone = ptir.jit(lambda x: ptir.sort(x, axis=axis)[0])(x)
-        values, positions = ptir.jit(lambda x: ptir.sort(x, axis=axis))(x)
+        alone = ptir.jit(lambda x: ptir.ops.sort(x, axis=axis)[0])(x)
+        values, positions = ptir.jit(lambda x: ptir.ops.sort(x, axis=axis))(x)
         assert positions.numpy().tobytes() == order.tobytes()
         assert values.numpy().tobytes() == alone.numpy().tobytes() == expected.tobytes()

@@ -1,0 +1,264 @@
+"""Positions of elements: argmax, argmin, nonzero, searchsorted; sort, argsort, top_k, unique.
+
+What depends on values in its size (nonzero, unique) works on arrays, and inside a traced function
+with ``size=``, as in JAX: longer results are cut, shorter ones filled.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from gptrs.errors import ArgumentError, ShapeError, TraceError
+from gptrs.ir.dims import Dim, DimLike, product
+from gptrs.ir.dispatch import OPS
+from gptrs.ir.tensor import Tensor
+from gptrs.ir.traced import described
+from gptrs.numpy_api.arithmetic import truth
+from gptrs.numpy_api.function import as_tensor, public
+
+__all__ = [
+    "argmax",
+    "argmin",
+    "argsort",
+    "argwhere",
+    "flatnonzero",
+    "nonzero",
+    "searchsorted",
+    "sort",
+    "unique",
+    "unique_all",
+    "unique_counts",
+    "unique_inverse",
+    "unique_values",
+]
+
+
+def _extreme(op: str, x: Any, axis: int | None, keepdims: bool) -> Tensor:
+    x = as_tensor(x)
+    x = x.astype("ui8") if x.dtype.is_bool else x
+    if axis is not None:
+        return OPS[op](x, axis=axis, keepdims=keepdims)
+    place: Tensor = OPS[op](x.reshape(-1), axis=0)
+    return place.reshape([1] * x.ndim) if keepdims else place
+
+
+@public
+def argmax(x: Any, axis: int | None = None, keepdims: bool = False) -> Tensor:
+    """The position (si64) of the greatest element along ``axis``, or among all in row-major order;
+    the first of equals, NaN wins."""
+    return _extreme("argmax", x, axis, keepdims)
+
+
+@public
+def argmin(x: Any, axis: int | None = None, keepdims: bool = False) -> Tensor:
+    """The position (si64) of the least element along ``axis``, or among all in row-major order; the
+    first of equals, NaN wins."""
+    return _extreme("argmin", x, axis, keepdims)
+
+
+def _sorted(x: Any, axis: int | None, descending: bool) -> tuple[Tensor, Tensor]:
+    x = as_tensor(x)
+    x, axis = (x.reshape(-1), 0) if axis is None else (x, axis)
+    return OPS["sort"](x, axis=axis, descending=descending)
+
+
+@public
+def sort(x: Any, axis: int | None = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
+    """The elements in order along ``axis`` (None: all in one row), always stable; NaN last, or
+    first if ``descending``. ``ptir.ops.sort`` gives the positions, too."""
+    return _sorted(x, axis, descending)[0]
+
+
+@public
+def argsort(
+    x: Any, axis: int | None = -1, *, descending: bool = False, stable: bool = True
+) -> Tensor:
+    """The positions (si64) of the elements in order along ``axis``, always stable."""
+    return _sorted(x, axis, descending)[1]
+
+
+@public
+def searchsorted(
+    x1: Any, x2: Any, side: Literal["left", "right"] = "left", sorter: Any = None
+) -> Tensor:
+    """The positions (si64) at which the elements of ``x2`` keep the sorted row ``x1`` in order:
+    before ("left") or after ("right") equal ones. NaN counts as greater than every number.
+
+    Binary search: ⌈log₂(n + 1)⌉ steps, each a gather and a comparison of all of ``x2``.
+    """
+    if side not in ("left", "right"):
+        raise ArgumentError(f"searchsorted: side is {side!r}, expected 'left' or 'right'")
+    row, values = as_tensor(x1), as_tensor(x2)
+    if row.ndim != 1:
+        raise ArgumentError(f"searchsorted: x1 has rank {row.ndim}, expected 1")
+    if sorter is not None:
+        row = OPS["take"](row, as_tensor(sorter))
+    length = row.shape[0]
+    if isinstance(length, Dim):
+        return _counted(row, values, side)
+    low: Tensor = OPS["full"](shape=values.shape, value=0, dtype="si64")
+    high: Tensor = OPS["full"](shape=values.shape, value=length, dtype="si64")
+    for _ in range(length.bit_length()):
+        middle = (low + high) >> 1
+        at = OPS["take"](row, OPS["minimum"](middle, length - 1))
+        before = OPS["logical_and"](_is_before(at, values, side), low < high)
+        low, high = OPS["select"](before, middle + 1, low), OPS["select"](before, high, middle)
+        high = OPS["maximum"](high, low)
+    return low
+
+
+def _counted(row: Tensor, values: Tensor, side: str) -> Tensor:
+    """The same by counting: for a row whose length is symbolic."""
+    before = _is_before(row, values.reshape([*values.shape, 1]), side)
+    return OPS["reduce_sum"](OPS["cast"](before, dtype="si64"), axes=-1)
+
+
+def _is_before(a: Tensor, b: Tensor, side: str) -> Tensor:
+    """Whether ``a`` stands before ``b`` in order, or also beside it."""
+    before = a < b if side == "left" else a <= b
+    if not (a.dtype.is_float or b.dtype.is_float):
+        return before
+    is_nan = OPS["not_equal"](b, b)
+    if side == "right":
+        return OPS["logical_or"](before, is_nan)
+    return OPS["logical_or"](before, OPS["logical_and"](is_nan, OPS["equal"](a, a)))
+
+
+def _size_of_result(name: str, x: Tensor, size: DimLike | None) -> None:
+    if size is None and x.is_traced:
+        raise TraceError(
+            f"the size of {name}'s result depends on values ({described(x)})",
+            fix=f"give the greatest size: {name}(..., size=n); or call it outside of the function",
+        )
+
+
+@public
+def nonzero(x: Any, *, size: DimLike | None = None, fill_value: int = 0) -> tuple[Tensor, ...]:
+    """The positions (si64) of the elements that differ from 0, a row for each axis, in row-major
+    order. In a traced function ``size`` says how many; missing ones are ``fill_value``."""
+    x = as_tensor(x)
+    if not x.ndim:
+        raise ShapeError("x has rank 0: there is no axis for positions", fix="x.reshape(1)")
+    _size_of_result("nonzero", x, size)
+    if size is None:
+        return tuple(Tensor(places.astype(np.int64)) for places in np.nonzero(x.numpy()))
+    flat = _first_true(truth(x).reshape(-1), size)
+    there = flat < product(x.shape)
+    places: list[Tensor] = []
+    for extent in reversed(x.shape):
+        places.append(OPS["select"](there, OPS["remainder"](flat, extent), fill_value))
+        flat = flat // extent
+    return tuple(reversed(places))
+
+
+def _first_true(mask: Tensor, size: DimLike) -> Tensor:
+    """The positions of the first ``size`` elements of a row that hold; its length where there are
+    fewer."""
+    length = mask.shape[0]
+    rank = OPS["cumsum"](OPS["cast"](mask, dtype="si64"), axis=0) - 1
+    inside = OPS["logical_and"](mask, rank < size)
+    slot = OPS["select"](inside, rank, size)  # one more slot takes those that are left out
+    start = OPS["full"](shape=(size + 1,), value=length, dtype="si64")
+    positions = OPS["iota"](shape=(length,), dtype="si64")
+    placed = OPS["scatter_reduce"](start, slot, positions, axis=0, reduce="min")
+    return placed[:size]
+
+
+@public
+def flatnonzero(x: Any, *, size: DimLike | None = None, fill_value: int = 0) -> Tensor:
+    """The positions in row-major order of the elements that differ from 0."""
+    return nonzero(as_tensor(x).reshape(-1), size=size, fill_value=fill_value)[0]
+
+
+@public
+def argwhere(x: Any, *, size: DimLike | None = None, fill_value: int = 0) -> Tensor:
+    """The positions of the elements that differ from 0, one in each row [count, rank]."""
+    places = nonzero(x, size=size, fill_value=fill_value)
+    return OPS["concat"](tuple(place.reshape(-1, 1) for place in places), axis=1)
+
+
+class UniqueAll(NamedTuple):
+    """Distinct values in order, where each is first, where each element is among them, counts."""
+
+    values: Tensor
+    indices: Tensor
+    inverse_indices: Tensor
+    counts: Tensor
+
+
+class UniqueCounts(NamedTuple):
+    values: Tensor
+    counts: Tensor
+
+
+class UniqueInverse(NamedTuple):
+    values: Tensor
+    inverse_indices: Tensor
+
+
+@public
+def unique_all(x: Any, *, size: DimLike | None = None) -> UniqueAll:
+    """The distinct elements in order, the position of the first of each, the place of each element
+    of ``x`` among them, and how many there are of each. NaNs are distinct.
+
+    In a traced function ``size`` says how many: further ones are cut, missing ones repeat the
+    greatest value with a count of 0.
+    """
+    x = as_tensor(x)
+    _size_of_result("unique", x, size)
+    if size is None:
+        found = np.unique(x.numpy(), True, True, True, equal_nan=False)
+        values, first, inverse, counts = (Tensor(np.asarray(part)) for part in found)
+        return UniqueAll(values, first, inverse.reshape(x.shape), counts)
+    flat = x.reshape(-1)
+    ordered, order = OPS["sort"](flat, axis=0)
+    count = flat.shape[0]
+    changes = OPS["not_equal"](ordered[1:], ordered[:-1])
+    starts = OPS["concat"]((OPS["full"](shape=(1,), value=True, dtype="i1"), changes), axis=0)
+    group = OPS["cumsum"](OPS["cast"](starts, dtype="si64"), axis=0) - 1
+    places = _first_true(starts, size)
+    safe = OPS["minimum"](places, count - 1)
+    values = OPS["take"](ordered, safe)
+    first = OPS["take"](order, safe)
+    end = OPS["full"](shape=(1,), value=count, dtype="si64")
+    counts = OPS["concat"]((places[1:], end), axis=0) - places
+    inverse = OPS["scatter_reduce"](order, order, group, axis=0, reduce="replace")
+    return UniqueAll(values, first, inverse.reshape(x.shape), counts)
+
+
+@public
+def unique_counts(x: Any, *, size: DimLike | None = None) -> UniqueCounts:
+    """The distinct elements in order, and how many there are of each."""
+    found = unique_all(x, size=size)
+    return UniqueCounts(found.values, found.counts)
+
+
+@public
+def unique_inverse(x: Any, *, size: DimLike | None = None) -> UniqueInverse:
+    """The distinct elements in order, and the place of each element of ``x`` among them."""
+    found = unique_all(x, size=size)
+    return UniqueInverse(found.values, found.inverse_indices)
+
+
+@public
+def unique_values(x: Any, *, size: DimLike | None = None) -> Tensor:
+    """The distinct elements in order."""
+    return unique_all(x, size=size).values
+
+
+@public
+def unique(
+    x: Any,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    *,
+    size: DimLike | None = None,
+) -> Any:
+    """The distinct elements in order, and what of `unique_all` is asked for."""
+    found = unique_all(x, size=size)
+    asked = (return_index, return_inverse, return_counts)
+    more = [part for part, wanted in zip(found[1:], asked, strict=True) if wanted]
+    return (found.values, *more) if more else found.values

@@ -1,0 +1,1 @@
+"""Tests of the functions of the array API standard, NumPy, JAX and torch."""

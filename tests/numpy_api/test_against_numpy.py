@@ -1,0 +1,209 @@
+"""Functions that NumPy has under the same name: the same results, traced and eager."""
+
+# The parameters of a lambda have no types.
+# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from gptrs import ptir
+from gptrs.ir.tensor import Tensor
+
+RANDOM = np.random.default_rng(0)
+X = RANDOM.standard_normal((3, 4, 5)).astype(np.float32)
+I = np.arange(12).reshape(3, 4)  # noqa: E741
+M = X > 0
+HOLES = np.where(X > 1, np.nan, X)
+NO_COLUMNS = np.zeros((3, 0), np.float32)
+ROW = np.sort(X[0, 0])
+COUNTS = np.array([1, 2, 2, 3])
+
+
+class Call(NamedTuple):
+    """A call of one function: arrays among ``args`` are traced."""
+
+    name: str
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+    def __str__(self) -> str:
+        shown = [
+            f"{a.dtype}{list(a.shape)}" if isinstance(a, np.ndarray) else str(a) for a in self.args
+        ]
+        return f"{self.name}({', '.join([*shown, *(f'{k}={v}' for k, v in self.kwargs.items())])})"
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype}{list(value.shape)}"
+    return "arrays" if isinstance(value, list) and isinstance(value[0], np.ndarray) else str(value)
+
+
+def calls(names: str, *args: Any, **kwargs: Any) -> list[Call]:
+    return [Call(name, args, kwargs) for name in names.split()]
+
+
+TABLE: list[Call] = [
+    *calls("sum prod max min mean var std all any cumsum cumprod median ptp argmax argmin", X),
+    *calls("sum prod max min mean var std all any cumsum cumprod median ptp argmax argmin", I),
+    *calls("sum mean all any count_nonzero max min argmax argmin cumsum", M),
+    *calls("ravel flip flipud fliplr rot90 transpose squeeze count_nonzero average sort", X),
+    *calls("nansum nanmean nanmax nanmin", HOLES),
+    *calls("nansum nanmean nanmax nanmin median sort argsort", HOLES, axis=1),
+    *calls("atleast_1d atleast_2d atleast_3d", X[0, 0]),
+    *(
+        call
+        for axis in (0, 1, -1)
+        for call in calls(
+            "sum prod max min mean var std all any cumsum cumprod median ptp argmax argmin flip"
+            " average sort argsort expand_dims diff count_nonzero",
+            X,
+            axis=axis,
+        )
+    ),
+    *calls("sum mean var std max min median all", X, axis=(0, 2)),
+    *calls("sum mean var std max min median all", X, axis=(0, 2), keepdims=True),
+    *calls("argmax argmin", X, axis=1, keepdims=True),
+    *calls("sum prod mean", NO_COLUMNS, axis=0),
+    *calls("std var", X, axis=0, ddof=1),
+    *calls("sum prod mean std var any all", X, where=M),
+    *calls("max min", X, where=M, initial=0.5),
+    *calls("sum cumsum prod", I.astype(np.int8), axis=0),
+    *calls("sum cumsum prod", I.astype(np.uint8), axis=0),
+    *calls("sum", I, dtype=np.float32),
+    Call("average", (X,), {"axis": 1, "weights": np.arange(4.0, dtype=np.float32)}),
+    Call("quantile", (X, 0.3), {"axis": 1}),
+    Call("quantile", (X, 0.3), {"axis": 1, "keepdims": True}),
+    Call("quantile", (X, np.array([0.1, 0.5, 1.0], np.float32)), {"axis": (0, 2)}),
+    Call("percentile", (X, 30), {}),
+    Call("roll", (X, 2), {}),
+    Call("roll", (X, -7), {"axis": 1}),
+    Call("roll", (X, (1, 2)), {"axis": (0, 1)}),
+    Call("repeat", (X, 2), {}),
+    Call("repeat", (X, 2), {"axis": 1}),
+    Call("repeat", (X, [1, 2, 0, 1]), {"axis": 1}),
+    Call("tile", (X, 2), {}),
+    Call("tile", (X, (2, 1, 1, 2)), {}),
+    Call("moveaxis", (X, 0, -1), {}),
+    Call("moveaxis", (X, (0, 1), (-1, 0)), {}),
+    Call("swapaxes", (X, 0, 2), {}),
+    Call("transpose", (X, (2, 0, 1)), {}),
+    Call("rot90", (X,), {"k": 3}),
+    Call("rot90", (X,), {"k": 2, "axes": (1, 2)}),
+    Call("expand_dims", (X, (0, 2)), {}),
+    Call("squeeze", (X[:, :1],), {"axis": 1}),
+    *(
+        Call("pad", (X, ((1, 2), (0, 3), (2, 0))), {"mode": mode})
+        for mode in ("constant", "edge", "reflect", "symmetric", "wrap")
+    ),
+    Call("pad", (X, 2), {"constant_values": 1.5}),
+    Call("pad", (I, ((7, 9), (0, 0))), {"mode": "reflect"}),
+    Call("split", (X, 2), {"axis": 1}),
+    Call("array_split", (X, 3), {"axis": 2}),
+    Call("array_split", (X, [1, 3]), {"axis": 2}),
+    Call("concatenate", ([X, X],), {"axis": 1}),
+    Call("concatenate", ([X, X],), {"axis": None}),
+    Call("stack", ([X, X],), {"axis": 1}),
+    *calls("vstack hstack dstack column_stack", [I, I]),
+    *calls("vstack hstack column_stack", [I[0], I[1]]),
+    Call("broadcast_to", (I, (2, 3, 4)), {}),
+    Call("broadcast_arrays", (I, I[0], 2), {}),
+    Call("meshgrid", (I[0], I[1, :2]), {}),
+    Call("meshgrid", (I[0], I[1, :2], I[0]), {"indexing": "ij"}),
+    Call("take", (X, np.array([0, -1, 1])), {"axis": 1}),
+    Call("take", (X, np.array([[0, 9], [-7, 1]])), {"axis": 1, "mode": "clip"}),
+    Call("take", (X, np.array([[0, 9], [-7, 1]])), {"axis": 1, "mode": "wrap"}),
+    Call("take_along_axis", (X, np.argsort(X, axis=1)), {"axis": 1}),
+    Call("take_along_axis", (X, np.array([[[-1]]])), {"axis": 2}),
+    Call("take_along_axis", (X, np.array([5, 2])), {"axis": None}),
+    Call("searchsorted", (ROW, X), {}),
+    Call("searchsorted", (ROW, ROW), {"side": "right"}),
+    Call("searchsorted", (np.append(ROW, [np.nan, np.nan]), np.append(ROW, np.nan)), {}),
+    Call("searchsorted", (COUNTS, np.arange(6)), {"side": "right"}),
+    Call("searchsorted", (NO_COLUMNS[0], ROW), {}),
+    Call("tril", (I,), {}),
+    Call("tril", (X,), {"k": -1}),
+    Call("triu", (X,), {"k": 1}),
+    Call("triu", (M,), {}),
+    Call("diff", (X,), {"n": 2, "axis": 0}),
+    Call("diff", (M,), {}),
+    Call("diff", (X,), {"prepend": 0, "append": X}),
+    Call("where", (X > 0, X, 0), {}),
+    Call("where", (I, 1, 2), {}),
+    Call("clip", (X, -0.5, 0.5), {}),
+    Call("clip", (I, None, 5), {}),
+    Call("clip", (X, X - 1, X[0] + 1), {}),
+    *calls("logical_and logical_or logical_xor", I, X[:, :, 0]),
+    *calls("logical_not positive negative", I),
+    *calls("add multiply subtract true_divide floor_divide", X, X + 1),
+    *calls("bitwise_and bitwise_or bitwise_xor", I, 5),
+    *calls("bitwise_and bitwise_or bitwise_xor add multiply", M, M[0]),
+    *calls("invert", M),
+    *calls("arange", 5),
+    *calls("arange", 1, 10, 3),
+    *calls("arange", 10, 1, -4),
+    *calls("arange", 3, 3),
+    *calls("arange", 0.0, 1.0, 0.1),
+    *calls("linspace", 0, 1, 11),
+    *calls("linspace", 2.5, -1, 7, endpoint=False),
+    *calls("linspace", 0, 1, 1),
+    *calls("eye identity zeros ones tri", 3),
+    *calls("eye tri", 3, 4),
+    *calls("zeros ones", (2, 3), dtype=np.int32),
+    *calls("full", (2, 3), 7),
+    *calls("zeros_like ones_like empty_like", I[:0]),
+    Call("full_like", (X, 2), {}),
+    *calls("asarray array", [[1, 2], [3, 4]]),
+    *calls("asarray array", [1.5, 2]),
+]
+
+
+def compare(found: Any, expected: Any) -> None:
+    if isinstance(expected, tuple | list):
+        assert len(found) == len(expected)
+        for part, wanted in zip(found, expected, strict=True):
+            compare(part, wanted)
+        return
+    assert isinstance(found, Tensor)
+    assert found.shape == np.shape(expected)
+    kinds = {"i": "int", "u": "uint", "b": "bool", "f": "float", "c": "complex"}
+    assert found.dtype.kind == kinds[np.asarray(expected).dtype.kind]
+    np.testing.assert_allclose(found.numpy(), expected, rtol=1e-5, atol=1e-6)
+
+
+def with_arrays(call: Call, function: Callable[..., Any], arrays: list[Any]) -> Any:
+    """``function`` of the arguments, with the next of ``arrays`` in the place of each array."""
+    left = iter(arrays)
+
+    def replaced(value: Any) -> Any:
+        if isinstance(value, np.ndarray):
+            return next(left)
+        if isinstance(value, list) and value and isinstance(value[0], np.ndarray):
+            return [replaced(part) for part in value]
+        return value
+
+    args = [replaced(a) for a in call.args]
+    return function(*args, **{k: replaced(v) for k, v in call.kwargs.items()})
+
+
+def arrays_of(call: Call) -> list[Any]:
+    found: list[Any] = []
+    for value in (*call.args, *call.kwargs.values()):
+        parts = value if isinstance(value, list) else [value]
+        found += [part for part in parts if isinstance(part, np.ndarray)]
+    return found
+
+
+@pytest.mark.parametrize("call", TABLE, ids=str)
+def test_a_function(call: Call) -> None:
+    expected = getattr(np, call.name)(*call.args, **call.kwargs)
+    function = getattr(ptir, call.name)
+    compare(with_arrays(call, function, arrays_of(call)), expected)
+    traced = ptir.jit(lambda arrays: with_arrays(call, function, arrays))
+    compare(traced(arrays_of(call)), expected)
