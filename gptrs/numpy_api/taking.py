@@ -40,7 +40,8 @@ def from_front(indices: Tensor, extent: DimLike, mode: Mode = "raise") -> Tensor
 def _wrapped(indices: Tensor, extent: DimLike) -> Tensor:
     if indices.dtype.bits < 64:
         indices = indices.astype("si64")
-    return OPS["select"](indices < 0, indices + extent, indices)
+    from_end = OPS["logical_and"](indices < 0, indices >= -extent)  # errors name others as given
+    return OPS["select"](from_end, indices + extent, indices)
 
 
 @public(other_names={"index": "indices"})

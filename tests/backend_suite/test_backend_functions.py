@@ -164,7 +164,7 @@ def divide(x: Any, y: Any) -> Any:
 
 
 def look_up(x: Any, y: Any) -> Any:
-    return ptir.take(x, y) * 2
+    return ptir.ops.take(x, y) * 2
 
 
 @pytest.mark.parametrize(

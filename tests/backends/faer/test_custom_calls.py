@@ -59,7 +59,11 @@ PROGRAMS: dict[str, tuple[Any, int, int]] = {
     "a widened weight": (lambda x: x @ ptir.cast(HALF, dtype=ptir.f32), 1, 0),
     "a widened weight that another reads": (shared_cast, 1, 2),
     "an activation alone": (lambda x: ptir.silu(x), 0, 4),
-    "rows of a weight": (lambda x: ptir.take(W, ptir.cast(x[:, 0] * 0.0, dtype=ptir.si32)), 1, 4),
+    "rows of a weight": (
+        lambda x: ptir.ops.take(W, ptir.cast(x[:, 0] * 0.0, dtype=ptir.si32)),
+        1,
+        4,
+    ),
     "a product over two axes": (
         lambda x: ptir.dot_general(
             x.reshape(5, 2, 4), W.reshape(4, 2, 6), contract_lhs=(1, 2), contract_rhs=(1, 0)

@@ -172,8 +172,8 @@ def test_symbolic_sizes() -> None:
 
 
 WRONG: list[Callable[..., Any]] = [
-    lambda x, i: ptir.take(x, i[0]),
-    lambda x, i: ptir.take(x[:, :0], i[0]),
+    lambda x, i: ptir.ops.take(x, i[0]),
+    lambda x, i: ptir.ops.take(x[:, :0], i[0]),
     lambda x, i: ptir.gather(x, i, axis=0),
     lambda x, i: ptir.gather(x, i, axis=1),
     lambda x, i: ptir.gather(x, ptir.transpose(i, perm=(1, 0)), axis=1),

@@ -49,7 +49,7 @@ def moving_start(x: Any) -> Any:
 
 def sums(x: Any) -> Any:
     """A reduction by rows is what is stored."""
-    return ptir.dynamic_update_slice(x, x.sum(1, keepdims=True), (0, 3))
+    return ptir.dynamic_update_slice(x, ptir.reduce_sum(x, axes=1, keepdims=True), (0, 3))
 
 
 UPDATES: list[Function] = [
