@@ -33,10 +33,8 @@ class Call(NamedTuple):
     kwargs: dict[str, Any]
 
     def __str__(self) -> str:
-        shown = [
-            f"{a.dtype}{list(a.shape)}" if isinstance(a, np.ndarray) else str(a) for a in self.args
-        ]
-        return f"{self.name}({', '.join([*shown, *(f'{k}={v}' for k, v in self.kwargs.items())])})"
+        named = [f"{name}={value}" for name, value in self.kwargs.items()]
+        return f"{self.name}({', '.join([*map(_shown, self.args), *named])})"
 
 
 def _shown(value: Any) -> str:
