@@ -12,6 +12,11 @@ operators and methods of tensors find it there, ``ptir`` too.
 | `creation` | asarray, arange, zeros, ones, full, eye, linspace, meshgrid, tril, triu |
 | `data_types` | astype, can_cast, finfo, iinfo, isdtype, result_type |
 | `statistics` | sum, prod, max, min, mean, var, std, all, any, cumulative sums, quantiles |
+| `missing_values` | reductions that leave out NaN |
+| `counting` | bincount, digitize, histogram, isin |
+| `sampled` | interp, gradient, trapezoid, convolve, cov, corrcoef, polyval |
+| `grids` | diag, logarithmic ranges, windows, positions of triangles and of flat indices |
+| `editing` | append, delete, insert, put_along_axis, lexsort, hsplit |
 | `searching` | argmax, argmin, nonzero, searchsorted, sort, argsort, unique |
 | `manipulation` | concat, stack, reshape, flip, roll, repeat, squeeze, expand_dims, split, pad |
 | `taking` | take, take_along_axis, diff |
@@ -42,8 +47,25 @@ MODULES: dict[str, tuple[str, ...]] = {
     "statistics": (
         *("all", "any", "average", "count_nonzero", "cummax", "cummin", "cumprod", "cumsum"),
         *("cumulative_prod", "cumulative_sum", "logsumexp", "max", "mean", "median", "min"),
-        *("nanmax", "nanmean", "nanmin", "nansum", "percentile", "prod", "ptp", "quantile"),
-        *("std", "sum", "var"),
+        *("percentile", "prod", "ptp", "quantile", "std", "sum", "var"),
+    ),
+    "missing_values": (
+        *("nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmedian"),
+        *("nanmin", "nanpercentile", "nanprod", "nanquantile", "nanstd", "nansum", "nanvar"),
+    ),
+    "counting": ("bincount", "digitize", "histogram", "histogram_bin_edges", "isin"),
+    "sampled": (
+        *("convolve", "corrcoef", "correlate", "cov", "gradient", "interp", "polyval"),
+        *("trapezoid", "vander"),
+    ),
+    "grids": (
+        *("bartlett", "blackman", "broadcast_shapes", "diag", "diag_indices", "diagflat"),
+        *("fromfunction", "geomspace", "hamming", "hanning", "indices", "kaiser", "logspace"),
+        *("ravel_multi_index", "tril_indices", "triu_indices", "unravel_index"),
+    ),
+    "editing": (
+        *("append", "argpartition", "delete", "dsplit", "ediff1d", "hsplit", "insert"),
+        *("lexsort", "partition", "put_along_axis", "resize", "rollaxis", "vsplit"),
     ),
     "searching": (
         *("argmax", "argmin", "argsort", "argwhere", "flatnonzero", "nonzero"),
@@ -90,6 +112,8 @@ ALIASES: dict[str, str] = {
     "movedim": "moveaxis",
     "permute": "permute_dims",
     "unsqueeze": "expand_dims",
+    "trapz": "trapezoid",
+    "in1d": "isin",
 }
 """Names of the neighbours for functions and ops that have another name here."""
 

@@ -33,10 +33,6 @@ __all__ = [
     "mean",
     "median",
     "min",
-    "nanmax",
-    "nanmean",
-    "nanmin",
-    "nansum",
     "percentile",
     "prod",
     "ptp",
@@ -66,7 +62,8 @@ def _where(x: Tensor, where: Any, other: Any) -> Tensor:
     return x if where is None else OPS["select"](truth(where), x, other)
 
 
-def _as_float(x: Any) -> Tensor:
+def as_float(x: Any) -> Tensor:
+    """``x`` as a Tensor; integers and bools as f32."""
     x = as_tensor(x)
     return x.astype(DEFAULT_FLOAT) if x.dtype.is_integer or x.dtype.is_bool else x
 
@@ -131,7 +128,7 @@ def mean(
     x: Any, axis: Axes = None, dtype: object = None, keepdims: bool = False, *, where: Any = None
 ) -> Tensor:
     """The mean over ``axis``; integers as f32. NaN of no elements."""
-    values = _as_float(x) if dtype is None else as_tensor(x).astype(dtype)
+    values = as_float(x) if dtype is None else as_tensor(x).astype(dtype)
     if where is None:
         return OPS["mean"](values, axes=axis, keepdims=keepdims)
     total = sum(values, axis, keepdims=keepdims, where=where)
@@ -157,7 +154,7 @@ def var(
     """Σ|x − mean x|² / (n − correction) over ``axis``. ``ddof`` is NumPy's name of the correction;
     it is 0 here as there, while torch's default is 1."""
     correction = correction if ddof is None else ddof
-    values = _as_float(x)
+    values = as_float(x)
     if where is None and not values.dtype.is_complex and float(correction).is_integer():
         return OPS["var"](values, axes=axis, keepdims=keepdims, correction=int(correction))
     centred = values - mean(values, axis, keepdims=True, where=where)
@@ -277,7 +274,7 @@ def average(x: Any, axis: Axes = None, weights: Any = None, keepdims: bool = Fal
     """Σ weights · x / Σ weights over ``axis``; without weights the mean."""
     if weights is None:
         return mean(x, axis, keepdims=keepdims)
-    values, parts = _as_float(x), _as_float(weights)
+    values, parts = as_float(x), as_float(weights)
     if parts.ndim == 1 and values.ndim > 1 and isinstance(axis, int):
         parts = parts.reshape([-1 if i == axis % values.ndim else 1 for i in range(values.ndim)])
     parts = OPS["broadcast_to"](parts, shape=values.shape)
@@ -287,69 +284,44 @@ def average(x: Any, axis: Axes = None, weights: Any = None, keepdims: bool = Fal
 @public
 def logsumexp(x: Any, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """log Σ exp(x) over ``axis``, without overflow."""
-    values = _as_float(x)
+    values = as_float(x)
     top = OPS["reduce_max"](values, axes=axis, keepdims=True)
     top = OPS["select"](OPS["is_finite"](top), top, 0)
     total = OPS["reduce_sum"](OPS["exp"](values - top), axes=axis, keepdims=keepdims)
     return OPS["log"](total) + (top if keepdims else top.reshape(total.shape))
 
 
-def _is_nan(x: Tensor) -> Tensor:
-    return OPS["not_equal"](x, x)
-
-
-@public
-def nansum(x: Any, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """The sum of the elements over ``axis`` that are not NaN."""
-    x = as_tensor(x)
-    return sum(x, axis, keepdims=keepdims, where=x == x)
-
-
-@public
-def nanmean(x: Any, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """The mean of the elements over ``axis`` that are not NaN."""
-    x = as_tensor(x)
-    return mean(x, axis, keepdims=keepdims, where=x == x)
-
-
-def _without_nan(op: str, x: Any, axis: Axes, keepdims: bool, least: float) -> Tensor:
-    x = as_tensor(x)
-    result = OPS[f"reduce_{op}"](OPS["select"](_is_nan(x), least, x), axes=axis, keepdims=keepdims)
-    nothing = OPS["reduce_all"](_is_nan(x), axes=axis, keepdims=keepdims)
-    return OPS["select"](nothing, float("nan"), result)
-
-
-@public
-def nanmax(x: Any, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """The greatest element over ``axis`` that is not NaN; NaN where there is none."""
-    return _without_nan("max", _as_float(x), axis, keepdims, float("-inf"))
-
-
-@public
-def nanmin(x: Any, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """The least element over ``axis`` that is not NaN; NaN where there is none."""
-    return _without_nan("min", _as_float(x), axis, keepdims, float("inf"))
-
-
 @public
 def quantile(x: Any, q: Any, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """The ``q``-quantiles (0 to 1) over ``axis``, linear between neighbours in order, as in NumPy;
     several ``q`` give a leading axis. NaN where there is one."""
-    values = _as_float(x)
+    return quantiles(x, q, axis, keepdims)
+
+
+def quantiles(x: Any, q: Any, axis: Axes, keepdims: bool, *, skip_nan: bool = False) -> Tensor:
+    """`quantile`; with ``skip_nan`` of the elements that are not NaN."""
+    values = as_float(x)
     axes = normal_axes(axis, values.ndim)
     kept = [i for i in range(values.ndim) if i not in axes]
     rows = OPS["transpose"](values, perm=(*kept, *axes))
     rows = rows.reshape([*(values.shape[i] for i in kept), _number(values, axes)])
-    count = rows.shape[-1]
-    ordered: Tensor = OPS["sort"](rows, axis=-1)[0]
+    ordered: Tensor = OPS["sort"](rows, axis=-1)[0]  # NaN last
     fractions = as_tensor(q).astype(values.dtype)
-    place = fractions.reshape(-1) * OPS["full"](shape=(), value=count - 1, dtype=values.dtype)
+    is_nan = OPS["not_equal"](rows, rows)
+    if skip_nan:
+        last = sum(OPS["logical_not"](is_nan), -1, keepdims=True).astype(values.dtype) - 1
+        nothing = last < 0
+        last = OPS["maximum"](last, 0)
+    else:
+        last = OPS["full"](shape=(), value=rows.shape[-1] - 1, dtype=values.dtype)
+        nothing = OPS["reduce_any"](is_nan, axes=-1, keepdims=True)
+    place = fractions.reshape(-1) * last
     low = OPS["floor"](place)
-    ends = (OPS["cast"](end, dtype="si64") for end in (low, OPS["ceil"](place)))
-    first, last = (_columns(ordered, end) for end in ends)
-    result: Tensor = first + (last - first) * (place - low)
-    broken = OPS["reduce_any"](_is_nan(rows), axes=-1, keepdims=True)
-    result = OPS["select"](broken, float("nan"), result)
+    first, after = (
+        _columns(ordered, OPS["cast"](end, dtype="si64")) for end in (low, OPS["ceil"](place))
+    )
+    result: Tensor = first + (after - first) * (place - low)
+    result = OPS["select"](nothing, float("nan"), result)
     front = OPS["transpose"](result, perm=(len(kept), *range(len(kept))))
     shape = (
         [1 if i in axes else n for i, n in enumerate(values.shape)]
@@ -360,7 +332,10 @@ def quantile(x: Any, q: Any, axis: Axes = None, keepdims: bool = False) -> Tenso
 
 
 def _columns(x: Tensor, places: Tensor) -> Tensor:
-    """The elements of the last axis at ``places``."""
+    """The elements of the last axis at ``places``: one row of them for all rows, or one for
+    each."""
+    if places.ndim == x.ndim and x.ndim > 1:
+        return OPS["gather"](x, places, axis=-1)
     turned = OPS["transpose"](x, perm=(x.ndim - 1, *range(x.ndim - 1)))
     return OPS["transpose"](OPS["take"](turned, places), perm=(*range(1, x.ndim), 0))
 

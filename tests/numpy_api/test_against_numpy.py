@@ -23,6 +23,7 @@ HOLES = np.where(X > 1, np.nan, X)
 NO_COLUMNS = np.zeros((3, 0), np.float32)
 ROW = np.sort(X[0, 0])
 COUNTS = np.array([1, 2, 2, 3])
+LONG = RANDOM.standard_normal(600).astype(np.float32) / 10
 
 
 class Call(NamedTuple):
@@ -158,6 +159,86 @@ TABLE: list[Call] = [
     *calls("zeros_like ones_like empty_like", I[:0]),
     Call("full_like", (X, 2), {}),
     *calls("asarray array", [[1, 2], [3, 4]]),
+    *calls("nanprod nanvar nanstd nanmedian nancumsum nancumprod nanargmax nanargmin", HOLES),
+    *calls("nanprod nanvar nanstd nanmedian nancumsum nanargmax nanargmin", HOLES, axis=1),
+    *calls("nanvar nanstd", HOLES, axis=(0, 2), ddof=1),
+    Call("nanquantile", (HOLES, np.array([0.2, 0.9], np.float32)), {"axis": (0, 1)}),
+    Call("nanpercentile", (HOLES, 40), {"axis": 2, "keepdims": True}),
+    Call("digitize", (X, ROW), {}),
+    Call("digitize", (X, [2.0, 0.5, -1.0]), {"right": True}),
+    Call("digitize", (COUNTS, np.array([1, 2, 3])), {"right": True}),
+    Call("histogram", (X,), {}),
+    Call("histogram", (X, 7), {"range": (-1, 1)}),
+    Call("histogram", (X, ROW), {"density": True}),
+    Call("histogram", (I, 4), {"weights": X[:, :, 0]}),
+    Call("histogram", (np.ones(4, np.float32), 3), {}),
+    Call("isin", (I, COUNTS), {}),
+    Call("isin", (I, COUNTS), {"invert": True}),
+    Call("isin", (I, NO_COLUMNS), {}),
+    Call("isin", (HOLES, HOLES[0]), {}),
+    Call("interp", (X, ROW, X[0, 1]), {}),
+    Call("interp", (X, ROW, X[0, 1]), {"left": 0, "right": 9}),
+    Call("interp", (X, ROW[:1], ROW[:1]), {}),
+    *calls("gradient", X),
+    *calls("gradient", X, 0.5, edge_order=2),
+    *calls("gradient", X, axis=1),
+    *calls("gradient", X[:, 0], np.array([0.0, 1.0, 4.0]), 2.0),
+    *calls("gradient", X[0].T, ROW[:4] + np.arange(4), axis=1, edge_order=2),
+    Call("trapezoid", (X,), {}),
+    Call("trapezoid", (X,), {"dx": 0.5, "axis": 1}),
+    Call("trapezoid", (X, ROW), {}),
+    Call("trapezoid", (X, X + 1), {"axis": 0}),
+    *(
+        call
+        for mode in ("full", "same", "valid")
+        for call in (
+            *calls("convolve correlate", ROW, X[1, :, 0], mode=mode),
+            *calls("convolve correlate", X[1, :3, 0], ROW, mode=mode),
+            *calls("convolve correlate", COUNTS, COUNTS[1:], mode=mode),
+        )
+    ),
+    *calls("convolve correlate", LONG, LONG[::2], mode="same"),
+    Call("polyval", (ROW, X), {}),
+    Call("vander", (COUNTS,), {}),
+    Call("vander", (ROW, 3), {"increasing": True}),
+    *calls("cov corrcoef", X[0]),
+    *calls("cov corrcoef", X[0], X[1], rowvar=False),
+    *calls("cov corrcoef", ROW),
+    Call("cov", (X[0],), {"bias": True}),
+    Call("cov", (X[0],), {"fweights": np.array([1, 2, 0, 3, 1])}),
+    Call("cov", (X[0],), {"aweights": np.abs(ROW), "fweights": np.array([1, 2, 0, 3, 1])}),
+    Call("cov", (X[0],), {"aweights": np.abs(ROW), "ddof": 0}),
+    Call("diag", (ROW,), {}),
+    Call("diag", (COUNTS,), {"k": -2}),
+    *(Call("diag", (I,), {"k": k}) for k in (0, 2, -1, 5)),
+    Call("diagflat", (I,), {"k": 1}),
+    *calls("hanning hamming blackman bartlett", 7),
+    Call("kaiser", (5, 8.6), {}),
+    Call("logspace", (0, 2, 5), {}),
+    Call("logspace", (0, 2, 5), {"endpoint": False, "base": 2.0}),
+    Call("geomspace", (1, 1000, 4), {}),
+    *calls("indices", (2, 3)),
+    *calls("tril_indices triu_indices", 3, 1, 4),
+    *calls("diag_indices", 3),
+    Call("unravel_index", (I, (2, 3, 2)), {}),
+    Call("append", (I, I[:1]), {"axis": 0}),
+    Call("append", (I, COUNTS), {}),
+    Call("delete", (X, 1), {"axis": 1}),
+    Call("delete", (X, [0, -1]), {"axis": 2}),
+    Call("delete", (X, slice(1, None, 2)), {}),
+    Call("insert", (I, 1, 7), {}),
+    Call("insert", (I, [0, 2, 2], I[:, :3]), {"axis": 1}),
+    Call("insert", (I, 1, COUNTS), {"axis": 0}),
+    Call("insert", (I, -1, I[:, 0]), {"axis": 1}),
+    Call("ediff1d", (I,), {}),
+    Call("ediff1d", (I,), {"to_begin": 5, "to_end": COUNTS}),
+    *calls("hsplit vsplit", X[:2], 2),
+    Call("dsplit", (X, [1, 3]), {}),
+    Call("rollaxis", (X, 2), {}),
+    Call("rollaxis", (X, 0, 3), {}),
+    Call("resize", (I, (3, 7)), {}),
+    Call("lexsort", ([COUNTS[::-1].copy(), COUNTS],), {}),
+    Call("broadcast_shapes", ((3, 1), (4,)), {}),
     *calls("asarray array", [1.5, 2]),
 ]
 
@@ -167,6 +248,9 @@ def compare(found: Any, expected: Any) -> None:
         assert len(found) == len(expected)
         for part, wanted in zip(found, expected, strict=True):
             compare(part, wanted)
+        return
+    if isinstance(expected, int):
+        assert found == expected
         return
     assert isinstance(found, Tensor)
     assert found.shape == np.shape(expected)

@@ -156,8 +156,13 @@ def test_workers_that_cannot_be_started(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def _workers() -> list[Path]:
-    tasks = Path("/proc/self/task").iterdir()
-    return [task for task in tasks if (task / "comm").read_text().strip() == "gptrs-worker"]
+    def name(task: Path) -> str:
+        try:
+            return (task / "comm").read_text().strip()
+        except OSError:  # the thread has ended meanwhile
+            return ""
+
+    return [task for task in Path("/proc/self/task").iterdir() if name(task) == "gptrs-worker"]
 
 
 @needs_pool

@@ -1,0 +1,188 @@
+"""Rows of numbers and positions: logarithmic ranges, windows, triangles, flat positions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gptrs.errors import ShapeError
+from gptrs.ir.dims import Dim
+from gptrs.ir.dispatch import OPS
+from gptrs.ir.promotion import DEFAULT_FLOAT
+from gptrs.ir.tensor import Tensor
+from gptrs.ir.types import as_dtype
+from gptrs.ir.types import broadcast_shapes as broadcast_extents
+from gptrs.numpy_api.creation import linspace, shape_of
+from gptrs.numpy_api.function import as_tensor, public
+from gptrs.numpy_api.manipulation import stack
+
+__all__ = [
+    "bartlett",
+    "blackman",
+    "broadcast_shapes",
+    "diag",
+    "diag_indices",
+    "diagflat",
+    "fromfunction",
+    "geomspace",
+    "hamming",
+    "hanning",
+    "indices",
+    "kaiser",
+    "logspace",
+    "ravel_multi_index",
+    "tril_indices",
+    "triu_indices",
+    "unravel_index",
+]
+
+
+@public
+def logspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    base: float = 10.0,
+    dtype: object = None,
+) -> Tensor:
+    """``base`` to the powers of `linspace`: numbers at equal distances on a logarithmic scale."""
+    powers = linspace(start, stop, num, dtype="f64", endpoint=endpoint)
+    return OPS["pow"](as_tensor(base).astype("f64"), powers).astype(dtype or DEFAULT_FLOAT)
+
+
+@public
+def geomspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: object = None
+) -> Tensor:
+    """``num`` numbers from ``start`` to ``stop``, each the same multiple of the one before."""
+    first, last = as_tensor(start).astype("f64"), as_tensor(stop).astype("f64")
+    powers = linspace(0, 1, num, dtype="f64", endpoint=endpoint)
+    shape = (num, *(1,) * max(first.ndim, last.ndim))
+    values = first * OPS["pow"](last / first, powers.reshape(shape))
+    if endpoint and num > 1:
+        places: Tensor = OPS["iota"](shape=shape, dtype="si64")
+        values = OPS["select"](places == num - 1, last, values)
+    return values.astype(dtype or DEFAULT_FLOAT)
+
+
+def _window(name: str, formula: Callable[..., Any], doc: str) -> Callable[..., Tensor]:
+    def window(m: int, *shape: float) -> Tensor:
+        return Tensor.of_array(np.asarray(formula(m, *shape)).astype(DEFAULT_FLOAT.numpy))
+
+    window.__name__, window.__doc__ = name, doc
+    return public(window)
+
+
+bartlett = _window("bartlett", np.bartlett, "The triangular window of ``m`` points, 0 at the ends.")
+blackman = _window("blackman", np.blackman, "The Blackman window of ``m`` points.")
+hamming = _window("hamming", np.hamming, "The Hamming window of ``m`` points.")
+hanning = _window("hanning", np.hanning, "The Hann window of ``m`` points.")
+kaiser = _window("kaiser", np.kaiser, "The Kaiser window of ``m`` points and shape ``beta``.")
+
+
+@public
+def broadcast_shapes(*shapes: Any) -> tuple[Any, ...]:
+    """The shape that arrays of ``shapes`` broadcast to."""
+    return broadcast_extents(*map(shape_of, shapes))
+
+
+@public
+def fromfunction(
+    function: Callable[..., Any], shape: Any, *, dtype: object = float, **kwargs: Any
+) -> Any:
+    """``function`` of the positions along each axis of an array of ``shape``."""
+    extents = shape_of(shape)
+    kind = DEFAULT_FLOAT if dtype is float else as_dtype(dtype)
+    places = [OPS["iota"](shape=extents, axis=i, dtype="si64") for i in range(len(extents))]
+    return function(*(place.astype(kind) for place in places), **kwargs)
+
+
+@public
+def indices(dimensions: Sequence[Any], dtype: object = int) -> Tensor:
+    """The positions along each axis of an array of these extents [rank, ...]."""
+    extents = shape_of(dimensions)
+    kind = "si64" if dtype is int else as_dtype(dtype)
+    places = [OPS["iota"](shape=extents, axis=i, dtype="si64") for i in range(len(extents))]
+    return stack(places).astype(kind)
+
+
+def _positions(found: Sequence[Any]) -> tuple[Tensor, ...]:
+    return tuple(Tensor.of_array(np.asarray(part).astype(np.int64)) for part in found)
+
+
+@public
+def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Tensor, Tensor]:
+    """The rows and columns of what lies at and below the ``k``-th diagonal of an [n, m] matrix."""
+    rows, columns = _positions(np.tril_indices(n, k, m))
+    return rows, columns
+
+
+@public
+def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Tensor, Tensor]:
+    """The rows and columns of what lies at and above the ``k``-th diagonal of an [n, m] matrix."""
+    rows, columns = _positions(np.triu_indices(n, k, m))
+    return rows, columns
+
+
+@public
+def diag_indices(n: int, ndim: int = 2) -> tuple[Tensor, ...]:
+    """The positions along each axis of the main diagonal."""
+    return _positions(np.diag_indices(n, ndim))
+
+
+@public
+def unravel_index(indices: Any, shape: Any) -> tuple[Tensor, ...]:
+    """The positions along each axis of elements counted in row-major order."""
+    left = as_tensor(indices).astype("si64")
+    places: list[Tensor] = []
+    for extent in reversed(shape_of(shape)):
+        places.append(OPS["remainder"](left, extent))
+        left = left // extent
+    return tuple(reversed(places))
+
+
+@public
+def ravel_multi_index(multi_index: Sequence[Any], dims: Any) -> Tensor:
+    """The number in row-major order of the elements at positions along each axis."""
+    extents = shape_of(dims)
+    if len(multi_index) != len(extents):
+        raise ShapeError(
+            f"ravel_multi_index: positions along {len(multi_index)} axes for {len(extents)}"
+        )
+    place = as_tensor(multi_index[0]).astype("si64")
+    for part, extent in zip(multi_index[1:], extents[1:], strict=True):
+        place = place * extent + as_tensor(part)
+    return place
+
+
+@public
+def diag(v: Any, k: int = 0) -> Tensor:
+    """The ``k``-th diagonal of a matrix, or a matrix with a row on it."""
+    x = as_tensor(v)
+    if x.ndim == 1:
+        return _on_diagonal(x, k)
+    if x.ndim != 2:
+        raise ShapeError(f"diag: expected a row or a matrix, found shape {list(x.shape)}")
+    rows, columns = x.shape
+    if isinstance(rows, Dim) or isinstance(columns, Dim):
+        raise ShapeError("diag: the matrix has a symbolic size, expected numbers")
+    first = k if k >= 0 else -k * columns
+    count = max(min(rows, columns - k) if k >= 0 else min(rows + k, columns), 0)
+    return x.reshape(-1)[first :: columns + 1][:count]
+
+
+def _on_diagonal(row: Tensor, k: int) -> Tensor:
+    size = row.shape[0] + abs(k)
+    rows: Tensor = OPS["iota"](shape=(size, 1), axis=0, dtype="si64")
+    columns: Tensor = OPS["iota"](shape=(1, size), axis=1, dtype="si64")
+    padded = OPS["pad"](row, low=(max(k, 0),), high=(max(-k, 0),)) if k else row
+    return OPS["select"](columns == rows + k, padded, False if row.dtype.is_bool else 0)
+
+
+@public
+def diagflat(v: Any, k: int = 0) -> Tensor:
+    """A matrix with the elements of ``v`` in a row on its ``k``-th diagonal."""
+    return _on_diagonal(as_tensor(v).reshape(-1), k)
