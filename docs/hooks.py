@@ -1,9 +1,10 @@
-"""MkDocs hook: reference of ops and of the command line, from the running package.
+"""MkDocs hook: reference of functions, ops and the command line, from the running package.
 
-`ptir` finds ops in a table at run time and the command line is built by Typer, so that a static
-reader of sources sees neither. A page holds ``<!-- ops: MODULE -->`` for the ops of
-``gptrs.ir.ops.MODULE``, or ``<!-- commands -->`` for the verbs of ``gptrs``; the hook puts Markdown
-in their place: signature, docstring, and the NumPy meaning (of composites the definition).
+`ptir` finds functions and ops in tables at run time and the command line is built by Typer, so that
+a static reader of sources sees none of them. A page holds ``<!-- functions -->`` for those of
+`gptrs.numpy_api`, ``<!-- ops: MODULE -->`` for the ops of ``gptrs.ir.ops.MODULE``, or
+``<!-- commands -->`` for the verbs of ``gptrs``; the hook puts Markdown in their place: signature,
+docstring, and of ops the NumPy meaning (of composites the definition).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import inspect
 import re
 import textwrap
 from collections.abc import Iterator
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -21,12 +23,36 @@ from gptrs import ptir
 from gptrs.cli.app import app
 from gptrs.ir.composites import Composite
 from gptrs.ir.dispatch import OPS
+from gptrs.numpy_api import ALIASES, MODULES, NAMES
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Called by MkDocs with the text of each page."""
     markdown = re.sub(r"<!-- ops: (\w+) -->", lambda found: ops_of(found[1]), markdown)
+    markdown = markdown.replace("<!-- functions -->", functions())
     return markdown.replace("<!-- commands -->", commands())
+
+
+def functions() -> str:
+    """The functions of `gptrs.numpy_api` by module, then the names that stand for them."""
+    return "\n".join([*(line for module in MODULES for line in _functions_of(module)), *_aliases()])
+
+
+def _functions_of(module: str) -> Iterator[str]:
+    found: Any = import_module(f"gptrs.numpy_api.{module}")
+    yield f"## {inspect.cleandoc(found.__doc__).splitlines()[0]}\n"
+    for name in sorted(MODULES[module]):
+        function = getattr(ptir, name)
+        yield f"### ptir.{name}\n"
+        yield f"```python\nptir.{name}{inspect.signature(function)}\n```\n"
+        yield inspect.cleandoc(function.__doc__ or "") + "\n"
+
+
+def _aliases() -> Iterator[str]:
+    yield "## Other names\n"
+    yield "| name | is |\n|---|---|"
+    for name, target in sorted(ALIASES.items()):
+        yield f"| `ptir.{name}` | `ptir.{target}` |"
 
 
 def ops_of(module: str) -> str:
@@ -38,8 +64,9 @@ def ops_of(module: str) -> str:
 
 def _op(op: Any) -> Iterator[str]:
     composite = isinstance(op, Composite)
-    yield f"### ptir.{op.name}\n"
-    yield f"```python\nptir.{op.name}{inspect.signature(op)}\n```\n"
+    place = "ptir.ops" if op.name in NAMES else "ptir"
+    yield f"### {place}.{op.name}\n"
+    yield f"```python\n{place}.{op.name}{inspect.signature(op)}\n```\n"
     yield inspect.cleandoc(op.__doc__ or "") + "\n"
     meaning: Any = op.body if composite else op.meaning
     if isinstance(meaning, np.ufunc):

@@ -29,8 +29,8 @@ __all__ = [
 Mode = Literal["full", "same", "valid"]
 
 MANY_TAPS = 256
-"""Rows of up to so many taps are filtered by one fused loop, whose code grows with them; longer ones
-by a convolution, several times slower."""
+"""Rows of up to so many taps are filtered by one fused loop, whose code grows with their number;
+longer ones by a convolution, which takes several times as long for each tap."""
 
 
 @public
