@@ -20,6 +20,9 @@ operators and methods of tensors find it there, ``ptir`` too.
 | `searching` | argmax, argmin, nonzero, searchsorted, sort, argsort, unique |
 | `manipulation` | concat, stack, reshape, flip, roll, repeat, squeeze, expand_dims, split, pad |
 | `taking` | take, take_along_axis, diff |
+| `products` | vecdot, tensordot, dot, inner, outer, cross, kron |
+| `einsum`, `contraction_order` | einsum, and the order of its products |
+| `matrices` | matrix_transpose, diagonal, trace, diag |
 
 Modules are imported on first use of one of their names (`MODULES`), so that a start does not wait
 for them.
@@ -81,6 +84,9 @@ MODULES: dict[str, tuple[str, ...]] = {
     ),
     "namespace": ("namespace_info",),
     "taking": (*("diff", "take", "take_along_axis"),),
+    "products": (*("cross", "dot", "inner", "kron", "outer", "tensordot", "vdot", "vecdot"),),
+    "einsum": ("einsum",),
+    "matrices": (*("diag", "diagonal", "matrix_transpose", "trace"),),
 }
 """The public names of each module, its ``__all__``."""
 
@@ -114,6 +120,10 @@ ALIASES: dict[str, str] = {
     "unsqueeze": "expand_dims",
     "trapz": "trapezoid",
     "in1d": "isin",
+    "mm": "matmul",
+    "bmm": "matmul",
+    "mv": "matmul",
+    "ger": "outer",
 }
 """Names of the neighbours for functions and ops that have another name here."""
 
