@@ -72,6 +72,10 @@ class DonatedError(PtirError, RuntimeError):
     """A donated Tensor was used again, or something that cannot be donated was."""
 
 
+class RetraceError(PtirError, RuntimeError):
+    """A function was traced or compiled in a block of `ptir.no_retrace`."""
+
+
 class ArgumentError(PtirError, TypeError):
     """An argument, option or attribute has a value that is not accepted."""
 

@@ -64,9 +64,11 @@ from gptrs.ir.types import (
     ui32,
     ui64,
 )
+from gptrs.jit.decorator import jit
 from gptrs.jit.fast_path.assume_unchanged import assume_unchanged
-from gptrs.jit.function import JitFunction, jit
+from gptrs.jit.function import JitFunction
 from gptrs.jit.modes import backend, eager
+from gptrs.jit.no_retrace import no_retrace
 from gptrs.jit.overrides import overrides
 from gptrs.numpy_api import NAMES as FUNCTION_NAMES
 from gptrs.numpy_api.constants import VALUES
@@ -122,6 +124,7 @@ __all__: list[str] = [
     "implementation",
     "jit",
     "kernel",
+    "no_retrace",
     "ops",
     "overrides",
     "parse",

@@ -19,20 +19,24 @@ What a call runs, in order (`function.JitFunction.__call__`):
 
 | module | contents |
 |---|---|
-| `arguments` | options of ``ptir.jit``; flattening and classification of a call's arguments |
+| `arguments` | flattening and classification of a call's arguments |
 | `benchmark` | autotuning: timed choice among the implementations of a composite |
 | `cache` | program cache of one function: LRU, counters, reasons of misses |
 | `captures` | traversal of everything that a function reads besides its arguments |
 | `chooser` | implementation selection for composites by the override policies |
 | `code` | names that bytecode reads; which modules count as library code |
+| `decorator` | ``ptir.jit`` |
 | `derived` | derived parameters (packed, folded, transposed weights), memoised by their sources |
 | `differences` | the difference between two keys, worded for retrace reasons |
 | `fast_path/` | call cache, fast key, read log, guards' readers, ``ptir.assume_unchanged`` |
-| `function` | `JitFunction` and the decorator |
+| `function` | `JitFunction` |
 | `guards` | guards: the recorded reads repeated and compared by identity |
 | `lower` | trace, passes, plan; one event after each |
 | `modes` | ``ptir.eager`` and ``ptir.backend`` |
 | `native_call/` | calls that were seen before, as one native function |
+| `no_retrace` | ``ptir.no_retrace``: tracing and compiling as errors |
+| `options` | options of ``ptir.jit``, by argument name |
 | `overrides` | ``ptir.overrides`` and the other sources of implementation policies |
+| `pickled_name` | pickling by reference |
 | `trace` | one trace: the function runs on tracers and leaves a program |
 """

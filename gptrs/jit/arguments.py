@@ -11,12 +11,12 @@ from __future__ import annotations
 import enum
 import inspect
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from gptrs import settings, tree
+from gptrs import tree
 from gptrs.errors import ArgumentError, DonatedError
 from gptrs.ir.dims import Dim, DimLike, dim
 from gptrs.ir.operand_trees import number
@@ -24,29 +24,10 @@ from gptrs.ir.program import key_of
 from gptrs.ir.tensor import Parameter, Tensor, as_array
 from gptrs.ir.types import Array, Type
 from gptrs.jit.captures import Captures
-from gptrs.jit.overrides import Policies
+from gptrs.jit.options import Axes, Options
 
-Axes = Mapping[int, str | Dim]
 _STATIC = (bool, str, bytes, Dim, enum.Enum, type(None))
 _NUMBERS = (int, float, complex)
-
-
-@dataclass(frozen=True)
-class Options:
-    """The arguments of ``ptir.jit``, by argument name."""
-
-    static: frozenset[str] = frozenset()
-    donated: frozenset[str] = frozenset()
-    dynamic: Mapping[str, Axes] = field(default_factory=dict[str, Axes])
-    backend: str | None = None
-    precise: bool | None = None  # None: GPTRS_PRECISE decides
-    strict_dtypes: bool | None = None  # None: GPTRS_STRICT_DTYPES decides
-    overrides: Policies = ()
-
-    @property
-    def is_precise(self) -> bool:
-        """Whether rewrites that change rounding are disabled."""
-        return settings.precise() if self.precise is None else self.precise
 
 
 @dataclass(frozen=True)

@@ -44,9 +44,14 @@ class Reason:
     def __init__(self, key: Key, known: Sequence[Key]) -> None:
         self._key, self._known = key, known
 
+    @property
+    def is_first(self) -> bool:
+        """Whether there was no program to compare with."""
+        return not self._known
+
     @cached_property
     def _text(self) -> str:
-        if not self._known:
+        if self.is_first:
             return "the first call"
         return "; ".join(min((_changes(old, self._key) for old in self._known), key=len))
 

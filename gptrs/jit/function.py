@@ -11,7 +11,7 @@ import functools
 import inspect
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from types import FunctionType, MethodType
 from typing import Any, Generic, ParamSpec, Self, TypeVar, cast, overload
 
@@ -32,20 +32,23 @@ from gptrs.errors import (
     user_location,
     user_traceback,
 )
-from gptrs.ir.dims import Dim, dim, size_at
+from gptrs.ir.dims import Dim, size_at
 from gptrs.ir.dispatch import current, interpreter
 from gptrs.ir.program import Program
 from gptrs.ir.promotion import strictness
 from gptrs.ir.registry import revision
 from gptrs.ir.tensor import Tensor, as_array
-from gptrs.jit.arguments import Arguments, Axes, Input, Options, bind, collect
-from gptrs.jit.cache import CacheInfo, Key, ProgramCache, Retrace, Slot, advice
+from gptrs.jit.arguments import Arguments, Input, bind, collect
+from gptrs.jit.cache import CacheInfo, Key, ProgramCache, Reason, Retrace, Slot, advice
 from gptrs.jit.captures import Captures
 from gptrs.jit.chooser import chooser, eager_interpreter
 from gptrs.jit.fast_path.call_cache import CallCache, CallLookup
 from gptrs.jit.lower import passes_over, prepare
 from gptrs.jit.modes import backend_name, is_eager
-from gptrs.jit.overrides import Overrides, in_effect, parse
+from gptrs.jit.no_retrace import refuse_trace
+from gptrs.jit.options import Options
+from gptrs.jit.overrides import Overrides, in_effect
+from gptrs.jit.pickled_name import importable_name
 from gptrs.jit.trace import Entry, Result, warn
 from gptrs.locks import new_lock
 
@@ -65,29 +68,14 @@ class JitFunction(Generic[P, R]):
                 fix="return a tuple, or jit the part that computes",
             )
         self._signature = inspect.signature(function)
-        self._options = options
         self.name = name or getattr(function, "__qualname__", "function").replace("<locals>.", "")
+        self._options = options = options.resolve(self._signature, self.name)
         self._cache: ProgramCache[Entry] = ProgramCache(settings.cache_size)
         self._calls = CallCache(self._function, self.name, self._signature, options)
         self._tracing = new_lock()
         self._retraces: deque[Retrace] = deque(maxlen=_KEPT_RETRACES)
         self._warned = False
         functools.update_wrapper(self, cast("Callable[..., Any]", function), updated=())
-        for axes in options.dynamic.values():
-            for symbol in axes.values():
-                dim(str(symbol))  # raises unless it is one name: sizes come from the arguments
-        parameters = self._signature.parameters
-        roots = {path.partition(".")[0].partition("[")[0] for path in options.dynamic}
-        for what, names in (
-            ("static_argnames", options.static),
-            ("donate", options.donated),
-            ("dynamic", roots),
-        ):
-            if unknown := sorted(set(names) - set(parameters)):
-                raise ArgumentError(
-                    f"{what} names {unknown[0]!r}, which {self.name} does not take",
-                    fix=f"its arguments are: {', '.join(parameters)}",
-                )
 
     @overload
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
@@ -124,6 +112,17 @@ class JitFunction(Generic[P, R]):
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
         return self if instance is None else MethodType(self, instance)
+
+    def __reduce__(self) -> str:
+        """By reference, as functions are pickled: module and qualified name. Programs and kernels
+        are not part of it. Raises `ArgumentError` for what cannot be found by its name."""
+        return importable_name(self)
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, _: object) -> Self:
+        return self
 
     def __repr__(self) -> str:
         return f"<ptir.jit {self.name}{self._signature}>"
@@ -197,16 +196,25 @@ class JitFunction(Generic[P, R]):
             return slot
         with self._tracing:  # one thread traces, the others use its program
             slot = self._cache.find(key)
-            return slot if slot is not None else self._trace(arguments, key, backend, overrides)
+            if slot is not None:
+                return slot
+            reason = self._cache.reason(key)
+            refuse_trace(self.name, reason, self._signature)
+            return self._trace(arguments, key, reason, backend, overrides)
 
     def _trace(
-        self, arguments: Arguments, key: Key, backend: Backend, overrides: Overrides
+        self,
+        arguments: Arguments,
+        key: Key,
+        reason: Reason,
+        backend: Backend,
+        overrides: Overrides,
     ) -> Slot[Entry]:
         for text, category in settings.complaints():
             warn(text, category)
         start = time.perf_counter()
         function, options = self._function, self._options
-        reason, where = self._cache.reason(key), user_location()
+        where = user_location()
         with watched(self.name, reason, where):
             entry = prepare(function, arguments, self.name, backend, options, overrides)
         milliseconds = (time.perf_counter() - start) * 1e3
@@ -301,64 +309,3 @@ def _for_user(error: E) -> E:
     if isinstance(shortened, PtirError) and shortened.where is None:
         shortened.where = raised_at(shortened) or user_location()
     return shortened
-
-
-@overload
-def jit(function: Callable[P, R], /) -> JitFunction[P, R]: ...
-@overload
-def jit(
-    *,
-    static_argnames: str | Iterable[str] = (),
-    donate: str | Iterable[str] = (),
-    dynamic: Mapping[str, Axes] | None = None,
-    backend: str | None = None,
-    precise: bool | None = None,
-    strict_dtypes: bool | None = None,
-    overrides: Mapping[str, str] | None = None,
-    name: str | None = None,
-) -> Callable[[Callable[P, R]], JitFunction[P, R]]: ...
-
-
-def jit(
-    function: Callable[..., Any] | None = None,
-    /,
-    *,
-    static_argnames: str | Iterable[str] = (),
-    donate: str | Iterable[str] = (),
-    dynamic: Mapping[str, Axes] | None = None,
-    backend: str | None = None,
-    precise: bool | None = None,
-    strict_dtypes: bool | None = None,
-    overrides: Mapping[str, str] | None = None,
-    name: str | None = None,
-) -> Any:
-    """Trace the decorated function into a program for each kind of arguments, and run that.
-
-    Arrays, Tensors and numbers are traced; bools, strings and None are part of the program's key,
-    as are the arguments in ``static_argnames``. Arguments in ``donate`` are Tensors that the call
-    may overwrite: they cannot be used afterwards. ``dynamic={"tokens": {1: "S"}}`` makes an axis
-    symbolic, so that another size of at least 1 is not traced again; a path such as
-    ``"cache.keys"`` names a part of an argument. ``backend`` fixes the backend; ``precise=True``
-    gives the bits of eager mode, leaving out all that rounds otherwise (else ``GPTRS_PRECISE``
-    says); ``strict_dtypes=True`` makes operands of different dtypes an error instead of promoting
-    them (else ``GPTRS_STRICT_DTYPES`` says);
-    ``overrides`` are those of `ptir.overrides`; ``name`` is used in messages and dumps.
-    """
-    options = Options(
-        static=_names(static_argnames),
-        donated=_names(donate),
-        dynamic=dict(dynamic or {}),
-        backend=backend,
-        precise=precise,
-        strict_dtypes=strict_dtypes,
-        overrides=parse(overrides or {}, "ptir.jit(overrides=...)", ArgumentError),
-    )
-    if backend is not None:
-        get_backend(backend)
-    if function is None:
-        return lambda function: JitFunction(function, options, name)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType, reportUnknownVariableType]
-    return JitFunction(function, options, name)
-
-
-def _names(value: str | Iterable[str]) -> frozenset[str]:
-    return frozenset((value,) if isinstance(value, str) else value)

@@ -19,8 +19,9 @@ from gptrs.debug.passes import Passes
 from gptrs.ir.program import Program
 from gptrs.ir.promotion import strictness
 from gptrs.ir.rewrite import Fuel
-from gptrs.jit.arguments import Arguments, Options
+from gptrs.jit.arguments import Arguments
 from gptrs.jit.chooser import Chooser, chooser
+from gptrs.jit.options import Options
 from gptrs.jit.overrides import Overrides
 from gptrs.jit.trace import Entry, trace
 from gptrs.passes.base import Context, PassRan

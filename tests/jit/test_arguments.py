@@ -145,6 +145,48 @@ def test_static_arguments() -> None:
         ptir.jit(static_argnames="m")(plus)
 
 
+def test_static_arguments_by_place() -> None:
+    def function(x: Any, n: Any, /, m: Any = 1, *rest: Any, last: Any = 0) -> Any:
+        return x * n * m
+
+    options: tuple[Any, ...] = (1, (1,), [-2], np.int64(1))
+    for places in options:
+        jitted = ptir.jit(static_argnums=places)(function)
+        equal(jitted(X, 3), X * 3)
+        equal(jitted(X, 3, 1), X * 3)
+        assert [r.reason for r in jitted.retraces()] == ["the first call"]
+        equal(jitted(X, 2), X * 2)
+        assert jitted.retraces()[1].reason == "static argument n: 3 → 2"
+    jitted = ptir.jit(static_argnums=-1, static_argnames="n")(function)
+    for _ in range(3):
+        equal(jitted(X, 3, m=0), X * 0)
+        equal(jitted(X, 3, 2), X * 6)
+    assert jitted.cache_info().misses == 2
+    with pytest.raises(ArgumentError, match="static argument m is a dict"):
+        jitted(X, 3, {})
+
+
+@pytest.mark.parametrize(
+    ("options", "texts"),
+    [
+        ({"static_argnums": 3}, ("the argument 3 of function", "takes 3 by position", "'rest'")),
+        ({"static_argnums": (0, -4)}, ("the argument -4", "x, n, m")),
+        ({"static_argnums": "n"}, ("'n', expected an integer", "static_argnames")),
+        ({"static_argnums": (1, 2.0)}, ("(1, 2.0), expected an integer",)),
+        ({"static_argnums": 1, "donate": "n"}, ("n of function is static and donated",)),
+        ({"static_argnames": "x", "dynamic": {"x": {0: "N"}}}, ("x of function is static and",)),
+    ],
+)
+def test_static_places_that_are_none(options: dict[str, Any], texts: tuple[str, ...]) -> None:
+    def function(x: Any, n: Any, m: Any = 1, *rest: Any, last: Any = 0) -> Any:
+        return x
+
+    with pytest.raises(ArgumentError) as error:
+        ptir.jit(**options, name="function")(function)
+    for text in texts:
+        assert text in str(error.value)
+
+
 WRAPPED: dict[type, Callable[[Any], Any]] = {
     list: lambda value: [value],
     tuple: lambda value: (value,),

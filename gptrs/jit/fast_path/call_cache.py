@@ -21,13 +21,14 @@ from gptrs.ir.registry import revision
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Array, Type
 from gptrs.jit import modes, overrides
-from gptrs.jit.arguments import Arguments, Options, sharing
+from gptrs.jit.arguments import Arguments, sharing
 from gptrs.jit.cache import Slot
 from gptrs.jit.fast_path import assume_unchanged
 from gptrs.jit.fast_path.fast_key import ArgumentBinding, add_static, add_traced, binding_of
 from gptrs.jit.guards import Guard
 from gptrs.jit.native_call.native import NativeCall, native_call, no_native_call
 from gptrs.jit.native_call.record import Hit, Record, Results, record_of
+from gptrs.jit.options import Options
 from gptrs.jit.trace import Entry, Result, Traced
 from gptrs.locks import new_lock
 

@@ -17,7 +17,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 
 from gptrs import events, settings
-from gptrs.errors import ArgumentError
+from gptrs.errors import ArgumentError, RetraceError
 from gptrs.kernels.compiler import codegen, isa
 from gptrs.kernels.compiler.cache_key import Code, cache_key, symbol
 from gptrs.kernels.compiler.codegen import KernelError
@@ -110,6 +110,7 @@ class Library:
 _libraries: dict[str, Library] = {}
 _lock = new_lock()
 _batch: ContextVar[list[Library] | None] = ContextVar("gptrs_batch", default=None)
+_refused: ContextVar[bool] = ContextVar("gptrs_compilation_refused", default=False)
 
 
 def library(code: Code) -> Library:
@@ -150,6 +151,21 @@ def together() -> Generator[None]:
     _obtain(batch)
 
 
+@contextmanager
+def refuse_compilation() -> Generator[None]:
+    """In the block kernels are loaded alone: to compile one raises `RetraceError`."""
+    token = _refused.set(True)
+    try:
+        yield
+    finally:
+        _refused.reset(token)
+
+
+def compilation_refused() -> bool:
+    """Whether this context is in a block of `refuse_compilation`."""
+    return _refused.get()
+
+
 def _obtain(libraries: Iterable[Library]) -> None:
     """Load libraries from disk, or compile them."""
     with _lock:
@@ -161,6 +177,12 @@ def _obtain(libraries: Iterable[Library]) -> None:
         missing = [x for x in wanted if not x.ready]
         if not missing:
             return
+        kernels = [name for x in missing if x.code.kernel for name in x.code.names]
+        if kernels and _refused.get():  # parts of drivers belong to the process, and to no call
+            raise RetraceError(
+                f"kernels would be compiled in a block of ptir.no_retrace(): {', '.join(kernels)}",
+                fix="call the function before the block at the sizes that it has there",
+            )
         with no_fork:
             from gptrs.kernels.compiler import (
                 compile_processes,  # not needed where nothing is compiled
