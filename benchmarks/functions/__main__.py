@@ -2,9 +2,9 @@
 
     python -m benchmarks.functions [--threads 1 2] [--family NAME ...] [--quick] [--json FILE]
 
-Each case is compared with NumPy's result and then timed, all sides in turn in one process, whose
-threads have as many cores as are measured. Peers that are not installed have empty columns; JAX is
-in none of the extras but ``peers``. ``--list`` names families and their cases.
+Each case is compared with NumPy's result and then timed, all sides in turns of random order in one
+process, whose threads have as many cores as are measured. Peers that are not installed have empty
+columns; JAX is in none of the extras but ``peers``. ``--list`` names families and their cases.
 """
 
 from __future__ import annotations

@@ -1,7 +1,12 @@
-"""Measuring cases: results compared, then all sides timed in turn."""
+"""Measuring cases: results compared, then all sides timed in turns of random order.
+
+The side before another one decides what the caches hold and how fast the cores run: in a fixed
+order it is always the same one. The orders are the same in each run.
+"""
 
 from __future__ import annotations
 
+import random
 import time
 import warnings
 from collections.abc import Iterable, Set
@@ -107,11 +112,14 @@ def in_turn(
     }
     counts = {name: max(1, int(turn / once[name])) for name in fast}
     found: dict[str, list[float]] = {name: [] for name in fast}
+    order, shuffled = list(fast), random.Random(0)
     start = time.perf_counter()
     for number in range(MOST_ROUNDS):
         if number >= LEAST_ROUNDS and time.perf_counter() - start > seconds:
             break
-        for name, call in fast.items():
+        shuffled.shuffle(order)
+        for name in order:
+            call = fast[name]
             call()
             begin = clock()
             for _ in range(counts[name]):

@@ -81,3 +81,18 @@ def test_the_summary_names_where_we_are_behind() -> None:
     assert "behind in 1 of 2" in text
     assert "a: slow  numpy" in text
     assert report.row(lines[0]).endswith("0.25  numpy")
+
+
+def test_sides_take_turns_in_random_order() -> None:
+    turns: list[str] = []
+
+    def side(name: str) -> Any:
+        return lambda: turns.append(name)
+
+    calls = {name: side(name) for name in ("ours", "numpy", "torch")}
+    found = measure.in_turn(calls, lambda: float(len(turns)), seconds=60.0, turn=0.0)
+    rounds = [turns[k : k + 6 : 2] for k in range(6, len(turns), 6)]  # after two calls each
+    assert len(rounds) == measure.MOST_ROUNDS
+    assert all(sorted(order) == sorted(calls) for order in rounds)
+    assert {order[0] for order in rounds} == set(calls)
+    assert all(time > 0 for time in found.values())
