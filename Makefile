@@ -3,6 +3,7 @@
 # make test   everything, parity with torch included, in ten minutes: before each merge
 # make fuzz   random programs in every way there is; N of them, other ones with another SEED
 # make fuzz-files   files of models changed at random: each is read, or refused by one error
+# make array-api SUITE=path   the public suite of the array API standard, as calls come and compiled
 # make lint   ruff and the type checker
 # make docs   the documentation as a site in site/, without a network; links and references are checked
 # make try-wheel   builds the wheel, installs it where nothing else is, and has it write text
@@ -11,6 +12,7 @@ PYTHON ?= python3
 N ?= 20000
 JOBS ?= auto
 SEED ?= 0
+EXAMPLES ?= 8
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
@@ -27,7 +29,7 @@ unexport PYTHONDONTWRITEBYTECODE
 PYTEST := $(BIN)/python -m pytest
 PARALLEL := --numprocesses $(JOBS) --maxprocesses 8 --dist worksteal
 
-.PHONY: demo quick test fuzz fuzz-files lint format docs wheel try-wheel clean
+.PHONY: demo quick test fuzz fuzz-files array-api lint format docs wheel try-wheel clean
 
 demo: $(VENV)/.runtime
 	@$(BIN)/gptrs generate "Once upon a time" --stats
@@ -45,6 +47,10 @@ fuzz: $(VENV)/.dev
 
 fuzz-files: $(VENV)/.dev
 	$(BIN)/python -m tests.fuzz_files --count $(N) --seed $(SEED)
+
+array-api: $(VENV)/.dev
+	@test -d "$(SUITE)" || { echo "SUITE=path: a checkout of github.com/data-apis/array-api-tests, its requirements.txt installed"; exit 1; }
+	$(BIN)/python -m tests.array_api $(SUITE) --max-examples $(EXAMPLES)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
