@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import gptrs.ir.ops.composite as composite_ops
@@ -97,6 +98,7 @@ if TYPE_CHECKING:  # at run time `__getattr__` finds them
     from gptrs.ir.ops.sort import *
     from gptrs.ir.ops.vision import *
     from gptrs.ir.ops.window import *
+    from gptrs.jit.vmap import vmap
 
 __all__: list[str] = [
     "DType",
@@ -143,6 +145,7 @@ __all__: list[str] = [
     "ui32",
     "ui64",
     "unregister",
+    "vmap",
 ]
 __all__ += ["abs", "pow", "round", "slice"]
 __all__ += composite_ops.__all__
@@ -164,6 +167,7 @@ __all__ += vision_ops.__all__
 __all__ += window_ops.__all__
 
 
+_LATER = {"vmap": "gptrs.jit.vmap"}  # names whose modules are imported on first use
 _RENAMED = {"Steady": "assume_unchanged"}
 
 
@@ -194,6 +198,8 @@ def __getattr__(name: str) -> Any:
         return VALUES[name]
     if name in OPS:
         return OPS[name]
+    if name in _LATER:
+        return getattr(import_module(_LATER[name]), name)
     if name in _RENAMED:
         return renamed(__name__, name, _RENAMED)
     raise AttributeError(f"ptir has no op or name {name!r}")

@@ -54,7 +54,10 @@ class RegionRecorder(Recorder):
     def _is_outside(self, tensor: Tensor) -> bool:
         if not tensor.is_traced:
             takes_parameters = isinstance(tensor, Parameter) and self.on_parameter is not None
-            return self.enclosing is None or takes_parameters
+            outer = self.enclosing
+            if outer is None or takes_parameters:
+                return True
+            return isinstance(outer, RegionRecorder) and outer._is_outside(tensor)
         recorder: object = self.enclosing
         while recorder is not tensor.recorder and isinstance(recorder, RegionRecorder):
             recorder = recorder.enclosing

@@ -60,6 +60,7 @@ class Op(Operation, Generic[P, R]):
             name: classes_of(hints.get(name, object)) for name in self.attr_defaults
         }
         self._required = {n for n, d in self.attr_defaults.items() if d is inspect.Parameter.empty}
+        self.batching_rule: Callable[..., Any] | None = None
         self._canonical: Callable[..., Attrs] | None = None
         self._promoted: frozenset[str] = frozenset()
         self._promoted_kinds: tuple[Kind, ...] = ()
@@ -93,6 +94,19 @@ class Op(Operation, Generic[P, R]):
         """Decorate ``fn(*operands, **attrs)``, which returns the attributes in normal form."""
         self._canonical = fn
         return fn
+
+    def batching(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Decorate ``rule(size, mapped, *operands, **attrs)``, by which `ptir.vmap` maps the op.
+
+        It takes the operands of ``size`` examples, those that differ by example with a batch axis
+        in front; ``mapped`` says which do (True or False for each, a tuple of these for a tuple).
+        It returns the results of all examples with the batch axis in front. Elementwise ops need
+        no rule; a composite without one, or whose rule returns ``NotImplemented``, is mapped by its
+        definition. The rule of an op with regions takes a `gptrs.ir.batching.replay.Replay`, the
+        instruction and its operands instead.
+        """
+        self.batching_rule = rule
+        return rule
 
     def promoting(self, *names: str, kinds: tuple[Kind, ...] = ()) -> None:
         """Declare the operands that are promoted to the dtype which they share (`promote`); to f32

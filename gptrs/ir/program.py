@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from types import MappingProxyType
 from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
@@ -107,6 +108,8 @@ class Operation(ABC):
     """What it computes of one element of each operand, for backends that write loops."""
     kernels: tuple[Implementation, ...] = ()
     """Those that users registered: see `gptrs.ir.implementations.kernels`."""
+    harmless: Mapping[str, int] = MappingProxyType({})
+    """Values of operands for which it does not fail at elements, whatever the others are."""
     rows: RowRule | None = None
     """How rows of the result depend on rows of the operands; None where that is not known."""
 

@@ -39,4 +39,5 @@ What a call runs, in order (`function.JitFunction.__call__`):
 | `overrides` | ``ptir.overrides`` and the other sources of implementation policies |
 | `pickled_name` | pickling by reference |
 | `trace` | one trace: the function runs on tracers and leaves a program |
+| `vmap` | ``ptir.vmap``: a function of one example over a batch of them |
 """

@@ -12,6 +12,7 @@ import inspect
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from types import FunctionType, MethodType
 from typing import Any, Generic, ParamSpec, Self, TypeVar, cast, overload
 
@@ -126,6 +127,12 @@ class JitFunction(Generic[P, R]):
 
     def __repr__(self) -> str:
         return f"<ptir.jit {self.name}{self._signature}>"
+
+    def derived(self, function: Callable[..., Any], name: str) -> JitFunction[..., Any]:
+        """Another function with the options of this one, but for those about its arguments' memory
+        and sizes."""
+        options = replace(self._options, donated=frozenset(), dynamic={})
+        return JitFunction(function, options, name)
 
     def program(self, *args: Any, **kwargs: Any) -> Program:
         """The program that a call with these arguments runs, as it was traced."""

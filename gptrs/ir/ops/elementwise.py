@@ -260,8 +260,10 @@ def _unless(accepts: Callable[[int | Dim], bool]) -> Callable[..., Fails]:
 
 for _op in (div, remainder):
     _op.failing(_unless(lambda y: surely_greater(y, 0) or surely_greater(0, y)))
+    _op.harmless = {"y": 1}
 for _op in (pow_, shift_left, shift_right):
     _op.failing(_unless(lambda y: surely_greater(y, -1)))
+    _op.harmless = {"y": 0}
 
 ORDERED: tuple[Kind, ...] = (*REAL, "bool")
 ANY: tuple[Kind, ...] = (*NUMERIC, "bool")
