@@ -15,7 +15,8 @@ written by `render` as for kernels of their own, so that the bits are those of r
 Values of an iteration with at most `MOST_ELEMENTS` elements are local arrays; LLVM keeps scalars in
 registers. Larger ones are in scratch memory, `_MOST_BYTES` each, and a state of that kind in two
 buffers that change places. A region writes its result where the next state or a y of it is to be;
-one that updates a block of the state writes the block alone, as both buffers have the rest.
+one that updates a block of the state writes the block alone, as both buffers have the rest. Small
+products are calls between the regions (`gptrs.backends.faer.loop_products`).
 
 Whatever else a body contains, `UnwritableError` says that its loop is driven step by step
 (`gptrs.backends.faer.control`). A loop polls for signals after `_BUDGET` operations.
@@ -30,22 +31,26 @@ from typing import Any, cast
 
 from gptrs.backends.faer import scalars
 from gptrs.backends.faer.control_source import ControlSource
+from gptrs.backends.faer.loop_products import LoopProduct, loop_product, open_products
 from gptrs.backends.faer.region_updates import RegionUpdate, fold_updates
 from gptrs.backends.faer.render import render
 from gptrs.backends.fusion import fuse
 from gptrs.backends.operation_counts import operations
 from gptrs.backends.regions import Region
 from gptrs.ir.dims import Dim, DimLike, product, same, size_at
+from gptrs.ir.ops.contract import dot_general
 from gptrs.ir.ops.control import cond, while_loop
 from gptrs.ir.ops.literal import constant
 from gptrs.ir.program import Instruction, Program, Value
 from gptrs.ir.types import Type
 from gptrs.kernels.compiler.parallel_loop import NJIT, wrapped
+from gptrs.kernels.gemm.inline_product import ProductSizes
 
 MOST_ELEMENTS = 64
 _MOST_REGIONS = 48  # each takes some 20 ms to compile
 _MOST_WORK = 1 << 16  # operations of a region: beyond, threads are worth a step
 _MOST_BYTES = 1 << 16  # of a value, so that all of them stay in the cache
+_MOST_PACKED = 1 << 20  # bytes of a packed matrix
 _MOST_KNOWN = 64  # sizes up to this are in the text, for loops of known length
 _STRIP = 1 << 12  # iterations of a scan between looks at the budget
 _BUDGET = 1 << 26  # operations between polls, some 20 to 60 ms
@@ -81,8 +86,10 @@ class Array:
 class ControlWriter:
     """Writes the kernel of one instruction with regions."""
 
-    def __init__(self, fusible: Callable[[Instruction], bool], *, precise: bool) -> None:
-        self._fusible, self._precise = fusible, precise
+    def __init__(
+        self, fusible: Callable[[Instruction], bool], vector_bits: int, *, precise: bool
+    ) -> None:
+        self._fusible, self._vector_bits, self._precise = fusible, vector_bits, precise
         self._inputs: dict[Value, Array] = {}
         self._words: dict[str, DimLike | float] = {}
         self._word_names: dict[object, str] = {}
@@ -92,6 +99,8 @@ class ControlWriter:
         self._operations = 0  # of one iteration of each loop
         self._locals: list[str] = []
         self._scratch: list[Array] = []
+        self._packed: dict[tuple[str, ProductSizes], Array] = {}  # what iterations only read
+        self._before: list[str] = []  # lines before all iterations
         self._following: dict[str, str] = {}  # by a part of a state, the next one
         self._partial: set[str] = set()  # next states of which iterations write blocks alone
         self._lines: list[str] = []
@@ -117,7 +126,8 @@ class ControlWriter:
         ]
         given = ", ".join(f"{n}: {k}" for n, k in (*arrays, *words, ("status", "int64")))
         notes = [f"    # {name}: {type}" for name, type in self._notes(outputs)]
-        body = "\n".join([*notes, f"    budget = {_BUDGET}", *self._locals, *self._lines]) + "\n"
+        head = [*notes, f"    budget = {_BUDGET}", *self._locals, *self._before]
+        body = "\n".join([*head, *self._lines]) + "\n"
         functions = "".join(self._functions.values())
         name = instruction.op.name
         digest = hashlib.sha256(f"{functions}{given}\n{body}".encode()).hexdigest()
@@ -312,8 +322,12 @@ class ControlWriter:
         """Write the steps of a region; the arrays of its results. A loop writes a ``wanted`` result
         to its place."""
         env: dict[Value, Array] = dict(zip(program.params, given, strict=True))
-        places = wanted or {}
-        for step in fold_updates(fuse(program, self._fusible)):
+        opened = open_products(program)
+        if opened is None:
+            raise UnwritableError
+        renamed = zip(program.results, opened.results, strict=True)
+        places = {new: wanted[old] for old, new in renamed if wanted and old in wanted}
+        for step in fold_updates(fuse(opened, self._fusible)):
             if isinstance(step, Region):
                 env[step.result] = self._region(step, env, places.get(step.result))
             elif isinstance(step, RegionUpdate):
@@ -323,11 +337,13 @@ class ControlWriter:
                 self._instructions += 1
                 self._control(step, env, made)
                 env.update(zip(step.results, made, strict=True))
+            elif step.op is dot_general:
+                env[step.result] = self._product(step, env, places.get(step.result))
             elif step.op is not constant:  # one that is read as an array has no buffer
                 raise UnwritableError
-        if any(value not in env for value in program.results):
+        if any(value not in env for value in opened.results):
             raise UnwritableError
-        return [env[value] for value in program.results]
+        return [env[value] for value in opened.results]
 
     def _update(
         self, step: RegionUpdate, env: Mapping[Value, Array], places: Mapping[Value, Array]
@@ -368,6 +384,45 @@ class ControlWriter:
             self._add("    return")
         return result
 
+    def _product(
+        self, core: Instruction, env: Mapping[Value, Array], place: Array | None = None
+    ) -> Array:
+        product = loop_product(core, self._vector_bits)
+        if product is None:
+            raise UnwritableError
+        self._instructions += 1
+        self._operations += product.operations
+        a, b = (self._array(value, env) for value in (product.a, product.b))
+        result = place or self._local(core.result.type, "product")
+        if product.packed_from is not None:
+            b = self._pack(product, b)
+        given = ", ".join([a.text, b.text, result.text, *map(str, product.sizes)])
+        self._add(f"product({given})")
+        return result
+
+    def _pack(self, product: LoopProduct, matrix: Array) -> Array:
+        """A matrix as [depth, columns]; one that is an input, before all iterations."""
+        sizes = product.sizes
+        key = matrix.text, sizes
+        if key in self._packed:
+            return self._packed[key]
+        fixed = any(matrix.text == array.text for array in self._inputs.values())
+        type = product.b.type.with_shape((sizes.depth, sizes.columns))
+        packed = self._local(type, "packed", _MOST_PACKED)
+        at = f"{packed.text}[i * {sizes.columns} + j]"
+        lines = [
+            f"for j in range({sizes.columns}):",
+            f"    for i in range({sizes.depth}):",
+            f"        {at} = {matrix.text}[j * {product.packed_from} + i]",
+        ]
+        if fixed:
+            self._packed[key] = packed
+            self._before += ["    " + line for line in lines]
+        else:
+            for line in lines:
+                self._add(line)
+        return packed
+
     # Arrays, words and lines.
 
     def _array(self, value: Value, env: Mapping[Value, Array]) -> Array:
@@ -375,20 +430,20 @@ class ControlWriter:
             raise UnwritableError  # a constant array of a region
         return env[value]
 
-    def _local(self, type: Type, word: str) -> Array:
+    def _local(self, type: Type, word: str, most: int = _MOST_BYTES) -> Array:
         """An array on the stack or, if it is larger, in scratch memory."""
         if type.dtype.name not in scalars.POINTERS:
             raise UnwritableError
         array = Array(self._fresh(word), type)
-        self._check_size(array)
+        self._check_size(array, most)
         if array.is_small:
             self._locals.append(f"    {array.text} = local_{_pointer(type)}({array.size})")
         else:
             self._scratch.append(array)
         return array
 
-    def _check_size(self, array: Array) -> None:
-        if not 0 <= array.bytes <= _MOST_BYTES:
+    def _check_size(self, array: Array, most: int = _MOST_BYTES) -> None:
+        if not 0 <= array.bytes <= most:
             raise UnwritableError
 
     def _copy(self, target: Array, source: Array) -> None:

@@ -339,5 +339,5 @@ def _written(
     if (loop := element_loop(instruction, fusible)) is not None:
         return InterchangeWriter(loop, isa.vector_bits, precise=precise).write()
     with suppress(UnwritableError):
-        return ControlWriter(fusible, precise=precise).write(instruction)
+        return ControlWriter(fusible, isa.vector_bits, precise=precise).write(instruction)
     return None

@@ -29,6 +29,7 @@ miss only.
 | ``sum_of product_of maximum_of minimum_of`` | of ``(array, count)``; overwrites 32 more |
 | ``sum_of_array`` and the like | of ``(array, first, count)``, which is only read |
 | ``join_sums join_products`` | of ``(lanes, used)``: the first row becomes that of all used |
+| ``product(a, b, c, sizes...)`` | a small matrix product: `gptrs.kernels.gemm.inline_product` |
 | ``sort_block(keys, count)`` | the first keys, at most 8192 bits of them, in ascending order |
 | ``partition(keys, spare, count, pivot)`` | the lesser ones to the front; their number |
 | ``compare_exchange(address, expected, new)`` | atomic, on int64; what was there before |
@@ -59,6 +60,7 @@ from numba.np.numpy_support import as_dtype
 
 from gptrs.kernels.compiler.number_functions import FUNCTIONS
 from gptrs.kernels.driver.step_table import CODE, INTERRUPTED, POLL, emit_failure
+from gptrs.kernels.gemm.inline_product import ProductSizes, inline_product
 from gptrs.kernels.ordering import partition as partitions
 from gptrs.kernels.ordering import sorting_network
 from gptrs.kernels.rowwise import reduce
@@ -170,6 +172,22 @@ sum_of_array, product_of_array = _reduction_of_array("sum"), _reduction_of_array
 maximum_of_array = _reduction_of_array("maximum")
 minimum_of_array = _reduction_of_array("minimum")
 join_sums, join_products = _join("sum"), _join("product")
+
+
+@intrinsic(prefer_literal=True)
+def product(typing_context, a, b, c, rows, depth, columns, a_row, a_depth, b_row, vector_bits):
+    """C = A·B of known sizes (`gptrs.kernels.gemm.inline_product`)."""
+    given = (rows, depth, columns, a_row, a_depth, b_row, vector_bits)
+    if not all(isinstance(size, types.IntegerLiteral) for size in given):
+        raise TypingError("expected constant sizes")
+    sizes = ProductSizes(*[size.literal_value for size in given])
+
+    def code(context, builder, signature, arguments):
+        kind = context.get_data_type(a.dtype)
+        builder.call(inline_product(builder.module, kind, sizes), arguments[:3])
+        return context.get_dummy_value()
+
+    return types.void(a, b, c, *given), code
 
 
 @intrinsic
@@ -331,6 +349,7 @@ NAMES: dict[str, Any] = {
     "minimum_of_array": minimum_of_array,
     "join_sums": join_sums,
     "join_products": join_products,
+    "product": product,
     "sort_block": sort_block,
     "partition": partition,
     "compare_exchange": compare_exchange,

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from gptrs import ptir
-from gptrs.backends.faer import repeat
+from gptrs.backends.faer import loop_products, repeat
 from gptrs.backends.faer.plan import FaerPlan
 from gptrs.errors import ElementError
 from gptrs.ir.tensor import Parameter, Tensor
@@ -126,6 +126,12 @@ def leaves(tree: Any) -> list[Array]:
     if isinstance(tree, tuple):
         return [leaf for part in tree for leaf in leaves(part)]
     return [] if tree is None else [tree.numpy()]
+
+
+@pytest.fixture(autouse=True)
+def products_are_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small arrays are enough for a loop that the driver repeats."""
+    monkeypatch.setattr(loop_products, "MOST_OPERATIONS", 0)
 
 
 @pytest.fixture
