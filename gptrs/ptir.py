@@ -18,6 +18,7 @@ import gptrs.ir.ops.dynamic as dynamic_ops
 import gptrs.ir.ops.elementwise as elementwise_ops
 import gptrs.ir.ops.index as index_ops
 import gptrs.ir.ops.language as language_ops
+import gptrs.ir.ops.linalg as linalg_ops
 import gptrs.ir.ops.literal as literal_ops
 import gptrs.ir.ops.quantize as quantize_ops
 import gptrs.ir.ops.random as random_ops
@@ -88,6 +89,7 @@ if TYPE_CHECKING:  # at run time `__getattr__` finds them
     from gptrs.ir.ops.elementwise import round_ as round
     from gptrs.ir.ops.index import *
     from gptrs.ir.ops.language import *
+    from gptrs.ir.ops.linalg import *
     from gptrs.ir.ops.literal import *
     from gptrs.ir.ops.quantize import *
     from gptrs.ir.ops.random import *
@@ -156,6 +158,7 @@ __all__ += dynamic_ops.__all__
 __all__ += elementwise_ops.__all__
 __all__ += index_ops.__all__
 __all__ += language_ops.__all__
+__all__ += linalg_ops.__all__
 __all__ += literal_ops.__all__
 __all__ += quantize_ops.__all__
 __all__ += random_ops.__all__

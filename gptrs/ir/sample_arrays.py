@@ -7,6 +7,7 @@ Input: a type and a word that says which values. Output: an array drawn by a see
     special     NaN, infinities and both zeros among ordinary numbers
     positive, nonzero, unit (between -1 and 1)
     0..3        uniform, integers with both ends
+    definite    symmetric (Hermitian) positive definite matrices, of condition numbers below 10
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ def draw(type: Type, values: str, rng: np.random.Generator) -> Array:
             whole = rng.integers(low, high, shape, np.int64, endpoint=True)
             return np.asarray(whole).astype(dtype.numpy)
         return np.asarray(rng.uniform(low, high, shape)).astype(dtype.numpy)
+    if values == "definite":
+        return _definite(shape, rng, is_complex=dtype.is_complex).astype(dtype.numpy)
     if dtype.is_complex:
         wide = np.asarray(rng.normal(size=shape) + 1j * rng.normal(size=shape))
         return wide.astype(dtype.numpy)
@@ -40,6 +43,13 @@ def draw(type: Type, values: str, rng: np.random.Generator) -> Array:
         plain = _floats(dtype, values, shape, rng)
     with np.errstate(all="ignore"):
         return np.asarray(plain).astype(dtype.numpy)
+
+
+def _definite(shape: list[int], rng: np.random.Generator, *, is_complex: bool) -> Array:
+    parts = rng.uniform(-1, 1, (2, *shape))
+    factor = parts[0] + 1j * parts[1] if is_complex else parts[0]
+    product = factor @ factor.conj().swapaxes(-1, -2)
+    return product / max(shape[-1], 1) + np.eye(shape[-1])
 
 
 def _integers(dtype: DType, values: str, shape: list[int], rng: np.random.Generator) -> Array:

@@ -11,6 +11,7 @@ A *kernel* is a native function ``void(intp arguments, intp first, intp last)``:
 | `conv` | convolutions, Winograd, depthwise, pooling |
 | `ordering` | sorting, positions of extremes, cumulative sums, along an axis |
 | `indexing` | elements read and written where indices say |
+| `gufunc` | NumPy's inner loops over LAPACK and pocketfft |
 | `rowwise` | norms, softmax, reductions, rows by index, strided copies |
 | `weight_compression` | lossless compression of packed weights |
 | `compiler` | LLVM IR builder, compilation, object cache, loading |

@@ -8,6 +8,7 @@ from tests.cases.composite import COMPOSITE
 from tests.cases.control import CONTROL
 from tests.cases.elementwise import ELEMENTWISE
 from tests.cases.language import LANGUAGE
+from tests.cases.linalg import LINALG
 from tests.cases.moving import MOVING
 from tests.cases.quantizing import QUANTIZING
 from tests.cases.random import RANDOM
@@ -26,6 +27,7 @@ CASES: tuple[Case, ...] = (
     *WINDOWS,
     *VISION,
     *LANGUAGE,
+    *LINALG,
     *SORTING,
     *RANDOM,
     *QUANTIZING,

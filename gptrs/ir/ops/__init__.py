@@ -5,6 +5,7 @@
 | `elementwise` | unary, binary, comparison, select, clamp, cast |
 | `reduce` | sum, product, max, min, any, all, argmax, argmin, cumsum, cumprod, cummax, cummin |
 | `contract` | dot_general |
+| `linalg` | cholesky, solve, inv, det, svd, eigh, eig: LAPACK |
 | `shape` | reshape, transpose, broadcast_to, slice, concat, pad, tile |
 | `dynamic` | dynamic_slice, dynamic_update_slice |
 | `index` | take, gather, scatter_add, scatter_reduce |
@@ -34,6 +35,7 @@ from gptrs.ir.ops import (
     elementwise,
     index,
     language,
+    linalg,
     literal,
     quantize,
     random,
@@ -54,6 +56,7 @@ __all__ = [
     "elementwise",
     "index",
     "language",
+    "linalg",
     "literal",
     "quantize",
     "random",

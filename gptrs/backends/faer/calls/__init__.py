@@ -26,6 +26,7 @@
 | `depthwise` | depthwise convolution |
 | `bottleneck` | inverted bottleneck: 1 × 1, depthwise, 1 × 1 fused |
 | `pooling` | max, average and global average pooling |
+| `gufunc` | linear algebra: LAPACK through NumPy's inner loops |
 | `random` | rng_uniform, rng_normal |
 | `epilogue`, `windows` | shared by convolutions and pooling |
 
@@ -46,6 +47,19 @@ from gptrs.ir.ops.contract import dot_general
 from gptrs.ir.ops.dynamic import dynamic_slice, dynamic_update_slice
 from gptrs.ir.ops.index import gather, scatter_add, scatter_reduce, take
 from gptrs.ir.ops.language import rms_norm
+from gptrs.ir.ops.linalg import (
+    cholesky,
+    det,
+    eig,
+    eigh,
+    eigvals,
+    eigvalsh,
+    inv,
+    slogdet,
+    solve,
+    svd,
+    svdvals,
+)
 from gptrs.ir.ops.random import rng_normal, rng_uniform
 from gptrs.ir.ops.reduce import argmax, argmin, cummax, cummin, cumprod, cumsum
 from gptrs.ir.ops.segment import segment_reduce
@@ -82,6 +96,10 @@ _CALLS: tuple[tuple[str, tuple[Operation, ...]], ...] = (
     ("scan:Cumulative", (cumsum, cumprod, cummax, cummin)),
     ("sort:Sort", (sort, top_k)),
     ("arg_extreme:ArgExtreme", (argmax, argmin)),
+    (
+        "gufunc:Lapack",
+        (cholesky, det, eig, eigh, eigvals, eigvalsh, inv, slogdet, solve, svd, svdvals),
+    ),
     ("random:Random", (rng_uniform, rng_normal)),
     ("bottleneck:Bottleneck", (conv2d, depthwise_conv2d)),
     ("conv:WinogradConv", (conv2d,)),
