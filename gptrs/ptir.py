@@ -10,11 +10,13 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+import gptrs.ir.ops.complex_numbers as complex_ops
 import gptrs.ir.ops.composite as composite_ops
 import gptrs.ir.ops.contract as contract_ops
 import gptrs.ir.ops.control as control_ops
 import gptrs.ir.ops.custom as custom_ops
 import gptrs.ir.ops.dynamic as dynamic_ops
+import gptrs.ir.ops.elementary as elementary_ops
 import gptrs.ir.ops.elementwise as elementwise_ops
 import gptrs.ir.ops.index as index_ops
 import gptrs.ir.ops.language as language_ops
@@ -78,11 +80,14 @@ from gptrs.passes.rule_samples import check_rule
 from gptrs.passes.user_rules import remove_rule, rewrite
 
 if TYPE_CHECKING:  # at run time `__getattr__` finds them
+    from gptrs.ir.ops.complex_numbers import *
+    from gptrs.ir.ops.complex_numbers import complex_ as complex
     from gptrs.ir.ops.composite import *
     from gptrs.ir.ops.contract import *
     from gptrs.ir.ops.control import *
     from gptrs.ir.ops.custom import *
     from gptrs.ir.ops.dynamic import *
+    from gptrs.ir.ops.elementary import *
     from gptrs.ir.ops.elementwise import *
     from gptrs.ir.ops.elementwise import abs_ as abs
     from gptrs.ir.ops.elementwise import pow_ as pow
@@ -149,12 +154,14 @@ __all__: list[str] = [
     "unregister",
     "vmap",
 ]
-__all__ += ["abs", "pow", "round", "slice"]
+__all__ += ["abs", "complex", "pow", "round", "slice"]
+__all__ += complex_ops.__all__
 __all__ += composite_ops.__all__
 __all__ += contract_ops.__all__
 __all__ += control_ops.__all__
 __all__ += custom_ops.__all__
 __all__ += dynamic_ops.__all__
+__all__ += elementary_ops.__all__
 __all__ += elementwise_ops.__all__
 __all__ += index_ops.__all__
 __all__ += language_ops.__all__

@@ -90,7 +90,7 @@ class Operators(Generic[Result]):
         return self
 
     def __abs__(self) -> Result:
-        return OPS["abs"](self)
+        return FUNCTIONS["abs"](self)
 
     def __and__(self, other: Any) -> Result:
         return FUNCTIONS["bitwise_and"](self, other)

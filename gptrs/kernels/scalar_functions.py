@@ -21,14 +21,43 @@ from typing import Any
 
 from llvmlite import ir
 
-from gptrs.kernels import trigonometry, vector_math, vector_math64, vector_power
+from gptrs.kernels import (
+    exponentials,
+    inverse_trigonometry,
+    logarithms,
+    roots,
+    trigonometry,
+    vector_math,
+    vector_math64,
+    vector_power,
+)
 from gptrs.kernels.compiler.codegen import VARIANT
 from gptrs.kernels.compiler.ir_builder import F32, F64, I1, Builder, i64
 
+_OF_TWO = frozenset(["atan2", "hypot", "pow"])
 _LANES = (2, 4, 8, 16)
 
 Formula = Callable[..., Any]
 
+_OF_BOTH_TYPES: dict[str, Formula] = {
+    "expm1": exponentials.expm1,
+    "exp2": exponentials.exp2,
+    "sinh": exponentials.sinh,
+    "cosh": exponentials.cosh,
+    "log1p": logarithms.log1p,
+    "log2": logarithms.log2,
+    "log10": logarithms.log10,
+    "asinh": logarithms.asinh,
+    "acosh": logarithms.acosh,
+    "atanh": logarithms.atanh,
+    "asin": inverse_trigonometry.asin,
+    "acos": inverse_trigonometry.acos,
+    "atan": inverse_trigonometry.atan,
+    "atan2": inverse_trigonometry.atan2,
+    "hypot": roots.hypot,
+    "cbrt": roots.cbrt,
+}
+"""Formulas that serve f32 and f64."""
 _DIRECT: dict[str, tuple[Any, Formula]] = {
     "exp32": (F32, vector_math.exp),
     "log32": (F32, vector_math.log),
@@ -40,12 +69,16 @@ _DIRECT: dict[str, tuple[Any, Formula]] = {
     "erf64": (F64, vector_math64.erf),
     "pow64": (F64, vector_power.power_of_doubles),
     "pow32": (F32, vector_power.power_of_floats),
+    **{f"{name}32": (F32, formula) for name, formula in _OF_BOTH_TYPES.items()},
+    **{f"{name}64": (F64, formula) for name, formula in _OF_BOTH_TYPES.items()},
 }
 _BRANCHING: dict[str, tuple[Any, Formula, str]] = {
     "sin32": (F32, trigonometry.sin, "sin"),
     "cos32": (F32, trigonometry.cos, "cos"),
     "sin64": (F64, trigonometry.sin, "sin"),
     "cos64": (F64, trigonometry.cos, "cos"),
+    "tan32": (F32, trigonometry.tan, "tan"),
+    "tan64": (F64, trigonometry.tan, "tan"),
 }
 """By name: the type, the formula for moderate numbers, the C library's function on f64."""
 
@@ -55,7 +88,7 @@ NAMES: dict[str, Any] = {name: kind for name, (kind, *_) in (_DIRECT | _BRANCHIN
 
 def operands(name: str) -> int:
     """How many numbers the function takes."""
-    return 2 if name.startswith("pow") else 1
+    return 2 if name[:-2] in _OF_TWO else 1
 
 
 def scalar_function(module: Any, name: str) -> Any:

@@ -34,7 +34,7 @@ from gptrs.kernels.compiler.ir_builder import I32, Builder, Function, KernelText
 from gptrs.kernels.compiler.isa import Isa
 
 # ln 2 in two parts: the first has 16 bits, so that its product with an exponent is exact.
-_LN2_HIGH, _LN2_LOW = 0.693145751953125, 1.428606765330187e-06
+LN2_HIGH, LN2_LOW = 0.693145751953125, 1.428606765330187e-06
 # Added to a small float, it leaves the nearest integer in the low bits: 1.5 · 2²³.
 ROUNDER = 12582912.0
 
@@ -75,7 +75,7 @@ def bits(f: Builder, x: Any) -> Any:
     return f.bitcast(x, ir.VectorType(I32, x.type.count) if vector else I32)
 
 
-def _power_of_two(f: Builder, n: Any, kind: Any) -> Any:
+def power_of_two(f: Builder, n: Any, kind: Any) -> Any:
     """2ⁿ for integers −126 ≤ n ≤ 127, 0 for −127 and inf for 128."""
     biased = f.add(n, like(n, _ONE_EXPONENT))
     return f.bitcast(f.shl(biased, like(n, 23)), kind)
@@ -88,14 +88,30 @@ def _with_sign_of(f: Builder, value: Any, x: Any) -> Any:
     return f.bitcast(f.or_(bits(f, value), sign), x.type)
 
 
-def _reduced(f: Builder, x: Any) -> tuple[Any, Any]:
-    """1.5 · 2²³ + n, with n in its low bits, and eʳ, where eˣ = 2ⁿ·eʳ: n = ⌊x / ln 2⌉."""
+def exp_tail(f: Builder, r: Any) -> Any:
+    """eʳ − 1 for |r| ≤ ln 2 / 2."""
+    return f.multiply_add(f.fmul(r, r), polynomial(f, r, _EXP), r)
+
+
+def _shifted(f: Builder, x: Any) -> tuple[Any, Any]:
+    """1.5 · 2²³ + n, with n in its low bits, and eʳ − 1, where eˣ = 2ⁿ·eʳ: n = ⌊x / ln 2⌉."""
     rounder = like(x, ROUNDER)
     shifted = f.multiply_add(x, like(x, math.log2(math.e)), rounder)
     whole = f.fsub(shifted, rounder)
-    r = f.multiply_add(whole, like(x, -_LN2_HIGH), x)
-    r = f.multiply_add(whole, like(x, -_LN2_LOW), r)
-    tail = f.multiply_add(f.fmul(r, r), polynomial(f, r, _EXP), r)
+    r = f.multiply_add(whole, like(x, -LN2_HIGH), x)
+    r = f.multiply_add(whole, like(x, -LN2_LOW), r)
+    return shifted, exp_tail(f, r)
+
+
+def reduced(f: Builder, x: Any) -> tuple[Any, Any]:
+    """n and eʳ − 1, where eˣ = 2ⁿ·eʳ."""
+    shifted, tail = _shifted(f, x)
+    return f.sub(bits(f, shifted), bits(f, like(x, ROUNDER))), tail
+
+
+def _reduced(f: Builder, x: Any) -> tuple[Any, Any]:
+    """1.5 · 2²³ + n and eʳ."""
+    shifted, tail = _shifted(f, x)
     return shifted, f.fadd(tail, like(x, 1.0))
 
 
@@ -109,8 +125,8 @@ def exp(f: Builder, x: Any) -> Any:
     n = f.sub(bits(f, shifted), bits(f, like(x, ROUNDER)))
     # In two halves, so that neither leaves the range of exponents; only the last product rounds.
     half = f.ashr(n, like(n, 1))
-    result = f.fmul(result, _power_of_two(f, half, x.type))
-    return f.fmul(result, _power_of_two(f, f.sub(n, half), x.type))
+    result = f.fmul(result, power_of_two(f, half, x.type))
+    return f.fmul(result, power_of_two(f, f.sub(n, half), x.type))
 
 
 def exp_below(f: Builder, x: Any) -> Any:
@@ -118,7 +134,7 @@ def exp_below(f: Builder, x: Any) -> Any:
     low = like(x, -88.1)
     shifted, result = _reduced(f, f.select(f.fcmp_ordered("<", x, low), low, x))
     # The bits above n are shifted out: 2ⁿ, and 0 for n = −127.
-    return f.fmul(result, _power_of_two(f, bits(f, shifted), x.type))
+    return f.fmul(result, power_of_two(f, bits(f, shifted), x.type))
 
 
 def _exp_inside(f: Builder, x: Any) -> Any:
@@ -127,23 +143,32 @@ def _exp_inside(f: Builder, x: Any) -> Any:
     x = f.select(f.fcmp_ordered(">", x, high), high, x)
     x = f.select(f.fcmp_ordered("<", x, low), low, x)
     shifted, result = _reduced(f, x)
-    return f.fmul(result, _power_of_two(f, bits(f, shifted), x.type))
+    return f.fmul(result, power_of_two(f, bits(f, shifted), x.type))
 
 
-def log(f: Builder, x: Any) -> Any:
-    """log x = e·ln 2 + log m with x = 2ᵉ·m and √½ ≤ m < √2; −inf at 0, NaN below."""
+def split(f: Builder, x: Any) -> tuple[Any, Any]:
+    """e and r of x = 2ᵉ·(1 + r) > 0 with √½ ≤ 1 + r < √2."""
     tiny = f.fcmp_ordered("<", x, like(x, 2.0**-126))
     pattern = bits(f, f.select(tiny, f.fmul(x, like(x, 2.0**23)), x))
     sqrt_half = like(pattern, 0x3F3504F3)
     exponent = f.ashr(f.sub(pattern, sqrt_half), like(pattern, 23))
     m = f.bitcast(f.sub(pattern, f.shl(exponent, like(pattern, 23))), x.type)
     e = f.fadd(f.sitofp(exponent, x.type), f.select(tiny, like(x, -23.0), like(x, 0.0)))
-    r = f.fsub(m, like(x, 1.0))
-    square = f.fmul(r, r)
-    tail = f.fmul(f.fmul(r, square), polynomial(f, r, _LOG))
-    tail = f.multiply_add(e, like(x, _LN2_LOW), tail)
+    return e, f.fsub(m, like(x, 1.0))
+
+
+def log_tail(f: Builder, r: Any) -> Any:
+    """log (1 + r) − (r − r²/2) for √½ ≤ 1 + r < √2."""
+    return f.fmul(f.fmul(r, f.fmul(r, r)), polynomial(f, r, _LOG))
+
+
+def log(f: Builder, x: Any) -> Any:
+    """log x = e·ln 2 + log m with x = 2ᵉ·m and √½ ≤ m < √2; −inf at 0, NaN below."""
+    e, r = split(f, x)
+    square, tail = f.fmul(r, r), log_tail(f, r)
+    tail = f.multiply_add(e, like(x, LN2_LOW), tail)
     tail = f.multiply_add(square, like(x, -0.5), tail)
-    result = f.multiply_add(e, like(x, _LN2_HIGH), f.fadd(r, tail))
+    result = f.multiply_add(e, like(x, LN2_HIGH), f.fadd(r, tail))
     infinite = f.fcmp_ordered("==", x, like(x, math.inf))
     result = f.select(infinite, x, result)
     result = f.select(f.fcmp_ordered("==", x, like(x, 0.0)), like(x, -math.inf), result)

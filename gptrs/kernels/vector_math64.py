@@ -78,12 +78,17 @@ def with_sign_of(f: Builder, value: Any, x: Any) -> Any:
     return f.bitcast(f.or_(bits(f, value), sign), x.type)
 
 
-def _power_of_two(f: Builder, n: Any, kind: Any) -> Any:
+def power_of_two(f: Builder, n: Any, kind: Any) -> Any:
     """2ⁿ for integers −1022 ≤ n ≤ 1023."""
     return f.bitcast(f.shl(f.add(n, like(n, _BIAS)), like(n, _MANTISSA)), kind)
 
 
-def _reduced(f: Builder, x: Any, low: Any = None) -> tuple[Any, Any]:
+def exp_tail(f: Builder, r: Any) -> Any:
+    """eʳ − 1 for |r| ≤ ln 2 / 2."""
+    return f.multiply_add(f.fmul(r, r), polynomial(f, r, _EXP), r)
+
+
+def reduced(f: Builder, x: Any, low: Any = None) -> tuple[Any, Any]:
     """n and eʳ − 1, where eˣ = 2ⁿ·eʳ: n = ⌊x / ln 2⌉. ``low`` is added to x and r."""
     rounder = like(x, ROUNDER)
     shifted = f.multiply_add(x, like(x, math.log2(math.e)), rounder)
@@ -91,8 +96,7 @@ def _reduced(f: Builder, x: Any, low: Any = None) -> tuple[Any, Any]:
     r = f.multiply_add(whole, like(x, -LN2_HIGH), x)
     r = f.multiply_add(whole, like(x, -LN2_LOW), r)
     r = r if low is None else f.fadd(r, low)
-    tail = f.multiply_add(f.fmul(r, r), polynomial(f, r, _EXP), r)
-    return f.sub(bits(f, shifted), bits(f, rounder)), tail
+    return f.sub(bits(f, shifted), bits(f, rounder)), exp_tail(f, r)
 
 
 def exp(f: Builder, x: Any, low: Any = None) -> Any:
@@ -101,12 +105,12 @@ def exp(f: Builder, x: Any, low: Any = None) -> Any:
     most, least = like(x, 710.0), like(x, -746.0)
     x = f.select(f.fcmp_ordered(">", x, most), most, x)
     x = f.select(f.fcmp_ordered("<", x, least), least, x)
-    n, tail = _reduced(f, x, low)
+    n, tail = reduced(f, x, low)
     # In two factors, so that neither leaves the range of exponents; only the last product rounds.
     # The first is 2^(n ± 64): an arithmetic shift of i64 is slow where there is no AVX-512.
     outer = f.fcmp_ordered(">", x, like(x, 0.0))
     apart = f.select(outer, like(n, 64), like(n, -64))
-    result = f.fmul(f.fadd(tail, like(x, 1.0)), _power_of_two(f, f.sub(n, apart), x.type))
+    result = f.fmul(f.fadd(tail, like(x, 1.0)), power_of_two(f, f.sub(n, apart), x.type))
     return f.fmul(result, f.select(outer, like(x, 2.0**64), like(x, 2.0**-64)))
 
 
@@ -125,13 +129,23 @@ def split(f: Builder, x: Any) -> tuple[Any, Any]:
     return f.fsub(e, bias), r
 
 
+def _atanh(f: Builder, r: Any, half: Any) -> tuple[Any, Any]:
+    """s = r / (2 + r), and what it is multiplied by in log (1 + r) = r − (r²/2 − s·(...))."""
+    s = f.fdiv(r, f.fadd(r, like(r, 2.0)))
+    square = f.fmul(s, s)
+    return s, f.multiply_add(square, polynomial(f, square, _ATANH), half)
+
+
+def log_tail(f: Builder, r: Any) -> Any:
+    """log (1 + r) − (r − r²/2) for √½ ≤ 1 + r < √2."""
+    return f.fmul(*_atanh(f, r, f.fmul(f.fmul(r, r), like(r, 0.5))))
+
+
 def log(f: Builder, x: Any) -> Any:
     """log x = e·ln 2 + 2 atanh s with s = r / (2 + r); −inf at 0, NaN below."""
     e, r = split(f, x)
     half = f.fmul(f.fmul(r, r), like(x, 0.5))
-    s = f.fdiv(r, f.fadd(r, like(x, 2.0)))
-    square = f.fmul(s, s)
-    inner = f.multiply_add(square, polynomial(f, square, _ATANH), half)
+    s, inner = _atanh(f, r, half)
     inner = f.multiply_add(s, inner, f.fmul(e, like(x, LN2_LOW)))
     result = f.multiply_add(e, like(x, LN2_HIGH), f.fsub(r, f.fsub(half, inner)))
     result = f.select(f.fcmp_ordered("==", x, like(x, math.inf)), x, result)
@@ -144,8 +158,8 @@ def tanh(f: Builder, x: Any) -> Any:
     size = f.magnitude(x)
     double, bound = f.fadd(size, size), like(x, 44.0)  # tanh 22 is 1 in f64
     double = f.select(f.fcmp_ordered(">", double, bound), bound, double)
-    n, tail = _reduced(f, double)
-    power = _power_of_two(f, n, x.type)
+    n, tail = reduced(f, double)
+    power = power_of_two(f, n, x.type)
     t = f.multiply_add(power, tail, f.fsub(power, like(x, 1.0)))
     return with_sign_of(f, f.fdiv(t, f.fadd(t, like(x, 2.0))), x)
 

@@ -9,6 +9,8 @@ operators and methods of tensors find it there, ``ptir`` too.
 |---|---|
 | `function` | `public`, the decorator; operands as tensors |
 | `arithmetic` | operators and element-wise functions whose meaning depends on the dtype |
+| `elementary` | abs, sign, floor, ceil, trunc, round of every dtype; square, logaddexp |
+| `complex_numbers` | complex, real, imag, conj, angle |
 | `creation` | asarray, arange, zeros, ones, full, eye, linspace, meshgrid, tril, triu |
 | `data_types` | astype, can_cast, finfo, iinfo, isdtype, result_type |
 | `statistics` | sum, prod, max, min, mean, var, std, all, any, cumulative sums, quantiles |
@@ -39,6 +41,8 @@ MODULES: dict[str, tuple[str, ...]] = {
         *("divide", "floor_divide", "logical_and", "logical_not", "logical_or"),
         *("logical_xor", "multiply", "positive", "where"),
     ),
+    "elementary": (*("abs", "ceil", "floor", "logaddexp", "round", "sign", "square", "trunc"),),
+    "complex_numbers": (*("angle", "complex", "conj", "imag", "real"),),
     "creation": (
         *("arange", "array", "asarray", "empty", "empty_like", "eye", "from_dlpack", "full"),
         *("full_like", "identity", "linspace", "meshgrid", "ones", "ones_like", "tri"),
@@ -102,6 +106,17 @@ ALIASES: dict[str, str] = {
     "bitwise_not": "bitwise_invert",
     "invert": "bitwise_invert",
     "isfinite": "is_finite",
+    "isinf": "is_inf",
+    "isnan": "is_nan",
+    "arccos": "acos",
+    "arccosh": "acosh",
+    "arcsin": "asin",
+    "arcsinh": "asinh",
+    "arctan": "atan",
+    "arctan2": "atan2",
+    "arctanh": "atanh",
+    "conjugate": "conj",
+    "fix": "trunc",
     "mod": "remainder",
     "power": "pow",
     "absolute": "abs",

@@ -6,6 +6,7 @@ import pytest
 
 from tests.cases.composite import COMPOSITE
 from tests.cases.control import CONTROL
+from tests.cases.elementary import ELEMENTARY
 from tests.cases.elementwise import ELEMENTWISE
 from tests.cases.language import LANGUAGE
 from tests.cases.linalg import LINALG
@@ -21,6 +22,7 @@ from tests.support.marks import slow_unless
 
 CASES: tuple[Case, ...] = (
     *ELEMENTWISE,
+    *ELEMENTARY,
     *MOVING,
     *REDUCING,
     *COMPOSITE,

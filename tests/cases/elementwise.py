@@ -30,7 +30,7 @@ def _roots(x: torch.Tensor, power: float) -> torch.Tensor:
     return torch.pow(x, torch.full_like(x, power))
 
 
-def _tensors(fn: Callable[..., Any]) -> Callable[..., Any]:
+def tensors(fn: Callable[..., Any]) -> Callable[..., Any]:
     """``fn`` where torch takes tensors only: numbers become tensors of the other's dtype."""
 
     def call(*operands: Any, **attrs: Any) -> Any:
@@ -43,12 +43,12 @@ def _tensors(fn: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _unary(values: str) -> tuple[Sample, ...]:
+def unary(values: str) -> tuple[Sample, ...]:
     shapes = ("S,7", "17", "", "0,3", "1,S,1")
     return tuple(sample(f"T[{shape}] {values}") for shape in shapes)
 
 
-def _binary(first: str, second: str, *literals: tuple[Any, Any]) -> tuple[Sample, ...]:
+def binary(first: str, second: str, *literals: tuple[Any, Any]) -> tuple[Sample, ...]:
     """Pairs of shapes, with broadcasting, and literals on either side."""
     pairs = [
         ("S,7", "S,7"),
@@ -64,7 +64,7 @@ def _binary(first: str, second: str, *literals: tuple[Any, Any]) -> tuple[Sample
     return (*made, *(sample(*pair) for pair in literals))
 
 
-def _row(
+def row(
     op: str,
     torch: Callable[..., Any],
     samples: tuple[Sample, ...],
@@ -117,25 +117,25 @@ def _cast(x: torch.Tensor, *, dtype: str) -> torch.Tensor:
 _ANY = ("si8", "ui8", "si32", "si64", "si4", "f32", "f64", "f16", "bf16", "fp8_e5m2", "i1")
 
 UNARY = (
-    _row("neg", torch_op("neg"), _unary("any"), NUMERIC),
-    _row("abs", torch_op("abs"), _unary("any"), REAL),
-    _row("exp", torch_op("exp"), _unary("any"), (*FLOATS, *COMPLEX), 4),
-    _row("log", torch_op("log"), _unary("any"), (*FLOATS, *COMPLEX), 4),
-    _row("tanh", torch_op("tanh"), _unary("any"), (*FLOATS, *COMPLEX), 4),
-    _row("erf", torch_op("erf"), _unary("any"), FLOATS, 4),
-    _row("sqrt", torch_op("sqrt"), _unary("any"), (*FLOATS, *COMPLEX), 4),
-    _row("rsqrt", torch_op("rsqrt"), _unary("any"), (*FLOATS, *COMPLEX), 4),
-    _row("reciprocal", torch_op("reciprocal"), _unary("any"), (*FLOATS, *COMPLEX), 4),
-    _row("sin", torch_op("sin"), _unary("any"), (*FLOATS, *COMPLEX), 4),
-    _row("cos", torch_op("cos"), _unary("any"), (*FLOATS, *COMPLEX), 4),
-    _row("floor", torch_op("floor"), _unary("any"), FLOATS),
-    _row("ceil", torch_op("ceil"), _unary("any"), FLOATS),
-    _row("round", torch_op("round"), _unary("any"), FLOATS),
-    _row("sign", _sign, _unary("any"), REAL),
-    _row("is_finite", torch_op("isfinite"), _unary("any"), (*FLOATS, *COMPLEX)),
-    _row("logical_not", torch_op("logical_not"), _unary("any"), ("i1",)),
-    _row("bit_not", torch_op("bitwise_not"), _unary("any"), (*INTEGERS, "ui64")),
-    _row("stop_gradient", lambda x: x, _unary("any"), (*NUMERIC, "i1")),
+    row("neg", torch_op("neg"), unary("any"), NUMERIC),
+    row("abs", torch_op("abs"), unary("any"), REAL),
+    row("exp", torch_op("exp"), unary("any"), (*FLOATS, *COMPLEX), 4),
+    row("log", torch_op("log"), unary("any"), (*FLOATS, *COMPLEX), 4),
+    row("tanh", torch_op("tanh"), unary("any"), (*FLOATS, *COMPLEX), 4),
+    row("erf", torch_op("erf"), unary("any"), FLOATS, 4),
+    row("sqrt", torch_op("sqrt"), unary("any"), (*FLOATS, *COMPLEX), 4),
+    row("rsqrt", torch_op("rsqrt"), unary("any"), (*FLOATS, *COMPLEX), 4),
+    row("reciprocal", torch_op("reciprocal"), unary("any"), (*FLOATS, *COMPLEX), 4),
+    row("sin", torch_op("sin"), unary("any"), (*FLOATS, *COMPLEX), 4),
+    row("cos", torch_op("cos"), unary("any"), (*FLOATS, *COMPLEX), 4),
+    row("floor", torch_op("floor"), unary("any"), FLOATS),
+    row("ceil", torch_op("ceil"), unary("any"), FLOATS),
+    row("round", torch_op("round"), unary("any"), FLOATS),
+    row("sign", _sign, unary("any"), REAL),
+    row("is_finite", torch_op("isfinite"), unary("any"), (*FLOATS, *COMPLEX)),
+    row("logical_not", torch_op("logical_not"), unary("any"), ("i1",)),
+    row("bit_not", torch_op("bitwise_not"), unary("any"), (*INTEGERS, "ui64")),
+    row("stop_gradient", lambda x: x, unary("any"), (*NUMERIC, "i1")),
     Case(
         "cast",
         tuple(
@@ -157,64 +157,64 @@ _INTS = (("T[S,3] any", 2), (3, "T[5] any"), ("T[] any", 1), (0, "T[0] any"))
 _BELOW = (("T[S,5] any", 3), (2, "T[5] any"), ("T[] any", 1))
 _POWERS = (("T[S,5] any", 3), (2, "T[5] 0..7"), ("T[] any", 1))
 _DIVIDED = (("T[S,5] any", 3), (5, "T[5] nonzero"), ("T[] any", 1))
-_REALS = (("T[S,5] any", 0.1), (-2.5, "T[5] any"), (math.inf, "T[5] any"), ("T[] any", -0.0))
-_COMPLEXES = (("T[S,5]", 2 - 1j), (0.5, "T[5]"), ("T[]", 3))
+REALS = (("T[S,5] any", 0.1), (-2.5, "T[5] any"), (math.inf, "T[5] any"), ("T[] any", -0.0))
+COMPLEXES = (("T[S,5]", 2 - 1j), (0.5, "T[5]"), ("T[]", 3))
 
-_ADD = _binary("any", "any", *_INTS)
-_COMPLEX = _binary("", "nonzero", *_COMPLEXES)
+_ADD = binary("any", "any", *_INTS)
+_COMPLEX = binary("", "nonzero", *COMPLEXES)
 _ARITHMETIC = (*REAL, "ui64")
 
 
 def _logical(op: str, torch: Callable[..., Any]) -> Case:
-    return _row(op, _tensors(torch), _binary("", "", ("i1[S,5]", True), (False, "i1[3]")), ("i1",))
+    return row(op, tensors(torch), binary("", "", ("i1[S,5]", True), (False, "i1[3]")), ("i1",))
 
 
 def _bits(op: str, torch: Callable[..., Any]) -> Case:
-    return _row(op, torch, _binary("any", "any", *_INTS), (*INTEGERS, "ui64"))
+    return row(op, torch, binary("any", "any", *_INTS), (*INTEGERS, "ui64"))
 
 
 def _compare(op: str, torch: Callable[..., Any], dtypes: tuple[str, ...]) -> tuple[Case, ...]:
-    torch = _tensors(torch)
+    torch = tensors(torch)
     return (
-        _row(op, torch, _binary("any", "any", *_INTS), dtypes),
-        _row(op, torch, _binary("", "", ("i1[S,5]", True)), ("i1",)),
-        _row(op, torch, (sample("T[S,7] any", 0.5), sample(math.nan, "T[3] any")), FLOATS),
+        row(op, torch, binary("any", "any", *_INTS), dtypes),
+        row(op, torch, binary("", "", ("i1[S,5]", True)), ("i1",)),
+        row(op, torch, (sample("T[S,7] any", 0.5), sample(math.nan, "T[3] any")), FLOATS),
     )
 
 
 BINARY = (
-    _row("add", torch_op("add"), _ADD, _ARITHMETIC),
-    _row("add", torch_op("add"), tuple(sample(*pair) for pair in _REALS), FLOATS),
-    _row("add", torch_op("add"), _COMPLEX, COMPLEX),
-    _row("sub", _tensors(torch_op("sub")), _ADD, _ARITHMETIC),
-    _row("sub", _tensors(torch_op("sub")), tuple(sample(*pair) for pair in _REALS), FLOATS),
-    _row("sub", _tensors(torch_op("sub")), _COMPLEX, COMPLEX),
-    _row("mul", torch_op("mul"), _ADD, _ARITHMETIC),
-    _row("mul", torch_op("mul"), tuple(sample(*pair) for pair in _REALS), FLOATS),
-    _row("mul", torch_op("mul"), _COMPLEX, COMPLEX, 4),
-    _row("div", _tensors(_div), _binary("any", "nonzero", *_DIVIDED), REAL),
-    _row("div", _tensors(_div), _binary("any", "any", *_REALS), FLOATS),
-    _row("div", _tensors(_div), _COMPLEX, COMPLEX, 4),
-    _row(
+    row("add", torch_op("add"), _ADD, _ARITHMETIC),
+    row("add", torch_op("add"), tuple(sample(*pair) for pair in REALS), FLOATS),
+    row("add", torch_op("add"), _COMPLEX, COMPLEX),
+    row("sub", tensors(torch_op("sub")), _ADD, _ARITHMETIC),
+    row("sub", tensors(torch_op("sub")), tuple(sample(*pair) for pair in REALS), FLOATS),
+    row("sub", tensors(torch_op("sub")), _COMPLEX, COMPLEX),
+    row("mul", torch_op("mul"), _ADD, _ARITHMETIC),
+    row("mul", torch_op("mul"), tuple(sample(*pair) for pair in REALS), FLOATS),
+    row("mul", torch_op("mul"), _COMPLEX, COMPLEX, 4),
+    row("div", tensors(_div), binary("any", "nonzero", *_DIVIDED), REAL),
+    row("div", tensors(_div), binary("any", "any", *REALS), FLOATS),
+    row("div", tensors(_div), _COMPLEX, COMPLEX, 4),
+    row(
         "floor_divide",
-        _tensors(torch_op("floor_divide")),
-        _binary("any", "any", *_REALS),
+        tensors(torch_op("floor_divide")),
+        binary("any", "any", *REALS),
         FLOATS,
     ),
-    _row("remainder", _tensors(_remainder), _binary("any", "nonzero", *_DIVIDED), INTEGERS),
+    row("remainder", tensors(_remainder), binary("any", "nonzero", *_DIVIDED), INTEGERS),
     # torch gives NaN where the quotient is beyond its range: the largest by the least.
-    _row("remainder", _tensors(_remainder), _binary("special", "special"), FLOATS),
-    _row("remainder", _tensors(_remainder), (sample("T[S,9]", 0.7), sample(-5, "T[9]")), FLOATS),
-    _row("pow", _tensors(torch_op("pow")), _binary("any", "0..3", *_POWERS), INTEGERS),
-    _row("pow", _tensors(torch_op("pow")), _binary("any", "any", *_BELOW, *_REALS), FLOATS, 4),
-    _row("pow", _roots, (sample("T[S,9] special", 0.5), sample("T[S,1] special", 0.5)), FLOATS, 4),
-    _row("pow", _tensors(torch_op("pow")), _COMPLEX, COMPLEX, 16),
-    _row("maximum", _tensors(torch_op("maximum")), _binary("any", "any", *_BELOW), REAL),
-    _row("minimum", _tensors(torch_op("minimum")), _binary("any", "any", *_BELOW), REAL),
-    _row(
+    row("remainder", tensors(_remainder), binary("special", "special"), FLOATS),
+    row("remainder", tensors(_remainder), (sample("T[S,9]", 0.7), sample(-5, "T[9]")), FLOATS),
+    row("pow", tensors(torch_op("pow")), binary("any", "0..3", *_POWERS), INTEGERS),
+    row("pow", tensors(torch_op("pow")), binary("any", "any", *_BELOW, *REALS), FLOATS, 4),
+    row("pow", _roots, (sample("T[S,9] special", 0.5), sample("T[S,1] special", 0.5)), FLOATS, 4),
+    row("pow", tensors(torch_op("pow")), _COMPLEX, COMPLEX, 16),
+    row("maximum", tensors(torch_op("maximum")), binary("any", "any", *_BELOW), REAL),
+    row("minimum", tensors(torch_op("minimum")), binary("any", "any", *_BELOW), REAL),
+    row(
         "minimum",
-        _tensors(torch_op("minimum")),
-        tuple(sample(*pair) for pair in _REALS),
+        tensors(torch_op("minimum")),
+        tuple(sample(*pair) for pair in REALS),
         FLOATS,
     ),
     _logical("logical_and", torch_op("logical_and")),
@@ -222,12 +222,10 @@ BINARY = (
     _bits("bit_and", torch_op("bitwise_and")),
     _bits("bit_or", torch_op("bitwise_or")),
     _bits("bit_xor", torch_op("bitwise_xor")),
-    _row("shift_left", lambda x, y: x << y, _binary("any", "0..7", *_POWERS), (*INTEGERS, "ui64")),
-    _row("shift_right", lambda x, y: x >> y, _binary("any", "0..7", *_POWERS), INTEGERS),
-    _row("shift_left", lambda x, y: x << y, (sample("T[S,9] any", "T[9] 0..50"),), ("si8", "si32")),
-    _row(
-        "shift_right", lambda x, y: x >> y, (sample("T[S,9] any", "T[9] 0..50"),), ("si8", "ui16")
-    ),
+    row("shift_left", lambda x, y: x << y, binary("any", "0..7", *_POWERS), (*INTEGERS, "ui64")),
+    row("shift_right", lambda x, y: x >> y, binary("any", "0..7", *_POWERS), INTEGERS),
+    row("shift_left", lambda x, y: x << y, (sample("T[S,9] any", "T[9] 0..50"),), ("si8", "si32")),
+    row("shift_right", lambda x, y: x >> y, (sample("T[S,9] any", "T[9] 0..50"),), ("si8", "ui16")),
     *_compare("less", torch_op("lt"), REAL),
     *_compare("less_equal", torch_op("le"), REAL),
     *_compare("greater", torch_op("gt"), REAL),
@@ -237,7 +235,7 @@ BINARY = (
 )
 
 CHOOSE = (
-    _row(
+    row(
         "select",
         torch_op("where"),
         (
@@ -249,15 +247,15 @@ CHOOSE = (
         ),
         (*NUMERIC, "ui64"),
     ),
-    _row(
+    row(
         "select",
         torch_op("where"),
         (sample("i1[S]", "i1[S]", True), sample("i1[3]", False, "i1[]")),
     ),
-    _row("select", torch_op("where"), (sample("i1[S,5]", -math.inf, "T[5]"),), FLOATS),
-    _row(
+    row("select", torch_op("where"), (sample("i1[S,5]", -math.inf, "T[5]"),), FLOATS),
+    row(
         "clamp",
-        _tensors(_clamp),
+        tensors(_clamp),
         (
             sample("T[S,7] any", "T[S,7] any", "T[S,7] any"),
             sample("T[S,7] any", 1, 3),
@@ -267,7 +265,7 @@ CHOOSE = (
         ),
         REAL,
     ),
-    _row("clamp", _tensors(_clamp), (sample("T[S,7] any", -0.5, math.inf),), FLOATS),
+    row("clamp", tensors(_clamp), (sample("T[S,7] any", -0.5, math.inf),), FLOATS),
 )
 
 ELEMENTWISE = (*UNARY, *BINARY, *CHOOSE)

@@ -19,7 +19,11 @@ _UNARY: dict[str, tuple[Kind, ...]] = {
     **dict.fromkeys(("neg",), NUMERIC),
     **dict.fromkeys(("abs", "sign"), REAL),
     **dict.fromkeys(("exp", "log", "tanh", "sqrt", "rsqrt", "reciprocal", "sin", "cos"), FLOATING),
-    "is_finite": FLOATING,
+    **dict.fromkeys(("is_finite", "is_nan", "is_inf"), FLOATING),
+    **dict.fromkeys(("log1p", "log2", "log10", "expm1", "exp2", "tan", "sinh", "cosh"), FLOATING),
+    **dict.fromkeys(("asin", "acos", "atan", "asinh", "acosh", "atanh"), FLOATING),
+    **dict.fromkeys(("real", "imag", "conj"), ("complex",)),
+    **dict.fromkeys(("trunc", "signbit"), ("float",)),
     **dict.fromkeys(("erf", "floor", "ceil", "round"), ("float",)),
     "logical_not": ("bool",),
     "bit_not": BITS,
@@ -27,7 +31,7 @@ _UNARY: dict[str, tuple[Kind, ...]] = {
 }
 _BINARY: dict[str, tuple[Kind, ...]] = {
     **dict.fromkeys(("add", "sub", "mul"), NUMERIC),
-    "floor_divide": ("float",),
+    **dict.fromkeys(("floor_divide", "atan2", "hypot", "copysign", "nextafter"), ("float",)),
     **dict.fromkeys(("maximum", "minimum"), REAL),
     **dict.fromkeys(("logical_and", "logical_or"), ("bool",)),
     **dict.fromkeys(("bit_and", "bit_or", "bit_xor"), BITS),
@@ -97,6 +101,12 @@ def _shifting(name: str) -> Draw:
         return OPS[name](x, b.of(x.type, f"0..{high}") if b.chance(3) else min(count, high))
 
     return draw
+
+
+def _complex(b: Builder) -> Tensor:
+    x = b.value("float", where=lambda v: v.dtype.bits >= 32)
+    y = _beside(b, x)
+    return OPS["complex"](y, x) if b.chance(4) else OPS["complex"](x, y)
 
 
 def _select(b: Builder) -> Tensor:
@@ -209,6 +219,7 @@ COMPUTING: dict[str, Draw] = {
     **{name: _extreme(name, ("bool",)) for name in ("reduce_any", "reduce_all")},
     **{name: _position(name) for name in ("argmax", "argmin")},
     "pow": _pow,
+    "complex": _complex,
     "select": _select,
     "clamp": _clamp,
     "cast": _cast,

@@ -122,7 +122,8 @@ class ExpressionWriter(ABC):
         if rule is None:
             text = self._call(part, operands, dtype, result)
         else:
-            text = rule(scalars.Scalars(operands, dtype, result, number))
+            element = part.operands[0].dtype
+            text = rule(scalars.Scalars(operands, dtype, result, number, element))
         name = self._name(scope, part.op.name, text, part.dtype.compute)
         if self._precise and part.dtype.is_float and part.dtype.compute is not part.dtype:
             text = scalars.rounded(part.dtype, name)

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 
+from gptrs.backends.faer.complex_rules import COMPLEX_RULES
 from gptrs.backends.faer.element_types import POINTERS as POINTERS
 from gptrs.backends.faer.element_types import convert as convert
 from gptrs.backends.faer.element_types import literal as literal
@@ -22,29 +22,14 @@ from gptrs.backends.faer.element_types import loaded as loaded
 from gptrs.backends.faer.element_types import local_pointer as local_pointer
 from gptrs.backends.faer.element_types import rounded as rounded
 from gptrs.backends.faer.element_types import stored as stored
+from gptrs.backends.faer.elementary_rules import APPROXIMATE, ELEMENTARY_RULES
 from gptrs.backends.faer.scalar_functions import can_write
+from gptrs.backends.faer.scalar_text import Rule as Rule
+from gptrs.backends.faer.scalar_text import Scalars as Scalars
+from gptrs.backends.faer.scalar_text import of_kernels, of_libm, to_whole
 from gptrs.ir.ops import elementwise, reduce
 from gptrs.ir.program import Instruction, Operation
 from gptrs.ir.types import DType, f64
-
-
-@dataclass(frozen=True)
-class Scalars:
-    """What a rule sees: the operands' text (names and constants), their dtype, the result's."""
-
-    operands: tuple[str, ...]
-    dtype: DType
-    result: DType
-    number: object = None
-    """The second operand when it is a constant."""
-
-    def wrapped(self, text: str) -> str:
-        """Integers in their own width, complex numbers in their own precision."""
-        exact = self.dtype.is_integer or self.dtype.is_complex
-        return convert(self.dtype, text) if exact else text
-
-
-Rule = Callable[[Scalars], str]
 
 
 def _infix(symbol: str) -> Rule:
@@ -53,28 +38,6 @@ def _infix(symbol: str) -> Rule:
 
 def _compare(symbol: str) -> Rule:
     return lambda s: f"{s.operands[0]} {symbol} {s.operands[1]}"
-
-
-def _math(name: str) -> Rule:
-    """A function of the C library; on complex numbers, in the precision of cf64."""
-
-    def text(s: Scalars) -> str:
-        if s.dtype.is_complex:
-            return s.wrapped(f"complex_{name}(complex128({s.operands[0]}))")
-        return f"math.{name}({s.operands[0]})"
-
-    return text
-
-
-def _of_kernels(name: str) -> Rule:
-    """A function of `gptrs.kernels.scalar_functions`; on complex numbers the C library's."""
-
-    def text(s: Scalars) -> str:
-        if s.dtype.is_complex:
-            return _math(name)(s)
-        return f"{name}{32 if s.dtype.bits < 64 else 64}({s.operands[0]})"
-
-    return text
 
 
 def _neg(s: Scalars) -> str:
@@ -101,31 +64,22 @@ def _one_over(s: Scalars, divisor: str) -> str:
 
 
 def _rsqrt(s: Scalars) -> str:
-    return _one_over(s, _math("sqrt")(s))
-
-
-def _to_whole(s: Scalars) -> tuple[str, str]:
-    """|x| that may have a fraction, and x rounded to the nearest whole number then.
-
-    Adding and taking away a number with no room for a fraction rounds, halves to even.
-    """
-    x, big = s.operands[0], literal(s.dtype, 2.0 ** (52 if s.dtype.bits == 64 else 23))
-    return f"abs({x}) < {big}", f"math.copysign((abs({x}) + {big}) - {big}, {x})"
+    return _one_over(s, of_libm("sqrt")(s))
 
 
 def _round(s: Scalars) -> str:
-    small, whole = _to_whole(s)
+    small, whole = to_whole(s)
     return f"{whole} if {small} else {s.operands[0]}"
 
 
 def _floor(s: Scalars) -> str:
-    x, (small, whole) = s.operands[0], _to_whole(s)
+    x, (small, whole) = s.operands[0], to_whole(s)
     less = f"{whole} - {literal(s.dtype, 1)} if {whole} > {x} else {whole}"
     return f"({less}) if {small} else {x}"
 
 
 def _ceil(s: Scalars) -> str:
-    x, (small, whole) = s.operands[0], _to_whole(s)
+    x, (small, whole) = s.operands[0], to_whole(s)
     more = f"math.copysign({whole} + {literal(s.dtype, 1)}, {x}) if {whole} < {x} else {whole}"
     return f"({more}) if {small} else {x}"
 
@@ -252,13 +206,13 @@ def _truncate(x: str, source: DType, target: DType) -> str:
 RULES: dict[Operation, Rule] = {
     elementwise.neg: _neg,
     elementwise.abs_: _absolute,
-    elementwise.exp: _of_kernels("exp"),
-    elementwise.log: _of_kernels("log"),
-    elementwise.tanh: _of_kernels("tanh"),
-    elementwise.erf: _of_kernels("erf"),
-    elementwise.sqrt: _math("sqrt"),
-    elementwise.sin: _of_kernels("sin"),
-    elementwise.cos: _of_kernels("cos"),
+    elementwise.exp: of_kernels("exp"),
+    elementwise.log: of_kernels("log"),
+    elementwise.tanh: of_kernels("tanh"),
+    elementwise.erf: of_kernels("erf"),
+    elementwise.sqrt: of_libm("sqrt"),
+    elementwise.sin: of_kernels("sin"),
+    elementwise.cos: of_kernels("cos"),
     elementwise.rsqrt: _rsqrt,
     elementwise.reciprocal: lambda s: _one_over(s, s.operands[0]),
     elementwise.floor: _floor,
@@ -294,6 +248,8 @@ RULES: dict[Operation, Rule] = {
     elementwise.greater_equal: _compare(">="),
     elementwise.select: lambda s: f"{s.operands[1]} if {s.operands[0]} else {s.operands[2]}",
     elementwise.clamp: _clamp,
+    **ELEMENTARY_RULES,
+    **COMPLEX_RULES,
 }
 """By op: its text for one element."""
 
@@ -334,13 +290,13 @@ def failure(op: Operation, dtype: DType, operands: tuple[str, ...]) -> str:
 _APPROXIMATE: frozenset[Operation] = frozenset(
     [
         *(elementwise.exp, elementwise.log, elementwise.tanh, elementwise.erf),
-        *(elementwise.sin, elementwise.cos, elementwise.pow_),
+        *(elementwise.sin, elementwise.cos, elementwise.pow_, *APPROXIMATE),
     ]
 )
 _COMPLEX: frozenset[Operation] = frozenset(
     [
         *(elementwise.add, elementwise.sub, elementwise.neg, elementwise.select),
-        *(elementwise.cast, elementwise.stop_gradient),
+        *(elementwise.cast, elementwise.stop_gradient, *COMPLEX_RULES),
     ]
 )
 """What NumPy computes of each part of complex numbers."""

@@ -3,6 +3,8 @@
 | module | ops |
 |---|---|
 | `elementwise` | unary, binary, comparison, select, clamp, cast |
+| `elementary` | log1p, expm1, tan, inverse and hyperbolic functions, atan2, hypot, nextafter |
+| `complex_numbers` | complex, real, imag, conj |
 | `reduce` | sum, product, max, min, any, all, argmax, argmin, cumsum, cumprod, cummax, cummin |
 | `contract` | dot_general |
 | `linalg` | cholesky, solve, inv, det, svd, eigh, eig: LAPACK |
@@ -27,11 +29,13 @@ have a definition instead.
 """
 
 from gptrs.ir.ops import (
+    complex_numbers,
     composite,
     contract,
     control,
     custom,
     dynamic,
+    elementary,
     elementwise,
     index,
     language,
@@ -48,11 +52,13 @@ from gptrs.ir.ops import (
 )
 
 __all__ = [
+    "complex_numbers",
     "composite",
     "contract",
     "control",
     "custom",
     "dynamic",
+    "elementary",
     "elementwise",
     "index",
     "language",

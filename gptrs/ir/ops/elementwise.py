@@ -74,7 +74,7 @@ FLOATING: tuple[Kind, ...] = ("float", "complex")
 BITS: tuple[Kind, ...] = ("int", "uint")
 
 
-def _unary(
+def unary(
     name: str,
     doc: str,
     meaning: Callable[..., Any],
@@ -83,6 +83,9 @@ def _unary(
     *,
     cost: int = 1,
 ) -> Elementwise[[Tensor], Tensor]:
+    """An op of one operand, of a dtype of ``kinds``; ``result`` is the dtype of the result, that of
+    the operand without it."""
+
     def rule(x: Tensor) -> Type:
         require(x, *kinds)
         return x.type.with_dtype(as_dtype(result)) if result else x.type
@@ -93,7 +96,7 @@ def _unary(
     return op
 
 
-def _binary(
+def binary(
     name: str,
     doc: str,
     meaning: Callable[..., Any],
@@ -103,6 +106,8 @@ def _binary(
     result: str = "",
     cost: int = 1,
 ) -> Elementwise[[Number, Number], Tensor]:
+    """An op of two operands of one dtype, of ``kinds``."""
+
     def rule(x: Number, y: Number) -> Type:
         dtype = one_dtype(x, y)
         for operand in (x, y):
@@ -183,62 +188,62 @@ def _is_integer(*operands: Any) -> bool:
     return all(array.dtype.kind in "iu" for array in arrays)
 
 
-neg = _unary("neg", "−x; integers wrap.", np.negative, NUMERIC)
-abs_ = _unary("abs", "|x|; the least integer stays as it is.", np.abs, REAL)
-exp = _unary("exp", "eˣ.", np.exp, FLOATING, cost=10)
-log = _unary("log", "The natural logarithm; −∞ at 0 and NaN below.", np.log, FLOATING, cost=10)
-tanh = _unary("tanh", "The hyperbolic tangent.", np.tanh, FLOATING, cost=10)
-erf = _unary("erf", "2/√π ∫₀ˣ exp(−t²) dt.", _erf, ("float",), cost=10)
-sqrt = _unary("sqrt", "√x; NaN below 0.", np.sqrt, FLOATING, cost=4)
-rsqrt = _unary("rsqrt", "1/√x.", _rsqrt, FLOATING, cost=4)
-reciprocal = _unary("reciprocal", "1/x.", _reciprocal, FLOATING, cost=4)
-sin = _unary("sin", "The sine of x radians.", np.sin, FLOATING, cost=10)
-cos = _unary("cos", "The cosine of x radians.", np.cos, FLOATING, cost=10)
-floor = _unary("floor", "The greatest integer ≤ x.", np.floor, ("float",))
-ceil = _unary("ceil", "The least integer ≥ x.", np.ceil, ("float",))
-round_ = _unary("round", "The nearest integer, halves to the even one.", np.rint, ("float",))
-sign = _unary("sign", "−1, 0 or 1; NaN stays NaN.", np.sign, REAL)
-is_finite = _unary("is_finite", "Neither infinite nor NaN.", np.isfinite, FLOATING, "i1")
-logical_not = _unary("logical_not", "Not x.", np.logical_not, ("bool",), cost=0)
-bit_not = _unary("bit_not", "All bits inverted.", np.invert, BITS)
+neg = unary("neg", "−x; integers wrap.", np.negative, NUMERIC)
+abs_ = unary("abs", "|x|; the least integer stays as it is.", np.abs, REAL)
+exp = unary("exp", "eˣ.", np.exp, FLOATING, cost=10)
+log = unary("log", "The natural logarithm; −∞ at 0 and NaN below.", np.log, FLOATING, cost=10)
+tanh = unary("tanh", "The hyperbolic tangent.", np.tanh, FLOATING, cost=10)
+erf = unary("erf", "2/√π ∫₀ˣ exp(−t²) dt.", _erf, ("float",), cost=10)
+sqrt = unary("sqrt", "√x; NaN below 0.", np.sqrt, FLOATING, cost=4)
+rsqrt = unary("rsqrt", "1/√x.", _rsqrt, FLOATING, cost=4)
+reciprocal = unary("reciprocal", "1/x.", _reciprocal, FLOATING, cost=4)
+sin = unary("sin", "The sine of x radians.", np.sin, FLOATING, cost=10)
+cos = unary("cos", "The cosine of x radians.", np.cos, FLOATING, cost=10)
+floor = unary("floor", "The greatest integer ≤ x.", np.floor, ("float",))
+ceil = unary("ceil", "The least integer ≥ x.", np.ceil, ("float",))
+round_ = unary("round", "The nearest integer, halves to the even one.", np.rint, ("float",))
+sign = unary("sign", "−1, 0 or 1; NaN stays NaN.", np.sign, REAL)
+is_finite = unary("is_finite", "Neither infinite nor NaN.", np.isfinite, FLOATING, "i1")
+logical_not = unary("logical_not", "Not x.", np.logical_not, ("bool",), cost=0)
+bit_not = unary("bit_not", "All bits inverted.", np.invert, BITS)
 
-add = _binary("add", "x + y; integers wrap.", np.add, NUMERIC, commutative=True)
-sub = _binary("sub", "x − y; integers wrap.", np.subtract, NUMERIC)
-mul = _binary("mul", "x · y; integers wrap.", np.multiply, NUMERIC, commutative=True)
-floor_divide = _binary(
+add = binary("add", "x + y; integers wrap.", np.add, NUMERIC, commutative=True)
+sub = binary("sub", "x − y; integers wrap.", np.subtract, NUMERIC)
+mul = binary("mul", "x · y; integers wrap.", np.multiply, NUMERIC, commutative=True)
+floor_divide = binary(
     "floor_divide",
     "⌊x / y⌋ of floats, also where x / y is rounded up to an integer; NaN where x is infinite and"
     " y is not 0. `div` floors integers.",
     np.floor_divide,
     ("float",),
 )
-div = _binary("div", "x / y; integers floor, and by zero is an error.", _div, NUMERIC, cost=4)
-maximum = _binary(
+div = binary("div", "x / y; integers floor, and by zero is an error.", _div, NUMERIC, cost=4)
+maximum = binary(
     "maximum", "The greater; NaN wins, and +0 over −0.", MAXIMUM, REAL, commutative=True
 )
-minimum = _binary(
+minimum = binary(
     "minimum", "The lesser; NaN wins, and −0 over +0.", MINIMUM, REAL, commutative=True
 )
-pow_ = _binary("pow", "x to the power y.", _pow, NUMERIC, cost=10)
-remainder = _binary(
+pow_ = binary("pow", "x to the power y.", _pow, NUMERIC, cost=10)
+remainder = binary(
     "remainder",
     "x − y·⌊x/y⌋: it has the sign of y; by integer zero is an error.",
     _remainder,
     REAL,
     cost=4,
 )
-logical_and = _binary("logical_and", "Both.", np.logical_and, ("bool",), commutative=True, cost=0)
-logical_or = _binary("logical_or", "Either.", np.logical_or, ("bool",), commutative=True, cost=0)
-bit_and = _binary("bit_and", "Bits set in both.", np.bitwise_and, BITS, commutative=True)
-bit_or = _binary("bit_or", "Bits set in either.", np.bitwise_or, BITS, commutative=True)
-bit_xor = _binary("bit_xor", "Bits set in one.", np.bitwise_xor, BITS, commutative=True)
-shift_left = _binary(
+logical_and = binary("logical_and", "Both.", np.logical_and, ("bool",), commutative=True, cost=0)
+logical_or = binary("logical_or", "Either.", np.logical_or, ("bool",), commutative=True, cost=0)
+bit_and = binary("bit_and", "Bits set in both.", np.bitwise_and, BITS, commutative=True)
+bit_or = binary("bit_or", "Bits set in either.", np.bitwise_or, BITS, commutative=True)
+bit_xor = binary("bit_xor", "Bits set in one.", np.bitwise_xor, BITS, commutative=True)
+shift_left = binary(
     "shift_left",
     "x · 2ʸ, wrapped; 0 when y ≥ the number of bits; y < 0 is an error.",
     _shift_left,
     BITS,
 )
-shift_right = _binary(
+shift_right = binary(
     "shift_right",
     "⌊x / 2ʸ⌋: the sign is kept; y < 0 is an error.",
     _shift_right,
@@ -267,12 +272,12 @@ for _op in (pow_, shift_left, shift_right):
 
 ORDERED: tuple[Kind, ...] = (*REAL, "bool")
 ANY: tuple[Kind, ...] = (*NUMERIC, "bool")
-less = _binary("less", "x < y; NaN is less than nothing.", np.less, ORDERED, result="i1", cost=0)
-less_equal = _binary("less_equal", "x ≤ y.", np.less_equal, ORDERED, result="i1", cost=0)
-greater = _binary("greater", "x > y.", np.greater, ORDERED, result="i1", cost=0)
-greater_equal = _binary("greater_equal", "x ≥ y.", np.greater_equal, ORDERED, result="i1", cost=0)
-equal = _binary("equal", "x = y.", np.equal, ANY, commutative=True, result="i1", cost=0)
-not_equal = _binary("not_equal", "x ≠ y.", np.not_equal, ANY, commutative=True, result="i1", cost=0)
+less = binary("less", "x < y; NaN is less than nothing.", np.less, ORDERED, result="i1", cost=0)
+less_equal = binary("less_equal", "x ≤ y.", np.less_equal, ORDERED, result="i1", cost=0)
+greater = binary("greater", "x > y.", np.greater, ORDERED, result="i1", cost=0)
+greater_equal = binary("greater_equal", "x ≥ y.", np.greater_equal, ORDERED, result="i1", cost=0)
+equal = binary("equal", "x = y.", np.equal, ANY, commutative=True, result="i1", cost=0)
+not_equal = binary("not_equal", "x ≠ y.", np.not_equal, ANY, commutative=True, result="i1", cost=0)
 
 
 @elementwise(predicate=True)

@@ -106,6 +106,14 @@ class Builder(ir.IRBuilder):
         """|x|."""
         return self._call_on("fabs", x)
 
+    def root(self, x: Any) -> Any:
+        """√x."""
+        return self._call_on("sqrt", x)
+
+    def copy_sign(self, x: Any, y: Any) -> Any:
+        """|x| with the sign of y."""
+        return self._call_on("copysign", x, y)
+
     def maximum(self, x: Any, y: Any) -> Any:
         """The greater; NaN wins, and +0 over −0."""
         return self._call_on("maximum", x, y)

@@ -203,6 +203,17 @@ def unsigned_power(x, n):
 
 
 @_compiled
+def next_bits(bits, x, y, bits_of_y, sign):
+    """The bits of the float next to x in the direction of y, neither NaN, from the bits of both:
+    magnitudes of adjacent floats are adjacent integers. Bit ``sign`` is that of the sign."""
+    if x == y:
+        return int64(bits_of_y)
+    if x == 0:
+        return (int64(y < 0) << sign) + 1
+    return int64(bits) + (1 if (y > x) == (x > 0) else -1)
+
+
+@_compiled
 def complex_quotient(x, y):
     """x / y, divided by the larger part of y first. Source: Smith, "Algorithm 116", CACM 1962."""
     if abs(y.real) >= abs(y.imag):
@@ -237,8 +248,47 @@ def _of_c(name: str, count: int) -> Any:
 
 
 complex_exp, complex_log, complex_sqrt = _of_c("cexp", 1), _of_c("clog", 1), _of_c("csqrt", 1)
-complex_sin, complex_cos, complex_tanh = _of_c("csin", 1), _of_c("ccos", 1), _of_c("ctanh", 1)
+complex_sin, complex_cos, complex_tan = _of_c("csin", 1), _of_c("ccos", 1), _of_c("ctan", 1)
+complex_asin, complex_acos, complex_atan = _of_c("casin", 1), _of_c("cacos", 1), _of_c("catan", 1)
+complex_sinh, complex_cosh, complex_tanh = _of_c("csinh", 1), _of_c("ccosh", 1), _of_c("ctanh", 1)
+complex_asinh, complex_acosh = _of_c("casinh", 1), _of_c("cacosh", 1)
+complex_atanh = _of_c("catanh", 1)
 _power_of_c = _of_c("cpow", 2)
+
+
+@_compiled
+def complex_log2(x):
+    log = complex_log(x)
+    return complex(log.real * 1.4426950408889634, log.imag * 1.4426950408889634)
+
+
+@_compiled
+def complex_log10(x):
+    log = complex_log(x)
+    return complex(log.real * 0.4342944819032518, log.imag * 0.4342944819032518)
+
+
+@_compiled
+def complex_exp2(x):
+    return complex_exp(complex(x.real * 0.6931471805599453, x.imag * 0.6931471805599453))
+
+
+@_compiled
+def complex_log1p(x):
+    """log (1 + x): near 0 half the logarithm of |1 + x|² = 1 + re·(re + 2) + im²."""
+    if math.hypot(x.real, x.imag) < 0.5:
+        size = math.log1p(x.real * (x.real + 2.0) + x.imag * x.imag) * 0.5
+    else:
+        size = math.log(math.hypot(x.real + 1.0, x.imag))
+    return complex(size, math.atan2(x.imag, x.real + 1.0))
+
+
+@_compiled
+def complex_expm1(x):
+    """eˣ − 1: its real part is expm1 re · cos im − 2·sin² (im / 2)."""
+    half = math.sin(x.imag * 0.5)
+    real = math.expm1(x.real) * math.cos(x.imag) - 2.0 * half * half
+    return complex(real, math.exp(x.real) * math.sin(x.imag))
 
 
 @_compiled
@@ -268,6 +318,9 @@ FUNCTIONS: dict[str, Any] = {
         *("double_bits", "bits_double", "double_log", "double_sin_cos"),
         *("floor_quotient", "floor_remainder", "integer_power", "unsigned_power"),
         *("complex_quotient", "complex_power", "complex_exp", "complex_log", "complex_sqrt"),
-        *("complex_sin", "complex_cos", "complex_tanh"),
+        *("complex_sin", "complex_cos", "complex_tan", "complex_asin", "complex_acos"),
+        *("complex_atan", "complex_sinh", "complex_cosh", "complex_tanh", "complex_asinh"),
+        *("complex_acosh", "complex_atanh", "complex_log2", "complex_log10", "complex_exp2"),
+        *("complex_log1p", "complex_expm1", "next_bits"),
     )
 }

@@ -18,7 +18,10 @@ _MATH = (
     *("sqrt", "tan", "tanh", "tgamma", "trunc"),
 )
 # On complex numbers of two float64.
-_COMPLEX = ("ccos", "cexp", "clog", "cpow", "csin", "csqrt", "ctanh")
+_COMPLEX = (
+    *("cacos", "cacosh", "casin", "casinh", "catan", "catanh", "ccos", "ccosh", "cexp", "clog"),
+    *("cpow", "csin", "csinh", "csqrt", "ctan", "ctanh"),
+)
 # LLVM replaces loops that copy or fill by calls of these.
 _MEMORY = ("memcpy", "memmove", "memset", "bzero")
 

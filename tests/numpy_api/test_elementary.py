@@ -1,0 +1,100 @@
+"""Elementary functions and complex numbers against NumPy, traced and eager, at the ends too."""
+
+# The parameters of a lambda have no types.
+# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gptrs import ptir as namespace
+from gptrs.ir.types import Array
+
+ptir: Any = namespace  # arrays in place of Tensors
+inf, nan = np.inf, np.nan
+ENDS = np.array([0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 1e-45, 3e38, inf, -inf, nan], np.float32)
+Z = np.array([1 + 2j, -0.5 + 0.1j, 0, 3 - 4j, -2, 1e-3j, 1e-4 - 1e-5j], np.complex64)
+UNARY = (
+    *("log1p", "log2", "log10", "expm1", "exp2", "tan", "arcsin", "arccos", "arctan", "sinh"),
+    *("cosh", "arcsinh", "arccosh", "arctanh", "trunc", "signbit", "isnan", "isinf", "isfinite"),
+    *("square", "abs", "absolute", "sign", "floor", "ceil", "round", "real", "imag", "conj"),
+    *("angle", "conjugate"),
+)
+NOT_OF_COMPLEX = ("trunc", "signbit", "floor", "ceil")
+PAIRS = ("arctan2", "hypot", "copysign", "nextafter", "logaddexp")
+
+
+def check(name: str, *operands: Array) -> None:
+    """The function gives what NumPy's does, in both modes."""
+    with np.errstate(all="ignore"):
+        # In cf32, NumPy's log1p loses half of the digits near 0.
+        wide = [x.astype(np.complex128) if x.dtype.kind == "c" else x for x in operands]
+        expected: Array = getattr(np, name)(*wide)
+    function = getattr(ptir, name)
+    for found in (function(*operands), ptir.jit(lambda *arrays: function(*arrays))(*operands)):
+        assert found.dtype.kind == ptir.Type.of(expected).dtype.kind
+        np.testing.assert_allclose(found.numpy(), expected, rtol=2e-6, atol=1e-38)
+        if found.dtype.is_float:
+            number = ~np.isnan(expected)
+            signs = np.signbit(found.numpy())[number]
+            np.testing.assert_array_equal(signs, np.signbit(expected)[number])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", UNARY)
+def test_a_function_of_one(name: str, dtype: Any) -> None:
+    check(name, ENDS.astype(dtype))
+
+
+@pytest.mark.parametrize("name", [name for name in UNARY if name not in NOT_OF_COMPLEX])
+def test_a_function_of_complex_numbers(name: str) -> None:
+    check(name, Z)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", PAIRS)
+def test_a_function_of_two(name: str, dtype: Any) -> None:
+    x, y = np.meshgrid(ENDS.astype(dtype), ENDS.astype(dtype))
+    check(name, x.copy(), y.copy())
+
+
+@pytest.mark.parametrize("name", ["log1p", "arctan", "isnan", "angle", "square", "abs", "sign"])
+def test_integers_of_a_floating_function_become_f32(name: str) -> None:
+    check(name, np.arange(1, 5, dtype=np.int32))
+
+
+@pytest.mark.parametrize("name", ["floor", "ceil", "trunc", "round", "real", "conj", "abs"])
+def test_integers_stay(name: str) -> None:
+    x = np.arange(-3, 3, dtype=np.int8)
+    found = getattr(ptir, name)(x)
+    assert found.dtype is ptir.si8
+    assert found.tolist() == (abs(x) if name == "abs" else x).tolist()
+
+
+def test_neighbours_of_narrow_floats() -> None:
+    x = ptir.tensor(np.array([1.0, 0.0, -1.0, 65504.0]), dtype="f16")
+    for found in (ptir.nextafter(x, inf), ptir.jit(lambda x: ptir.nextafter(x, inf))(x)):
+        with np.errstate(over="ignore"):
+            expected = np.nextafter(x.numpy(), np.float16(inf))
+        np.testing.assert_array_equal(found.numpy(), expected)
+    one = ptir.tensor(np.array([1.0, -1.0]), dtype="bf16")
+    for found in (ptir.nextafter(one, 0.0), ptir.jit(lambda x: ptir.nextafter(x, 0.0))(one)):
+        np.testing.assert_array_equal(found.numpy().astype(float), [1 - 2**-8, 2**-8 - 1])
+
+
+def test_rounding_to_decimals() -> None:
+    x = np.array([1.25, -2.345, 1234.5], np.float32)
+    np.testing.assert_allclose(ptir.round(x, 1).numpy(), np.round(x, 1))
+    np.testing.assert_allclose(ptir.round(x, decimals=-2).numpy(), np.round(x, -2))
+
+
+def test_complex_numbers_of_parts() -> None:
+    made = ptir.complex(np.arange(3, dtype=np.float32), 2)
+    assert made.dtype is ptir.cf32
+    assert made.tolist() == [2j, 1 + 2j, 2 + 2j]
+    assert ptir.complex(1, np.zeros(2)).dtype is ptir.cf64
+    assert ptir.jit(lambda x: abs(x) + ptir.conj(x) * 1j)(Z).dtype is ptir.cf32
