@@ -24,6 +24,7 @@ operators and methods of tensors find it there, ``ptir`` too.
 | `taking` | take, take_along_axis, diff |
 | `products` | vecdot, tensordot, dot, inner, outer, cross, kron |
 | `einsum`, `contraction_order` | einsum, and the order of its products |
+| `loops` | fori_loop, map, switch, associative_scan |
 | `matrices` | matrix_transpose, diagonal, trace, diag |
 
 Modules are imported on first use of one of their names (`MODULES`), so that a start does not wait
@@ -86,6 +87,7 @@ MODULES: dict[str, tuple[str, ...]] = {
         *("repeat", "reshape", "roll", "rot90", "split", "squeeze", "stack", "swapaxes"),
         *("tile", "transpose", "unstack", "vstack"),
     ),
+    "loops": ("associative_scan", "fori_loop", "map", "switch"),
     "namespace": ("namespace_info",),
     "taking": (*("diff", "take", "take_along_axis"),),
     "products": (*("cross", "dot", "inner", "kron", "outer", "tensordot", "vdot", "vecdot"),),

@@ -1,11 +1,11 @@
 """Batching: a program over one example becomes a program over a batch of them (`ptir.vmap`).
 
 Each op says how: a rule takes its operands, those that differ by example with a batch axis in
-front, and returns the results of all examples with a batch axis in front. `gptrs.jit.vmap` traces
-the user's function on one example and replays its program by these rules.
+front, and returns the results of all examples with a batch axis in front.
 
 | module | contents |
 |---|---|
+| `over_batch` | a call: the user's function is traced on one example, its program replayed |
 | `replay` | `Replay`: a program run over a batch; which examples are active |
 | `axes` | the batch axis: put in front, moved, folded into another; rules of many ops |
 | `moving`, `reducing`, `indexing`, `contracting`, `windowing`, `random` | rules of primitives |
