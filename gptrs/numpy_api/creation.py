@@ -72,7 +72,7 @@ def _dtype(dtype: object, default: DType) -> DType:
 
 @public
 def asarray(
-    obj: Any, /, *, dtype: object = None, device: object = None, copy: bool | None = None
+    obj: Any, /, dtype: object = None, *, device: object = None, copy: bool | None = None
 ) -> Tensor:
     """``obj`` as a Tensor: arrays are shared unless ``copy``, numbers and nested lists of numbers
     and Tensors (which are stacked) get the default dtype of their kind."""
@@ -133,7 +133,7 @@ def _of_numbers(parts: Sequence[Any], leaves: Sequence[Any], dtype: object) -> T
 
 
 @public(other_names={"value": "fill_value"})
-def full(shape: Extents, fill_value: Any, *, dtype: object = None, device: object = None) -> Tensor:
+def full(shape: Extents, fill_value: Any, dtype: object = None, *, device: object = None) -> Tensor:
     """An array of ``shape`` filled with a number, or with a Tensor that broadcasts to it."""
     check_device(device)
     if isinstance(fill_value, NUMBERS) and not isinstance(fill_value, np.generic):
@@ -146,44 +146,44 @@ def full(shape: Extents, fill_value: Any, *, dtype: object = None, device: objec
 
 
 @public
-def full_like(x: Any, /, fill_value: Any, *, dtype: object = None, device: object = None) -> Tensor:
+def full_like(x: Any, /, fill_value: Any, dtype: object = None, *, device: object = None) -> Tensor:
     """An array of the shape, and unless given the dtype, of ``x``, filled with a number."""
     like = as_tensor(x)
     return full(like.shape, fill_value, dtype=_dtype(dtype, like.dtype), device=device)
 
 
 @public
-def zeros(shape: Extents, *, dtype: object = None, device: object = None) -> Tensor:
+def zeros(shape: Extents, dtype: object = None, *, device: object = None) -> Tensor:
     """Zeros."""
     return full(shape, 0, dtype=_dtype(dtype, DEFAULT_FLOAT), device=device)
 
 
 @public
-def ones(shape: Extents, *, dtype: object = None, device: object = None) -> Tensor:
+def ones(shape: Extents, dtype: object = None, *, device: object = None) -> Tensor:
     """Ones."""
     return full(shape, 1, dtype=_dtype(dtype, DEFAULT_FLOAT), device=device)
 
 
 @public
-def empty(shape: Extents, *, dtype: object = None, device: object = None) -> Tensor:
+def empty(shape: Extents, dtype: object = None, *, device: object = None) -> Tensor:
     """Zeros: no memory is left as it was."""
     return zeros(shape, dtype=dtype, device=device)
 
 
 @public
-def zeros_like(x: Any, /, *, dtype: object = None, device: object = None) -> Tensor:
+def zeros_like(x: Any, /, dtype: object = None, *, device: object = None) -> Tensor:
     """Zeros of the shape and dtype of ``x``."""
     return full_like(x, 0, dtype=dtype, device=device)
 
 
 @public
-def ones_like(x: Any, /, *, dtype: object = None, device: object = None) -> Tensor:
+def ones_like(x: Any, /, dtype: object = None, *, device: object = None) -> Tensor:
     """Ones of the shape and dtype of ``x``."""
     return full_like(x, 1, dtype=dtype, device=device)
 
 
 @public
-def empty_like(x: Any, /, *, dtype: object = None, device: object = None) -> Tensor:
+def empty_like(x: Any, /, dtype: object = None, *, device: object = None) -> Tensor:
     """Zeros of the shape and dtype of ``x``."""
     return full_like(x, 0, dtype=dtype, device=device)
 
@@ -194,8 +194,8 @@ def arange(
     /,
     stop: Any = None,
     step: Any = 1,
-    *,
     dtype: object = None,
+    *,
     device: object = None,
 ) -> Tensor:
     """start, start + step, ... before ``stop``; with one number the integers before it.
