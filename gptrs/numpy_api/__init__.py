@@ -17,7 +17,7 @@ operators and methods of tensors find it there, ``ptir`` too.
 | `missing_values` | reductions that leave out NaN |
 | `counting` | bincount, digitize, histogram, isin |
 | `sampled` | interp, gradient, trapezoid, convolve, cov, corrcoef, polyval |
-| `grids` | diag, logarithmic ranges, windows, positions of triangles and of flat indices |
+| `grids` | logarithmic ranges, windows, positions of triangles and of flat indices |
 | `editing` | append, delete, insert, put_along_axis, lexsort, hsplit |
 | `searching` | argmax, argmin, nonzero, searchsorted, sort, argsort, unique |
 | `manipulation` | concat, stack, reshape, flip, roll, repeat, squeeze, expand_dims, split, pad |
@@ -67,7 +67,7 @@ MODULES: dict[str, tuple[str, ...]] = {
         *("trapezoid", "vander"),
     ),
     "grids": (
-        *("bartlett", "blackman", "broadcast_shapes", "diag", "diag_indices", "diagflat"),
+        *("bartlett", "blackman", "broadcast_shapes", "diag_indices", "diagflat"),
         *("fromfunction", "geomspace", "hamming", "hanning", "indices", "kaiser", "logspace"),
         *("ravel_multi_index", "tril_indices", "triu_indices", "unravel_index"),
     ),

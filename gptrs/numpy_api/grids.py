@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from gptrs.errors import ShapeError
-from gptrs.ir.dims import Dim
 from gptrs.ir.dispatch import OPS
 from gptrs.ir.promotion import DEFAULT_FLOAT
 from gptrs.ir.tensor import Tensor
@@ -17,12 +16,12 @@ from gptrs.ir.types import broadcast_shapes as broadcast_extents
 from gptrs.numpy_api.creation import linspace, shape_of
 from gptrs.numpy_api.function import as_tensor, public
 from gptrs.numpy_api.manipulation import stack
+from gptrs.numpy_api.matrices import diag
 
 __all__ = [
     "bartlett",
     "blackman",
     "broadcast_shapes",
-    "diag",
     "diag_indices",
     "diagflat",
     "fromfunction",
@@ -159,30 +158,6 @@ def ravel_multi_index(multi_index: Sequence[Any], dims: Any) -> Tensor:
 
 
 @public
-def diag(v: Any, k: int = 0) -> Tensor:
-    """The ``k``-th diagonal of a matrix, or a matrix with a row on it."""
-    x = as_tensor(v)
-    if x.ndim == 1:
-        return _on_diagonal(x, k)
-    if x.ndim != 2:
-        raise ShapeError(f"diag: expected a row or a matrix, found shape {list(x.shape)}")
-    rows, columns = x.shape
-    if isinstance(rows, Dim) or isinstance(columns, Dim):
-        raise ShapeError("diag: the matrix has a symbolic size, expected numbers")
-    first = k if k >= 0 else -k * columns
-    count = max(min(rows, columns - k) if k >= 0 else min(rows + k, columns), 0)
-    return x.reshape(-1)[first :: columns + 1][:count]
-
-
-def _on_diagonal(row: Tensor, k: int) -> Tensor:
-    size = row.shape[0] + abs(k)
-    rows: Tensor = OPS["iota"](shape=(size, 1), axis=0, dtype="si64")
-    columns: Tensor = OPS["iota"](shape=(1, size), axis=1, dtype="si64")
-    padded = OPS["pad"](row, low=(max(k, 0),), high=(max(-k, 0),)) if k else row
-    return OPS["select"](columns == rows + k, padded, False if row.dtype.is_bool else 0)
-
-
-@public
 def diagflat(v: Any, k: int = 0) -> Tensor:
     """A matrix with the elements of ``v`` in a row on its ``k``-th diagonal."""
-    return _on_diagonal(as_tensor(v).reshape(-1), k)
+    return diag(as_tensor(v).reshape(-1), k)

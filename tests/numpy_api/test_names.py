@@ -20,6 +20,11 @@ def test_a_module_has_the_names_of_the_table(module: str) -> None:
         assert getattr(ptir, name).__doc__
 
 
+def test_a_name_has_one_module() -> None:
+    names = [name for module in numpy_api.MODULES.values() for name in module]
+    assert len(names) == len({*names, *numpy_api.ALIASES}) - len(numpy_api.ALIASES)
+
+
 @pytest.mark.parametrize("name", numpy_api.ALIASES)
 def test_an_alias_is_a_function_or_an_op(name: str) -> None:
     target = numpy_api.ALIASES[name]
