@@ -10,6 +10,7 @@ operators and methods of tensors find it there, ``ptir`` too.
 | `function` | `public`, the decorator; operands as tensors |
 | `arithmetic` | operators and element-wise functions whose meaning depends on the dtype |
 | `elementary` | abs, sign, floor, ceil, trunc, round of every dtype; square, logaddexp |
+| `special` | degrees, sinc, xlogy, fmax and fmin, divmod, nan_to_num, isclose, array_equal |
 | `complex_numbers` | complex, real, imag, conj, angle |
 | `creation` | asarray, arange, zeros, ones, full, eye, linspace, meshgrid, tril, triu |
 | `data_types` | astype, can_cast, finfo, iinfo, isdtype, result_type |
@@ -43,6 +44,10 @@ MODULES: dict[str, tuple[str, ...]] = {
         *("logical_xor", "multiply", "positive", "where"),
     ),
     "elementary": (*("abs", "ceil", "floor", "logaddexp", "round", "sign", "square", "trunc"),),
+    "special": (
+        *("allclose", "array_equal", "deg2rad", "divmod", "fmax", "fmin", "frac", "heaviside"),
+        *("isclose", "logit", "nan_to_num", "rad2deg", "sinc", "xlogy"),
+    ),
     "complex_numbers": (*("angle", "complex", "conj", "imag", "real"),),
     "creation": (
         *("arange", "array", "asarray", "empty", "empty_like", "eye", "from_dlpack", "full"),
@@ -119,6 +124,8 @@ ALIASES: dict[str, str] = {
     "arctanh": "atanh",
     "conjugate": "conj",
     "fix": "trunc",
+    "degrees": "rad2deg",
+    "radians": "deg2rad",
     "mod": "remainder",
     "power": "pow",
     "absolute": "abs",

@@ -10,7 +10,7 @@ from typing import Any
 
 from gptrs.errors import ArgumentError
 from gptrs.ir.dims import DimLike
-from gptrs.ir.dispatch import OPS
+from gptrs.ir.dispatch import FUNCTIONS, OPS
 from gptrs.ir.promotion import DEFAULT_FLOAT
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import DType, as_dtype, normal_axes, si64, ui64
@@ -158,7 +158,8 @@ def var(
     if where is None and not values.dtype.is_complex and float(correction).is_integer():
         return OPS["var"](values, axes=axis, keepdims=keepdims, correction=int(correction))
     centred = values - mean(values, axis, keepdims=True, where=where)
-    squares = OPS["abs"](centred) ** 2 if values.dtype.is_complex else centred * centred
+    size: Tensor = FUNCTIONS["abs"](centred) if values.dtype.is_complex else centred
+    squares = size * size
     total = sum(squares, axis, keepdims=keepdims, where=where)
     count: Any = _number(values, axis)
     if where is not None:

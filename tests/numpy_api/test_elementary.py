@@ -98,3 +98,60 @@ def test_complex_numbers_of_parts() -> None:
     assert made.tolist() == [2j, 1 + 2j, 2 + 2j]
     assert ptir.complex(1, np.zeros(2)).dtype is ptir.cf64
     assert ptir.jit(lambda x: abs(x) + ptir.conj(x) * 1j)(Z).dtype is ptir.cf32
+
+
+FLOATS = np.array([0.0, -0.0, 1.0, -1.5, 0.25, 3e5, inf, -inf, nan], np.float32)
+
+
+@pytest.mark.parametrize("name", ["deg2rad", "rad2deg", "degrees", "radians", "nan_to_num"])
+def test_a_function_of_ends(name: str) -> None:
+    check(name, FLOATS)
+
+
+@pytest.mark.parametrize("name", ["heaviside", "fmax", "fmin", "isclose"])
+def test_a_function_of_pairs(name: str) -> None:
+    each = np.delete(FLOATS, 1)  # of two zeros, NumPy takes either
+    x, y = np.meshgrid(each, each)
+    check(name, x.copy(), y.copy())
+
+
+def test_sinc() -> None:
+    check("sinc", np.linspace(-3.3, 3.3, 10, dtype=np.float32))
+    assert ptir.sinc(np.zeros(2, np.float32)).tolist() == [1, 1]
+
+
+def test_functions_that_numpy_has_not() -> None:
+    torch = pytest.importorskip("torch")
+    x = torch.tensor(FLOATS)
+    for name, given in {"xlogy": (x, x.flip(0)), "logit": (x,), "frac": (x[:6],)}.items():
+        expected = getattr(torch, name)(*given).numpy()
+        arrays = [operand.numpy() for operand in given]
+        function = getattr(ptir, name)
+        found = function(*arrays), ptir.jit(lambda *arrays: function(*arrays))(*arrays)  # noqa: B023
+        for each in found:
+            np.testing.assert_allclose(each.numpy(), expected, rtol=1e-6, err_msg=name)
+
+
+def test_divmod() -> None:
+    x, y = np.array([7, -7, 8]), np.array([2, 2, -3])
+    for found, expected in zip(ptir.divmod(x, y), np.divmod(x, y), strict=True):
+        np.testing.assert_array_equal(found.numpy(), expected)
+
+
+def test_equality_of_arrays() -> None:
+    one = np.array([1, nan], np.float32)
+    assert not ptir.array_equal(one, one).item()
+    assert ptir.array_equal(one, one, equal_nan=True).item()
+    assert not ptir.array_equal(one, one[:1]).item()
+    assert not ptir.allclose(one, one).item()
+    assert ptir.allclose(one, one * (1 + 1e-6), equal_nan=True).item()
+    assert ptir.nan_to_num(Z * nan, nan=2.0).tolist() == [2 + 2j] * Z.size
+    assert ptir.fmax(np.array([1, 2], np.int32), 2).dtype is ptir.si32
+
+
+def test_statistics_of_complex_numbers() -> None:
+    for name in ("mean", "sum", "prod", "var", "std"):
+        expected = getattr(np, name)(Z)
+        found = getattr(ptir, name)(Z), ptir.jit(lambda z: getattr(ptir, name)(z))(Z)  # noqa: B023
+        for each in found:
+            np.testing.assert_allclose(each.numpy(), expected, rtol=1e-5, err_msg=name)
