@@ -178,6 +178,7 @@ __all__ += window_ops.__all__
 
 
 _LATER = {"vmap": "gptrs.jit.vmap"}  # names whose modules are imported on first use
+_NAMESPACES = {"nn": "gptrs.numpy_api.nn"}  # as well
 _RENAMED = {"Steady": "assume_unchanged"}
 
 
@@ -208,6 +209,8 @@ def __getattr__(name: str) -> Any:
         return VALUES[name]
     if name in OPS:
         return OPS[name]
+    if name in _NAMESPACES:
+        return import_module(_NAMESPACES[name])
     if name in _LATER:
         return getattr(import_module(_LATER[name]), name)
     if name in _RENAMED:
@@ -216,4 +219,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*__all__, *OPS, *FUNCTION_NAMES, *VALUES})
+    return sorted({*__all__, *OPS, *FUNCTION_NAMES, *VALUES, *_NAMESPACES})

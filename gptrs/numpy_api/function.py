@@ -29,7 +29,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 @overload
 def public(body: F, /) -> F: ...
 @overload
-def public(*, op: str = "", other_names: Mapping[str, str] = ...) -> Callable[[F], F]: ...
+def public(
+    *, op: str = "", other_names: Mapping[str, str] = ..., namespace: str = ""
+) -> Callable[[F], F]: ...
 
 
 def public(
@@ -38,25 +40,30 @@ def public(
     *,
     op: str = "",
     other_names: Mapping[str, str] | None = None,
+    namespace: str = "",
 ) -> Any:
     """Make ``body`` a function of the public namespace, under its name without a trailing "_".
 
     ``op`` is the op that it stands for in patterns, if that has another name; ``other_names`` are
-    keywords accepted for parameters of other names.
+    keywords accepted for parameters of other names. With ``namespace`` ("nn") it is a function of
+    ``ptir.nn`` instead, which is not in `FUNCTIONS` and stands for no op.
     """
     if body is None:
-        return lambda body: _public(body, op, other_names or {})  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType, reportUnknownVariableType]
-    return _public(body, op, {})
+        return lambda body: _public(body, op, other_names or {}, namespace)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType, reportUnknownVariableType]
+    return _public(body, op, {}, namespace)
 
 
-def _public(body: Callable[..., Any], op: str, other_names: Mapping[str, str]) -> Any:
+def _public(
+    body: Callable[..., Any], op: str, other_names: Mapping[str, str], namespace: str
+) -> Any:
     name = body.__name__.rstrip("_")
     signature = inspect.signature(body)
     parameters = signature.parameters
+    shown_name = f"{namespace}.{name}" if namespace else name
 
     @functools.wraps(body)
     def function(*args: Any, **kwargs: Any) -> Any:
-        if isinstance(current(), Quote):
+        if not namespace and isinstance(current(), Quote):
             return OPS[op or name](*args, **kwargs)
         if not kwargs.keys() <= parameters.keys():
             kwargs = {other_names.get(key, key): value for key, value in kwargs.items()}
@@ -64,17 +71,19 @@ def _public(body: Callable[..., Any], op: str, other_names: Mapping[str, str]) -
         try:
             return body(*args, **kwargs)
         except PtirError as error:
-            call = f"{name}({_described(parameters, args, kwargs)})"
+            call = f"{shown_name}({_described(parameters, args, kwargs)})"
             if call not in error.context:  # the op of this name has said it
                 error.context.append(call)
             error.where = error.where or user_location()
             raise user_traceback(error, full=settings.full_traceback()) from None
         except TypeError as error:
             if error.__traceback__ is not None and error.__traceback__.tb_next is None:
-                _check_call(signature, name, args, kwargs)
+                _check_call(signature, shown_name, args, kwargs)
             raise
 
     function.__name__ = function.__qualname__ = name
+    if namespace:
+        return function
     function.op = OPS.get(op or name)  # type: ignore[attr-defined]
     FUNCTIONS[name] = function
     return function

@@ -1,0 +1,57 @@
+"""``ptir.nn``: the functions of ``torch.nn.functional``, under its names and signatures.
+
+Tensors have torch's layout: channels come second, classes too. A function records the ops and
+composites that there are (``softmax``, ``layer_norm``, ``attention``, ``conv2d``, ...), so that
+programs look as if written with them. Integers are computed as f32. ``ptir.nn.functional`` is this
+namespace too. Modules are imported on first use.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import Any
+
+MODULES: dict[str, tuple[str, ...]] = {
+    "activations": (
+        *("celu", "elu", "gelu", "glu", "hardshrink", "hardsigmoid", "hardswish", "hardtanh"),
+        *("leaky_relu", "log_softmax", "logsigmoid", "mish", "prelu", "relu", "relu6", "selu"),
+        *("sigmoid", "silu", "softmax", "softmin", "softplus", "softshrink", "softsign", "tanh"),
+        *("tanhshrink", "threshold"),
+    ),
+    "convolutions": (
+        *("conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d"),
+        *("conv_transpose3d",),
+    ),
+    "losses": (
+        *("binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_similarity"),
+        *("cross_entropy", "huber_loss", "kl_div", "l1_loss", "mse_loss", "nll_loss"),
+        *("pairwise_distance", "smooth_l1_loss"),
+    ),
+    "norms": (
+        *("batch_norm", "group_norm", "instance_norm", "layer_norm", "local_response_norm"),
+        *("normalize", "rms_norm"),
+    ),
+    "pooling": (
+        *("adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d"),
+        *("adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d"),
+        *("avg_pool1d", "avg_pool2d", "avg_pool3d", "lp_pool1d", "lp_pool2d"),
+        *("max_pool1d", "max_pool2d", "max_pool3d"),
+    ),
+}
+"""The names of each module, its ``__all__``."""
+
+_PLACES = {name: module for module, names in MODULES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    """The function called ``name``, or this namespace under torch's name."""
+    if name == "functional":
+        return sys.modules[__name__]
+    if name not in _PLACES:
+        raise AttributeError(f"ptir.nn has no function {name!r}")
+    return getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*_PLACES, "functional"})

@@ -1,0 +1,209 @@
+"""``ptir.nn`` beside ``torch.nn.functional``: the same calls, eager and traced."""
+
+# torch's functions, and ours by name, have no types here.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false
+
+from __future__ import annotations
+
+import inspect
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from gptrs import ptir
+from gptrs.errors import ArgumentError
+from gptrs.numpy_api import nn
+from tests.support.lazy_torch import F, torch
+
+RANDOM = np.random.default_rng(0)
+
+
+def normal(*shape: int) -> Any:
+    return RANDOM.standard_normal(shape).astype(np.float32)
+
+
+X = normal(2, 4, 6)
+L = normal(2, 4, 9)
+IMAGES = normal(2, 4, 7, 9)
+VOLUMES = normal(1, 2, 5, 6, 7)
+P = RANDOM.random((2, 4, 6), np.float32)
+CLASSES = RANDOM.integers(0, 4, (2, 6))
+SOME = np.where(CLASSES == 1, -100, CLASSES)
+SHARES = np.abs(normal(2, 4, 6))
+C = np.abs(normal(4)) + 0.5
+HIDDEN = RANDOM.random((6, 6)) < 0.5
+
+
+class Call(NamedTuple):
+    """A call of one function: arrays are traced."""
+
+    name: str
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+    def __str__(self) -> str:
+        shown = [list(a.shape) if isinstance(a, np.ndarray) else a for a in self.args]
+        named = [
+            name if isinstance(a, np.ndarray) else f"{name}={a}" for name, a in self.kwargs.items()
+        ]
+        return f"{self.name}({', '.join(map(str, [*shown, *named]))})"
+
+
+def calls(names: str, *args: Any, **kwargs: Any) -> list[Call]:
+    return [Call(name, args, kwargs) for name in names.split()]
+
+
+TABLE: list[Call] = [
+    *calls("relu relu6 leaky_relu elu selu celu silu mish gelu hardsigmoid hardswish", X * 3),
+    *calls("hardtanh softplus softsign tanhshrink sigmoid logsigmoid tanh softshrink", X * 3),
+    *calls("hardshrink", X * 3),
+    *calls("softplus logsigmoid elu", X * 30),
+    *calls("gelu", X, approximate="tanh"),
+    *calls("elu celu", X, 0.7),
+    *calls("leaky_relu softshrink hardshrink", X, 0.2),
+    *calls("threshold", X, 0.1, 20.0),
+    *calls("softplus", X * 9, beta=2, threshold=5),
+    *calls("softmax log_softmax softmin", X, dim=1),
+    *calls("softmax log_softmax softmin", X, -1, dtype="float64"),
+    *calls("glu", X),
+    *calls("glu", X, dim=1),
+    *calls("prelu", X, C),
+    *calls("prelu", X, C[:1]),
+    *calls("normalize", X),
+    *calls("normalize", X, p=3.0, dim=-1),
+    *calls("layer_norm", X, (6,), normal(6), normal(6)),
+    *calls("layer_norm", X, (4, 6), normal(4, 6), normal(4, 6)),
+    *calls("layer_norm", X, (6,)),
+    *calls("rms_norm", X, (6,), normal(6)),
+    *calls("rms_norm", X, (4, 6), eps=1e-3),
+    *calls("batch_norm", X, normal(4), C, normal(4), normal(4)),
+    *calls("batch_norm", IMAGES, None, None, normal(4), normal(4), training=True),
+    *calls("group_norm", IMAGES, 2, normal(4), normal(4)),
+    *calls("group_norm", X, 4),
+    *calls("instance_norm", IMAGES, weight=C, bias=normal(4)),
+    *calls("local_response_norm", IMAGES, 3),
+    *calls("local_response_norm", X, 2, alpha=0.1, k=2.0),
+    *calls("conv1d", L, normal(6, 4, 3), normal(6)),
+    *calls("conv1d", L, normal(6, 2, 3), stride=2, padding=1, groups=2),
+    *calls("conv2d", IMAGES, normal(6, 4, 3, 2), normal(6), padding=1, dilation=(2, 1)),
+    *calls("conv2d", IMAGES, normal(8, 2, 3, 3), stride=2, groups=2, padding="valid"),
+    *calls("conv2d", IMAGES, normal(3, 4, 4, 3), padding="same"),
+    *calls("conv2d", IMAGES[0], normal(4, 1, 3, 3), normal(4), 1, 1, 1, 4),
+    *calls("conv3d", VOLUMES, normal(4, 2, 3, 2, 2), normal(4), padding=(1, 0, 1)),
+    *calls("conv3d", VOLUMES, normal(4, 1, 2, 2, 2), stride=2, groups=2),
+    *calls("conv_transpose1d", L, normal(4, 3, 3), normal(3), stride=2, output_padding=1),
+    *calls("conv_transpose2d", IMAGES, normal(4, 3, 3, 3), normal(3), 2, 1, 1),
+    *calls("conv_transpose2d", IMAGES, normal(4, 3, 3, 2), None, (2, 3), 2, 0, 2, (2, 1)),
+    *calls("conv_transpose2d", IMAGES, normal(4, 3, 1, 1), None, 1, 1),
+    *calls("conv_transpose3d", VOLUMES, normal(2, 2, 2, 3, 2), stride=2),
+    *calls("max_pool1d avg_pool1d", L, 3),
+    *calls("max_pool1d avg_pool1d", L, 4, 3, 2, ceil_mode=True),
+    *calls("max_pool2d avg_pool2d", IMAGES, 3, stride=2, padding=1),
+    *calls("max_pool2d avg_pool2d", IMAGES[0], (2, 3), 2, ceil_mode=True),
+    *calls("max_pool2d", IMAGES, 3, 2, 1, 2, return_indices=True),
+    *calls("avg_pool2d", IMAGES, 3, 2, 1, True, False),
+    *calls("avg_pool2d", IMAGES, 3, 2, divisor_override=5),
+    *calls("max_pool3d avg_pool3d", VOLUMES, 2, padding=1),
+    *calls("adaptive_avg_pool1d adaptive_max_pool1d", L, 4),
+    *calls("adaptive_avg_pool2d adaptive_max_pool2d", IMAGES, (3, None)),
+    *calls("adaptive_avg_pool2d adaptive_max_pool2d", IMAGES, (7, 3)),
+    *calls("adaptive_avg_pool2d", IMAGES, 1),
+    *calls("adaptive_avg_pool3d adaptive_max_pool3d", VOLUMES, (2, 4, 7)),
+    *calls("lp_pool1d", np.abs(L), 3.0, 2),
+    *calls("lp_pool2d", IMAGES, 2.0, 3, stride=2),
+    *(
+        call
+        for how in ("mean", "sum", "none")
+        for call in [
+            *calls("mse_loss l1_loss smooth_l1_loss huber_loss", X, P, reduction=how),
+            *calls("binary_cross_entropy", P, SHARES.clip(0, 1), reduction=how),
+            *calls("binary_cross_entropy_with_logits", X, P, reduction=how),
+            *calls("kl_div", X, P, reduction=how),
+            *calls("cross_entropy nll_loss", X, CLASSES, reduction=how),
+            *calls("cross_entropy nll_loss", X, SOME, C, reduction=how),
+            *calls("cross_entropy", X, SOME, C, reduction=how, label_smoothing=0.2),
+            *calls("cross_entropy", X, SHARES, C, reduction=how, label_smoothing=0.1),
+        ]
+    ),
+    *calls("cross_entropy nll_loss", X[0].T, CLASSES[0]),
+    *calls("cross_entropy", X[0, :, 0], CLASSES[:1, 0].reshape(())),
+    *calls("smooth_l1_loss", X, P, beta=0.3),
+    *calls("huber_loss", X, P, delta=0.3),
+    *calls("kl_div", X, P, reduction="batchmean", log_target=True),
+    *calls("binary_cross_entropy_with_logits", X, P, P, pos_weight=SHARES),
+    *calls("cosine_similarity", X, P),
+    *calls("cosine_similarity", X, X[:1, :1], dim=2),
+    *calls("pairwise_distance", X, P),
+    *calls("pairwise_distance", X, P, p=1.0, keepdim=True),
+]
+
+
+def call_with(function: Any, call: Call, change: Any) -> Any:
+    def changed(value: Any) -> Any:
+        return change(value) if isinstance(value, np.ndarray) else value
+
+    return function(
+        *map(changed, call.args), **{name: changed(value) for name, value in call.kwargs.items()}
+    )
+
+
+def compare(found: Any, expected: Any) -> None:
+    found = found if isinstance(found, tuple | list) else [found]
+    expected = expected if isinstance(expected, tuple | list) else [expected]
+    for ours, theirs in zip(found, expected, strict=True):
+        assert ours.shape == tuple(theirs.shape)
+        assert ours.numpy().dtype == theirs.numpy().dtype
+        np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=2e-5, atol=2e-6)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("call", TABLE, ids=str)
+def test_a_function(call: Call) -> None:
+    theirs = call
+    if "dtype" in call.kwargs:
+        theirs = call._replace(
+            kwargs={**call.kwargs, "dtype": getattr(torch, call.kwargs["dtype"])}
+        )
+    expected = call_with(getattr(F, call.name), theirs, torch.from_numpy)
+    function = getattr(ptir.nn, call.name)
+    compare(call_with(function, call, ptir.tensor), expected)
+    arrays: list[Any] = []
+    call_with(lambda *args, **kwargs: None, call, arrays.append)
+
+    def traced(*inputs: Any) -> Any:
+        rest = iter(inputs)
+        return call_with(function, call, lambda _: next(rest))
+
+    compare(ptir.jit(traced)(*arrays), expected)
+
+
+@pytest.mark.parametrize("module", nn.MODULES)
+def test_a_module_has_the_names_of_the_table(module: str) -> None:
+    found: Any = import_module(f"gptrs.numpy_api.nn.{module}")
+    assert sorted(found.__all__) == sorted(nn.MODULES[module])
+    tested = {call.name for call in TABLE}
+    for name in found.__all__:
+        assert getattr(ptir.nn.functional, name) is getattr(found, name)
+        assert getattr(found, name).__doc__
+        assert name in tested
+
+
+def test_inplace_is_refused() -> None:
+    with pytest.raises(ArgumentError, match="immutable"):
+        ptir.nn.relu(X, inplace=True)
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    assert not hasattr(ptir.nn, "no_such_function")
+
+
+@pytest.mark.parametrize("name", ["layer_norm", "conv2d", "cross_entropy", "batch_norm"])
+def test_parameters_are_those_of_torch(name: str) -> None:
+    if name == "conv2d":  # a builtin of torch, without a signature
+        expected = ["input", "weight", "bias", "stride", "padding", "dilation", "groups"]
+    else:
+        expected = list(inspect.signature(getattr(F, name)).parameters)
+    assert list(inspect.signature(getattr(ptir.nn, name)).parameters) == expected
