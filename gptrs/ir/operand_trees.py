@@ -51,8 +51,9 @@ class OperandTree:
         return replace(self, leaves=tuple(leaves))
 
     def value(self) -> Any:
-        """The tree rebuilt, as users see it."""
-        return tree.unflatten(self.structure, self.leaves)
+        """The tree rebuilt, as users see it: tensors that a function may write into."""
+        own = [leaf.copy() if type(leaf) is Tensor else leaf for leaf in self.leaves]
+        return tree.unflatten(self.structure, own)
 
 
 def is_module(value: object) -> bool:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from gptrs.errors import ShapeError
 from gptrs.ir.dims import Dim, DimLike
 from gptrs.ir.dispatch import FUNCTIONS, OPS
-from gptrs.ir.indexing import index
 from gptrs.ir.types import normal_axis
 
 Result = TypeVar("Result")
@@ -145,7 +144,12 @@ class Operators(Generic[Result]):
     __hash__ = object.__hash__
 
     def __getitem__(self, key: Any) -> Result:
-        return index(self, key)
+        return FUNCTIONS["getitem"](self, key)
+
+    @property
+    def at(self) -> Any:
+        """``x.at[key].set(v)``, ``.add(v)``, ... : ``x`` with other elements at ``key``."""
+        return FUNCTIONS["at"](self)
 
     @property
     def T(self) -> Result:  # noqa: N802 - NumPy's and torch's name

@@ -15,7 +15,8 @@ import numpy as np
 
 from gptrs.errors import ArgumentError, DonatedError, DTypeError, TraceError, shown
 from gptrs.ir.dims import Dim, DimLike, Shape
-from gptrs.ir.dispatch import is_recording
+from gptrs.ir.dispatch import current, is_recording
+from gptrs.ir.in_place import Writable
 from gptrs.ir.numpy_calls import NumPyOperand, array_namespace
 from gptrs.ir.operators import Operators
 from gptrs.ir.program import Value
@@ -25,8 +26,10 @@ from gptrs.locks import new_lock
 from gptrs.params import ParamSource, RowSource, base_param_id
 
 
-class Tensor(NumPyOperand, Operators["Tensor"]):
-    """An immutable array, or, inside a traced function, a value not yet computed.
+class Tensor(NumPyOperand, Writable, Operators["Tensor"]):
+    """An array, or, inside a traced function, a value not yet computed.
+
+    Its elements are immutable: ``x[key] = v`` gives the object new ones (`gptrs.ir.in_place`).
 
     ``Tensor(data)`` takes NumPy arrays, torch CPU tensors and anything with ``__dlpack__`` or
     ``__array__`` without a copy, and nested lists of numbers.
@@ -40,7 +43,7 @@ class Tensor(NumPyOperand, Operators["Tensor"]):
             array = _from_lists(data)
         if dtype is not None and array.dtype != (wanted := as_dtype(dtype).numpy):
             array = array.astype(wanted)
-        self._set(Type.of(array), array=array)
+        self._set(Type.of(array), array=array, recorder=current())
 
     def _set(
         self,
@@ -115,6 +118,24 @@ class Tensor(NumPyOperand, Operators["Tensor"]):
     @property
     def is_traced(self) -> bool:
         return self.value is not None
+
+    @property
+    def is_parameter(self) -> bool:
+        return False
+
+    def copy(self) -> Tensor:
+        """Another Tensor of the same elements: writing into one leaves the other as it is."""
+        made = Tensor.__new__(Tensor)
+        array = None if self.is_traced else self.numpy()
+        recorder = self.recorder if self.is_traced else current()
+        made._set(self._type, array=array, value=self.value, recorder=recorder, weak=self.weak)
+        return made
+
+    def take_value(self, new: Tensor) -> None:
+        """Become ``new``, which has the same type."""
+        if not new.is_traced:
+            new.numpy()  # raises for a donated one
+        self._array, self.value, self.recorder = new._array, new.value, new.recorder
 
     def numpy(self) -> Array:
         """The elements as a NumPy array, without a copy.
@@ -200,14 +221,6 @@ class Tensor(NumPyOperand, Operators["Tensor"]):
         """The rows; in a traced function the loop is unrolled."""
         return (self[i] for i in range(len(self)))
 
-    def __setitem__(self, key: object, value: object) -> None:
-        error = TraceError(
-            f"a Tensor cannot be written into ({described(self)})",
-            fix="ptir.dynamic_update_slice(x, part, start) or ptir.select(mask, new, x) give a new"
-            " Tensor",
-        )
-        raise located(error)
-
     def __repr__(self) -> str:
         if self.is_traced or self._array is None:
             state = "donated" if self.donated else "traced"
@@ -243,6 +256,10 @@ class Parameter(Tensor):
         made._set(type)
         made._name_it(name, source)
         return made
+
+    @property
+    def is_parameter(self) -> bool:
+        return True
 
     @property
     def id(self) -> int:

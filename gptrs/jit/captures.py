@@ -30,9 +30,9 @@ from gptrs.jit.fast_path.object_graph import (
     all_fields,
     array_token,
     fields_of,
-    is_donated,
     reader_of_contents,
     reader_of_parts,
+    state_of,
 )
 from gptrs.jit.fast_path.read_log import (
     FUNCTION,
@@ -267,9 +267,9 @@ class Captures:
                 self.parameters.append(value)
                 self.parameter_places.append(place)
             return "parameter", known, value.type
-        if isinstance(value, Tensor):  # immutable, so identity is enough
-            _, (donated,) = self.reads.of(place, value, is_donated)
-            return "tensor", self._name(value), donated
+        if isinstance(value, Tensor):  # its elements are immutable, so identity is enough
+            _, (donated, elements) = self.reads.of(place, value, state_of)
+            return "tensor", self._name(value), donated, self._name(elements)
         token = array_token(value)
         held: object = value
         if isinstance(value, np.generic):  # cannot be changed

@@ -93,7 +93,7 @@ class JitFunction(Generic[P, R]):
             if found is not NotImplemented:
                 return found
         if current() is not None:  # inlined into the trace or eager run of another function
-            return cast("R", self._function(*args, **kwargs))
+            return cast("R", self._function(*map(_own, args), **_own_values(kwargs)))
         try:
             call = calls.find(args, kwargs)
             if call is not None and (cached := call.cached) and self._cache.use(cached.slot):
@@ -300,6 +300,15 @@ def _as_function(target: Callable[..., Any]) -> FunctionType:
         return target(*args, **kwargs)
 
     return cast("FunctionType", call)
+
+
+def _own(argument: Any) -> Any:
+    """A Tensor as one that the function may write into without the caller seeing it."""
+    return argument.copy() if type(argument) is Tensor else argument
+
+
+def _own_values(kwargs: dict[str, Any]) -> dict[str, Any]:
+    return {name: _own(value) for name, value in kwargs.items()}
 
 
 def _detached(leaf: Any) -> Any:

@@ -22,6 +22,7 @@ operators and methods of tensors find it there, ``ptir`` too.
 | `editing` | append, delete, insert, put_along_axis, lexsort, hsplit |
 | `searching` | argmax, argmin, nonzero, searchsorted, sort, argsort, unique |
 | `manipulation` | concat, stack, reshape, flip, roll, repeat, squeeze, expand_dims, split, pad |
+| `indexing`, `selection`, `index_keys` | x[key], x[key] = v, x.at[key] |
 | `taking` | take, take_along_axis, diff |
 | `products` | vecdot, tensordot, dot, inner, outer, cross, kron |
 | `einsum`, `contraction_order` | einsum, and the order of its products |
@@ -94,6 +95,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     ),
     "loops": ("associative_scan", "fori_loop", "map", "switch"),
     "namespace": ("namespace_info",),
+    "indexing": ("at", "getitem"),
     "taking": (*("diff", "take", "take_along_axis"),),
     "products": (*("cross", "dot", "inner", "kron", "outer", "tensordot", "vdot", "vecdot"),),
     "einsum": ("einsum",),

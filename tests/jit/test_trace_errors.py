@@ -49,8 +49,11 @@ def loop(x: Any) -> Any:
     return x
 
 
+CAPTURED = ptir.tensor(X)
+
+
 def write(x: Any) -> Any:
-    x[0] = 1
+    CAPTURED[0] = x[1]
     return x
 
 
@@ -86,7 +89,7 @@ MISTAKES: list[tuple[Callable[[Any], Any], Any, type[PtirError], tuple[str, ...]
     (lambda x: np.array([x, x]), X, TraceError, ("elements", "argument x")),
     (lambda x: np.asarray(x), X, TraceError, ("elements", "argument x")),
     (lambda x: np.from_dlpack(x), X, TraceError, ("elements", "argument x")),
-    (write, X, TraceError, ("written into", "argument x", "ptir.dynamic_update_slice")),
+    (write, X, TraceError, ("outside of the traced function is written", "x.copy()")),
     (lambda x: x + HALF, X, DTypeError, ("f32", "f16", "add(x: f32[3] (argument x)", "cast")),
     (lambda x: HALF + x, X, DTypeError, ("f16", "f32", "argument x")),
     (lambda x: x / 2, I, DTypeError, ("/ needs floating", "si64", "//")),
@@ -97,7 +100,7 @@ MISTAKES: list[tuple[Callable[[Any], Any], Any, type[PtirError], tuple[str, ...]
     (lambda x: x.permute(0, 0), M, ShapeError, ("transpose(x: f32[2,3] (argument x)",)),
     (lambda x: x[3], X, ShapeError, ("3", "axis 0")),
     (lambda x: x[0, 0], X, ShapeError, ("2 indices",)),
-    (lambda x: x[x > 0], X, ArgumentError, ("x[mask]", "ptir.select")),
+    (lambda x: x[x > 0], X, TraceError, ("x[mask]", "ptir.where(mask, x, 0)")),
     (lambda x: x + "a", X, ArgumentError, ("'a' (str) is no operand", "argument x")),
     (lambda x: x == None, X, PtirError, ("equal(", "argument x")),  # noqa: E711
     (lambda x: ptir.softmax(x, axis=x), 1.0, ArgumentError, ("axis", "known while tracing")),

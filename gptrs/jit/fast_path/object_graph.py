@@ -50,9 +50,9 @@ def _elements(array: Array, value: object) -> bytes | tuple[int, int]:
     return id(value), crc32(np.ascontiguousarray(array).data)
 
 
-def is_donated(tensor: Tensor) -> Sequence[object]:
-    """The mutable state of a Tensor: whether it was donated."""
-    return (tensor.donated,)
+def state_of(tensor: Tensor) -> Sequence[object]:
+    """The mutable state of a Tensor: whether it was donated, and the array that it has now."""
+    return tensor.donated, tensor._array  # pyright: ignore[reportPrivateUsage]
 
 
 def method_parts(method: MethodType) -> Sequence[object]:

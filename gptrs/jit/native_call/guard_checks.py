@@ -19,9 +19,9 @@ import numpy as np
 
 from gptrs.ir.tensor import Tensor
 from gptrs.jit.fast_path.object_graph import (
-    is_donated,
     method_parts,
     set_elements,
+    state_of,
     wrapped_function,
 )
 from gptrs.jit.fast_path.read_log import (
@@ -95,7 +95,7 @@ class _GuardRows:
             MroReader: self._mro,
             ContainerReader: self._container,
             tuple: self._sequence,
-            is_donated: self._donated,
+            state_of: self._state,
             read_metadata: self._metadata,
             method_parts: self._method,
             wrapped_function: self._wrapped,
@@ -209,11 +209,13 @@ class _GuardRows:
         words = len(found), self._checks.ids(found), int(type(parent) is list)
         self._checks.add(Op.ITEMS, register, 0, *words)
 
-    def _donated(self, register: int, _: Any, __: Any, found: Sequence[Any]) -> None:
+    def _state(self, register: int, _: Any, __: Any, found: Sequence[Any]) -> None:
         if found[0]:
             raise NoRowsError
         state = self._checks.load(Op.LOAD, register, slot(Tensor, "_donated_to"))
         self._checks.same(state, "")
+        elements = self._checks.load(Op.LOAD, register, slot(Tensor, "_array"))
+        self._checks.same(elements, found[1])
 
     def _method(self, register: int, _: Any, __: Any, found: Sequence[Any]) -> None:
         for offset, value in zip((METHOD_FUNCTION, METHOD_SELF), found, strict=True):
