@@ -131,6 +131,9 @@ def operations_of(step: RegionStep, sizes: Mapping[str, int]) -> int:
             whole, chunks = part.chunks.extent, step.region.rows[0]
             counts["length0"] = Fraction(size_at(whole, sizes), max(size_at(chunks, sizes), 1))
     lines = lines_of(rendered.canonical)
+    known = {e for line in lines for e in line.extents if e.isdigit()}
+    if known:  # rows beside each other, which the extent counts, and those that fill up a vector
+        counts |= {e: Fraction(int(e), size_at(step.region.rows[-1], sizes)) for e in known}
     return int(sum(line.share * prod(counts[e] for e in line.extents) for line in lines))
 
 

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from gptrs.backends.faer import scalars
 from gptrs.backends.faer.blocked_writer import BlockedWriter, prefers_blocks
 from gptrs.backends.faer.loop_writer import LoopWriter
+from gptrs.backends.faer.short_sum_writer import ShortSumWriter, is_short_sum
 from gptrs.backends.faer.tile_writer import TileWriter
 from gptrs.backends.regions import Region
 from gptrs.backends.vectorization import prefers_tiles
@@ -91,6 +92,7 @@ def render(region: Region, *, precise: bool = False, shared: bool = False) -> Re
     after each op; a ``shared`` one has no numbers of the program in its text."""
     blocked = BlockedWriter if prefers_blocks(region) else LoopWriter
     kind = TileWriter if prefers_tiles(region) else blocked
+    kind = ShortSumWriter if is_short_sum(region) else kind
     writer = kind(region, precise=precise, shared=shared)
     writer.write()
     arrays = [*writer.inputs, region.result]
