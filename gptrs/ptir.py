@@ -178,7 +178,7 @@ __all__ += window_ops.__all__
 
 
 _LATER = {"vmap": "gptrs.jit.vmap"}  # names whose modules are imported on first use
-_NAMESPACES = {"nn": "gptrs.numpy_api.nn"}  # as well
+_NAMESPACES = {"linalg": "gptrs.numpy_api.linalg", "nn": "gptrs.numpy_api.nn"}  # as well
 _RENAMED = {"Steady": "assume_unchanged"}
 
 

@@ -27,6 +27,7 @@ operators and methods of tensors find it there, ``ptir`` too.
 | `products` | vecdot, tensordot, dot, inner, outer, cross, kron |
 | `einsum`, `contraction_order` | einsum, and the order of its products |
 | `loops` | fori_loop, map, switch, associative_scan |
+| `linalg` | ``ptir.linalg``: factorisations, equations, norms (a package) |
 | `matrices` | matrix_transpose, diagonal, trace, diag |
 
 Modules are imported on first use of one of their names (`MODULES`), so that a start does not wait

@@ -24,7 +24,14 @@ Axes = int | tuple[int | Sequence[int], int | Sequence[int]]
 
 def conjugate(x: Tensor) -> Tensor:
     """The complex conjugate; ``x`` itself where it is real."""
-    return FUNCTIONS["conj"](x) if x.dtype.is_complex else x
+    return OPS["conj"](x) if x.dtype.is_complex else x
+
+
+def modulus(x: Tensor) -> Tensor:
+    """|x|, also of complex numbers."""
+    if x.dtype.is_complex:
+        return OPS["hypot"](OPS["real"](x), OPS["imag"](x))
+    return OPS["abs"](x)
 
 
 def _pair(x: Any, y: Any) -> tuple[Tensor, Tensor]:

@@ -46,6 +46,14 @@ def _eig(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
     return values, _oriented(vectors, np.linalg.eig(x.numpy())[1])
 
 
+def _qr(x: torch.Tensor, *, complete: bool = False) -> tuple[torch.Tensor, ...]:
+    mode = "complete" if complete else "reduced"
+    q, r = torch.linalg.qr(x, mode=mode)
+    like = np.linalg.qr(x.numpy(), mode=mode)[0]
+    turn = torch.sgn((q.conj() * torch.from_numpy(like)).sum(-2, keepdim=True))
+    return q * turn, r * turn.conj().mT
+
+
 def _svd(x: torch.Tensor, *, full_matrices: bool = True) -> tuple[torch.Tensor, ...]:
     u, s, vh = torch.linalg.svd(x, full_matrices=full_matrices)
     left, _, right = np.linalg.svd(x.numpy(), full_matrices=full_matrices)
@@ -141,6 +149,15 @@ LINALG = (
         lambda x: torch.linalg.eigvals(x),
         WIDE,
         ulps=512,
+        magnitude=1,
+        why=LAPACK,
+    ),
+    Case(
+        "qr",
+        (*_rectangular(), *_rectangular(complete=True)),
+        _qr,
+        WIDE,
+        ulps=64,
         magnitude=1,
         why=LAPACK,
     ),

@@ -9,6 +9,7 @@ front, and returns the results of all examples with a batch axis in front.
 | `replay` | `Replay`: a program run over a batch; which examples are active |
 | `axes` | the batch axis: put in front, moved, folded into another; rules of many ops |
 | `moving`, `reducing`, `indexing`, `contracting`, `windowing`, `random` | rules of primitives |
+| `matrices` | rules of linear algebra |
 | `composites` | composites that stay whole; the others become their definitions |
 | `control` | rules of cond, while_loop, scan, and of instructions run one example at a time |
 
@@ -20,6 +21,7 @@ from gptrs.ir.batching import (
     contracting,
     control,
     indexing,
+    matrices,
     moving,
     random,
     reducing,
@@ -31,6 +33,7 @@ __all__ = [
     "contracting",
     "control",
     "indexing",
+    "matrices",
     "moving",
     "random",
     "reducing",

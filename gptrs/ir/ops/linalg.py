@@ -31,6 +31,7 @@ __all__ = [
     "eigvals",
     "eigvalsh",
     "inv",
+    "qr",
     "slogdet",
     "solve",
     "svd",
@@ -86,12 +87,12 @@ def _square(x: Tensor) -> tuple[Shape, DimLike]:
     return batch, rows
 
 
-def _wide_square(x: Tensor) -> tuple[Shape, DimLike]:
-    """`_square` of an operand in double precision."""
+def _wide(x: Tensor) -> tuple[Shape, DimLike, DimLike]:
+    """`_matrices` of an operand in double precision."""
     if x.dtype not in (f64, cf64):
         wanted = "cf64" if x.dtype.is_complex else "f64"
         raise wrong_dtype(f"found dtype {x.dtype}, expected f64 or cf64", x, wanted)
-    return _square(x)
+    return _matrices(x)
 
 
 def least(m: DimLike, n: DimLike) -> DimLike:
@@ -229,7 +230,8 @@ def _(x: Array, *, lower: bool) -> Array:
 def eig(x: Tensor) -> tuple[Type, Type]:
     """The eigenvalues of square matrices [..., N, N], in no order, and the eigenvectors as columns;
     both cf64. ``x`` is f64 or cf64: NumPy has no loop for cf32."""
-    batch, extent = _wide_square(x)
+    _wide(x)
+    batch, extent = _square(x)
     return Type((*batch, extent), cf64), x.type.with_dtype(cf64)
 
 
@@ -243,7 +245,8 @@ def _(x: Array) -> tuple[Array, Array]:
 @_one
 def eigvals(x: Tensor) -> Type:
     """The eigenvalues of `eig` alone."""
-    batch, extent = _wide_square(x)
+    _wide(x)
+    batch, extent = _square(x)
     return Type((*batch, extent), cf64)
 
 
@@ -255,6 +258,22 @@ def _(x: Array) -> Array:
 
 def _as_complex(x: Array) -> Array:
     return x.astype(np.complex128, copy=False)
+
+
+@_two
+def qr(x: Tensor, *, complete: bool = False) -> tuple[Type, Type]:
+    """Q·R = x [..., M, N]: orthonormal columns Q [..., M, K], with K = min(M, N), and an upper
+    triangle R [..., K, N]; [..., M, M] and [..., M, N] if ``complete``. ``x`` is f64 or cf64: NumPy
+    has no loop for the others."""
+    batch, rows, columns = _wide(x)
+    kept = rows if complete else least(rows, columns)
+    return Type((*batch, rows, kept), x.dtype), Type((*batch, kept, columns), x.dtype)
+
+
+@qr.numpy
+def _(x: Array, *, complete: bool) -> tuple[Array, Array]:
+    q, r = np.linalg.qr(x, mode="complete" if complete else "reduced")
+    return q, r
 
 
 @_three
@@ -293,5 +312,5 @@ def _(x: Array) -> Array:
     return np.linalg.svd(x, compute_uv=False)
 
 
-for _op in (det, slogdet):
+for _op in (det, qr, slogdet):
     _op.failing(lambda *_, **__: Fails.NEVER)

@@ -26,7 +26,8 @@
 | `depthwise` | depthwise convolution |
 | `bottleneck` | inverted bottleneck: 1 × 1, depthwise, 1 × 1 fused |
 | `pooling` | max, average and global average pooling |
-| `gufunc` | linear algebra: LAPACK through NumPy's inner loops |
+| `gufunc` | steps that call NumPy's inner loops |
+| `lapack` | linear algebra |
 | `random` | rng_uniform, rng_normal |
 | `epilogue`, `windows` | shared by convolutions and pooling |
 
@@ -55,6 +56,7 @@ from gptrs.ir.ops.linalg import (
     eigvals,
     eigvalsh,
     inv,
+    qr,
     slogdet,
     solve,
     svd,
@@ -97,9 +99,10 @@ _CALLS: tuple[tuple[str, tuple[Operation, ...]], ...] = (
     ("sort:Sort", (sort, top_k)),
     ("arg_extreme:ArgExtreme", (argmax, argmin)),
     (
-        "gufunc:Lapack",
+        "lapack:Lapack",
         (cholesky, det, eig, eigh, eigvals, eigvalsh, inv, slogdet, solve, svd, svdvals),
     ),
+    ("lapack:Qr", (qr,)),
     ("random:Random", (rng_uniform, rng_normal)),
     ("bottleneck:Bottleneck", (conv2d, depthwise_conv2d)),
     ("conv:WinogradConv", (conv2d,)),
