@@ -26,6 +26,8 @@ class OpKind(Enum):
     """On the elements along ``axes``, combined by an associative operation."""
     CONTRACTION = auto()
     """On sums of products along axes that two operands share."""
+    MATRIX = auto()
+    """On all elements of the matrix, of a batch in the last two axes, that it belongs to."""
     WINDOW = auto()
     """On a window of neighbours along spatial axes."""
     ROWWISE = auto()

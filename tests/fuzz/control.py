@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from gptrs.ir.dispatch import OPS
+from gptrs.ir.ops import linalg
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import DTYPES, Type
 from tests.fuzz.builder import Builder, UnfitError
@@ -89,4 +90,8 @@ def _scan(b: Builder) -> Any:
 
 CONTROL: dict[str, Draw] = {"cond": _cond, "while_loop": _while_loop, "scan": _scan}
 GENERATORS: dict[str, Draw] = {**COMPUTING, **PLACING, **COMPOSITES, **CONTROL}
-NOT_DRAWN = {"custom_call": "passes of backends make it, of what they find in a program"}
+_MATRICES = "matrices of random elements may be singular, and factors have signs of their own"
+NOT_DRAWN = {
+    "custom_call": "passes of backends make it, of what they find in a program",
+    **dict.fromkeys(linalg.__all__, _MATRICES),
+}

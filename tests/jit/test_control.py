@@ -225,7 +225,9 @@ def test_passes_and_explain_reach_into_regions() -> None:
     def function(x: Any) -> Any:
         def body(h: Any, row: Any) -> Any:
             new = ptir.softmax(h @ w + row)
-            return new, ptir.cond(new.sum() > 0, lambda: ptir.exp(new) * 2, lambda: new @ w)
+            return new, ptir.cond(
+                new.sum() > 0, lambda: ptir.exp(new) * 2, lambda: ptir.softmax(new @ w)
+            )
 
         return ptir.scan(body, x[:1] * 1.0, x)
 

@@ -64,7 +64,7 @@ def _three(
 
 
 def _declared(fn: Callable[..., Any]) -> Primitive[..., Any]:
-    op = Primitive[..., Any](fn, kind=OpKind.OTHER)
+    op = Primitive[..., Any](fn, kind=OpKind.MATRIX)
     op.failing(_fails)
     op.promoting(*op.operand_names, kinds=FLOATING)
     return op
