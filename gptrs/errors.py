@@ -88,6 +88,10 @@ class ElementError(PtirError, ArithmeticError):
     """An element found at run time has no result: an index out of range, a division by zero."""
 
 
+class CheckError(ElementError, ValueError):
+    """A condition of `ptir.check` does not hold."""
+
+
 class BenchError(PtirError, RuntimeError):
     """A worker process of a benchmark ended, or could not run its task."""
 

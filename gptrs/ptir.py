@@ -16,6 +16,7 @@ import gptrs.ir.ops.contract as contract_ops
 import gptrs.ir.ops.control as control_ops
 import gptrs.ir.ops.custom as custom_ops
 import gptrs.ir.ops.dynamic as dynamic_ops
+import gptrs.ir.ops.effects as effect_ops
 import gptrs.ir.ops.elementary as elementary_ops
 import gptrs.ir.ops.elementwise as elementwise_ops
 import gptrs.ir.ops.index as index_ops
@@ -106,6 +107,7 @@ if TYPE_CHECKING:  # at run time `__getattr__` finds them
     from gptrs.ir.ops.vision import *
     from gptrs.ir.ops.window import *
     from gptrs.jit.vmap import vmap
+    from gptrs.numpy_api.effects import print
 
 __all__: list[str] = [
     "DType",
@@ -154,7 +156,7 @@ __all__: list[str] = [
     "unregister",
     "vmap",
 ]
-__all__ += ["abs", "complex", "pow", "round", "slice"]
+__all__ += ["abs", "complex", "pow", "print", "round", "slice"]
 __all__ += complex_ops.__all__
 __all__ += composite_ops.__all__
 __all__ += contract_ops.__all__
@@ -162,6 +164,7 @@ __all__ += control_ops.__all__
 __all__ += custom_ops.__all__
 __all__ += dynamic_ops.__all__
 __all__ += elementary_ops.__all__
+__all__ += effect_ops.__all__
 __all__ += elementwise_ops.__all__
 __all__ += index_ops.__all__
 __all__ += language_ops.__all__

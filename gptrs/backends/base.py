@@ -24,7 +24,9 @@ class DeviceInfo:
     memory: int
 
 
-StepKind: TypeAlias = Literal["call", "region", "kernel", "reference", "view", "control", "loop"]
+StepKind: TypeAlias = Literal[
+    "call", "region", "kernel", "reference", "view", "control", "loop", "host"
+]
 
 
 class NativeKernel(Protocol):
@@ -52,7 +54,7 @@ class StepReport:
     """One step of a plan: a kernel call, a fused region, a user's kernel, the NumPy reference,
     control flow (followed by the steps of its branches and loop bodies), control flow as one
     generated kernel (a loop), or a view (no work: an
-    existing array in another shape)."""
+    existing array in another shape), or a function of Python (host)."""
 
     kind: StepKind
     name: str

@@ -19,6 +19,7 @@ _WORDS: dict[StepKind, str] = {
     "reference": "by the reference",
     "control": "for branches and loops",
     "loop": "in native branches and loops",
+    "host": "by Python functions",
 }
 
 

@@ -31,6 +31,11 @@ class Outcome:
     recorder: RegionRecorder | None = None
     ys: OperandTree | None = None  # outputs of a step of a scan
 
+    @property
+    def has_effects(self) -> bool:
+        """Whether the trace has an instruction with effects."""
+        return self.recorder is not None and any(i.has_effects for i in self.recorder.body)
+
     def cast(self, tensor: Tensor, dtype: DType, *, weak: bool) -> Tensor:
         """``tensor``, which the function returned, in another dtype."""
         return cast_to(tensor, dtype, weak, self.recorder)

@@ -91,6 +91,9 @@ class Composite(Op[P, R]):
     def infer(self, operands: Sequence[Any], attrs: Attrs) -> tuple[Type, ...]:
         return tuple(r.type for r in self.definition(operands, attrs).results)
 
+    def has_effects(self, operands: Sequence[Any], attrs: Attrs) -> bool:
+        return self.definition(operands, attrs).has_effects
+
     def fails(self, operands: Sequence[Any], attrs: Attrs) -> Fails:
         return self.definition(operands, attrs).fails
 

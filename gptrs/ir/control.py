@@ -38,6 +38,9 @@ Function = Callable[..., Any]
 
 _OUTPUTS = Sides("in one step", "in another", "all steps return outputs of the same types")
 
+_TOKEN = Tensor.of_array(np.zeros((), np.bool_))
+"""A result for regions that have effects alone: a program without results could not be read."""
+
 
 def cond(pred: Any, then: Function, otherwise: Function, *operands: Any) -> Any:
     """One of two functions of ``operands``, see `gptrs.ir.ops.control.cond`."""
@@ -50,11 +53,17 @@ def cond(pred: Any, then: Function, otherwise: Function, *operands: Any) -> Any:
         _branch("then", then, given, outer), _branch("otherwise", otherwise, given, outer)
     )
     if not first.parts.tensors:
+        if first.has_effects or second.has_effects:
+            return cond(flag, _with_token(then), _with_token(otherwise), *operands)[0]
         return first.parts.value()
     (one, other), captured = close([first.region(), second.region()])
     operands = (flag, (*given.tensors, *captured))
     results = _emit(outer, "cond", operands, {"then": one, "otherwise": other})
     return _like(first.parts, results).value()
+
+
+def _with_token(function: Function) -> Function:
+    return lambda *operands: (function(*operands), _TOKEN)
 
 
 def _branch(
@@ -88,14 +97,32 @@ def while_loop(condition: Function, body: Function, init: Any) -> Any:
     if not isinstance(outer, Recorder):
         return _while_eagerly(condition, body, state)
     state, step = settled(state, lambda s: _next_state(body, s, outer))
-    if not state.tensors:
-        return state.value()
     recorder, returned = _trace("condition", condition, [_typed(state)], outer)
+    if not state.tensors:
+        if not (step.has_effects or any(i.has_effects for i in recorder.body)):
+            return state.value()
+
+        def holds(state: Any) -> Any:
+            return condition(state[0])
+
+        def advance(state: Any) -> Any:
+            return body(state[0]), state[1]
+
+        return while_loop(holds, advance, (init, _TOKEN))[0]
     flag = _truth(returned, "condition")
     (test, next_state), captured = close([(recorder, [flag]), step.region()])
     operands = tuple(state.tensors), tuple(captured)
     attrs = {"condition": test, "body": next_state}
     return _like(state, _emit(outer, "while_loop", operands, attrs)).value()
+
+
+def _settled_ahead(state: OperandTree, step: Callable[[OperandTree], Outcome]) -> OperandTree:
+    """``state`` in the dtypes that ``step``, which is traced for it, keeps: a first step that ran
+    again for them would have its effects twice."""
+    if any(tensor.weak for tensor in state.tensors):
+        with suppress(Exception):  # it looks at values; or it is wrong, as the step itself will say
+            return settled(state, step)[0]
+    return state
 
 
 def _next_state(body: Function, state: OperandTree, enclosing: Recorder | None) -> Outcome:
@@ -107,6 +134,7 @@ def _while_eagerly(condition: Function, body: Function, state: OperandTree) -> A
     def step(state: OperandTree) -> Outcome:
         return Outcome(take_apart(body(state.value()), "state"))
 
+    state = _settled_ahead(state, lambda s: _next_state(body, s, None))
     if not _truth(condition(state.value()), "condition").numpy():
         with suppress(TraceError):  # the body looks at values, which only eager mode has
             state, _ = settled(state, lambda s: _next_state(body, s, None))
@@ -132,6 +160,14 @@ def scan(
         return _scan_eagerly(body, state, rows, count, reverse)
     state, step = settled(state, lambda s: _next_step(body, s, rows, outer))
     assert step.ys is not None
+    if not (state.tensors or step.ys.tensors) and step.has_effects:
+
+        def both(state: Any, x: Any) -> Any:
+            after, y = body(state[0], x)
+            return (after, state[1]), y
+
+        (value, _), ys = scan(both, (init, _TOKEN), xs, length=count, reverse=reverse)
+        return value, ys
     if not (state.tensors or step.ys.tensors):
         return state.value(), step.ys.value()
     (program,), captured = close([step.region()])
@@ -166,6 +202,7 @@ def _scan_eagerly(
 ) -> Any:
     if isinstance(count, Dim):
         raise ArgumentError(f"length {count} is a symbol, which has no value in eager mode")
+    state = _settled_ahead(state, lambda s: _next_step(body, s, rows, None))
     outputs: list[OperandTree] = []
     for n in reversed(range(count)) if reverse else range(count):
         slices = [Tensor.of_array(t.numpy()[n, ...], weak=t.weak) for t in rows.tensors]

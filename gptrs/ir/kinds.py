@@ -44,6 +44,8 @@ class OpKind(Enum):
     """On a key and its place."""
     CONTROL = auto()
     """On what programs among the attributes compute."""
+    EFFECT = auto()
+    """On what it does besides: it prints, calls Python or fails. See `Operation.has_effects`."""
     CALL = auto()
     """On what a definition among the attributes says; a kernel of the backend computes it."""
     OTHER = auto()

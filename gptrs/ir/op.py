@@ -102,8 +102,8 @@ class Op(Operation, Generic[P, R]):
         in front; ``mapped`` says which do (True or False for each, a tuple of these for a tuple).
         It returns the results of all examples with the batch axis in front. Elementwise ops need
         no rule; a composite without one, or whose rule returns ``NotImplemented``, is mapped by its
-        definition. The rule of an op with regions takes a `gptrs.ir.batching.replay.Replay`, the
-        instruction and its operands instead.
+        definition. The rule of an op with regions or effects takes a
+        `gptrs.ir.batching.replay.Replay`, the instruction and its operands instead.
         """
         self.batching_rule = rule
         return rule

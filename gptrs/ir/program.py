@@ -138,6 +138,12 @@ class Operation(ABC):
     ) -> tuple[Array, ...]:
         """The NumPy meaning of the op: results of ``types`` for NumPy operands."""
 
+    def has_effects(self, operands: Sequence[Any], attrs: Attrs) -> bool:
+        """Whether it acts besides computing results: such an instruction is neither removed nor
+        repeated, merged, moved or evaluated ahead. A region acts only if it runs."""
+        acts = self.kind is OpKind.EFFECT
+        return acts or any(a.has_effects for a in attrs.values() if isinstance(a, Program))
+
     def fails(self, operands: Sequence[Any], attrs: Attrs) -> Fails:
         """When operands of these types may have no result. A region fails only if it runs."""
         regions = (a.fails for a in attrs.values() if isinstance(a, Program))
@@ -167,6 +173,11 @@ class Instruction:
     def regions(self) -> Iterator[Program]:
         """The programs among the attributes (branches and loop bodies)."""
         return (a for a in self.attrs.values() if isinstance(a, Program))
+
+    @property
+    def has_effects(self) -> bool:
+        """See `Operation.has_effects`."""
+        return self.op.has_effects(self.operands, self.attrs)
 
     @property
     def fails(self) -> Fails:
@@ -209,6 +220,11 @@ class Program:
         if tuple(body) == self.body and tuple(results) == self.results:
             return self
         return Program(self.name, self.params, tuple(body), tuple(results))
+
+    @property
+    def has_effects(self) -> bool:
+        """Whether an instruction has."""
+        return any(i.has_effects for i in self.body)
 
     @property
     def fails(self) -> Fails:

@@ -5,7 +5,7 @@ Input: a type and a word that says which values. Output: an array drawn by a see
     (nothing)   a few units around 0
     any         NaN, infinities, both zeros, denormals, the largest; for integers the extremes
     special     NaN, infinities and both zeros among ordinary numbers
-    positive, nonzero, unit (between -1 and 1)
+    positive (of bools: True), nonzero, unit (between -1 and 1)
     0..3        uniform, integers with both ends
     definite    symmetric (Hermitian) positive definite matrices, of condition numbers below 10
 """
@@ -26,7 +26,7 @@ def draw(type: Type, values: str, rng: np.random.Generator) -> Array:
     shape = [int(n) for n in type.shape]
     dtype = type.dtype
     if dtype.is_bool:
-        return np.asarray(rng.random(shape) < 0.5)
+        return np.asarray(rng.random(shape) < (1 if values == "positive" else 0.5))
     if found := re.fullmatch(r"(-?\d+)\.\.(-?\d+)", values):
         low, high = int(found[1]), int(found[2])
         if dtype.is_integer:

@@ -11,6 +11,7 @@ from typing import Any
 
 from gptrs.errors import PtirError
 from gptrs.ir.dims import Dim, size_at
+from gptrs.ir.kinds import OpKind
 from gptrs.ir.operands import map_operand, types_key
 from gptrs.ir.program import Attrs, Fails, Instruction, Param, Program, Value, attrs_key
 from gptrs.ir.types import Array, Type
@@ -35,6 +36,8 @@ def is_symbolic(thing: Any) -> bool:
     """Whether `filled` may change it: it has a symbolic dimension."""
     if isinstance(thing, tuple):
         return any(map(is_symbolic, thing))  # pyright: ignore[reportUnknownArgumentType]
+    if isinstance(thing, Type):
+        return is_symbolic(thing.shape)
     if isinstance(thing, Program):
         types = any(is_symbolic(param.type.shape) for param in thing.params)
         return types or any(is_symbolic((i.operands, tuple(i.attrs.values()))) for i in thing.body)
@@ -115,4 +118,8 @@ def apply(instruction: Instruction, operands: Sequence[Any], attrs: Attrs) -> tu
     except PtirError as error:
         error.context.append(instruction.op.name)
         error.where = error.where or instruction.where
+        raise
+    except Exception as error:
+        if instruction.op.kind is OpKind.EFFECT and instruction.where is not None:
+            error.add_note(f"in ptir.{instruction.op.name} at {instruction.where}")
         raise

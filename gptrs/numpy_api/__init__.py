@@ -28,6 +28,7 @@ operators and methods of tensors find it there, ``ptir`` too.
 | `einsum`, `contraction_order` | einsum, and the order of its products |
 | `loops` | fori_loop, map, switch, associative_scan |
 | `linalg` | ``ptir.linalg``: factorisations, equations, norms (a package) |
+| `effects` | print, callback and check at run time |
 | `matrices` | matrix_transpose, diagonal, trace, diag |
 
 Modules are imported on first use of one of their names (`MODULES`), so that a start does not wait
@@ -100,6 +101,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "taking": (*("diff", "take", "take_along_axis"),),
     "products": (*("cross", "dot", "inner", "kron", "outer", "tensordot", "vdot", "vecdot"),),
     "einsum": ("einsum",),
+    "effects": ("callback", "check", "print"),
     "matrices": (*("diag", "diagonal", "matrix_transpose", "trace"),),
 }
 """The public names of each module, its ``__all__``."""

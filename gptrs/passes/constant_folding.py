@@ -28,7 +28,7 @@ from gptrs.ir.use_def import UseDef
 from gptrs.passes.base import Context
 
 _MOST_BYTES = 4096  # a page: more is computed only where that makes it less
-_NEVER = frozenset([OpKind.CALL, OpKind.CONTROL, OpKind.RANDOM])
+_NEVER = frozenset([OpKind.CALL, OpKind.CONTROL, OpKind.EFFECT, OpKind.RANDOM])
 _SPOKEN = frozenset([broadcast_to, full, iota])
 """Ops that are smaller than their value: they stay in the program for backends, and are evaluated
 for their uses."""

@@ -1,7 +1,8 @@
 """Common subexpression elimination.
 
-Ops are pure, so two instructions with equal op, operands and attributes have equal results. The key
-tells 1 from 1.0 and 0.0 from -0.0 (`program.key_of`). Part of the clean-up group of the pipeline.
+Two instructions without effects that have equal op, operands and attributes have equal results. The
+key tells 1 from 1.0 and 0.0 from -0.0 (`program.key_of`). Part of the clean-up group of the
+pipeline.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ def eliminate_common_subexpressions(program: Program, context: Context) -> Progr
         current = instruction.reading(renamed)
         key = (current.op, _key(current.operands), attrs_key(current.attrs))
         first = seen.setdefault(key, current)
-        if first is current or not context.fuel.spend(f"merge {current.op.name}"):
+        merges = first is not current and not current.has_effects
+        if not merges or not context.fuel.spend(f"merge {current.op.name}"):
             body.append(current)
         else:
             renamed.update(zip(current.results, first.results, strict=True))

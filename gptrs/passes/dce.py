@@ -7,11 +7,11 @@ from gptrs.passes.base import Context
 
 
 def eliminate_dead_code(program: Program, context: Context) -> Program:
-    """Keep the instructions that the results depend on. Ops are pure, so no effect is lost."""
+    """Keep the instructions that the results depend on, and those with effects."""
     live = set(program.results)
     body: list[Instruction] = []
     for instruction in reversed(program.body):
-        if not live.isdisjoint(instruction.results):
+        if not live.isdisjoint(instruction.results) or instruction.has_effects:
             live.update(instruction.values())
             body.append(instruction)
     return program.with_body(body[::-1], program.results)

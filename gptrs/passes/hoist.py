@@ -94,7 +94,8 @@ class _Slices:
         """The number of uses of each value by live instructions and as a result."""
         readers = Counter(self._program.results)
         for instruction in reversed(self._program.body):
-            if any(readers[result] for result in instruction.results):
+            live = any(readers[result] for result in instruction.results)
+            if live or instruction.has_effects:
                 readers.update(instruction.values())
         return readers
 
@@ -103,6 +104,8 @@ class _Slices:
         if not all(value in self._fixed for value in values) or is_symbolic(
             (instruction.operands, *instruction.attrs.values())
         ):
+            return None
+        if instruction.has_effects:
             return None
         return frozenset[Param]().union(*(self._fixed[value] for value in values))
 

@@ -6,6 +6,7 @@ import pytest
 
 from tests.cases.composite import COMPOSITE
 from tests.cases.control import CONTROL
+from tests.cases.effects import EFFECTS
 from tests.cases.elementary import ELEMENTARY
 from tests.cases.elementwise import ELEMENTWISE
 from tests.cases.language import LANGUAGE
@@ -34,6 +35,7 @@ CASES: tuple[Case, ...] = (
     *RANDOM,
     *QUANTIZING,
     *CONTROL,
+    *EFFECTS,
 )
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from gptrs.backends.faer.arena import OffsetAllocator
 from gptrs.backends.faer.buffer_assignment import Allocation, AssignedStep, BufferAssignment
 from gptrs.backends.faer.calls.base import Form
-from gptrs.backends.faer.schedule import CallStep, LoopStep, PlanStep, RegionStep, Single
+from gptrs.backends.faer.schedule import CallStep, CheckStep, LoopStep, PlanStep, RegionStep, Single
 from gptrs.backends.faer.step_templates import Sizes, StepTemplate, TemplateBuilder
 from gptrs.backends.weight_residency import Lease
 from gptrs.identity_key import getter
@@ -147,7 +147,7 @@ class _Binder:
 
     def _template(self, assigned: AssignedStep) -> StepTemplate | None:
         step = assigned.step
-        if not isinstance(step, CallStep | RegionStep | LoopStep):
+        if not isinstance(step, CallStep | RegionStep | LoopStep | CheckStep):
             return None
         found = self._templates.get(assigned.structure_key)
         if found is None:

@@ -16,6 +16,7 @@ from gptrs.backends.faer.calls.base import Form, values_of
 from gptrs.backends.faer.schedule import (
     CallStep,
     ControlStep,
+    HostStep,
     KernelStep,
     PlanStep,
     ReferenceStep,
@@ -25,6 +26,8 @@ from gptrs.backends.faer.schedule import (
 from gptrs.backends.faer.step_templates import structure_key
 from gptrs.ir.ops.literal import constant
 from gptrs.ir.program import Fails, Instruction, Program, Value
+
+_IN_PYTHON = ReferenceStep | ControlStep | KernelStep | HostStep
 
 
 @dataclass(eq=False)
@@ -162,7 +165,7 @@ class BufferAssignment:
                 self._collect_region_forms(step)
         for assigned in self.steps:
             step = assigned.step
-            if assigned.view or isinstance(step, ReferenceStep | ControlStep | KernelStep):
+            if assigned.view or isinstance(step, _IN_PYTHON):
                 continue
             assigned.allocations = [self.allocations[value] for value in step.arrays]
             assigned.packed = [frozenset(self.packed.get(value, ())) for value in step.arrays]

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gptrs.ir.dims import DimLike
-from gptrs.ir.program import Value
+from gptrs.ir.program import Instruction, Value
 
 
 @dataclass(frozen=True)
@@ -24,5 +24,7 @@ class ControlSource:
     """The parallel extent."""
     operations: DimLike = 0
     """Scalar operations of all of it, as far as they are known: a reason to wake threads."""
+    checks: tuple[Instruction, ...] = ()
+    """Those in its regions, in the order of their codes."""
     scratch: tuple[int, ...] = ()
     """The bytes of arrays that the kernel computes with, whose addresses follow the results'."""

@@ -40,9 +40,11 @@ from gptrs.backends.regions import Region
 from gptrs.ir.dims import Dim, DimLike, product, same, size_at
 from gptrs.ir.ops.contract import dot_general
 from gptrs.ir.ops.control import cond, while_loop
+from gptrs.ir.ops.effects import check
 from gptrs.ir.ops.literal import constant
 from gptrs.ir.program import Instruction, Program, Value
 from gptrs.ir.types import Type
+from gptrs.kernels.checks import CHECKED
 from gptrs.kernels.compiler.parallel_loop import NJIT, wrapped
 from gptrs.kernels.gemm.inline_product import ProductSizes
 
@@ -95,6 +97,7 @@ class ControlWriter:
         self._word_names: dict[object, str] = {}
         self._functions: dict[str, str] = {}  # regions and the scalar rules that they call
         self._regions = 0
+        self._checks: list[Instruction] = []
         self._instructions = 0
         self._operations = 0  # of one iteration of each loop
         self._locals: list[str] = []
@@ -140,6 +143,7 @@ class ControlWriter:
             tuple(self._words.values()),
             self._instructions,
             scratch=tuple(array.bytes for array in self._scratch),
+            checks=tuple(self._checks),
         )
 
     def _notes(self, outputs: Sequence[Array]) -> list[tuple[str, str]]:
@@ -339,11 +343,24 @@ class ControlWriter:
                 env.update(zip(step.results, made, strict=True))
             elif step.op is dot_general:
                 env[step.result] = self._product(step, env, places.get(step.result))
+            elif step.op is check:
+                env[step.result] = self._check(step, env)
             elif step.op is not constant:  # one that is read as an array has no buffer
                 raise UnwritableError
         if any(value not in env for value in opened.results):
             raise UnwritableError
         return [env[value] for value in opened.results]
+
+    def _check(self, step: Instruction, env: Mapping[Value, Array]) -> Array:
+        """Write a check; the array of its token."""
+        holds = step.operands[0]
+        if not isinstance(holds, Value):
+            raise UnwritableError
+        self._checks.append(step)
+        self._add(f"if {self._array(holds, env).text}[0] == 0:")
+        self._add(f"    report_failure(status, {CHECKED + len(self._checks) - 1})")
+        self._add("    return")
+        return self._array(holds, env)
 
     def _update(
         self, step: RegionUpdate, env: Mapping[Value, Array], places: Mapping[Value, Array]

@@ -27,6 +27,7 @@ from gptrs.backends.faer.report import report
 from gptrs.backends.faer.run import run
 from gptrs.backends.faer.schedule import (
     CallStep,
+    CheckStep,
     Iterations,
     LoopStep,
     PlanStep,
@@ -120,7 +121,7 @@ class FaerPlan(Plan):
 
     def _prepare(self, step: PlanStep) -> None:
         """Compile the kernels of a step."""
-        if isinstance(step, RegionStep | LoopStep):
+        if isinstance(step, RegionStep | LoopStep | CheckStep):
             step.kernel  # noqa: B018 - compiled with the others, and not in the first call
         elif isinstance(step, CallStep):
             step.call.compile(self.isa)

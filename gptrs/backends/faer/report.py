@@ -16,7 +16,9 @@ from gptrs.backends.faer.packed_weights import form_bytes
 from gptrs.backends.faer.scalars import has_rule
 from gptrs.backends.faer.schedule import (
     CallStep,
+    CheckStep,
     ControlStep,
+    HostStep,
     KernelStep,
     LoopStep,
     PlanStep,
@@ -173,6 +175,12 @@ def _report(
         name = python_function(step.kernel.function).__name__
         types = ", ".join(str(result.type) for result in step.results)
         return StepReport("kernel", step.instruction.op.name, 1, types, note=f"by {name}")
+    if isinstance(step, HostStep):
+        where = step.instruction.where
+        return StepReport("host", step.instruction.op.name, 1, "", note=f"at {where}")
+    if isinstance(step, CheckStep):
+        where = step.instruction.where
+        return StepReport("call", "check", 1, "", names, f"at {where}", native=kernels)
     if not isinstance(step, CallStep) or refused:
         op = step.instruction.op
         note = "no scalar rule" if op.elementwise and not has_rule(op) else ""

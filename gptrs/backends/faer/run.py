@@ -20,16 +20,24 @@ from gptrs.backends.faer.buffer_assignment import Allocation
 from gptrs.backends.faer.calls.base import Form
 from gptrs.backends.faer.control import drive
 from gptrs.backends.faer.result_memory import empty
-from gptrs.backends.faer.schedule import CallStep, ControlStep, KernelStep, RegionStep, Single
+from gptrs.backends.faer.schedule import (
+    CallStep,
+    ControlStep,
+    KernelStep,
+    LoopStep,
+    RegionStep,
+    Single,
+)
 from gptrs.backends.faer.user_kernels import run_kernel
 from gptrs.backends.reference import ReferencePlan
 from gptrs.backends.weight_residency import Lease, next_use
-from gptrs.errors import ElementError
+from gptrs.errors import CheckError, ElementError
 from gptrs.identity_key import identities
 from gptrs.ir.dims import size_at
 from gptrs.ir.program import Param, Program, Value
 from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array
+from gptrs.kernels.checks import CHECKED
 from gptrs.kernels.driver.current import current_driver
 from gptrs.kernels.driver.polling import poll_address, raise_kept
 from gptrs.kernels.driver.step_table import EXCEPTION, INTERRUPTED, POLL, Failure
@@ -165,6 +173,11 @@ class Call:
         step = self._bound.owners[failure.step]
         assert isinstance(step, Single | RegionStep)
         self._evaluate(step)
+        if isinstance(step, LoopStep) and failure.code >= CHECKED:  # NumPy rounds otherwise
+            check = step.written.checks[failure.code - CHECKED]
+            error = CheckError(f"{check.attrs['text']} (the values are not known any more)")
+            error.where = check.where
+            raise error
         raise ElementError(f"a kernel failed with code {failure.code} at element {failure.index}")
 
     def _refer(self, step: Single) -> None:

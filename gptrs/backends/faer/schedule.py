@@ -1,8 +1,9 @@
 """The schedule of a program: its steps in order, from fusion and from custom calls.
 
 A `PlanStep` is a fused region with a kernel of its own (`RegionStep`), a custom call (`CallStep`),
-control flow as one kernel (`LoopStep`) or with a plan for each region (`ControlStep`), or an
-instruction that only the NumPy reference runs (`ReferenceStep`). A program with too many distinct
+control flow as one kernel (`LoopStep`) or with a plan for each region (`ControlStep`), a check
+(`CheckStep`), an effect in Python (`HostStep`), or an instruction that only the NumPy reference
+runs (`ReferenceStep`). Steps keep the program's order of effects. A program with too many distinct
 kernels is fused again with one op per region.
 """
 
@@ -34,11 +35,14 @@ from gptrs.backends.views import Reduce, walk
 from gptrs.ir.dims import product
 from gptrs.ir.implementation import Implementation
 from gptrs.ir.implementations.kernels import kernel_for
+from gptrs.ir.kinds import OpKind
 from gptrs.ir.ops.custom import custom_call
+from gptrs.ir.ops.effects import check
 from gptrs.ir.ops.literal import constant
 from gptrs.ir.program import Fails, Instruction, Program, Value, values_in
 from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array
+from gptrs.kernels.checks import check_kernel
 from gptrs.kernels.compiler.compile import Kernel, compile_loop, compile_source
 from gptrs.kernels.compiler.isa import Isa
 from gptrs.locks import cached_property
@@ -66,6 +70,37 @@ class Single:
 
 class ReferenceStep(Single):
     """An instruction run by its NumPy meaning."""
+
+
+class HostStep(Single):
+    """An effect that Python has: it prints, or calls a function of the user."""
+
+
+@dataclass(frozen=True, eq=False)
+class CheckStep(Single):
+    """A check, which a kernel tests. Its values are read where it fails."""
+
+    @property
+    def operands(self) -> tuple[Value, ...]:
+        """The buffers of the kernel, and those that the message is made of."""
+        return (*self.inputs, *self.results)
+
+    @property
+    def arrays(self) -> tuple[Value, ...]:
+        """The program's values for `operands`."""
+        return self.operands
+
+    @cached_property
+    def kernel(self) -> Kernel:
+        """Its kernel, the same for all of them."""
+        return check_kernel()
+
+    def bind(self, b: Binder) -> bool:
+        """Give ``b`` its step."""
+        holds, token = self.instruction.operands[0], self.instruction.result
+        assert isinstance(holds, Value)
+        b.step(self.kernel, [b.address(holds), b.address(token), b.status], 1, 1.0)
+        return True
 
 
 @dataclass(frozen=True, eq=False)
@@ -279,7 +314,9 @@ class UpdateStep(RegionStep):
         return self._bind(b)
 
 
-PlanStep = RegionStep | CallStep | LoopStep | ControlStep | KernelStep | ReferenceStep
+PlanStep = (
+    RegionStep | CallStep | LoopStep | CheckStep | ControlStep | KernelStep | HostStep
+) | ReferenceStep
 
 
 def schedule_of(
@@ -326,6 +363,10 @@ def schedule_of(
         elif step.op.control:
             regions = {n: plan(a) for n, a in step.attrs.items() if isinstance(a, Program)}
             work.append(ControlStep(step, regions))
+        elif step.op is check:
+            work.append(CheckStep(step))
+        elif step.op.kind is OpKind.EFFECT:
+            work.append(HostStep(step))
         elif step.op is not constant:
             work.append(ReferenceStep(step))
     return work

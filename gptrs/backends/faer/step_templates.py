@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, NamedTuple
 
 from gptrs.backends.faer.calls.base import ASIDE, PIECES, Address, Binder, Call, Form, Word
-from gptrs.backends.faer.schedule import LoopStep, RegionStep
+from gptrs.backends.faer.schedule import CheckStep, LoopStep, RegionStep
 from gptrs.backends.machine import MACHINE
 from gptrs.ir.dims import Dim, DimLike
 from gptrs.ir.program import Value
@@ -119,7 +119,7 @@ class TemplateBuilder(Binder):
         pieces = extent if extent <= 2 * pieces else pieces
         return max(1, min(pieces, int(time / MACHINE.piece)))
 
-    def build(self, step: Call | RegionStep | LoopStep) -> StepTemplate:
+    def build(self, step: Call | RegionStep | LoopStep | CheckStep) -> StepTemplate:
         """The template of a call, a region or a loop."""
         if step.bind(self) is False:
             self.template = StepTemplate(None)

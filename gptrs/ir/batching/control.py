@@ -29,6 +29,7 @@ from gptrs.ir.operand_trees import element_type
 from gptrs.ir.operands import map_operand
 from gptrs.ir.ops.control import cond, scan, while_loop
 from gptrs.ir.ops.custom import custom_call
+from gptrs.ir.ops.effects import callback, check, print_
 from gptrs.ir.ops.elementwise import logical_and, logical_not, select
 from gptrs.ir.ops.reduce import reduce_any
 from gptrs.ir.program import Instruction, Program
@@ -267,3 +268,7 @@ def one_by_one(replay: Replay, i: Instruction, operands: tuple[Any, ...]) -> Res
     attrs = {"body": region.recorder.finish(list(map(tensor_of, body))), "length": replay.size}
     parts = (), tuple(x.tensor for x in rows), tuple(whole)
     return [Mapped(x) for x in call(scan, parts, {**attrs, "reverse": False})]
+
+
+for _op in (print_, callback, check):  # one effect for each example, in their order
+    _op.batching(one_by_one)

@@ -72,7 +72,7 @@ class Replay:
         op, masked = cast("Op[..., Any]", i.op), self.mask is not None and cares(i)
         if not masked and not _has_mapped(operands):
             return call(op, operands, i.attrs)
-        if has_regions(i) and op.batching_rule is not None:
+        if (has_regions(i) or op.kind is OpKind.EFFECT) and op.batching_rule is not None:
             return op.batching_rule(self, i, operands)
         if masked:
             operands = self._harmless(op, operands)

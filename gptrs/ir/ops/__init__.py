@@ -17,6 +17,7 @@
 | `literal` | constant, full, iota |
 | `random` | rng_uniform, rng_normal (Philox4x32-10) |
 | `control` | cond, while_loop, scan: ops with regions |
+| `effects` | print, callback, check: effects at run time, in program order |
 | `custom` | custom_call: a subprogram that a backend has a kernel for |
 | `composite` | matmul, linear, softmax, norms, activations, attention |
 | `language` | rms_norm, rotary, cross_entropy |
@@ -35,6 +36,7 @@ from gptrs.ir.ops import (
     control,
     custom,
     dynamic,
+    effects,
     elementary,
     elementwise,
     index,
@@ -58,6 +60,7 @@ __all__ = [
     "control",
     "custom",
     "dynamic",
+    "effects",
     "elementary",
     "elementwise",
     "index",

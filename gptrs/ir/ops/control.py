@@ -136,8 +136,8 @@ def while_loop(
     and dtypes, ``condition(state)`` one i1, ``body(state)`` the next state. Both functions may read
     tensors and models from around them. A Python number in ``init`` takes the dtype that the body
     returns in its place. Raises `ShapeError`, `DTypeError` or `ArgumentError` naming the part of
-    the state that changes its type. In eager mode the functions run as Python; the first step runs
-    a second time where a Python number took another dtype.
+    the state that changes its type. In eager mode the functions run as Python; a step is
+    traced before where the state has a Python number, for its dtype.
     """
     before = _types("state", state)
     for name, region in (("condition", condition), ("body", body)):
