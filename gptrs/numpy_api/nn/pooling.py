@@ -4,7 +4,6 @@ without."""
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from functools import reduce as fold
 from typing import Any
 
@@ -18,6 +17,7 @@ from gptrs.ir.tensor import Tensor
 from gptrs.numpy_api.function import as_tensor
 from gptrs.numpy_api.manipulation import rows_at
 from gptrs.numpy_api.nn.operands import as_float, fixed, nn_function, per_axis
+from gptrs.numpy_api.nn.pool_windows import Ints, Windows, element_counts
 
 __all__ = [
     "adaptive_avg_pool1d",
@@ -36,8 +36,6 @@ __all__ = [
     "max_pool3d",
 ]
 
-Ints = int | Sequence[int]
-
 
 def _batched(x: Tensor, rank: int) -> tuple[Tensor, bool]:
     if x.ndim not in (rank + 1, rank + 2):
@@ -52,60 +50,6 @@ def _last(x: Tensor) -> Tensor:
 def _second(y: Tensor, batched: bool) -> Tensor:
     turned: Tensor = OPS["transpose"](y, perm=(0, y.ndim - 1, *range(1, y.ndim - 1)))
     return turned if batched else turned.squeeze(0)
-
-
-class Windows:
-    """The windows of a call, and how far the last ones reach over the end with ``ceil_mode``."""
-
-    def __init__(
-        self,
-        x: Tensor,
-        kernel_size: Ints,
-        stride: Ints | None,
-        padding: Ints,
-        dilation: Ints = 1,
-        ceil_mode: bool = False,
-    ) -> None:
-        rank = x.ndim - 2
-        self.window = per_axis("kernel_size", kernel_size, rank)
-        # torch's own samples give () for the kernel's extents
-        given = stride is None or (not isinstance(stride, int) and not tuple(stride))
-        self.strides = self.window if given else per_axis("stride", stride, rank)  # type: ignore[arg-type]
-        self.low = per_axis("padding", padding, rank)
-        self.dilation = per_axis("dilation", dilation, rank)
-        for size, low, d in zip(self.window, self.low, self.dilation, strict=True):
-            if low > (d * (size - 1) + 1) // 2:
-                raise ArgumentError(
-                    f"padding is {padding}, expected at most half of kernel_size {kernel_size}"
-                )
-        over = [0] * rank
-        if ceil_mode:
-            over = [self._over(i, n) for i, n in enumerate(fixed(x.shape[2:], "input"))]
-        self.over = over
-        self.padding = tuple((n, n + more) for n, more in zip(self.low, over, strict=True))
-
-    def _over(self, axis: int, extent: int) -> int:
-        """How far the last window reaches beyond the padding; it has to start before that."""
-        step, low = self.strides[axis], self.low[axis]
-        reach = self.dilation[axis] * (self.window[axis] - 1) + 1
-        count = -((reach - extent - 2 * low) // step)
-        count = count if count * step >= extent + low else count + 1
-        return max((count - 1) * step + reach - extent - 2 * low, 0)
-
-    @property
-    def attrs(self) -> dict[str, Any]:
-        return {
-            "window": self.window,
-            "strides": self.strides,
-            "padding": self.padding,
-        }
-
-    def starts(self, axis: int, extent: int) -> np.ndarray[Any, Any]:
-        """The first position of each window along an axis, negative in the padding."""
-        low, high = self.padding[axis]
-        reach = self.dilation[axis] * (self.window[axis] - 1) + 1
-        count = (extent + low + high - reach) // self.strides[axis] + 1
-        return np.arange(count) * self.strides[axis] - low
 
 
 def _max_pool(
@@ -166,22 +110,9 @@ def _avg_pool(
     divisor: Any = divisor_override or math.prod(windows.window)
     partial = any(windows.over) or (not count_include_pad and any(windows.low))
     if divisor_override is None and partial:
-        counts = _counts(windows, fixed(x.shape[2:], "input"), count_include_pad)
+        counts = element_counts(windows, fixed(x.shape[2:], "input"), count_include_pad)
         divisor = Tensor(counts.astype(total.dtype.numpy)[None, ..., None])
     return _second(narrow(total / divisor, x), batched)
-
-
-def _counts(
-    windows: Windows, extents: tuple[int, ...], count_include_pad: bool
-) -> np.ndarray[Any, Any]:
-    """The number of elements by which the sum of each window is divided."""
-    along: list[Any] = []
-    for axis, extent in enumerate(extents):
-        first = windows.starts(axis, extent)
-        pad = windows.low[axis] if count_include_pad else 0
-        end = np.minimum(first + windows.window[axis], extent + pad)
-        along.append(end - np.maximum(first, -pad))
-    return fold(np.multiply.outer, along)
 
 
 def _adaptive(rank: int, input: Any, output_size: Any, reduce: str) -> Tensor:
