@@ -47,7 +47,6 @@ Public names are imported on first access (PEP 562), so that ``import gptrs`` co
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -98,7 +97,9 @@ def __getattr__(name: str) -> object:
     if name not in _MODULES:
         raise AttributeError(f"module 'gptrs' has no attribute {name!r}")
     module, attribute = _MODULES[name]
-    imported = import_module(module)
+    from gptrs.locks import late_import
+
+    imported = late_import(module)
     value: object = imported if attribute is None else getattr(imported, attribute)
     globals()[name] = value
     return value

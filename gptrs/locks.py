@@ -66,6 +66,13 @@ def hold_at_forks(module: str, path: str) -> None:
     _of_others.append((module, path))
 
 
+def late_import(module: str) -> Any:
+    """The module of this name, imported now if need be. Forks of other threads wait meanwhile: a
+    child could not finish a half imported module."""
+    with no_fork:
+        return import_module(module)
+
+
 @contextmanager
 def late_import_that_logs() -> Generator[None]:
     """Hold `no_fork`, for modules that use `logging` where forks wait for them.

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import gptrs.ir.ops.complex_numbers as complex_ops
@@ -75,6 +74,7 @@ from gptrs.jit.function import JitFunction
 from gptrs.jit.modes import backend, eager
 from gptrs.jit.no_retrace import no_retrace
 from gptrs.jit.overrides import overrides
+from gptrs.locks import late_import
 from gptrs.numpy_api import NAMES as FUNCTION_NAMES
 from gptrs.numpy_api.constants import VALUES
 from gptrs.passes.rule_samples import check_rule
@@ -213,9 +213,9 @@ def __getattr__(name: str) -> Any:
     if name in OPS:
         return OPS[name]
     if name in _NAMESPACES:
-        return import_module(_NAMESPACES[name])
+        return late_import(_NAMESPACES[name])
     if name in _LATER:
-        return getattr(import_module(_LATER[name]), name)
+        return getattr(late_import(_LATER[name]), name)
     if name in _RENAMED:
         return renamed(__name__, name, _RENAMED)
     raise AttributeError(f"ptir has no op or name {name!r}")

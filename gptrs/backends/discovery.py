@@ -11,13 +11,12 @@ whose value is its class::
 from __future__ import annotations
 
 import inspect
-from importlib import import_module
 from typing import Any, TypeVar
 
 from gptrs.backends.base import Backend
 from gptrs.entry_points import described, installed_entry_points, load_entry_point
 from gptrs.errors import ArgumentError
-from gptrs.locks import no_fork
+from gptrs.locks import late_import
 
 B = TypeVar("B", bound=Backend)
 
@@ -82,8 +81,7 @@ def _class_of(name: str) -> type[Backend]:
         return _registered[name]
     if name in BACKENDS:
         module, _, attribute = BACKENDS[name].partition(":")
-        with no_fork:
-            return getattr(import_module(module), attribute)
+        return getattr(late_import(module), attribute)
     loaded = load_entry_point(GROUP, name, "a backend")
     if loaded is None:
         raise ArgumentError(

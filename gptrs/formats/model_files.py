@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -18,6 +17,7 @@ from gptrs.formats.json_files import read_json
 from gptrs.formats.safetensors_file import SUFFIX, SafetensorsFile
 from gptrs.formats.stored_tensor import TensorFile
 from gptrs.formats.tensor_files import CONFIG, ModelTensors
+from gptrs.locks import late_import
 from gptrs.models import BUNDLED, Model, find_model, known_models
 from gptrs.models.registry import CHECKPOINT_KINDS
 
@@ -169,4 +169,4 @@ def model_class(kind: object, file: Path, field: str = "model_type") -> type[Mod
 def imported(place: str) -> Any:
     """The object at ``"module:name"``."""
     module, _, name = place.partition(":")
-    return getattr(import_module(module), name)
+    return getattr(late_import(module), name)

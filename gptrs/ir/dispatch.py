@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from importlib import import_module
 from typing import Any, Protocol
 
 from gptrs.ir.program import Attrs, Operation
+from gptrs.locks import late_import
 
 OPS: dict[str, Any] = {}
 """Every op by its name. The values are the callables of `gptrs.ir.op`."""
@@ -23,7 +23,7 @@ class _Functions(dict[str, Any]):
     """Loads a function's module on first use: it is in a layer above this one."""
 
     def __missing__(self, name: str) -> Any:
-        return import_module("gptrs.numpy_api").load(name)
+        return late_import("gptrs.numpy_api").load(name)
 
 
 FUNCTIONS: dict[str, Any] = _Functions()

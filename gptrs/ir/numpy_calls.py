@@ -4,7 +4,6 @@ DLPack.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -14,6 +13,7 @@ from gptrs.errors import ArgumentError, TraceError
 from gptrs.ir.dispatch import OPS
 from gptrs.ir.traced import described, located
 from gptrs.ir.types import Array
+from gptrs.locks import late_import
 
 # NumPy's names of operators, and the method of the right operand.
 _REFLECTED = {
@@ -48,7 +48,7 @@ def array_namespace(version: str | None) -> Any:
             f"ptir does not follow version {version!r} of the array API standard",
             fix=f"use one of {', '.join(_VERSIONS)}",
         )
-    return import_module("gptrs.ptir")  # the layer above
+    return late_import("gptrs.ptir")  # the layer above
 
 
 class NumPyOperand:

@@ -116,6 +116,8 @@ def _operand(operand: Operand, names: dict[Value, str]) -> str:
 
 
 def _literal(value: object) -> str:
+    if isinstance(value, Type):
+        return repr(str(value))
     if isinstance(value, DType):
         return repr(value.name)
     if isinstance(value, np.ndarray):

@@ -12,12 +12,12 @@ Built-in names have priority; entry points are read for other names only.
 from __future__ import annotations
 
 import dataclasses
-from importlib import import_module
 from typing import Any, TypeVar
 
 from gptrs.entry_points import described, installed_entry_points, load_entry_point
 from gptrs.errors import ArgumentError
 from gptrs.jit.function import JitFunction
+from gptrs.locks import late_import
 from gptrs.models.base import Model
 
 M = TypeVar("M", bound=Model)
@@ -72,7 +72,7 @@ def find_model(model_type: object) -> type[Model] | None:
         return None
     if model_type in MODELS:
         module, _, name = MODELS[model_type].partition(":")
-        return getattr(import_module(module), name)
+        return getattr(late_import(module), name)
     if (known := _registered.get(model_type) or _loaded.get(model_type)) is not None:
         return known
     if (found := load_entry_point(GROUP, model_type, "a model")) is None:

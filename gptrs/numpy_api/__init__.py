@@ -37,8 +37,9 @@ for them.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
+
+from gptrs.locks import late_import
 
 MODULES: dict[str, tuple[str, ...]] = {
     "arithmetic": (
@@ -167,5 +168,5 @@ def load(name: str) -> Any:
     name = ALIASES.get(name, name)
     if (module := _PLACES.get(name)) is None:
         return OPS[name]
-    import_module(f"gptrs.numpy_api.{module}")
+    late_import(f"gptrs.numpy_api.{module}")
     return FUNCTIONS[name]

@@ -160,6 +160,15 @@ def test_there_are_no_other_locks() -> None:
         assert found & (LOCKS | {"cached_property"}) <= allowed.get(path.name, set()), path
 
 
+def test_modules_are_imported_late_under_the_lock_of_forks() -> None:
+    """A child could not finish a module that another thread of its parent was importing."""
+    imported_already = {"layout.py", "user_kernels.py"}
+    of_one_thread = {"patterns.py", "torch_models.py"}
+    for path in (ROOT / "gptrs").rglob("*.py"):
+        if path.name not in {"locks.py"} | imported_already | of_one_thread:
+            assert "import_module" not in path.read_text(), path
+
+
 WAITED_FOR: dict[str, Any] = {
     "no_fork": no_fork,
     "llvmlite": llvm.ffi.lib._lock,  # pyright: ignore

@@ -70,11 +70,11 @@ class PoolDriver(Driver):
     name = "pool"
 
     def __init__(self) -> None:
-        super().__init__()
         self._native = _native()
         self._lock = new_lock()
         self._words = np.zeros(2, np.int64)  # block and threads, for native code
         self._fresh()
+        super().__init__()  # last: a child calls `after_fork` of what is registered
 
     def native(self) -> NativeDriver:
         return NativeDriver(self._native.run_address, self._words.ctypes.data)

@@ -18,8 +18,9 @@ from __future__ import annotations
 
 import ctypes
 from functools import cache
-from importlib import import_module
 from typing import Any, NamedTuple
+
+from gptrs.locks import late_import
 
 _FIRST = object.__basicsize__
 """Where the fields of a ufunc begin, behind the head of each Python object."""
@@ -57,7 +58,7 @@ def inner_loop(module: str, name: str, types: str) -> InnerLoop | None:
     """The loop of the ufunc ``name`` of a module for ``types`` (characters of dtypes, inputs before
     ``->``); None where this NumPy has none."""
     try:
-        ufunc: Any = getattr(import_module(module), name)
+        ufunc: Any = getattr(late_import(module), name)
         number = ufunc.types.index(types)
     except (ImportError, AttributeError, ValueError):
         return None

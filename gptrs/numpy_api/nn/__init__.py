@@ -9,8 +9,9 @@ namespace too. Modules are imported on first use.
 from __future__ import annotations
 
 import sys
-from importlib import import_module
 from typing import Any
+
+from gptrs.locks import late_import
 
 MODULES: dict[str, tuple[str, ...]] = {
     "activations": (
@@ -50,7 +51,7 @@ def __getattr__(name: str) -> Any:
         return sys.modules[__name__]
     if name not in _PLACES:
         raise AttributeError(f"ptir.nn has no function {name!r}")
-    return getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)
+    return getattr(late_import(f"{__name__}.{_PLACES[name]}"), name)
 
 
 def __dir__() -> list[str]:

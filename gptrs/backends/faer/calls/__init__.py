@@ -39,7 +39,6 @@ call. `_CALLS` maps ops to classes; the first class that matches is taken.
 from __future__ import annotations
 
 from functools import cache
-from importlib import import_module
 from typing import cast
 
 from gptrs.backends.faer.calls.base import Call
@@ -75,7 +74,7 @@ from gptrs.ir.ops.vision import (
     max_pool2d,
 )
 from gptrs.ir.program import Operation
-from gptrs.locks import no_fork
+from gptrs.locks import late_import
 
 # Where each is, and the ops that a match may begin with. The first one that matches is taken; a
 # class is imported when a program has such an op: text has no convolutions.
@@ -122,5 +121,4 @@ def calls_of(op: Operation) -> tuple[type[Call], ...]:
 
 def _class_at(place: str) -> type[Call]:
     module, _, name = place.partition(":")
-    with no_fork:
-        return cast("type[Call]", getattr(import_module(f"{__name__}.{module}"), name))
+    return cast("type[Call]", getattr(late_import(f"{__name__}.{module}"), name))
