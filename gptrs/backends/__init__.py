@@ -18,6 +18,8 @@ A `Backend` claims composites while the passes run, and turns the lowered progra
 | `kept_values` | values that a region keeps in the memory of its result between two loops |
 | `value_numbering` | equal numbers for equal expressions of a region |
 | `operation_counts` | scalar operations of a region, to limit recomputation |
+| `region_time` | an estimate of the time of a region, by `machine` |
+| `recomputation` | stored values that are computed again in less time |
 | `parameter_cache` | packed and derived forms of parameters: limit, eviction, release |
 | `weight_residency` | leases of plans on these forms |
 | `faer/` | the native CPU backend |
@@ -25,5 +27,6 @@ A `Backend` claims composites while the passes run, and turns the lowered progra
 Loop fusion runs in this order: `fusible.can_fuse` selects instructions, `fusion.fuse` decides which
 values are stored, `inlining` builds expressions over `views`, `regions` arranges the loops,
 `operation_counts` (with `value_numbering`) finds recomputation, and `fuse` stores more values until
-nothing changes. A backend generates one kernel for each region.
+nothing changes; `recomputation` inlines those again that `region_time` finds cheaper to compute. A
+backend generates one kernel for each region.
 """

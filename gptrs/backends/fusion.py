@@ -23,7 +23,8 @@ A reduction of few elements is written out as operations on each (`inlining.MOST
 it has no rows of its own.
 
 Storing a value changes the regions that other values are inlined into, so the rules are applied
-until no further value has to be stored.
+until no further value has to be stored. Then `gptrs.backends.recomputation` inlines those that are
+computed again in less time than they are stored and read.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from gptrs.backends.fusible import can_fuse, cost, is_cheap
 from gptrs.backends.inlining import Inlined, Inliner
 from gptrs.backends.machine import MACHINE
 from gptrs.backends.operation_counts import operations, operations_alone
+from gptrs.backends.recomputation import inlined_again
 from gptrs.backends.regions import Region
 from gptrs.ir.dims import Dim, DimLike, size_at
 from gptrs.ir.kinds import OpKind
@@ -82,6 +84,7 @@ def fuse(
     fused = {i.result: i for i in program.body if (fusible or can_fuse)(i)}
     stored = {v for i in program.body for v in i.values() if i.results[0] not in fused}
     stored.update(program.results)
+    needed = frozenset(stored)
     if alone:
         stored.update(v for v, i in fused.items() if i.op.kind not in _COPIES)
     sizes = _sizes(program)
@@ -97,11 +100,14 @@ def fuse(
         if not (wanted := _recomputed(counts, inliner.made, fused, sizes)):
             break
         stored |= wanted
+    if not alone:
+        inliner = inlined_again(inliner, needed, counts, sizes)
+        regions = {v: inliner.region(v) for v in fused if v in inliner.stored}
     steps: list[Region | Instruction] = []
     for instruction in program.body:
         if instruction.results[0] not in fused:
             steps.append(instruction)
-        elif instruction.result in stored:
+        elif instruction.result in regions:
             steps.append(regions[instruction.result])
     inlined = {value: inliner.made[value] for value in regions}
     return FusedProgram(program, tuple(steps), inlined)

@@ -76,6 +76,13 @@ class Inliner:
         self._regions: dict[Value, tuple[Inlined, Region]] = {}
         self._wanted: list[Value] = []  # by the instruction that is looked at
 
+    def inlining(self, value: Value) -> Inliner:
+        """The same with a stored value to be inlined; this one stays as it is."""
+        other = Inliner(self.fused, self.stored - {value})
+        other.made, other._sources = dict(self.made), dict(self._sources)
+        other._regions = dict(self._regions)
+        return other
+
     def build(self) -> set[Value]:
         """Build the expressions. Returns the values that have to be stored as well, for another
         build."""

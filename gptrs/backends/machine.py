@@ -22,6 +22,22 @@ class Machine:
     """What a loop may count on of the first cache, for data."""
     l2_bytes: int = 1 << 20
     """What a loop may count on of the second cache."""
+    l3_bytes: int = 16 << 20
+    """What a loop may count on of the last cache."""
+    l2_byte: float = 0.012
+    """Reading or writing a byte of an array that the second cache holds."""
+    l3_byte: float = 0.018
+    """One of an array that the last cache holds."""
+    memory_byte: float = 0.045
+    """One of an array in memory. A store beyond the second cache reads the line first."""
+    vector_operation: float = 0.012
+    """An addition, a load or a store in a loop that is not limited by memory."""
+    vector_function: float = 0.035
+    """A unit of the cost of an operation of several instructions, such as exp, there."""
+    overlap: float = 0.75
+    """The part of arithmetic that goes on while lines are on their way, or the reverse."""
+    worth: float = 100.0
+    """The gain of a call for which a longer kernel is compiled."""
     contiguous: float = 0.1
     """A load or store of an element that is adjacent to the next one, in the first cache."""
     strided: float = 0.8
