@@ -36,7 +36,7 @@ class Machine:
     """A unit of the cost of an operation of several instructions, such as exp, there."""
     overlap: float = 0.75
     """The part of arithmetic that goes on while lines are on their way, or the reverse."""
-    worth: float = 100.0
+    least_gain: float = 100.0
     """The gain of a call for which a longer kernel is compiled."""
     contiguous: float = 0.1
     """A load or store of an element that is adjacent to the next one, in the first cache."""

@@ -3,7 +3,8 @@
 Input: the regions of `gptrs.backends.fusion` by its rules. Output: the same, where a value that
 loops without reductions store and read is computed by each of these loops instead, if
 
-- their time falls by `gptrs.backends.region_time`: where symbols are large, by `Machine.worth`;
+- their time falls by `gptrs.backends.region_time`: where symbols are large, by at least
+  `Machine.least_gain`;
 - all regions take at most `Machine.recomputation` times the operations of the program op by op.
 
 So the Laplacian of a stencil is stored, and the fluxes between its elements are computed twice.
@@ -72,7 +73,7 @@ class _Search:
         then = self._operations(after)
         times = zip(self._time(before), self._time(after), strict=True)
         gains = [old - new for old, new in times]
-        if not self._fits(taken, then) or gains[0] < MACHINE.worth or min(gains) < 0:
+        if not self._fits(taken, then) or gains[0] < MACHINE.least_gain or min(gains) < 0:
             return
         self.inliner = trial
         changed = zip(self._left, taken, then, strict=True)
