@@ -83,11 +83,12 @@ class Inliner:
         other._regions = dict(self._regions)
         return other
 
-    def build(self) -> set[Value]:
-        """Build the expressions. Returns the values that have to be stored as well, for another
-        build."""
+    def build(self, values: Iterable[Value] | None = None) -> set[Value]:
+        """Build the expressions, or those of ``values`` in program order where no other has
+        changed. Returns the values that have to be stored as well, for another build."""
         wanted: set[Value] = set()
-        for value, instruction in self.fused.items():
+        for value in self.fused if values is None else values:
+            instruction = self.fused[value]
             inlined = [v in self.fused and v not in self.stored for v in instruction.values()]
             pairs = zip(instruction.values(), inlined, strict=True)
             sources = [self.made[v] if inline else None for v, inline in pairs]

@@ -44,6 +44,7 @@ class _Search:
 
     def __init__(self, inliner: Inliner, counts: Counts, sizes: Sizes) -> None:
         self.inliner, self._sizes = inliner, sizes
+        self._order = {value: place for place, value in enumerate(inliner.fused)}
         self.results = [value for value in inliner.fused if value in inliner.stored]
         self._inputs = {value: inliner.region(value).inputs for value in self.results}
         self._readers: dict[Value, dict[Value, None]] = {value: {} for value in self.results}
@@ -67,7 +68,7 @@ class _Search:
         if not self._fits(taken, self._least(value, before[1:])):
             return
         trial = self.inliner.inlining(value)
-        if trial.build():
+        if trial.build(self._computed_by(readers)):
             return
         after = [trial.region(v) for v in readers]
         then = self._operations(after)
@@ -92,6 +93,11 @@ class _Search:
             or len(one.parts) + len(made.parts) > MOST_PARTS
             for one in (made, *into)
         )
+
+    def _computed_by(self, results: Sequence[Value]) -> list[Value]:
+        """The values that the regions of ``results`` compute, in program order."""
+        members = (member for result in results for member in self.inliner.made[result].members)
+        return sorted({member.result for member in members}, key=self._order.__getitem__)
 
     def _fits(self, taken: Sequence[int], operations: Sequence[int]) -> bool:
         """Whether so many operations instead of those that are ``taken`` are not too many."""

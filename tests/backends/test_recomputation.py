@@ -27,6 +27,10 @@ def limited(x: Any, c: Any) -> Any:
     return x[2:-2, 2:-2] - c * (rows[1:] - rows[:-1] + columns[:, 1:] - columns[:, :-1])
 
 
+def scaled(x: Any) -> Any:
+    return x * 2.0 + 1.0
+
+
 def arguments(*shape: int) -> tuple[Any, Any]:
     rng = np.random.default_rng(0)
     i, j, *rest = shape
@@ -63,7 +67,7 @@ def test_stores_that_take_no_time_are_kept(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_time_grows_where_arrays_leave_a_cache() -> None:
     def of(size: int) -> float:
-        (region,) = regions_of(lambda x: x * 2.0 + 1.0, np.zeros(size, np.float32))
+        (region,) = regions_of(scaled, np.zeros(size, np.float32))
         return RegionTime(region, operations(region)).at({}) / size
 
     in_l2, in_l3, in_memory = of(1 << 16), of(1 << 20), of(1 << 24)
