@@ -1,13 +1,13 @@
 """Random numbers from Philox4x32-10: the source of a kernel for each distribution and dtype.
 
-    for group in first … last:                       # parallel: GROUP blocks of four words
-        for block in group:                          # vectorised: one block a lane
+    for item in first … last:                        # parallel: GROUP blocks of words of a seed
+        for block in item:                           # vectorised: one block a lane
             words[4 block … 4 block + 3] = philox(block, key)
-        for element in group:                        # vectorised
+        for element in item:                         # vectorised
             out[element] = number of its words, rounded to the dtype
 
 `gptrs.ir.ops.random` defines which words serve an element and what it becomes. Here are the bits
-of its NumPy meaning, but for what the C library rounds otherwise in `rng_normal`.
+of its NumPy meaning, but for the last ones of the logarithm, sine and cosine of `rng_normal`.
 """
 
 from __future__ import annotations
@@ -21,13 +21,15 @@ _MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
 _WEYL = (0x9E3779B9, 0xBB67AE85)
 _LOW = "uint64(4294967295)"
 
-Distribution = Literal["uniform", "normal"]
-_STREAMS: dict[Distribution, int] = {"uniform": 0, "normal": 1}
+Distribution = Literal["uniform", "normal", "bits"]
+_STREAMS: dict[Distribution, str] = {"uniform": "0", "normal": "1", "bits": "stream"}
 NUMBERS: dict[Distribution, tuple[str, ...]] = {
     "uniform": ("low", "span", "least", "greatest"),
     "normal": ("mean", "std"),
+    "bits": (),
 }
-"""The numbers in the argument block, after the addresses of seed and result and the count."""
+"""The numbers in the argument block, after the addresses of seeds and result, the elements of a
+seed and its groups; of bits, the stream and perhaps the address of the starts."""
 
 
 def elements_of_group(*, wide: bool) -> int:
@@ -42,21 +44,34 @@ def source(
     out: tuple[str, str],
     *,
     wide: bool,
+    bits: int = 32,
+    starts: bool = False,
 ) -> str:
-    """The source of the kernel ``name``. ``seed`` and ``out`` are pointer types, then the seed in
-    terms of ``seed[0]``, and what is stored of the number ``x``."""
-    numbers = ", ".join(f"{number}: float64" for number in NUMBERS[distribution])
-    lines = _uniform(wide) if distribution == "uniform" else _normal(wide)
+    """The source of the kernel ``name``. ``seed`` and ``out`` are pointer types, then a seed in
+    terms of ``seed[which]``, and what is stored of the number ``x``. ``bits`` are those of an
+    element of "bits"; with ``starts`` each seed has a block to start from."""
+    numbers = "".join(f", {number}: float64" for number in NUMBERS[distribution])
+    if distribution == "bits":
+        numbers = ", stream: int64" + (", starts: uint64s" if starts else "")
+        lines = _bits(wide, bits)
+    else:
+        lines = _uniform(wide) if distribution == "uniform" else _normal(wide)
     body = "\n".join(line.replace("STORED", out[1]) for line in lines)
+    place = f"uint64(group * {GROUP} + block)" + (" + starts[which]" if starts else "")
+    parameters = f"seed: {seed[0]}, out: {out[0]}, count: int64, groups: int64{numbers}"
     return f"""\
-def {name}(seed: {seed[0]}, out: {out[0]}, count: int64, {numbers}, first, last):
+def {name}({parameters}, first, last):
     words = local_uint32s({4 * GROUP})
     made = local_doubles({4 * GROUP})
-    key = uint64(int64({seed[1]}))
-    key0, key1 = key & {_LOW}, key >> uint64(32)
-    for group in range(first, last):
-        for block in range({GROUP}):
-            number = uint64(group * {GROUP} + block)
+    for item in range(first, last):
+        which, group = item // groups, item % groups
+        key = uint64(int64({seed[1]}))
+        key0, key1 = key & {_LOW}, key >> uint64(32)
+        begin = group * {elements_of_group(wide=wide)}
+        live = min({elements_of_group(wide=wide)}, count - begin)
+        begin += which * count
+        for block in range((live + {3 - 2 * wide}) // {4 - 2 * wide}):
+            number = {place}
             c0, c1 = number & {_LOW}, number >> uint64(32)
             c2, c3 = uint64({_STREAMS[distribution]}), uint64(0)
 {_rounds()}
@@ -64,8 +79,6 @@ def {name}(seed: {seed[0]}, out: {out[0]}, count: int64, {numbers}, first, last)
             words[4 * block + 1] = uint32(c1)
             words[4 * block + 2] = uint32(c2)
             words[4 * block + 3] = uint32(c3)
-        begin = group * {elements_of_group(wide=wide)}
-        live = min({elements_of_group(wide=wide)}, count - begin)
 {body}
 """
 
@@ -83,10 +96,23 @@ def _rounds() -> str:
     return "\n".join(f"            {line}" for line in lines)
 
 
+def _pair(place: str) -> str:
+    """Two words as one of 64 bits."""
+    upper, lower = (f"uint64(words[{place} + {number}])" for number in range(2))
+    return f"(({upper} << uint64(32)) | {lower})"
+
+
 def _fraction(place: str) -> str:
     """The upper 53 bits of two words."""
-    upper, lower = (f"uint64(words[{place} + {number}])" for number in range(2))
-    return f"float64(int64((({upper} << uint64(32)) | {lower}) >> uint64(11)))"
+    return f"float64(int64({_pair(place)} >> uint64(11)))"
+
+
+def _bits(wide: bool, bits: int) -> list[str]:
+    return [
+        "        for k in range(live):",
+        f"            x = {_pair('2 * k') if wide else f'words[k] >> uint32({32 - bits})'}",
+        "            out[begin + k] = STORED",
+    ]
 
 
 def _uniform(wide: bool) -> list[str]:
@@ -115,14 +141,10 @@ def _normal(wide: bool) -> list[str]:
         f"(float64({u}) + 1.0) * {scale!r}",
         f"6.283185307179586 * (float64({v}) * {scale!r})",
     )
-    lines = [f"angle = {angle}", "sin, cos = math.sin(angle), math.cos(angle)"]
-    if not wide:  # what is rounded to f32 does not depend on the last bits
-        lines = [f"sin, cos = double_sin_cos({angle})"]
     return [
         f"        for k in range({4 * GROUP // words}):",
-        f"            log = {'math.log' if wide else 'double_log'}({u})",
-        "            radius = math.sqrt(-2.0 * log)",
-        *(f"            {line}" for line in lines),
+        f"            radius = math.sqrt(-2.0 * double_log({u}))",
+        f"            sin, cos = double_sin_cos({angle})",
         "            made[2 * k] = mean + std * (radius * cos)",
         "            made[2 * k + 1] = mean + std * (radius * sin)",
         "        for k in range(live):",

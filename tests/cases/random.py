@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from gptrs.ir.types import DTYPES
-from tests.cases.sample import FLOATS, LIBM, Case, Sample, sample
+from tests.cases.sample import FLOATS, LIBM, Case, S, Sample, sample
 from tests.support.lazy_torch import torch
 
 _WORD = 0xFFFFFFFF
@@ -33,8 +33,8 @@ def philox_words(counter: list[int], key: list[int]) -> list[int]:
     return counter
 
 
-def _block(seed: torch.Tensor, number: int, stream: int) -> list[int]:
-    key = int(seed) & (1 << 64) - 1
+def _block(seed: int, number: int, stream: int) -> list[int]:
+    key = seed & (1 << 64) - 1
     return philox_words([number & _WORD, number >> 32, stream, 0], [key & _WORD, key >> 32])
 
 
@@ -42,9 +42,14 @@ def _joined(upper: int, lower: int) -> int:
     return (upper << 32 | lower) >> 11
 
 
-def _each(element: Callable[[int], float], shape: tuple[int, ...], dtype: str) -> torch.Tensor:
-    values = torch.tensor([element(i) for i in range(math.prod(shape))], dtype=torch.float64)
-    return values.to(torch.float64 if dtype == "f64" else torch.float32).reshape(shape)
+def _each(
+    element: Callable[[int, int], float], seed: torch.Tensor, shape: tuple[int, ...], dtype: str
+) -> torch.Tensor:
+    drawn = [element(int(s), i) for s in seed.flatten() for i in range(math.prod(shape))]
+    values = torch.tensor(drawn, dtype=torch.float64)
+    return values.to(torch.float64 if dtype == "f64" else torch.float32).reshape(
+        (*seed.shape, *shape)
+    )
 
 
 def _uniform(
@@ -58,7 +63,7 @@ def _uniform(
     numbers = DTYPES[dtype].numpy.type
     compute: Any = np.float64 if dtype == "f64" else np.float32
 
-    def element(index: int) -> float:
+    def element(seed: int, index: int) -> float:
         if dtype == "f64":
             words = _block(seed, index // 2, 0)[index % 2 * 2 :]
             u = _joined(words[0], words[1]) / 2**53
@@ -69,7 +74,7 @@ def _uniform(
             return float(np.nextafter(numbers(value), numbers(low)))
         return value if value >= low else float(np.nextafter(numbers(value), numbers(high)))
 
-    return _each(element, shape, dtype)
+    return _each(element, seed, shape, dtype)
 
 
 def _normal(
@@ -80,7 +85,7 @@ def _normal(
     mean: float = 0.0,
     std: float = 1.0,
 ) -> torch.Tensor:
-    def element(index: int) -> float:
+    def element(seed: int, index: int) -> float:
         pair = index // 2
         if dtype == "f64":
             words = _block(seed, pair, 1)
@@ -92,7 +97,33 @@ def _normal(
         turn = (math.cos, math.sin)[index % 2]
         return mean + std * math.sqrt(-2 * math.log(u)) * turn(2 * math.pi * v)
 
-    return _each(element, shape, dtype)
+    return _each(element, seed, shape, dtype)
+
+
+def _bits(
+    seed: torch.Tensor,
+    start: torch.Tensor | None = None,
+    *,
+    shape: tuple[int, ...],
+    dtype: str = "ui32",
+    stream: int = 2,
+) -> torch.Tensor:
+    kind = DTYPES[dtype]
+    starts = [0] * seed.numel() if start is None else start.flatten().tolist()
+
+    def element(which: int, index: int) -> int:
+        first = starts[which] & (1 << 64) - 1
+        if kind.bits == 64:
+            block = (first + index // 2) & (1 << 64) - 1
+            words = _block(int(seed.flatten()[which]), block, stream)[index % 2 * 2 :]
+            return words[0] << 32 | words[1]
+        block = (first + index // 4) & (1 << 64) - 1
+        return _block(int(seed.flatten()[which]), block, stream)[index % 4] >> (32 - kind.bits)
+
+    drawn = [element(w, i) for w in range(seed.numel()) for i in range(math.prod(shape))]
+    return torch.from_numpy(
+        np.array(drawn, np.uint64).view(np.int64).reshape((*seed.shape, *shape))
+    )
 
 
 def _shapes(*others: Sample) -> tuple[Sample, ...]:
@@ -102,11 +133,12 @@ def _shapes(*others: Sample) -> tuple[Sample, ...]:
         sample("ui64[] any", shape=(65,), dtype="T"),
         sample("si4[] -8..-1", shape=(2, 1, 5), dtype="T"),
         sample("ui8[] any", shape=(2, 0), dtype="T"),
+        sample("si64[S] any", shape=(), dtype="T"),
+        sample("ui64[2,3] any", shape=(130, 2), dtype="T"),
+        sample("si32[0] any", shape=(3,), dtype="T"),
         *others,
     )
 
-
-_SEED = "the seed has rank 0; tests/ir/test_random.py has symbolic shapes"
 
 RANDOM = (
     Case(
@@ -119,7 +151,6 @@ RANDOM = (
         ),
         _uniform,
         FLOATS,
-        fixed=_SEED,
     ),
     Case(
         "rng_normal",
@@ -132,6 +163,17 @@ RANDOM = (
         ulps=4,
         magnitude=1,
         why=LIBM,
-        fixed=_SEED,
+    ),
+    Case(
+        "random_bits",
+        _shapes(
+            sample("si64[] any", shape=(600,), dtype="T", stream=3),
+            sample("ui64[S] any", shape=(S, 2), dtype="T"),
+            sample("ui64[S] any", "ui64[S] any", shape=(), dtype="T", stream=4),
+            sample("si16[2,2] any", "ui64[2,2] any", shape=(5, 3), dtype="T"),
+            sample("ui64[] any", "ui64[] any", shape=(700,), dtype="T"),
+        ),
+        _bits,
+        ("ui4", "ui8", "ui16", "ui32", "ui64"),
     ),
 )

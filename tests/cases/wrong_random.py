@@ -21,10 +21,22 @@ RANDOM = (
         words="found dtype f32, expected a int or uint dtype | in rng_uniform(seed: f32[]",
     ),
     wrong(
-        lambda s: ptir.rng_normal(s, shape=(3,)),
-        "si64[2]",
+        lambda s: ptir.random_bits(s, shape=(3,), dtype="si32"),
+        "si64[]",
+        error=DTypeError,
+        words="dtype is si32, expected an unsigned integer | in random_bits( | fix: dtype='ui32'",
+    ),
+    wrong(
+        lambda s: ptir.random_bits(s, s[0], shape=(3,)),
+        "ui64[2]",
         error=ShapeError,
-        words="seed has type si64[2], expected rank 0 | in rng_normal( | fix: seed[0]",
+        words="start has type ui64[], expected ui64[2], one for each seed | in random_bits(",
+    ),
+    wrong(
+        lambda s: ptir.random_bits(s, shape=(3,), stream=2**32),
+        "ui64[]",
+        error=ArgumentError,
+        words="stream is 4294967296, expected a number from 0 to 2**32 - 1 | in random_bits(",
     ),
     wrong(
         lambda s: ptir.rng_uniform(7, shape=(3,)) + s,

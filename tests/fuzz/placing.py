@@ -177,6 +177,13 @@ def _random(name: str, first: str, second: str) -> Draw:
     return draw
 
 
+def _random_bits(b: Builder) -> Tensor:
+    seed = b.of(Type((2,), DTYPES[b.pick(("si32", "ui64", "si8"))]), "any")
+    start = b.of(Type((2,), DTYPES["ui64"]), "any") if b.chance(2) else None
+    dtype = DTYPES[b.pick(("ui4", "ui8", "ui16", "ui32", "ui64"))]
+    return OPS["random_bits"](seed, start, shape=b.shape(), dtype=dtype)
+
+
 PLACING: dict[str, Draw] = {
     **{name: _scatter(name) for name in ("scatter_add", "scatter_reduce")},
     "reshape": _reshape,
@@ -197,4 +204,5 @@ PLACING: dict[str, Draw] = {
     "extract_patches": _extract_patches,
     "rng_uniform": _random("rng_uniform", "low", "high"),
     "rng_normal": _random("rng_normal", "mean", "std"),
+    "random_bits": _random_bits,
 }

@@ -15,7 +15,7 @@
 | `sort` | sort, top_k |
 | `window` | reduce_window, extract_patches |
 | `literal` | constant, full, iota |
-| `random` | rng_uniform, rng_normal (Philox4x32-10) |
+| `random` | rng_uniform, rng_normal, random_bits (Philox4x32-10) |
 | `control` | cond, while_loop, scan: ops with regions |
 | `effects` | print, callback, check: effects at run time, in program order |
 | `custom` | custom_call: a subprogram that a backend has a kernel for |

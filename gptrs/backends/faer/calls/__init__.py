@@ -28,7 +28,7 @@
 | `pooling` | max, average and global average pooling |
 | `gufunc` | steps that call NumPy's inner loops |
 | `lapack` | linear algebra |
-| `random` | rng_uniform, rng_normal |
+| `random` | rng_uniform, rng_normal, random_bits |
 | `epilogue`, `windows` | shared by convolutions and pooling |
 
 A call is used twice. In `custom_calls.make_calls`, `match` finds it in the program. In the plan,
@@ -61,7 +61,7 @@ from gptrs.ir.ops.linalg import (
     svd,
     svdvals,
 )
-from gptrs.ir.ops.random import rng_normal, rng_uniform
+from gptrs.ir.ops.random import random_bits, rng_normal, rng_uniform
 from gptrs.ir.ops.reduce import argmax, argmin, cummax, cummin, cumprod, cumsum
 from gptrs.ir.ops.segment import segment_reduce
 from gptrs.ir.ops.shape import concat, pad, tile
@@ -102,7 +102,7 @@ _CALLS: tuple[tuple[str, tuple[Operation, ...]], ...] = (
         (cholesky, det, eig, eigh, eigvals, eigvalsh, inv, slogdet, solve, svd, svdvals),
     ),
     ("lapack:Qr", (qr,)),
-    ("random:Random", (rng_uniform, rng_normal)),
+    ("random:Random", (rng_uniform, rng_normal, random_bits)),
     ("bottleneck:Bottleneck", (conv2d, depthwise_conv2d)),
     ("conv:WinogradConv", (conv2d,)),
     ("conv:DirectConv", (conv2d,)),
