@@ -105,6 +105,9 @@ def lower(source: str, name: str) -> tuple[Any, str]:
 
 _ENTRY = "kernel.entry"  # like no function that a kernel may call
 _COUNTER = re.compile(r"B\d+v\d+")
+# No address of an element wraps around, and no part of its sum does, as arrays are smaller than the
+# space below and above them. LLVM has to know that to read strided elements in whole vectors.
+_POINTER = re.compile(r"getelementptr (?!inbounds|nusw|nuw)")
 
 
 def _rename(module: Any, entry: str, name: str) -> str:
@@ -161,7 +164,8 @@ def _early_module(function: FunctionType, signature: Any) -> tuple[Any, str]:
     given = signature.args, signature.return_type
     compiled: Any = CFunc(function, given, locals={}, **options)
     result = compiled._compile_uncached()
-    module = llvm.parse_assembly(result.library.get_llvm_str())
+    text = _POINTER.sub("getelementptr nusw ", result.library.get_llvm_str())
+    module = llvm.parse_assembly(text)
     for library in result.library._linking_libraries:
         missing = {f.name for f in module.functions if f.is_declaration}
         part = llvm.parse_assembly(library.get_llvm_str())
