@@ -299,26 +299,35 @@ class LoopWriter(ExpressionWriter):
     def _join_groups(self, part: Reduce, block: Scope, begin: str, end: str, total: str) -> None:
         """Join the elements from ``begin`` to ``end`` of the last axis with ``total``: first each
         group on its own, then those that are left."""
-        dtype = part.accumulator
         count = end if begin == "0" else f"({end} - {begin})"
         whole = f"for k in range({begin}, {end} - {GROUP - 1}, {GROUP}):"
         rest = f"for k in range({end} - {count} % {GROUP}, {end}):"
         for head, copies in ((whole, GROUP), (rest, 1)):
-            heads = [head, *self.ROWS]
-            inner = Scope(block.indices, block.depth + len(heads))
-            joined = ""
-            for copy in range(copies):
-                index = f"k_{copy}" if copy else "k"
-                here = Scope((*block.indices[:-1], index), inner.depth, inner.lines)
-                if copy:
-                    here.add(f"{index} = k + {copy}")
-                x = self._body(part, here)
-                if copy:
-                    x = scalars.joined(part.op, dtype, joined, x)
-                joined = self._name(here, "joined", x, dtype)
-            self._set(inner, total, scalars.joined(part.op, dtype, total, joined), dtype)
-            block.lines += ["    " * depth + h for depth, h in enumerate(heads, block.depth)]
-            block.lines += inner.lines
+            self._join_group(part, block, head, copies, total)
+
+    def _join_group(self, part: Reduce, block: Scope, head: str, copies: int, total: str) -> None:
+        """A loop that joins so many elements at a time with ``total``."""
+        dtype = part.accumulator
+        heads = [head, *self.ROWS]
+        inner = Scope(block.indices, block.depth + len(heads))
+        joined = ""
+        for copy in range(copies):
+            x = self._body(part, self._copy_of(inner, copy))
+            if copy:
+                x = scalars.joined(part.op, dtype, joined, x)
+            joined = self._name(inner, "joined", x, dtype)
+        self._set(inner, total, scalars.joined(part.op, dtype, total, joined), dtype)
+        block.lines += ["    " * depth + h for depth, h in enumerate(heads, block.depth)]
+        block.lines += inner.lines
+
+    @staticmethod
+    def _copy_of(scope: Scope, copy: int) -> Scope:
+        """A copy of the body of a loop over ``k``, for element ``k + copy``."""
+        if not copy:
+            return scope
+        index = f"k_{copy}"
+        scope.add(f"{index} = k + {copy}")
+        return Scope((*scope.indices[:-1], index), scope.depth, scope.lines)
 
     def _array_at(self, part: Reduce, block: Scope) -> str:
         """The array whose elements a block reduces, and the index of the first, if they are

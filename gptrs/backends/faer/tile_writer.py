@@ -24,6 +24,15 @@ overhead of its own. A sum that reads along the row joins lanes, in memory, as i
             join the lanes by halves
             for t < live: total[t] += lanes[0, t]
 
+An array in memory whose rows are short is read from front to back, the elements of a group one
+after the other:
+
+            for k in begin, begin + 4, … end:
+                for t < live: group[t] = x[k, row + t]
+                for t < live: group[t] += x[k + 1, row + t]
+                …
+                for t < live: part[t] += group[t] + x[k + 3, row + t]
+
 Each row gets the bits that it gets there: its elements are joined in the same order.
 `gptrs.backends.vectorization` chooses between the two.
 """
@@ -38,8 +47,8 @@ from gptrs.backends.faer.expression_writer import Scope
 from gptrs.backends.faer.loop_writer import LoopWriter
 from gptrs.backends.machine import MACHINE
 from gptrs.backends.regions import Region
-from gptrs.backends.vectorization import crosses_rows, has_one_pass
-from gptrs.backends.views import Reduce, walk
+from gptrs.backends.vectorization import VECTOR, crosses_rows, has_one_pass, usual_product
+from gptrs.backends.views import Load, Reduce, walk
 from gptrs.ir.dims import DimLike, Shape, product, same
 from gptrs.ir.ops.reduce import reduce_prod, reduce_sum
 from gptrs.ir.program import Operation
@@ -176,6 +185,37 @@ class TileWriter(LoopWriter):
         self._join_groups(part, nest, "0", last, total)
         self._nest([*self._indented(heads), *nest.lines])
         return total
+
+    def _join_group(self, part: Reduce, block: Scope, head: str, copies: int, total: str) -> None:
+        if copies == 1 or not self._reads_in_order(part):
+            super()._join_group(part, block, head, copies, total)
+            return
+        dtype, group = part.accumulator, self._array("group", part.accumulator)
+        block.add(head)
+        for copy in range(copies):
+            rows = Scope(block.indices, block.depth + 2)
+            x = self._body(part, self._copy_of(rows, copy))
+            x = scalars.joined(part.op, dtype, group, x) if copy else x
+            if copy < copies - 1:
+                self._set(rows, group, x, dtype)
+            else:
+                x = self._name(rows, "joined", x, dtype)
+                self._set(rows, total, scalars.joined(part.op, dtype, total, x), dtype)
+            block.lines += [f"    {line}" for line in self._over_rows(block)] + rows.lines
+
+    def _reads_in_order(self, part: Reduce) -> bool:
+        """Whether a reduction reads one array that no cache holds, and from front to
+        back if it reads one row after the other: prefetching follows one stream further than four
+        that lie in a page."""
+        row = self._row_count - 1
+        innermost, width = row + len(part.extents), self.region.rows[row]
+        loads = [load for load in walk(part.body, into=False) if isinstance(load, Load)]
+        views = [load.view for load in loads if load.view.depends(innermost)]
+        if len(views) != 1 or not isinstance(width, int) or not VECTOR <= width <= _MOST * TILE:
+            return False
+        strides = views[0].strides
+        size = usual_product((*self.region.rows, *part.extents)) * max(loads[0].dtype.bits, 8) // 8
+        return same(strides[row], 1) and same(strides[innermost], width) and size > MACHINE.l3_bytes
 
     @contextmanager
     def _groups(self, part: Reduce, block: Scope) -> Generator[tuple[Scope, str]]:

@@ -10,6 +10,7 @@ import pytest
 from gptrs import ptir
 from gptrs.backends.faer import render as rendering
 from gptrs.backends.fusion import fuse
+from gptrs.backends.machine import MACHINE
 from gptrs.backends.regions import Region
 from gptrs.backends.vectorization import prefers_tiles
 from gptrs.ir.dims import dim
@@ -207,3 +208,18 @@ def test_short_rows_with_arithmetic_are_tiles() -> None:
 
     (region,) = fuse(record(squares, Type((100000, 5), F32))).regions
     assert prefers_tiles(region)
+
+
+@pytest.mark.parametrize("op", [ptir.reduce_sum, ptir.reduce_max])
+def test_short_rows_of_a_large_array_are_read_in_order(op: Any) -> None:
+    @ptir.jit
+    def of_middle(x: ptir.Tensor) -> ptir.Tensor:
+        return op(x, axis=1)
+
+    x = elements("f32", (140, 127, 256))
+    assert x.nbytes > MACHINE.l3_bytes
+    whole, part = (" ".join(of_middle.explain(a).sources.values()) for a in (x, x[:2]))
+    assert "group0[t]" in whole
+    assert "group0[t]" not in part
+    expected = np.concatenate([of_middle(x[at : at + 2]).numpy() for at in range(0, len(x), 2)])
+    assert_same(of_middle(x).numpy(), expected)
