@@ -34,7 +34,18 @@ CLASSES = RANDOM.integers(0, 4, (2, 6))
 SOME = np.where(CLASSES == 1, -100, CLASSES)
 SHARES = np.abs(normal(2, 4, 6))
 C = np.abs(normal(4)) + 0.5
-HIDDEN = RANDOM.random((6, 6)) < 0.5
+Q, K, V = normal(2, 4, 6, 8), normal(2, 4, 7, 8), normal(2, 4, 7, 5)
+SEEN = RANDOM.random((6, 7)) < 0.5
+SEEN[2] = False
+PADDED = RANDOM.random((2, 7)) < 0.3
+OFFSETS, ENDS = np.array([0, 2, 2, 5]), np.array([0, 2, 2, 6])
+
+
+DRAWN = {
+    *("alpha_dropout", "dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout"),
+    *("gumbel_softmax", "rrelu"),
+}
+"""Functions that draw numbers: `tests.numpy_api.test_nn_random`."""
 
 
 class Call(NamedTuple):
@@ -138,6 +149,77 @@ TABLE: list[Call] = [
     *calls("cosine_similarity", X, X[:1, :1], dim=2),
     *calls("pairwise_distance", X, P),
     *calls("pairwise_distance", X, P, p=1.0, keepdim=True),
+    *calls("scaled_dot_product_attention", Q, K, V),
+    *calls("scaled_dot_product_attention", Q, K, V, is_causal=True),
+    *calls("scaled_dot_product_attention", Q[:, :, :3], K, V, is_causal=True, scale=0.3),
+    *calls("scaled_dot_product_attention", Q, K[:, :, :3], V[:, :, :3], is_causal=True),
+    *calls("scaled_dot_product_attention", Q, K, V, SEEN),
+    *calls("scaled_dot_product_attention", Q, K, V, SEEN[:1] * np.float32(0.5)),
+    *calls("scaled_dot_product_attention", Q, K[:, :2], V[:, :2], SEEN, enable_gqa=True),
+    *calls("scaled_dot_product_attention", Q, K[:, :2], V[:, :2], is_causal=True, enable_gqa=True),
+    *calls("scaled_dot_product_attention", Q[0], K[0], V[0], SEEN),
+    *calls("scaled_dot_product_attention", Q[0, 0], K[0, 0], V[0, 0]),
+    *calls("scaled_dot_product_attention", Q[None], K[None], V[None], SEEN),
+    *calls("scaled_dot_product_attention", Q[None], K[None, :1], V[None, :, :1]),
+    *(
+        call
+        for more in [
+            {},
+            {"need_weights": False, "attn_mask": SEEN},
+            {"attn_mask": SEEN, "key_padding_mask": PADDED},
+            {"key_padding_mask": PADDED, "average_attn_weights": False},
+            {"attn_mask": normal(6, 6, 7), "key_padding_mask": PADDED},
+        ]
+        for call in calls(
+            "multi_head_attention_forward",
+            *(normal(6, 2, 12), normal(7, 2, 12), normal(7, 2, 12), 12, 3),
+            *(normal(36, 12), normal(36), normal(1, 1, 12), normal(1, 1, 12), True, 0.0),
+            *(normal(12, 12), normal(12)),
+            **more,
+        )
+    ),
+    *calls(
+        "multi_head_attention_forward",
+        *(normal(6, 12), normal(7, 5), normal(7, 4), 12, 3, None, None, None, None, False, 0.0),
+        *(normal(12, 12), None, True, PADDED[0], True, None, True),
+        *(normal(12, 12), normal(12, 5), normal(12, 4)),
+    ),
+    *calls("linear", X, normal(5, 6), normal(5)),
+    *calls("linear", X, normal(6)),
+    *calls("bilinear", X, normal(2, 4, 3), normal(5, 6, 3), normal(5)),
+    *calls("embedding", CLASSES, normal(4, 5), padding_idx=-1),
+    *calls("embedding", CLASSES, normal(4, 5), max_norm=1.0),
+    *(
+        call
+        for mode in ("sum", "mean", "max")
+        for call in [
+            *calls("embedding_bag", CLASSES, normal(4, 5), mode=mode),
+            *calls("embedding_bag", CLASSES, normal(4, 5), mode=mode, padding_idx=2),
+            *calls("embedding_bag", CLASSES[0], normal(4, 5), OFFSETS, mode=mode),
+            *calls("embedding_bag", CLASSES[0], normal(4, 5), OFFSETS, mode=mode, padding_idx=1),
+        ]
+    ),
+    *calls("embedding_bag", CLASSES, normal(4, 5), mode="sum", per_sample_weights=normal(2, 6)),
+    *calls("embedding_bag", CLASSES[0], normal(4, 5), ENDS, include_last_offset=True),
+    *calls("one_hot", CLASSES, 5),
+    *calls("pad", X, (1, 2)),
+    *calls("pad", X, (1, -2, -1, 3), value=2.5),
+    *calls("pad", IMAGES, (2, 1, 3, 0), "reflect"),
+    *calls("pad", IMAGES, (2, -1, 9, 0), "replicate"),
+    *calls("pad", IMAGES, (9, 1, 3, 7), "circular"),
+    *calls("pad", X, (3, 5), "reflect"),
+    *calls("pad", VOLUMES, (1, 2, 3, 1, 0, 4), "reflect"),
+    *calls("pad", VOLUMES, (1, 2, 3, 1, 0, 4), "replicate"),
+    *calls("pad", VOLUMES, (1, 2, 3, 1, 0, 4), "circular"),
+    *calls("unfold", IMAGES, 3),
+    *calls("unfold", IMAGES, (2, 3), (2, 1), (1, 0), 2),
+    *calls("unfold", IMAGES[0], (1, 3), stride=(2, 3)),
+    *calls("fold", normal(2, 12, 35), (6, 8), 2),
+    *calls("fold", normal(2, 12, 24), (9, 11), (3, 2), (2, 1), 1, (2, 2)),
+    *calls("fold", normal(12, 12), (6, 8), 2, stride=2),
+    *calls("pixel_shuffle", normal(2, 3, 18, 4, 5), 3),
+    *calls("pixel_unshuffle", normal(2, 3, 4, 6), 2),
+    *calls("channel_shuffle native_channel_shuffle", normal(2, 6, 4, 5), 3),
 ]
 
 
@@ -154,6 +236,9 @@ def compare(found: Any, expected: Any) -> None:
     found = found if isinstance(found, tuple | list) else [found]
     expected = expected if isinstance(expected, tuple | list) else [expected]
     for ours, theirs in zip(found, expected, strict=True):
+        if theirs is None:
+            assert ours is None
+            continue
         assert ours.shape == tuple(theirs.shape)
         assert ours.numpy().dtype == theirs.numpy().dtype
         np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=2e-5, atol=2e-6)
@@ -184,7 +269,7 @@ def test_a_function(call: Call) -> None:
 def test_a_module_has_the_names_of_the_table(module: str) -> None:
     found: Any = import_module(f"gptrs.numpy_api.nn.{module}")
     assert sorted(found.__all__) == sorted(nn.MODULES[module])
-    tested = {call.name for call in TABLE}
+    tested = {call.name for call in TABLE} | DRAWN
     for name in found.__all__:
         assert getattr(ptir.nn.functional, name) is getattr(found, name)
         assert getattr(found, name).__doc__

@@ -20,27 +20,47 @@ MODULES: dict[str, tuple[str, ...]] = {
         *("sigmoid", "silu", "softmax", "softmin", "softplus", "softshrink", "softsign", "tanh"),
         *("tanhshrink", "threshold"),
     ),
+    "attention": ("scaled_dot_product_attention",),
     "convolutions": (
         *("conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d"),
         *("conv_transpose3d",),
     ),
+    "embeddings": ("embedding", "embedding_bag", "one_hot"),
+    "linear_maps": ("bilinear", "linear"),
     "losses": (
         *("binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_similarity"),
         *("cross_entropy", "huber_loss", "kl_div", "l1_loss", "mse_loss", "nll_loss"),
         *("pairwise_distance", "smooth_l1_loss"),
     ),
+    "multi_head": ("multi_head_attention_forward",),
     "norms": (
         *("batch_norm", "group_norm", "instance_norm", "layer_norm", "local_response_norm"),
         *("normalize", "rms_norm"),
     ),
+    "padding": ("pad",),
+    "patches": ("fold", "unfold"),
     "pooling": (
         *("adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d"),
         *("adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d"),
         *("avg_pool1d", "avg_pool2d", "avg_pool3d", "lp_pool1d", "lp_pool2d"),
         *("max_pool1d", "max_pool2d", "max_pool3d"),
     ),
+    "shuffles": (
+        *("channel_shuffle", "native_channel_shuffle", "pixel_shuffle", "pixel_unshuffle"),
+    ),
+    "stochastic": (
+        *("alpha_dropout", "dropout", "dropout1d", "dropout2d", "dropout3d"),
+        *("feature_alpha_dropout", "gumbel_softmax", "rrelu"),
+    ),
 }
 """The names of each module, its ``__all__``."""
+
+_INSTEAD = {
+    "scaled_mm": "quantized products are ptir.dot_general of ptir.dequantize",
+    "grouped_mm": "ptir.einsum or a loop over groups multiplies matrices",
+    "scaled_grouped_mm": "ptir.einsum or a loop over groups multiplies matrices",
+}
+"""Functions of torch for narrow weights on other devices."""
 
 _PLACES = {name: module for module, names in MODULES.items() for name in names}
 
@@ -50,8 +70,17 @@ def __getattr__(name: str) -> Any:
     if name == "functional":
         return sys.modules[__name__]
     if name not in _PLACES:
-        raise AttributeError(f"ptir.nn has no function {name!r}")
+        raise AttributeError(f"ptir.nn has no function {name!r}{_instead(name)}")
     return getattr(late_import(f"{__name__}.{_PLACES[name]}"), name)
+
+
+def _instead(name: str) -> str:
+    """What to take for a function of torch that is not here."""
+    if name in _INSTEAD:
+        return f": {_INSTEAD[name]}"
+    if name.endswith("_") and name[:-1] in _PLACES:
+        return f": tensors are immutable, ptir.nn.{name[:-1]} returns the result"
+    return ""
 
 
 def __dir__() -> list[str]:
