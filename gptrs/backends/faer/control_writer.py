@@ -1,8 +1,6 @@
 """Code generation of control flow: a scan, while_loop or cond as one Numba function.
 
-Input: the instruction; output: the source of a kernel, the values that it reads, and its words. The
-regions of its bodies and conditions (`gptrs.backends.fusion`) are functions in the same source,
-written by `render` as for kernels of their own, so that the bits are those of running step by step:
+Input: the instruction; output: the source of a kernel, the values that it reads, and its words:
 
     def scan(x0, ..., out0, ..., words, status, first, last):
         state = the initial state, in local arrays
@@ -12,11 +10,8 @@ written by `render` as for kernels of their own, so that the bits are those of r
             state = next
         out0 = state
 
-Values of an iteration with at most `MOST_ELEMENTS` elements are local arrays; LLVM keeps scalars in
-registers. Larger ones are in scratch memory, `_MOST_BYTES` each, and a state of that kind in two
-buffers that change places. A region writes its result where the next state or a y of it is to be;
-one that updates a block of the state writes the block alone, as both buffers have the rest. Small
-products are calls between the regions (`gptrs.backends.faer.loop_products`).
+A state in scratch memory has two buffers that change places. `control_lines` has the arrays, and
+`control_steps` writes the steps of bodies and conditions.
 
 Whatever else a body contains, `UnwritableError` says that its loop is driven step by step
 (`gptrs.backends.faer.control`). A loop polls for signals after `_BUDGET` operations.
@@ -25,90 +20,24 @@ Whatever else a body contains, `UnwritableError` says that its loop is driven st
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from gptrs.backends.faer import scalars
+from gptrs.backends.faer.control_lines import Array, UnwritableError, pointer
 from gptrs.backends.faer.control_source import ControlSource
-from gptrs.backends.faer.loop_products import LoopProduct, loop_product, open_products
-from gptrs.backends.faer.region_updates import RegionUpdate, fold_updates
-from gptrs.backends.faer.render import render
-from gptrs.backends.fusion import fuse
-from gptrs.backends.operation_counts import operations
-from gptrs.backends.regions import Region
-from gptrs.ir.dims import Dim, DimLike, product, same, size_at
-from gptrs.ir.ops.contract import dot_general
+from gptrs.backends.faer.control_steps import StepWriter
+from gptrs.ir.dims import product, same
 from gptrs.ir.ops.control import cond, while_loop
-from gptrs.ir.ops.effects import check
-from gptrs.ir.ops.literal import constant
 from gptrs.ir.program import Instruction, Program, Value
-from gptrs.ir.types import Type
-from gptrs.kernels.checks import CHECKED
 from gptrs.kernels.compiler.parallel_loop import NJIT, wrapped
-from gptrs.kernels.gemm.inline_product import ProductSizes
 
-MOST_ELEMENTS = 64
-_MOST_REGIONS = 48  # each takes some 20 ms to compile
-_MOST_WORK = 1 << 16  # operations of a region: beyond, threads are worth a step
-_MOST_BYTES = 1 << 16  # of a value, so that all of them stay in the cache
-_MOST_PACKED = 1 << 20  # bytes of a packed matrix
-_MOST_KNOWN = 64  # sizes up to this are in the text, for loops of known length
 _STRIP = 1 << 12  # iterations of a scan between looks at the budget
 _BUDGET = 1 << 26  # operations between polls, some 20 to 60 ms
 
 
-class UnwritableError(Exception):
-    """The loop needs more than regions over small arrays."""
-
-
-@dataclass(frozen=True)
-class Array:
-    """The memory of a value in the source: a pointer's text and the element type."""
-
-    text: str
-    type: Type
-
-    @property
-    def size(self) -> int:
-        """The number of elements."""
-        return _size(self.type)
-
-    @property
-    def bytes(self) -> int:
-        """What its elements take; negative where it is not known."""
-        return self.size * self.type.dtype.numpy.itemsize
-
-    @property
-    def is_small(self) -> bool:
-        """Whether it is an array on the stack."""
-        return self.size <= MOST_ELEMENTS
-
-
-class ControlWriter:
+class ControlWriter(StepWriter):
     """Writes the kernel of one instruction with regions."""
-
-    def __init__(
-        self, fusible: Callable[[Instruction], bool], vector_bits: int, *, precise: bool
-    ) -> None:
-        self._fusible, self._vector_bits, self._precise = fusible, vector_bits, precise
-        self._inputs: dict[Value, Array] = {}
-        self._words: dict[str, DimLike | float] = {}
-        self._word_names: dict[object, str] = {}
-        self._functions: dict[str, str] = {}  # regions and the scalar rules that they call
-        self._regions = 0
-        self._checks: list[Instruction] = []
-        self._instructions = 0
-        self._operations = 0  # of one iteration of each loop
-        self._locals: list[str] = []
-        self._scratch: list[Array] = []
-        self._packed: dict[tuple[str, ProductSizes], Array] = {}  # what iterations only read
-        self._before: list[str] = []  # lines before all iterations
-        self._following: dict[str, str] = {}  # by a part of a state, the next one
-        self._partial: set[str] = set()  # next states of which iterations write blocks alone
-        self._lines: list[str] = []
-        self._depth = 1
-        self._counts: dict[str, int] = {}
 
     def write(self, instruction: Instruction) -> ControlSource:
         """The source for ``instruction``. Raises `UnwritableError`."""
@@ -122,7 +51,7 @@ class ControlWriter:
 
     def _source(self, instruction: Instruction, outputs: Sequence[Array]) -> ControlSource:
         given = (*self._inputs.values(), *outputs, *self._scratch)
-        arrays = [(a.text, _pointer(a.type)) for a in given]
+        arrays = [(a.text, pointer(a.type)) for a in given]
         words = [
             (name, "float64" if isinstance(word, float) else "int64")
             for name, word in self._words.items()
@@ -317,194 +246,3 @@ class ControlWriter:
         name = self._fresh("row")
         self._add(f"{name} = shifted({array.text}, {text})")
         return Array(name, element)
-
-    # The instructions of a region.
-
-    def _program(
-        self, program: Program, given: Sequence[Array], wanted: Mapping[Value, Array] | None = None
-    ) -> list[Array]:
-        """Write the steps of a region; the arrays of its results. A loop writes a ``wanted`` result
-        to its place."""
-        env: dict[Value, Array] = dict(zip(program.params, given, strict=True))
-        opened = open_products(program)
-        if opened is None:
-            raise UnwritableError
-        renamed = zip(program.results, opened.results, strict=True)
-        places = {new: wanted[old] for old, new in renamed if wanted and old in wanted}
-        for step in fold_updates(fuse(opened, self._fusible)):
-            if isinstance(step, Region):
-                env[step.result] = self._region(step, env, places.get(step.result))
-            elif isinstance(step, RegionUpdate):
-                env[step.region.result] = self._update(step, env, places)
-            elif step.op.control:
-                made = [self._local(r.type, step.op.name) for r in step.results]
-                self._instructions += 1
-                self._control(step, env, made)
-                env.update(zip(step.results, made, strict=True))
-            elif step.op is dot_general:
-                env[step.result] = self._product(step, env, places.get(step.result))
-            elif step.op is check:
-                env[step.result] = self._check(step, env)
-            elif step.op is not constant:  # one that is read as an array has no buffer
-                raise UnwritableError
-        if any(value not in env for value in opened.results):
-            raise UnwritableError
-        return [env[value] for value in opened.results]
-
-    def _check(self, step: Instruction, env: Mapping[Value, Array]) -> Array:
-        """Write a check; the array of its token."""
-        holds = step.operands[0]
-        if not isinstance(holds, Value):
-            raise UnwritableError
-        self._checks.append(step)
-        self._add(f"if {self._array(holds, env).text}[0] == 0:")
-        self._add(f"    report_failure(status, {CHECKED + len(self._checks) - 1})")
-        self._add("    return")
-        return self._array(holds, env)
-
-    def _update(
-        self, step: RegionUpdate, env: Mapping[Value, Array], places: Mapping[Value, Array]
-    ) -> Array:
-        region = step.region
-        result = places.get(region.result) or self._local(region.result.type, "value")
-        base = self._array(step.base, env)
-        if self._following.get(base.text) == result.text and not result.is_small:
-            self._partial.add(result.text)
-        else:
-            self._copy(result, base)
-        return self._region(region, env, result)
-
-    def _region(
-        self, region: Region, env: Mapping[Value, Array], place: Array | None = None
-    ) -> Array:
-        if any(value not in env for value in region.inputs):
-            raise UnwritableError
-        self._instructions += len(region.members)
-        if region.copies is not None:
-            return Array(env[region.copies].text, region.result.type)
-        self._regions += 1
-        work = _work(region)
-        if self._regions > _MOST_REGIONS or work > _MOST_WORK:
-            raise UnwritableError
-        self._operations += work
-        rendered = render(region, precise=self._precise)
-        self._functions[rendered.name] = f"{rendered.canonical}\n\n"
-        result = place or self._local(region.result.type, "value")
-        words = [self._word(word, "w") for word in rendered.words]
-        arrays = [env[value].text for value in rendered.inputs]
-        extent = self._word(rendered.extent, "extent")
-        status = ["status"] if rendered.fails else []
-        arguments = ", ".join([*arrays, result.text, *words, *status, "0", extent])
-        self._add(f"{rendered.name}({arguments})")
-        if rendered.fails:  # a loop might not end with what it has now
-            self._add("if failed(status):")
-            self._add("    return")
-        return result
-
-    def _product(
-        self, core: Instruction, env: Mapping[Value, Array], place: Array | None = None
-    ) -> Array:
-        product = loop_product(core, self._vector_bits)
-        if product is None:
-            raise UnwritableError
-        self._instructions += 1
-        self._operations += product.operations
-        a, b = (self._array(value, env) for value in (product.a, product.b))
-        result = place or self._local(core.result.type, "product")
-        if product.packed_from is not None:
-            b = self._pack(product, b)
-        given = ", ".join([a.text, b.text, result.text, *map(str, product.sizes)])
-        self._add(f"product({given})")
-        return result
-
-    def _pack(self, product: LoopProduct, matrix: Array) -> Array:
-        """A matrix as [depth, columns]; one that is an input, before all iterations."""
-        sizes = product.sizes
-        key = matrix.text, sizes
-        if key in self._packed:
-            return self._packed[key]
-        fixed = any(matrix.text == array.text for array in self._inputs.values())
-        type = product.b.type.with_shape((sizes.depth, sizes.columns))
-        packed = self._local(type, "packed", _MOST_PACKED)
-        at = f"{packed.text}[i * {sizes.columns} + j]"
-        lines = [
-            f"for j in range({sizes.columns}):",
-            f"    for i in range({sizes.depth}):",
-            f"        {at} = {matrix.text}[j * {product.packed_from} + i]",
-        ]
-        if fixed:
-            self._packed[key] = packed
-            self._before += ["    " + line for line in lines]
-        else:
-            for line in lines:
-                self._add(line)
-        return packed
-
-    # Arrays, words and lines.
-
-    def _array(self, value: Value, env: Mapping[Value, Array]) -> Array:
-        if value not in env:
-            raise UnwritableError  # a constant array of a region
-        return env[value]
-
-    def _local(self, type: Type, word: str, most: int = _MOST_BYTES) -> Array:
-        """An array on the stack or, if it is larger, in scratch memory."""
-        if type.dtype.name not in scalars.POINTERS:
-            raise UnwritableError
-        array = Array(self._fresh(word), type)
-        self._check_size(array, most)
-        if array.is_small:
-            self._locals.append(f"    {array.text} = local_{_pointer(type)}({array.size})")
-        else:
-            self._scratch.append(array)
-        return array
-
-    def _check_size(self, array: Array, most: int = _MOST_BYTES) -> None:
-        if not 0 <= array.bytes <= most:
-            raise UnwritableError
-
-    def _copy(self, target: Array, source: Array) -> None:
-        if target.text == source.text:
-            return
-        self._check_size(target)
-        if target.size == 1:
-            self._add(f"{target.text}[0] = {source.text}[0]")
-        elif target.size:
-            k = self._fresh("k")
-            self._add(f"for {k} in range({target.size}):")
-            self._add(f"    {target.text}[{k}] = {source.text}[{k}]")
-
-    def _word(self, value: DimLike | float, letter: str, *, known: bool = True) -> str:
-        """A word of the argument block, or the text of a small number."""
-        if known and type(value) is int and abs(value) <= _MOST_KNOWN:
-            return str(value)
-        key = (letter, str(value) if isinstance(value, Dim) else (type(value), repr(value)))
-        if key not in self._word_names:
-            self._word_names[key] = self._fresh(letter)
-            self._words[self._word_names[key]] = value
-        return self._word_names[key]
-
-    def _fresh(self, word: str) -> str:
-        self._counts[word] = self._counts.get(word, -1) + 1
-        return f"{word}_{self._counts[word]}"
-
-    def _add(self, line: str) -> None:
-        self._lines.append("    " * self._depth + line)
-
-
-def _pointer(type: Type) -> str:
-    return scalars.POINTERS[type.dtype.name]
-
-
-def _size(type: Type) -> int:
-    """The number of elements; -1 where it is not known."""
-    size = type.size
-    return size if isinstance(size, int) else -1
-
-
-def _work(region: Region) -> int:
-    """The operations of a region; with unknown sizes, too many."""
-    counts = [region.result.type.size, *operations(region).values()]
-    if not all(isinstance(count, int) for count in counts):
-        return _MOST_WORK + 1
-    return sum(size_at(count, {}) for count in counts)

@@ -18,8 +18,9 @@ from gptrs.backends.base import PlanReport
 from gptrs.backends.faer import scalars
 from gptrs.backends.faer.calls.base import Binder, Call, Form
 from gptrs.backends.faer.calls.blocks import copy_whole
+from gptrs.backends.faer.control_lines import UnwritableError
 from gptrs.backends.faer.control_source import ControlSource
-from gptrs.backends.faer.control_writer import ControlWriter, UnwritableError
+from gptrs.backends.faer.control_writer import ControlWriter
 from gptrs.backends.faer.custom_calls import call_of
 from gptrs.backends.faer.element_types import HALVES
 from gptrs.backends.faer.interchange import element_loop

@@ -1,0 +1,129 @@
+"""Joining and splitting: concat, stack, vstack, hstack; split, array_split, unstack."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from gptrs.errors import ArgumentError, ShapeError
+from gptrs.ir.dims import Dim, same
+from gptrs.ir.dispatch import OPS
+from gptrs.ir.tensor import Tensor
+from gptrs.ir.types import normal_axis
+from gptrs.numpy_api.function import as_tensor, public
+from gptrs.numpy_api.manipulation import atleast_1d, atleast_2d, atleast_3d, expand_dims
+
+__all__ = [
+    "array_split",
+    "column_stack",
+    "concat",
+    "dstack",
+    "hstack",
+    "split",
+    "stack",
+    "unstack",
+    "vstack",
+]
+
+
+def _tensors(arrays: Sequence[Any], name: str) -> list[Tensor]:
+    if isinstance(arrays, Tensor | np.ndarray):
+        arrays = list(as_tensor(arrays))
+    if not isinstance(arrays, tuple | list) or not arrays:
+        raise ArgumentError(f"{name} takes a tuple or list of at least one array")
+    return [as_tensor(array) for array in arrays]
+
+
+@public(other_names={"xs": "arrays"})
+def concat(arrays: Sequence[Any], axis: int | None = 0, *, dtype: object = None) -> Tensor:
+    """The arrays one after the other along ``axis``; with None as one row of all elements."""
+    made = _tensors(arrays, "concat")
+    if dtype is not None:
+        made = [x.astype(dtype) for x in made]
+    if axis is None:
+        made, axis = [x.reshape(-1) for x in made], 0
+    return OPS["concat"](tuple(made), axis=axis)
+
+
+@public(other_names={"tensors": "arrays"})
+def stack(arrays: Sequence[Any], axis: int = 0) -> Tensor:
+    """Arrays of one shape, one after the other along a new axis."""
+    made = _tensors(arrays, "stack")
+    for x in made[1:]:
+        if x.ndim != made[0].ndim or not all(map(same, x.shape, made[0].shape)):
+            raise ShapeError(f"stack: shapes {made[0].shape} and {x.shape} differ")
+    return OPS["concat"](tuple(expand_dims(x, axis) for x in made), axis=axis)
+
+
+@public
+def vstack(arrays: Sequence[Any]) -> Tensor:
+    """The arrays below each other; vectors are rows."""
+    return concat([atleast_2d(x) for x in arrays], 0)
+
+
+@public
+def hstack(arrays: Sequence[Any]) -> Tensor:
+    """The arrays beside each other: along the second axis, vectors along the first."""
+    made = [atleast_1d(x) for x in arrays]
+    return concat(made, 0 if made and made[0].ndim == 1 else 1)
+
+
+@public
+def dstack(arrays: Sequence[Any]) -> Tensor:
+    """The arrays along the third axis."""
+    return concat([atleast_3d(x) for x in arrays], 2)
+
+
+@public
+def column_stack(arrays: Sequence[Any]) -> Tensor:
+    """Vectors as the columns of a matrix, between matrices."""
+    made = [as_tensor(x) for x in arrays]
+    return concat([x.reshape(-1, 1) if x.ndim < 2 else x for x in made], 1)
+
+
+@public
+def unstack(x: Any, axis: int = 0) -> tuple[Tensor, ...]:
+    """The parts of ``x`` along ``axis``, without that axis."""
+    x = as_tensor(x)
+    place = normal_axis(axis, x.ndim)
+    extent = x.shape[place]
+    if isinstance(extent, Dim):
+        raise ShapeError(f"unstack: axis {axis} has a symbolic extent {extent}")
+    return tuple(x[(*(slice(None),) * place, i)] for i in range(extent))
+
+
+@public
+def split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:
+    """``x`` cut along ``axis`` into equal sections, or before each of the given positions, as in
+    NumPy. The method ``x.split(size)`` cuts as torch does."""
+    x = as_tensor(x)
+    extent = x.shape[normal_axis(axis, x.ndim)]
+    if isinstance(indices_or_sections, int) and (
+        isinstance(extent, Dim) or indices_or_sections < 1 or extent % indices_or_sections
+    ):
+        raise ShapeError(
+            f"split: axis {axis} of extent {extent} has no {indices_or_sections} equal sections",
+            fix="array_split allows sections of different extents",
+        )
+    return array_split(x, indices_or_sections, axis)
+
+
+@public
+def array_split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:
+    """`split`, where the first sections may be longer by one."""
+    x = as_tensor(x)
+    place = normal_axis(axis, x.ndim)
+    extent = x.shape[place]
+    if isinstance(extent, Dim):
+        raise ShapeError(f"split: axis {axis} has a symbolic extent {extent}")
+    if isinstance(indices_or_sections, int):
+        each, longer = divmod(extent, indices_or_sections)
+        sizes = [each + 1] * longer + [each] * (indices_or_sections - longer)
+        cuts = np.cumsum([0, *sizes]).tolist()
+    else:
+        cuts = [0, *(int(i) for i in indices_or_sections), extent]
+    keys = (slice(None),) * place
+    return [x[(*keys, slice(a, b))] for a, b in pairwise(cuts)]
