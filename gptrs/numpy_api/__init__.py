@@ -21,7 +21,8 @@ operators and methods of tensors find it there, ``ptir`` too.
 | `grids` | logarithmic ranges, windows, positions of triangles and of flat indices |
 | `editing` | append, delete, insert, put_along_axis, lexsort, hsplit |
 | `searching` | argmax, argmin, nonzero, searchsorted, sort, argsort, unique |
-| `manipulation` | concat, stack, reshape, flip, roll, repeat, squeeze, expand_dims, split, pad |
+| `manipulation` | reshape, broadcast_to, transpose, flip, roll, repeat, squeeze, expand_dims |
+| `joining`, `padding` | concat, stack, vstack, split, unstack; pad |
 | `indexing`, `selection`, `index_keys` | x[key], x[key] = v, x.at[key] |
 | `taking` | take, take_along_axis, diff |
 | `products` | vecdot, tensordot, dot, inner, outer, cross, kron |
@@ -90,12 +91,16 @@ MODULES: dict[str, tuple[str, ...]] = {
         *("unique_values",),
     ),
     "manipulation": (
-        *("array_split", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays"),
-        *("broadcast_to", "column_stack", "concat", "dstack", "expand_dims", "flatten"),
-        *("flip", "fliplr", "flipud", "hstack", "moveaxis", "pad", "permute_dims", "ravel"),
-        *("repeat", "reshape", "roll", "rot90", "split", "squeeze", "stack", "swapaxes"),
-        *("tile", "transpose", "unstack", "vstack"),
+        *("atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays", "broadcast_to"),
+        *("expand_dims", "flatten", "flip", "fliplr", "flipud", "moveaxis", "permute_dims"),
+        *("ravel", "repeat", "reshape", "roll", "rot90", "squeeze", "swapaxes", "tile"),
+        *("transpose",),
     ),
+    "joining": (
+        *("array_split", "column_stack", "concat", "dstack", "hstack", "split", "stack"),
+        *("unstack", "vstack"),
+    ),
+    "padding": ("pad",),
     "loops": ("associative_scan", "fori_loop", "map", "switch"),
     "namespace": ("namespace_info",),
     "indexing": ("at", "getitem"),

@@ -15,7 +15,8 @@ from gptrs.ir.traced import described
 from gptrs.ir.types import normal_axis
 from gptrs.numpy_api.creation import full, shape_of
 from gptrs.numpy_api.function import as_tensor, public
-from gptrs.numpy_api.manipulation import broadcast_to, concat, moveaxis, ravel, split
+from gptrs.numpy_api.joining import concat, split
+from gptrs.numpy_api.manipulation import broadcast_to, moveaxis, ravel
 from gptrs.numpy_api.searching import argsort, sort
 from gptrs.numpy_api.taking import from_front, take
 

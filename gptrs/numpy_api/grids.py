@@ -15,7 +15,7 @@ from gptrs.ir.types import as_dtype
 from gptrs.ir.types import broadcast_shapes as broadcast_extents
 from gptrs.numpy_api.creation import linspace, shape_of
 from gptrs.numpy_api.function import as_tensor, public
-from gptrs.numpy_api.manipulation import stack
+from gptrs.numpy_api.joining import stack
 from gptrs.numpy_api.matrices import diag
 
 __all__ = [

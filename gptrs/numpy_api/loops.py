@@ -16,7 +16,8 @@ from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import dim_text, normal_axis, si64
 from gptrs.numpy_api.creation import arange
 from gptrs.numpy_api.function import as_tensor, public
-from gptrs.numpy_api.manipulation import concat, flip, stack
+from gptrs.numpy_api.joining import concat, stack
+from gptrs.numpy_api.manipulation import flip
 
 __all__ = ["associative_scan", "fori_loop", "map", "switch"]
 

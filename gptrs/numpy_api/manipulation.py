@@ -1,18 +1,14 @@
-"""Shapes and order of elements: concat, stack, split, reshape, transpose, flip, roll, repeat, pad.
-
-NumPy's, torch's and the standard's names side by side where they differ (concat, concatenate, cat).
-"""
+"""Shapes and order of elements: reshape, broadcast_to, transpose, moveaxis, flip, roll, repeat."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from itertools import pairwise
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from gptrs.errors import ArgumentError, ShapeError
-from gptrs.ir.dims import Dim, DimLike, same
+from gptrs.ir.dims import Dim, DimLike
 from gptrs.ir.dispatch import OPS
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import broadcast_shapes, normal_axis
@@ -20,41 +16,30 @@ from gptrs.numpy_api.creation import Extents, shape_of
 from gptrs.numpy_api.function import as_tensor, public
 
 __all__ = [
-    "array_split",
     "atleast_1d",
     "atleast_2d",
     "atleast_3d",
     "broadcast_arrays",
     "broadcast_to",
-    "column_stack",
-    "concat",
-    "dstack",
     "expand_dims",
     "flatten",
     "flip",
     "fliplr",
     "flipud",
-    "hstack",
     "moveaxis",
-    "pad",
     "permute_dims",
     "ravel",
     "repeat",
     "reshape",
     "roll",
     "rot90",
-    "split",
     "squeeze",
-    "stack",
     "swapaxes",
     "tile",
     "transpose",
-    "unstack",
-    "vstack",
 ]
 
 Axes = int | Sequence[int]
-PadMode = Literal["constant", "edge", "reflect", "symmetric", "wrap"]
 
 
 def _axes(axes: Axes, rank: int) -> tuple[int, ...]:
@@ -64,35 +49,6 @@ def _axes(axes: Axes, rank: int) -> tuple[int, ...]:
     if len(set(normal)) != len(normal):
         raise ShapeError(f"axes {given} name an axis twice")
     return normal
-
-
-def _tensors(arrays: Sequence[Any], name: str) -> list[Tensor]:
-    if isinstance(arrays, Tensor | np.ndarray):
-        arrays = list(as_tensor(arrays))
-    if not isinstance(arrays, tuple | list) or not arrays:
-        raise ArgumentError(f"{name} takes a tuple or list of at least one array")
-    return [as_tensor(array) for array in arrays]
-
-
-@public(other_names={"xs": "arrays"})
-def concat(arrays: Sequence[Any], axis: int | None = 0, *, dtype: object = None) -> Tensor:
-    """The arrays one after the other along ``axis``; with None as one row of all elements."""
-    made = _tensors(arrays, "concat")
-    if dtype is not None:
-        made = [x.astype(dtype) for x in made]
-    if axis is None:
-        made, axis = [x.reshape(-1) for x in made], 0
-    return OPS["concat"](tuple(made), axis=axis)
-
-
-@public(other_names={"tensors": "arrays"})
-def stack(arrays: Sequence[Any], axis: int = 0) -> Tensor:
-    """Arrays of one shape, one after the other along a new axis."""
-    made = _tensors(arrays, "stack")
-    for x in made[1:]:
-        if x.ndim != made[0].ndim or not all(map(same, x.shape, made[0].shape)):
-            raise ShapeError(f"stack: shapes {made[0].shape} and {x.shape} differ")
-    return OPS["concat"](tuple(expand_dims(x, axis) for x in made), axis=axis)
 
 
 @public
@@ -116,32 +72,6 @@ def atleast_3d(x: Any) -> Tensor:
     if x.ndim < 2:
         return x.reshape(1, -1, 1)
     return x if x.ndim > 2 else expand_dims(x, -1)
-
-
-@public
-def vstack(arrays: Sequence[Any]) -> Tensor:
-    """The arrays below each other; vectors are rows."""
-    return concat([atleast_2d(x) for x in arrays], 0)
-
-
-@public
-def hstack(arrays: Sequence[Any]) -> Tensor:
-    """The arrays beside each other: along the second axis, vectors along the first."""
-    made = [atleast_1d(x) for x in arrays]
-    return concat(made, 0 if made and made[0].ndim == 1 else 1)
-
-
-@public
-def dstack(arrays: Sequence[Any]) -> Tensor:
-    """The arrays along the third axis."""
-    return concat([atleast_3d(x) for x in arrays], 2)
-
-
-@public
-def column_stack(arrays: Sequence[Any]) -> Tensor:
-    """Vectors as the columns of a matrix, between matrices."""
-    made = [as_tensor(x) for x in arrays]
-    return concat([x.reshape(-1, 1) if x.ndim < 2 else x for x in made], 1)
 
 
 @public
@@ -250,7 +180,8 @@ def rows_at(x: Tensor, places: Tensor, axis: int) -> Tensor:
     return moveaxis(OPS["take"](moveaxis(x, axis, 0), places), 0, axis)
 
 
-def _places(extent: DimLike) -> Tensor:
+def positions(extent: DimLike) -> Tensor:
+    """The positions along an axis, si64[extent]."""
     return OPS["iota"](shape=(extent,), dtype="si64")
 
 
@@ -259,7 +190,7 @@ def flip(x: Any, axis: Axes | None = None) -> Tensor:
     """The elements in reverse order along ``axis``, or along all axes."""
     x = as_tensor(x)
     for each in range(x.ndim) if axis is None else _axes(axis, x.ndim):
-        x = rows_at(x, (x.shape[each] - 1) - _places(x.shape[each]), each)
+        x = rows_at(x, (x.shape[each] - 1) - positions(x.shape[each]), each)
     return x
 
 
@@ -304,7 +235,7 @@ def roll(x: Any, shift: Axes, axis: Axes | None = None) -> Tensor:
         place = normal_axis(each, x.ndim)
         extent = x.shape[place]
         if isinstance(extent, Dim):
-            x = rows_at(x, OPS["remainder"](_places(extent) - by, extent), place)
+            x = rows_at(x, OPS["remainder"](positions(extent) - by, extent), place)
         elif extent and by % extent:
             keys = (slice(None),) * place
             cut = extent - by % extent
@@ -338,7 +269,7 @@ def repeat(
         total_repeat_length = int(np.sum(counts.numpy()))
     from gptrs.numpy_api.searching import searchsorted
 
-    places = searchsorted(ends, _places(total_repeat_length), side="right")
+    places = searchsorted(ends, positions(total_repeat_length), side="right")
     return rows_at(x, OPS["minimum"](places, extent - 1), axis)
 
 
@@ -351,125 +282,3 @@ def tile(x: Any, repetitions: int | Sequence[int]) -> Tensor:
     counts = (*(1,) * (rank - len(counts)), *counts)
     wide = x if x.ndim == rank else x.reshape([*(1,) * (rank - x.ndim), *x.shape])
     return OPS["tile"](wide, reps=counts)
-
-
-@public
-def unstack(x: Any, axis: int = 0) -> tuple[Tensor, ...]:
-    """The parts of ``x`` along ``axis``, without that axis."""
-    x = as_tensor(x)
-    place = normal_axis(axis, x.ndim)
-    extent = x.shape[place]
-    if isinstance(extent, Dim):
-        raise ShapeError(f"unstack: axis {axis} has a symbolic extent {extent}")
-    return tuple(x[(*(slice(None),) * place, i)] for i in range(extent))
-
-
-@public
-def split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:
-    """``x`` cut along ``axis`` into equal sections, or before each of the given positions, as in
-    NumPy. The method ``x.split(size)`` cuts as torch does."""
-    x = as_tensor(x)
-    extent = x.shape[normal_axis(axis, x.ndim)]
-    if isinstance(indices_or_sections, int) and (
-        isinstance(extent, Dim) or indices_or_sections < 1 or extent % indices_or_sections
-    ):
-        raise ShapeError(
-            f"split: axis {axis} of extent {extent} has no {indices_or_sections} equal sections",
-            fix="array_split allows sections of different extents",
-        )
-    return array_split(x, indices_or_sections, axis)
-
-
-@public
-def array_split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:
-    """`split`, where the first sections may be longer by one."""
-    x = as_tensor(x)
-    place = normal_axis(axis, x.ndim)
-    extent = x.shape[place]
-    if isinstance(extent, Dim):
-        raise ShapeError(f"split: axis {axis} has a symbolic extent {extent}")
-    if isinstance(indices_or_sections, int):
-        each, longer = divmod(extent, indices_or_sections)
-        sizes = [each + 1] * longer + [each] * (indices_or_sections - longer)
-        cuts = np.cumsum([0, *sizes]).tolist()
-    else:
-        cuts = [0, *(int(i) for i in indices_or_sections), extent]
-    keys = (slice(None),) * place
-    return [x[(*keys, slice(a, b))] for a, b in pairwise(cuts)]
-
-
-def _pad_widths(width: Any, rank: int) -> list[tuple[int, int]]:
-    try:
-        pairs = np.broadcast_to(np.asarray(width), (rank, 2))
-    except ValueError:
-        raise ArgumentError(
-            f"pad: pad_width is {width!r}, expected a number, a pair or {rank} pairs"
-        ) from None
-    return [(int(a), int(b)) for a, b in pairs.tolist()]
-
-
-@public
-def pad(
-    x: Any,
-    pad_width: Any = None,
-    mode: PadMode = "constant",
-    constant_values: Any = 0,
-    **schema: Any,
-) -> Tensor:
-    """``x`` with ``pad_width`` (before, after) elements more at the ends of each axis, as in NumPy:
-    a constant, or the elements inside by ``mode``. With ``low=`` and ``high=`` the op itself."""
-    x = as_tensor(x)
-    if pad_width is None:
-        return OPS["pad"](x, **schema)
-    if schema:
-        raise ArgumentError(f"pad: found pad_width and {', '.join(schema)}")
-    widths = _pad_widths(pad_width, x.ndim)
-    if mode == "constant":
-        low, high = tuple(a for a, _ in widths), tuple(b for _, b in widths)
-        value = constant_values.item() if hasattr(constant_values, "item") else constant_values
-        return OPS["pad"](x, low=low, high=high, value=value)
-    if mode not in _PLACES_OUTSIDE:
-        raise ArgumentError(
-            f"pad: mode is {mode!r}, expected one of constant, {', '.join(_PLACES_OUTSIDE)}"
-        )
-    for axis, (before, after) in enumerate(widths):
-        if before or after:
-            extent = x.shape[axis]
-            place = _places(extent + before + after) - before
-            x = rows_at(x, _PLACES_OUTSIDE[mode](place, extent), axis)
-    return x
-
-
-def _mirrored(place: Tensor, extent: DimLike) -> Tensor:
-    """Positions reflected at the first and last element."""
-    period = OPS["maximum"](_number(2 * (extent - 1)), 1)
-    place = OPS["remainder"](place, period)
-    return OPS["minimum"](place, 2 * (extent - 1) - place)
-
-
-def _mirrored_with_ends(place: Tensor, extent: DimLike) -> Tensor:
-    """Positions reflected beyond the first and last element."""
-    place = OPS["remainder"](place, 2 * extent)
-    return OPS["minimum"](place, (2 * extent - 1) - place)
-
-
-def _number(n: DimLike) -> Tensor:
-    return OPS["full"](shape=(), value=n, dtype="si64")
-
-
-def _nearest(place: Tensor, extent: DimLike) -> Tensor:
-    """The first and last position again and again."""
-    return OPS["clamp"](place, 0, extent - 1)
-
-
-def _around(place: Tensor, extent: DimLike) -> Tensor:
-    """Positions from the other end on."""
-    return OPS["remainder"](place, extent)
-
-
-_PLACES_OUTSIDE: dict[str, Callable[[Tensor, DimLike], Tensor]] = {
-    "edge": _nearest,
-    "reflect": _mirrored,
-    "symmetric": _mirrored_with_ends,
-    "wrap": _around,
-}

@@ -10,7 +10,9 @@ from gptrs.ir.dispatch import OPS
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import normal_axes, normal_axis
 from gptrs.numpy_api.function import as_tensor, public
-from gptrs.numpy_api.manipulation import concat, flip, pad, stack
+from gptrs.numpy_api.joining import concat, stack
+from gptrs.numpy_api.manipulation import flip
+from gptrs.numpy_api.padding import pad
 from gptrs.numpy_api.searching import searchsorted
 from gptrs.numpy_api.statistics import as_float
 

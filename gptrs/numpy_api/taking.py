@@ -10,7 +10,8 @@ from gptrs.ir.dispatch import OPS
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import broadcast_shapes, normal_axis
 from gptrs.numpy_api.function import as_tensor, public
-from gptrs.numpy_api.manipulation import concat, moveaxis
+from gptrs.numpy_api.joining import concat
+from gptrs.numpy_api.manipulation import moveaxis
 
 __all__ = ["diff", "take", "take_along_axis"]
 
