@@ -150,7 +150,7 @@ class Tensor(NumPyOperand, Writable, Operators["Tensor"]):
                 fix="use the value that the function returned in its place, or do not donate it",
             )
             raise located(error)
-        return self._unknown("its elements")
+        return self.unknown("the elements")
 
     def donate(self, to: str) -> None:
         """Give the elements away: any later use of this handle is a `DonatedError`."""
@@ -162,7 +162,8 @@ class Tensor(NumPyOperand, Writable, Operators["Tensor"]):
     def donated(self) -> bool:
         return bool(self._donated_to)
 
-    def _unknown(self, what: str, fix: str = "") -> NoReturn:
+    def unknown(self, what: str, fix: str = "") -> NoReturn:
+        """Raise the error for what depends on the elements of this traced value."""
         if self.recorder is not None and not is_recording(self.recorder):
             raise located(leak(self))
         error = TraceError(
@@ -181,7 +182,7 @@ class Tensor(NumPyOperand, Writable, Operators["Tensor"]):
 
     def __bool__(self) -> bool:
         if self.is_traced:
-            self._unknown(
+            self.unknown(
                 "the truth",
                 "use ptir.select(condition, a, b) or ptir.cond instead of `if`, ptir.while_loop"
                 " instead of `while`, or make the argument static with static_argnames",
@@ -207,7 +208,7 @@ class Tensor(NumPyOperand, Writable, Operators["Tensor"]):
 
     def _scalar(self, what: str) -> Any:
         if self.is_traced:
-            self._unknown(what, "make the argument static with static_argnames")
+            self.unknown(what, "make the argument static with static_argnames")
         return self.numpy().item()
 
     def __len__(self) -> int:

@@ -30,6 +30,7 @@ operators and methods of tensors find it there, ``ptir`` too.
 | `loops` | fori_loop, map, switch, associative_scan |
 | `linalg` | ``ptir.linalg``: factorisations, equations, norms (a package) |
 | `effects` | print, callback and check at run time |
+| `numpy_functions`, `ufuncs` | NumPy's own functions and ufuncs, called with tensors |
 | `matrices` | matrix_transpose, diagonal, trace, diag |
 
 Modules are imported on first use of one of their names (`MODULES`), so that a start does not wait
@@ -140,6 +141,8 @@ ALIASES: dict[str, str] = {
     "mod": "remainder",
     "power": "pow",
     "absolute": "abs",
+    "fabs": "abs",
+    "around": "round",
     "float_power": "pow",
     "rint": "round",
     "as_tensor": "asarray",

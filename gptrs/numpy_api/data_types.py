@@ -51,7 +51,7 @@ class IntegerInfo(NamedTuple):
 
 
 def _dtype_of(x: Any) -> DType:
-    return x.dtype if isinstance(x, Tensor) else as_dtype(getattr(x, "dtype", x))
+    return as_dtype(x if isinstance(x, type) else getattr(x, "dtype", x))
 
 
 @public

@@ -82,6 +82,7 @@ def _public(
             raise
 
     function.__name__ = function.__qualname__ = name
+    function.other_names = other_names  # type: ignore[attr-defined]
     if namespace:
         return function
     function.op = OPS.get(op or name)  # type: ignore[attr-defined]

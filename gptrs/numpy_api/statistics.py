@@ -70,21 +70,36 @@ def as_float(x: Any) -> Tensor:
 
 @public(op="reduce_sum")
 def sum(
-    x: Any, axis: Axes = None, dtype: object = None, keepdims: bool = False, *, where: Any = None
+    x: Any,
+    axis: Axes = None,
+    dtype: object = None,
+    keepdims: bool = False,
+    *,
+    initial: Any = None,
+    where: Any = None,
 ) -> Tensor:
-    """The sum over ``axis``; integers are summed as si64 or ui64 unless ``dtype`` is given."""
+    """The sum over ``axis``; integers are summed as si64 or ui64 unless ``dtype`` is given.
+    ``initial`` is one more term."""
     terms = _where(_in_total_dtype(as_tensor(x), dtype), where, 0)
-    return OPS["reduce_sum"](terms, axes=axis, keepdims=keepdims)
+    result: Tensor = OPS["reduce_sum"](terms, axes=axis, keepdims=keepdims)
+    return result if initial is None else result + initial
 
 
 @public(op="reduce_prod")
 def prod(
-    x: Any, axis: Axes = None, dtype: object = None, keepdims: bool = False, *, where: Any = None
+    x: Any,
+    axis: Axes = None,
+    dtype: object = None,
+    keepdims: bool = False,
+    *,
+    initial: Any = None,
+    where: Any = None,
 ) -> Tensor:
     """The product over ``axis``; integers are multiplied as si64 or ui64 unless ``dtype`` says
-    otherwise."""
+    otherwise. ``initial`` is one more factor."""
     factors = _where(_in_total_dtype(as_tensor(x), dtype), where, 1)
-    return OPS["reduce_prod"](factors, axes=axis, keepdims=keepdims)
+    result: Tensor = OPS["reduce_prod"](factors, axes=axis, keepdims=keepdims)
+    return result if initial is None else result * initial
 
 
 def _extreme(op: str, x: Any, axis: Axes, keepdims: bool, initial: Any, where: Any) -> Tensor:
