@@ -1,8 +1,11 @@
-"""Numba's compilation pipeline with one change: LLVM values carry the names of the variables that
-hold them.
+"""Numba's compilation pipeline with two changes: LLVM values carry the names of the variables that
+hold them, and results are known not to overlap what a loop reads.
 
 Numba numbers its values (``%.163``). With the name of the variable that each is assigned to
 (``%exp0``), the LLVM IR of a kernel reads like its source. Names do not change the code.
+
+The parameter `RESULT` of a function is ``noalias``: LLVM vectorises its loops without a check, at
+each entry, that the array is apart from all others.
 """
 
 # Numba and llvmlite have no types.
@@ -21,8 +24,19 @@ from numba.core.compiler_machinery import register_pass
 from numba.core.lowering import Lower
 from numba.core.typed_passes import BaseNativeLowering, NativeLowering
 
+RESULT = "out"
+"""The name of a pointer to memory that no other parameter points to."""
+
 
 class _NamedLower(Lower):
+    def setup_function(self, fndesc: Any) -> None:
+        super().setup_function(fndesc)
+        for name, argument in zip(
+            fndesc.args, self.call_conv.get_arguments(self.function), strict=True
+        ):
+            if name == RESULT and isinstance(argument.type, ir.PointerType):
+                argument.add_attribute("noalias")
+
     def storevar(self, value: Any, name: str, argidx: int | None = None) -> None:
         # A name with a $ is that of an intermediate result.
         if isinstance(value, ir.Instruction) and value.name.startswith(".") and "$" not in name:

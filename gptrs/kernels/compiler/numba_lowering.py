@@ -7,7 +7,8 @@ is a function ``void(intp arguments, intp first, intp last)`` that loads them an
 function ``name(arguments, first, last)`` without annotations is a kernel as it is. Functions of
 numbers that it calls may stand before it, and ``@njit`` above each. They may use Python's
 arithmetic, ``range``, ``min``, ``max``, ``abs``, ``math``, NumPy's scalar types and the names of
-`gptrs.kernels.compiler.intrinsics`.
+`gptrs.kernels.compiler.intrinsics`. A pointer ``out`` is to memory that no other parameter points
+to.
 
 Integer arithmetic gives 64 bits for operands of any width, and a float64 where uint64 meets a
 signed integer; a constant such as ``2.0`` is float64 and makes float32 arithmetic wider unless
@@ -65,8 +66,17 @@ def _function(source: str, name: str) -> FunctionType:
         raise KernelError(f"the source defines no function {name}(arguments, first, last)")
     for other in [*namespace.values()]:
         if isinstance(other, FunctionType) and other is not function:
-            namespace[other.__name__] = njit(**_OPTIONS)(other)
+            namespace[other.__name__] = njit(**_OPTIONS, **_pipeline())(other)
     return function
+
+
+def _pipeline() -> dict[str, Any]:
+    """Our compilation pipeline as an option of Numba; none where Numba has other classes."""
+    try:
+        from gptrs.kernels.compiler.named_lowering import NamedCompiler  # not of a public interface
+    except (AttributeError, ImportError, TypeError):
+        return {}
+    return {"pipeline_class": NamedCompiler}
 
 
 def _parameters(function: FunctionType) -> dict[str, Any]:
@@ -158,9 +168,7 @@ def _early_module(function: FunctionType, signature: Any) -> tuple[Any, str]:
     Vectors are chosen by our own run of the optimiser, for the target that is asked for, and
     Numba generates no machine code that nobody calls.
     """
-    from gptrs.kernels.compiler.named_lowering import NamedCompiler  # not of a public interface
-
-    options: dict[str, Any] = {"options": dict(_OPTIONS), "pipeline_class": NamedCompiler}
+    options: dict[str, Any] = {"options": dict(_OPTIONS), **_pipeline()}
     given = signature.args, signature.return_type
     compiled: Any = CFunc(function, given, locals={}, **options)
     result = compiled._compile_uncached()

@@ -168,6 +168,18 @@ def test_numba_without_its_inner_interface(monkeypatch: pytest.MonkeyPatch) -> N
     assert lowered == ["scale"]
 
 
+@pytest.mark.parametrize(("result", "checks"), [("out", 0), ("y", 1)])
+def test_a_result_is_apart_from_what_is_read(result: str, checks: int) -> None:
+    """A loop over it is vectorised without a check for overlap."""
+    kernel = compile_source(
+        f"def doubled(x: floats, {result}: floats, first, last):\n"
+        "    for j in range(first, last):\n"
+        f"        {result}[j] = x[j] + x[j]\n",
+        "doubled",
+    )
+    assert kernel.llvm().count("%diff.check =") == checks
+
+
 def test_llvm_and_assembly_of_a_kernel_from_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     """Made by compiling it once more, when they are asked for."""
     source = f"{SCALE}\n\n"  # which no other test has compiled
