@@ -18,6 +18,7 @@ import gptrs.ir.ops.dynamic as dynamic_ops
 import gptrs.ir.ops.effects as effect_ops
 import gptrs.ir.ops.elementary as elementary_ops
 import gptrs.ir.ops.elementwise as elementwise_ops
+import gptrs.ir.ops.fft as fft_ops
 import gptrs.ir.ops.index as index_ops
 import gptrs.ir.ops.language as language_ops
 import gptrs.ir.ops.linalg as linalg_ops
@@ -93,6 +94,7 @@ if TYPE_CHECKING:  # at run time `__getattr__` finds them
     from gptrs.ir.ops.elementwise import abs_ as abs
     from gptrs.ir.ops.elementwise import pow_ as pow
     from gptrs.ir.ops.elementwise import round_ as round
+    from gptrs.ir.ops.fft import *
     from gptrs.ir.ops.index import *
     from gptrs.ir.ops.language import *
     from gptrs.ir.ops.linalg import *
@@ -166,6 +168,7 @@ __all__ += dynamic_ops.__all__
 __all__ += elementary_ops.__all__
 __all__ += effect_ops.__all__
 __all__ += elementwise_ops.__all__
+__all__ += fft_ops.__all__
 __all__ += index_ops.__all__
 __all__ += language_ops.__all__
 __all__ += linalg_ops.__all__
@@ -181,7 +184,11 @@ __all__ += window_ops.__all__
 
 
 _LATER = {"vmap": "gptrs.jit.vmap"}  # names whose modules are imported on first use
-_NAMESPACES = {"linalg": "gptrs.numpy_api.linalg", "nn": "gptrs.numpy_api.nn"}  # as well
+_NAMESPACES = {  # as well
+    "fft": "gptrs.numpy_api.fft",
+    "linalg": "gptrs.numpy_api.linalg",
+    "nn": "gptrs.numpy_api.nn",
+}
 _RENAMED = {"Steady": "assume_unchanged"}
 
 

@@ -110,7 +110,7 @@ def weak_tensor(number: bool | int | float | complex | Dim) -> Tensor:
     """A Python number as a Tensor of rank 0 that takes the dtype of other operands."""
     dtype = DEFAULTS[kind_of(number)]
     if isinstance(number, Dim):
-        tensor: Tensor = OPS["full"](shape=(), value=number, dtype=dtype)
+        tensor: Tensor = OPS["add"](OPS["full"](shape=(), value=0, dtype=dtype), number)
         tensor.weak = True
         return tensor
     return Tensor.of_array(np.asarray(number, dtype.numpy), weak=True)

@@ -80,7 +80,8 @@ def asarray(
     if isinstance(obj, NUMBERS) and not isinstance(obj, np.generic):
         kind = as_dtype(dtype) if dtype is not None else DEFAULTS[kind_of(obj)]
         if isinstance(obj, Dim):
-            return OPS["full"](shape=(), value=obj, dtype=kind)
+            zero = OPS["full"](shape=(), value=0, dtype=DEFAULT_INTEGER)
+            return OPS["add"](zero, obj).astype(kind)
         return Tensor.of_array(np.asarray(_in_kind(obj, kind)).astype(kind.numpy))
     if isinstance(obj, list | tuple):
         tensor = _stacked(cast("Sequence[Any]", obj), dtype)

@@ -9,6 +9,7 @@ from tests.cases.control import CONTROL
 from tests.cases.effects import EFFECTS
 from tests.cases.elementary import ELEMENTARY
 from tests.cases.elementwise import ELEMENTWISE
+from tests.cases.fft import FFT
 from tests.cases.language import LANGUAGE
 from tests.cases.linalg import LINALG
 from tests.cases.moving import MOVING
@@ -31,6 +32,7 @@ CASES: tuple[Case, ...] = (
     *VISION,
     *LANGUAGE,
     *LINALG,
+    *FFT,
     *SORTING,
     *RANDOM,
     *QUANTIZING,

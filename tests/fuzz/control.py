@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from gptrs.ir.dispatch import OPS
-from gptrs.ir.ops import linalg
+from gptrs.ir.ops import fft, linalg
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import DTYPES, Type
 from tests.fuzz.builder import Builder, UnfitError
@@ -94,5 +94,6 @@ _MATRICES = "matrices of random elements may be singular, and factors have signs
 NOT_DRAWN = {
     "custom_call": "passes of backends make it, of what they find in a program",
     **dict.fromkeys(linalg.__all__, _MATRICES),
+    **dict.fromkeys(fft.__all__, "an error depends on all elements of a line: rows bound it"),
     **dict.fromkeys(("print", "callback", "check"), "an effect is no result to compare"),
 }

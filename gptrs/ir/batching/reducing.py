@@ -1,4 +1,5 @@
-"""Batching rules of reductions, cumulative ops and sorting: their axes are one further back."""
+"""Batching rules of reductions, cumulative ops, sorting and Fourier transforms: their axes are one
+further back."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from gptrs.ir.batching.axes import along_axis
 from gptrs.ir.dims import DimLike
 from gptrs.ir.op import Op
 from gptrs.ir.ops.composite import log_softmax, mean, softmax, var
+from gptrs.ir.ops.fft import fft_c2c, fft_c2r, fft_r2c
 from gptrs.ir.ops.reduce import (
     Axes,
     argmax,
@@ -28,6 +30,7 @@ from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import normal_axes
 
 along_axis(argmax, argmin, cumsum, cumprod, cummax, cummin, sort, top_k, softmax, log_softmax)
+along_axis(fft_c2c, fft_c2r, fft_r2c)
 
 
 def over_axes(*ops: Op[..., Any]) -> None:

@@ -7,6 +7,7 @@
 | `complex_numbers` | complex, real, imag, conj |
 | `reduce` | sum, product, max, min, any, all, argmax, argmin, cumsum, cumprod, cummax, cummin |
 | `contract` | dot_general |
+| `fft` | fft_c2c, fft_r2c, fft_c2r: Fourier transforms |
 | `linalg` | cholesky, solve, inv, det, svd, eigh, eig: LAPACK |
 | `shape` | reshape, transpose, broadcast_to, slice, concat, pad, tile |
 | `dynamic` | dynamic_slice, dynamic_update_slice |
@@ -39,6 +40,7 @@ from gptrs.ir.ops import (
     effects,
     elementary,
     elementwise,
+    fft,
     index,
     language,
     linalg,
@@ -63,6 +65,7 @@ __all__ = [
     "effects",
     "elementary",
     "elementwise",
+    "fft",
     "index",
     "language",
     "linalg",

@@ -68,7 +68,8 @@ def inner_loop(module: str, name: str, types: str) -> InnerLoop | None:
     address = fields.functions[number]
     if not address:
         return None
-    return InnerLoop(address, fields.data[number] or 0, _parsed(ufunc.signature))
+    data = fields.data[number] if fields.data else None
+    return InnerLoop(address, data or 0, _parsed(ufunc.signature))
 
 
 def _parsed(signature: str) -> tuple[tuple[str, ...], ...]:

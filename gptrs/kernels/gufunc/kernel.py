@@ -1,14 +1,17 @@
 """The kernel that calls a NumPy inner loop over a batch of matrices or lines.
 
-    for outer in first / inner … last / inner           # batch axes that are not one with the rest
-        arrays[k] = address[k] + outer · outer_step[k] + (first item of inner) · step[k]
-        loop(arrays, | items of inner | core extents |, | steps | core strides |, data)
+    for outer in first / groups … last / groups         # batch axes that are not one with the rest
+        begin, end = items of the groups of inner that are given
+        arrays[k] = address[k] + outer · outer_step[k] + begin · step[k]
+        loop(arrays, | end - begin | core extents |, | steps | core strides |, data)
         a raised flag "invalid" is a failure                # it was cleared before
 
-    | loop | data | clear | flags | status | code | constant | inner |
+    | loop | data | clear | flags | status | code | constant | inner | group |
     | addresses | outer steps | core extents | steps | core strides |
 
-An address of 0 is that of ``constant``, a number in the argument block. All steps are in bytes.
+A thread takes whole groups of ``group`` items, of which the last one of ``inner`` may have fewer: a
+loop that computes several items as vectors then has the same vectors for any number of threads. An
+address of 0 is that of ``constant``, a number in the argument block. All steps are in bytes.
 """
 
 from __future__ import annotations
@@ -18,14 +21,14 @@ from itertools import chain
 from gptrs.kernels.compiler.ir_builder import KernelText
 from gptrs.kernels.compiler.isa import Isa
 
-WORDS = ("loop", "data", "clear", "flags", "status", "code", "constant", "inner")
+WORDS = ("loop", "data", "clear", "flags", "status", "code", "constant", "inner", "group")
 """The first words of the argument block."""
 _INVALID = 1  # FE_INVALID, on x86 and on ARM
 
 
 def gufunc_kernel(isa: Isa, arrays: int, dimensions: int, *, fails: bool = False) -> KernelText:
     """The kernel for loops with so many arrays and core dimensions; with ``fails`` it looks at the
-    floating-point flags. Extent: outer times inner items of the batch."""
+    floating-point flags. Extent: outer times groups of inner items of the batch."""
     name = "gufunc"
     at = len(WORDS), len(WORDS) + arrays, len(WORDS) + 2 * arrays
     steps = at[2] + dimensions
@@ -52,19 +55,27 @@ def gufunc_kernel(isa: Isa, arrays: int, dimensions: int, *, fails: bool = False
             *_load(f"step{k}", steps + k),
         ]
     lines += [
+        "  %rounded = add i64 %inner, %group",
+        "  %rounded_up = sub i64 %rounded, 1",
+        "  %groups = sdiv i64 %rounded_up, %group",
         "  br label %head",
         "head:",
         "  %item = phi i64 [ %first, %entry ], [ %next, %done ]",
         "  %more = icmp slt i64 %item, %last",
         "  br i1 %more, label %body, label %end",
         "body:",
-        "  %outer = sdiv i64 %item, %inner",
-        "  %before = mul i64 %outer, %inner",
-        "  %begin = sub i64 %item, %before",
-        "  %whole = add i64 %before, %inner",
+        "  %outer = sdiv i64 %item, %groups",
+        "  %before = mul i64 %outer, %groups",
+        "  %whole = add i64 %before, %groups",
         "  %is_last = icmp slt i64 %last, %whole",
         "  %next = select i1 %is_last, i64 %last, i64 %whole",
-        "  %count = sub i64 %next, %item",
+        "  %first_group = sub i64 %item, %before",
+        "  %begin = mul i64 %first_group, %group",
+        "  %last_group = sub i64 %next, %before",
+        "  %full = mul i64 %last_group, %group",
+        "  %is_full = icmp slt i64 %full, %inner",
+        "  %end_item = select i1 %is_full, i64 %full, i64 %inner",
+        "  %count = sub i64 %end_item, %begin",
         "  store i64 %count, ptr %extents",
     ]
     for k in range(arrays):

@@ -27,6 +27,7 @@
 | `bottleneck` | inverted bottleneck: 1 × 1, depthwise, 1 × 1 fused |
 | `pooling` | max, average and global average pooling |
 | `gufunc` | steps that call NumPy's inner loops |
+| `fft` | Fourier transforms |
 | `lapack` | linear algebra |
 | `random` | rng_uniform, rng_normal, random_bits |
 | `epilogue`, `windows` | shared by convolutions and pooling |
@@ -45,6 +46,7 @@ from gptrs.backends.faer.calls.base import Call
 from gptrs.ir.ops.composite import attention, layer_norm, softmax
 from gptrs.ir.ops.contract import dot_general
 from gptrs.ir.ops.dynamic import dynamic_slice, dynamic_update_slice
+from gptrs.ir.ops.fft import fft_c2c, fft_c2r, fft_r2c
 from gptrs.ir.ops.index import gather, scatter_add, scatter_reduce, take
 from gptrs.ir.ops.language import rms_norm
 from gptrs.ir.ops.linalg import (
@@ -102,6 +104,7 @@ _CALLS: tuple[tuple[str, tuple[Operation, ...]], ...] = (
         (cholesky, det, eig, eigh, eigvals, eigvalsh, inv, slogdet, solve, svd, svdvals),
     ),
     ("lapack:Qr", (qr,)),
+    ("fft:Fourier", (fft_c2c, fft_c2r, fft_r2c)),
     ("random:Random", (rng_uniform, rng_normal, random_bits)),
     ("bottleneck:Bottleneck", (conv2d, depthwise_conv2d)),
     ("conv:WinogradConv", (conv2d,)),

@@ -56,19 +56,20 @@ def add_loop(
     *,
     fails: bool = False,
     number: int = 0,
+    group: int = 1,
 ) -> None:
-    """Add the step that calls ``loop`` on ``arrays`` over outer and inner items of a batch.
-    ``number`` holds the bits of the number in the argument block."""
+    """Add the step that calls ``loop`` on ``arrays`` over outer and inner items of a batch, in
+    whole groups. ``number`` holds the bits of the number in the argument block."""
     extents: dict[str, int] = {}
     for array, names in zip(arrays, loop.signature, strict=True):
         extents.update(zip(names, array.extents, strict=True))
     outer, inner = batch
     words: list[Word] = [loop.address, loop.data, *flag_functions(), b.status, _FAILED, number]
-    words.append(max(inner, 1))
+    words += [max(inner, 1), group]
     words += [array.address for array in arrays]
     words += [array.outer * array.size for array in arrays]
     words += [extents[name] for name in loop.dimensions]
     words += [array.step * array.size for array in arrays]
     words += [stride * array.size for array in arrays for stride in array.strides]
     built = kernel(gufunc_kernel, b.isa, len(arrays), len(loop.dimensions), fails=fails)
-    b.step(built, words, outer * inner, time)
+    b.step(built, words, outer * -(-inner // group), time)
