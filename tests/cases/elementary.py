@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from tests.cases.elementwise import REALS, binary, row, tensors, unary
 from tests.cases.sample import COMPLEX, FLOATS, Case, Sample, sample
 from tests.support.lazy_torch import torch, torch_op
@@ -29,6 +31,12 @@ def _log1p(x: torch.Tensor) -> torch.Tensor:
     return torch.where(x.abs() < torch.finfo(x.dtype).tiny, x, torch.log1p(x))
 
 
+def _cbrt(x: torch.Tensor) -> torch.Tensor:
+    """torch has no cbrt: that of NumPy in a wider float."""
+    wide = np.asarray(np.cbrt(x.numpy().astype(np.longdouble)))
+    return torch.from_numpy(wide.astype(x.numpy().dtype))
+
+
 def _expm1(x: torch.Tensor) -> torch.Tensor:
     return (torch.exp(x.to(torch.complex128)) - 1).to(x.dtype)
 
@@ -41,6 +49,7 @@ ROUNDED: tuple[Case, ...] = (
     *(case for op in ("log2", "log10", "exp2", "tan", "sinh", "cosh") for case in _close(op)),
     *(case for op in ("asin", "acos", "atan", "asinh", "acosh", "atanh") for case in _close(op)),
     row("atan2", torch_op("atan2"), binary("any", "any"), FLOATS, 6),
+    row("cbrt", _cbrt, unary("any"), FLOATS, 4),
     row("hypot", torch_op("hypot"), binary("any", "any"), FLOATS, 4),
 )
 

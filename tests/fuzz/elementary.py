@@ -23,7 +23,7 @@ _UNARY: dict[str, tuple[Kind, ...]] = {
     **dict.fromkeys(("log1p", "log2", "log10", "expm1", "exp2", "tan", "sinh", "cosh"), FLOATING),
     **dict.fromkeys(("asin", "acos", "atan", "asinh", "acosh", "atanh"), FLOATING),
     **dict.fromkeys(("real", "imag", "conj"), ("complex",)),
-    **dict.fromkeys(("trunc", "signbit"), ("float",)),
+    **dict.fromkeys(("trunc", "signbit", "cbrt"), ("float",)),
     **dict.fromkeys(("erf", "floor", "ceil", "round"), ("float",)),
     "logical_not": ("bool",),
     "bit_not": BITS,

@@ -53,6 +53,7 @@ _ULPS = {
     "pow": 20,
     **dict.fromkeys(("log1p", "log2", "log10", "expm1", "exp2", "sinh", "cosh", "tan"), 10),
     **dict.fromkeys(("asin", "acos", "atan", "asinh", "acosh", "atanh", "atan2", "hypot"), 10),
+    "cbrt": 10,
 }
 _SUMS = frozenset(["reduce_sum", "cumsum"])
 _PRODUCTS = frozenset(["reduce_prod", "cumprod"])

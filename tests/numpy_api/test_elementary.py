@@ -22,9 +22,9 @@ UNARY = (
     *("log1p", "log2", "log10", "expm1", "exp2", "tan", "arcsin", "arccos", "arctan", "sinh"),
     *("cosh", "arcsinh", "arccosh", "arctanh", "trunc", "signbit", "isnan", "isinf", "isfinite"),
     *("square", "abs", "absolute", "sign", "floor", "ceil", "round", "real", "imag", "conj"),
-    *("angle", "conjugate"),
+    *("angle", "conjugate", "cbrt"),
 )
-NOT_OF_COMPLEX = ("trunc", "signbit", "floor", "ceil")
+NOT_OF_COMPLEX = ("cbrt", "trunc", "signbit", "floor", "ceil")
 PAIRS = ("arctan2", "hypot", "copysign", "nextafter", "logaddexp")
 
 

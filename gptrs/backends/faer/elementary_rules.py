@@ -69,7 +69,7 @@ _BITS = {32: ("float_bits", "bits_float(int32({}))"), 64: ("double_bits", "bits_
 
 _NAMES = (
     *("log1p", "log2", "log10", "expm1", "exp2", "tan", "asin", "acos", "atan"),
-    *("sinh", "cosh", "asinh", "acosh", "atanh"),
+    *("sinh", "cosh", "asinh", "acosh", "atanh", "cbrt"),
 )
 _OF_KERNELS: dict[Operation, str] = {getattr(elementary, name): name for name in _NAMES}
 _OF_TWO: dict[Operation, str] = {elementary.atan2: "atan2", elementary.hypot: "hypot"}

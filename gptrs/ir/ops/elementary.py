@@ -23,6 +23,7 @@ __all__ = [
     "atan",
     "atan2",
     "atanh",
+    "cbrt",
     "copysign",
     "cosh",
     "exp2",
@@ -75,6 +76,7 @@ acosh = unary(
     "acosh", "The number ≥ 0 whose cosh is x; NaN below 1.", np.arccosh, FLOATING, cost=16
 )
 atanh = unary("atanh", "The number whose tanh is x; NaN beyond 1.", np.arctanh, FLOATING, cost=16)
+cbrt = unary("cbrt", "∛x, of negative numbers too.", np.cbrt, ("float",), cost=12)
 trunc = unary("trunc", "The nearest integer toward 0.", np.trunc, ("float",))
 signbit = unary(
     "signbit", "Whether the sign is −, of −0 and NaN too.", np.signbit, ("float",), "i1"
