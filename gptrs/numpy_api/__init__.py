@@ -9,7 +9,9 @@ operators and methods of tensors find it there, ``ptir`` too.
 |---|---|
 | `function` | `public`, the decorator; operands as tensors |
 | `arithmetic` | operators and element-wise functions whose meaning depends on the dtype |
-| `elementary` | abs, sign, floor, ceil, trunc, round of every dtype; square, logaddexp |
+| `elementary` | abs, sign, floor, ceil, trunc, round of every dtype; logaddexp, float_power |
+| `number_parts` | frexp, ldexp, modf, fmod, spacing; questions about infinities and parts |
+| `integers` | lcm, bitwise_count |
 | `special` | degrees, sinc, xlogy, fmax and fmin, divmod, nan_to_num, isclose, array_equal |
 | `complex_numbers` | complex, real, imag, conj, angle |
 | `creation` | asarray, arange, zeros, ones, full, eye, linspace, meshgrid, tril, triu |
@@ -49,7 +51,15 @@ MODULES: dict[str, tuple[str, ...]] = {
         *("divide", "floor_divide", "logical_and", "logical_not", "logical_or"),
         *("logical_xor", "multiply", "positive", "where"),
     ),
-    "elementary": (*("abs", "ceil", "floor", "logaddexp", "round", "sign", "square", "trunc"),),
+    "elementary": (
+        *("abs", "ceil", "float_power", "floor", "logaddexp", "logaddexp2", "round", "sign"),
+        *("square", "trunc"),
+    ),
+    "number_parts": (
+        *("fmod", "frexp", "iscomplex", "isneginf", "isposinf", "isreal", "ldexp", "modf"),
+        "spacing",
+    ),
+    "integers": ("bitwise_count", "lcm"),
     "special": (
         *("allclose", "array_equal", "deg2rad", "divmod", "fmax", "fmin", "frac", "heaviside"),
         *("isclose", "logit", "nan_to_num", "rad2deg", "sinc", "xlogy"),
@@ -143,7 +153,6 @@ ALIASES: dict[str, str] = {
     "absolute": "abs",
     "fabs": "abs",
     "around": "round",
-    "float_power": "pow",
     "rint": "round",
     "as_tensor": "asarray",
     "concatenate": "concat",

@@ -11,7 +11,18 @@ from gptrs.ir.promotion import NUMBERS, promote
 from gptrs.ir.tensor import Tensor
 from gptrs.numpy_api.function import as_tensor, public
 
-__all__ = ["abs", "ceil", "floor", "logaddexp", "round", "sign", "square", "trunc"]
+__all__ = [
+    "abs",
+    "ceil",
+    "float_power",
+    "floor",
+    "logaddexp",
+    "logaddexp2",
+    "round",
+    "sign",
+    "square",
+    "trunc",
+]
 
 Operand = Any
 """A Tensor, an array or a Python number."""
@@ -88,11 +99,34 @@ def square(x: Operand) -> Tensor:
 @public(op="log")
 def logaddexp(x: Operand, y: Operand) -> Tensor:
     """log (eˣ + eʸ), without an exponential beyond the range."""
+    x, y, less, more = _largest(x, y)
+    apart = OPS["add"](more, OPS["log1p"](OPS["exp"](less)))
+    # The difference of equal infinities is NaN.
+    return OPS["select"](OPS["equal"](x, y), OPS["add"](x, math.log(2.0)), apart)
+
+
+@public(op="log2")
+def logaddexp2(x: Operand, y: Operand) -> Tensor:
+    """log₂ (2ˣ + 2ʸ), without a power beyond the range."""
+    x, y, less, more = _largest(x, y)
+    rest = OPS["mul"](OPS["log1p"](OPS["exp2"](less)), 1 / math.log(2.0))
+    return OPS["select"](OPS["equal"](x, y), OPS["add"](x, 1.0), OPS["add"](more, rest))
+
+
+def _largest(x: Operand, y: Operand) -> tuple[Any, ...]:
+    """Two operands in one dtype, minus their distance, and the greater."""
     x, y = (operand if isinstance(operand, NUMBERS) else as_tensor(operand) for operand in (x, y))
     if not isinstance(x, Tensor) and not isinstance(y, Tensor):
         x = as_tensor(x)
     x, y = promote((x, y), ("float",))
     less = OPS["neg"](OPS["abs"](OPS["sub"](x, y)))
-    apart = OPS["add"](OPS["maximum"](x, y), OPS["log1p"](OPS["exp"](less)))
-    # The difference of equal infinities is NaN.
-    return OPS["select"](OPS["equal"](x, y), OPS["add"](x, math.log(2.0)), apart)
+    return x, y, less, OPS["maximum"](x, y)
+
+
+@public(op="pow")
+def float_power(x: Operand, y: Operand) -> Tensor:
+    """x to the power y, floats or complex numbers also of integers."""
+    x, y = (operand if isinstance(operand, NUMBERS) else as_tensor(operand) for operand in (x, y))
+    if not isinstance(x, Tensor) and not isinstance(y, Tensor):
+        x = as_tensor(x)
+    return OPS["pow"](*promote((x, y), ("float", "complex")))

@@ -43,6 +43,16 @@ def tensors(fn: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+def _gcd(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """torch's overflows at the least integer."""
+    x, y = torch.broadcast_tensors(x, y)
+    found = [
+        math.gcd(*pair) for pair in zip(x.flatten().tolist(), y.flatten().tolist(), strict=True)
+    ]
+    wrapped = [n - 2**64 if n >= 2**63 else n for n in found]
+    return torch.tensor(wrapped, dtype=x.dtype).reshape(x.shape)
+
+
 def unary(values: str) -> tuple[Sample, ...]:
     shapes = ("S,7", "17", "", "0,3", "1,S,1")
     return tuple(sample(f"T[{shape}] {values}") for shape in shapes)
@@ -222,6 +232,7 @@ BINARY = (
     _bits("bit_and", torch_op("bitwise_and")),
     _bits("bit_or", torch_op("bitwise_or")),
     _bits("bit_xor", torch_op("bitwise_xor")),
+    row("gcd", tensors(_gcd), binary("any", "any", (6, "T[9] any")), INTEGERS),
     row("shift_left", lambda x, y: x << y, binary("any", "0..7", *_POWERS), (*INTEGERS, "ui64")),
     row("shift_right", lambda x, y: x >> y, binary("any", "0..7", *_POWERS), INTEGERS),
     row("shift_left", lambda x, y: x << y, (sample("T[S,9] any", "T[9] 0..50"),), ("si8", "si32")),

@@ -34,7 +34,7 @@ _BINARY: dict[str, tuple[Kind, ...]] = {
     **dict.fromkeys(("floor_divide", "atan2", "hypot", "copysign", "nextafter"), ("float",)),
     **dict.fromkeys(("maximum", "minimum"), REAL),
     **dict.fromkeys(("logical_and", "logical_or"), ("bool",)),
-    **dict.fromkeys(("bit_and", "bit_or", "bit_xor"), BITS),
+    **dict.fromkeys(("bit_and", "bit_or", "bit_xor", "gcd"), BITS),
     **dict.fromkeys(("less", "less_equal", "greater", "greater_equal"), ORDERED),
     **dict.fromkeys(("equal", "not_equal"), ANY),
 }

@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 
 from gptrs import ptir as namespace
+from gptrs.errors import DTypeError
 from gptrs.ir.types import Array
+from tests.cases.sample import several
 
 ptir: Any = namespace  # arrays in place of Tensors
 inf, nan = np.inf, np.nan
@@ -136,6 +138,62 @@ def test_divmod() -> None:
     x, y = np.array([7, -7, 8]), np.array([2, 2, -3])
     for found, expected in zip(ptir.divmod(x, y), np.divmod(x, y), strict=True):
         np.testing.assert_array_equal(found.numpy(), expected)
+
+
+def _same(name: str, *operands: Array) -> None:
+    """The function has NumPy's results, eager and traced, and their dtypes."""
+    with np.errstate(all="ignore"):
+        expected: Any = getattr(np, name)(*operands)
+    function = getattr(ptir, name)
+    for found in (function(*operands), ptir.jit(lambda *arrays: function(*arrays))(*operands)):
+        for one, wanted in zip(several(found), several(expected), strict=True):
+            assert one.dtype.numpy == wanted.dtype
+            np.testing.assert_array_equal(one.numpy(), wanted, err_msg=name)
+            numbers = ~np.isnan(wanted)
+            signs = np.signbit(one.numpy().astype("f8")[numbers])
+            np.testing.assert_array_equal(signs, np.signbit(wanted.astype("f8")[numbers]))
+
+
+@pytest.mark.parametrize(("dtype", "power"), [("f2", 4), ("f4", 37), ("f8", 300)])
+def test_parts_of_numbers(dtype: str, power: int) -> None:
+    random, kind = np.random.default_rng(0), np.finfo(dtype)
+    size = 10.0 ** random.uniform(-power, power, 200)
+    x = (random.choice([-1, 1], 200) * size).astype(dtype)
+    beside = [
+        np.nextafter(2.0 ** np.arange(-9, 9, dtype=dtype), np.array(y, dtype)) for y in (0, 9)
+    ]
+    ends = np.array([0.0, -0.0, -1, 3, inf, -inf, nan, kind.max, -kind.smallest_subnormal], dtype)
+    x = np.concatenate([x, *beside, ends])
+    for name in ("frexp", "modf", "isposinf", "isneginf", "isreal", "iscomplex"):
+        _same(name, x)
+    _same("spacing", np.abs(x) if dtype == "f2" else x)  # NumPy turns to +∞ in f16
+    _same("ldexp", x, random.integers(-7 * power, 7 * power, x.size))
+    _same("ldexp", x, random.integers(-128, 128, x.size, dtype=np.int8))
+    _same("fmod", x, random.permutation(x))
+    _same("iscomplex", Z)
+
+
+@pytest.mark.parametrize("dtype", ["i1", "i2", "i4", "i8", "u1", "u8"])
+def test_functions_of_integers(dtype: str) -> None:
+    random, kind = np.random.default_rng(0), np.iinfo(dtype)
+    ends = np.array([kind.min, kind.max, 0, 1, 2], dtype)
+    x = np.concatenate([random.integers(kind.min, kind.max, 100, dtype), ends])
+    y = random.permutation(x)
+    _same("bitwise_count", x)
+    _same("gcd", x, y)
+    _same("lcm", x, y)
+    _same("fmod", x, np.where(y == 0, 3, y).astype(dtype))
+
+
+def test_powers_and_sums_of_powers() -> None:
+    x, y = np.meshgrid(FLOATS, FLOATS)
+    check("logaddexp2", x.copy(), y.copy())
+    assert ptir.float_power(2, -1).item() == 0.5
+    assert ptir.float_power(np.arange(3), 2).dtype is ptir.f32
+    with pytest.raises(DTypeError, match="expected integers"):
+        ptir.ldexp(1.0, 2.0)
+    with pytest.raises(DTypeError, match="expected integers"):
+        ptir.bitwise_count(1.0)
 
 
 def test_equality_of_arrays() -> None:

@@ -64,6 +64,13 @@ def _nextafter(s: Scalars) -> str:
     return f"{result} if {x} == {x} and {y} == {y} else {x} + {y}"
 
 
+def _gcd(s: Scalars) -> str:
+    """On magnitudes, which fit 64 bits without a sign."""
+    signed = s.dtype.kind == "int"
+    sizes = (f"uint64(abs(int64({x})))" if signed else f"uint64({x})" for x in s.operands)
+    return s.wrapped(f"greatest_divisor({', '.join(sizes)})")
+
+
 _BITS = {32: ("float_bits", "bits_float(int32({}))"), 64: ("double_bits", "bits_double({})")}
 """By width: a float's bits, and the float of these."""
 
@@ -83,6 +90,7 @@ ELEMENTARY_RULES: dict[Operation, Rule] = {
     elementary.is_inf: _is_inf,
     elementary.copysign: _copysign,
     elementary.nextafter: _nextafter,
+    elementary.gcd: _gcd,
 }
 """By op: its text for one element."""
 APPROXIMATE: frozenset[Operation] = frozenset([*_OF_KERNELS, *_OF_TWO])

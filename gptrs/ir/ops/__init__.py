@@ -3,7 +3,7 @@
 | module | ops |
 |---|---|
 | `elementwise` | unary, binary, comparison, select, clamp, cast |
-| `elementary` | log1p, expm1, tan, inverse and hyperbolic functions, atan2, hypot, nextafter |
+| `elementary` | log1p, expm1, tan, inverse and hyperbolic functions, atan2, hypot, nextafter, gcd |
 | `complex_numbers` | complex, real, imag, conj |
 | `reduce` | sum, product, max, min, any, all, argmax, argmin, cumsum, cumprod, cummax, cummin |
 | `contract` | dot_general |

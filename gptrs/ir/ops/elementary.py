@@ -1,5 +1,5 @@
 """Elementary functions beside those of `gptrs.ir.ops.elementwise`: logarithms, exponentials,
-trigonometric and hyperbolic functions and their inverses, questions about floats.
+trigonometric and hyperbolic functions and their inverses, questions about floats, common divisors.
 
 Their meanings are NumPy's functions, which follow C99 (annexes F and G) for signed zeros,
 infinities and NaN.
@@ -12,7 +12,7 @@ from typing import Any, cast
 import numpy as np
 
 from gptrs.ir.ops.complex_numbers import dtype_of, of_parts
-from gptrs.ir.ops.elementwise import FLOATING, binary, unary
+from gptrs.ir.ops.elementwise import BITS, FLOATING, binary, unary
 from gptrs.ir.types import Array
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "cosh",
     "exp2",
     "expm1",
+    "gcd",
     "hypot",
     "is_inf",
     "is_nan",
@@ -100,6 +101,14 @@ hypot = binary(
     cost=8,
 )
 copysign = binary("copysign", "|x| with the sign of y.", np.copysign, ("float",))
+gcd = binary(
+    "gcd",
+    "The greatest integer that divides both, ≥ 0; 0 where both are 0.",
+    np.gcd,
+    BITS,
+    commutative=True,
+    cost=60,
+)
 nextafter = binary(
     "nextafter", "The number of the dtype next to x in the direction of y.", _nextafter, ("float",)
 )

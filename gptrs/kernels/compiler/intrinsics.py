@@ -16,6 +16,7 @@ miss only.
 | ``odd_float(x)`` | float64 to float32, so that it can be rounded again |
 | ``floor_quotient`` ``floor_remainder`` | of integers of at most 32 bits, without branches |
 | ``integer_power(x, n)`` ``unsigned_power(x, n)`` | modulo 2⁶⁴ |
+| ``greatest_divisor(x, y)`` | of two uint64 |
 | ``complex_exp(z)`` and the like | on complex128: `gptrs.kernels.compiler.number_functions` |
 | ``maximum(x, y)`` ``minimum(x, y)`` | of two floats of one type: NaN wins, −0 is less than +0 |
 | ``exp32 log32 tanh32 erf32 sin32 cos32`` | on float32; loops over them are vectorised |

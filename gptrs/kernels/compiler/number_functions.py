@@ -203,6 +203,14 @@ def unsigned_power(x, n):
 
 
 @_compiled
+def greatest_divisor(x, y):
+    """The greatest common divisor of two uint64, by Euclid's algorithm."""
+    while y != 0:
+        x, y = y, x % y
+    return x
+
+
+@_compiled
 def next_bits(bits, x, y, bits_of_y, sign):
     """The bits of the float next to x in the direction of y, neither NaN, from the bits of both:
     magnitudes of adjacent floats are adjacent integers. Bit ``sign`` is that of the sign."""
@@ -317,6 +325,7 @@ FUNCTIONS: dict[str, Any] = {
         *("float_of_e4m3", "e4m3_of_float", "float_of_e5m2", "e5m2_of_float"),
         *("double_bits", "bits_double", "double_log", "double_sin_cos"),
         *("floor_quotient", "floor_remainder", "integer_power", "unsigned_power"),
+        "greatest_divisor",
         *("complex_quotient", "complex_power", "complex_exp", "complex_log", "complex_sqrt"),
         *("complex_sin", "complex_cos", "complex_tan", "complex_asin", "complex_acos"),
         *("complex_atan", "complex_sinh", "complex_cosh", "complex_tanh", "complex_asinh"),
