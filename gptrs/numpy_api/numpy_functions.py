@@ -1,6 +1,6 @@
 """NumPy's functions on tensors: ``np.sum(x, axis=0)``, ``np.linalg.norm(x)``.
 
-A call is the one of ``ptir`` by that name, of ``ptir.linalg`` for ``np.linalg``; `_DIFFERING` has
+A call is the one of ``ptir``, ``ptir.linalg`` or ``ptir.fft`` by that name; `_DIFFERING` has
 the functions that are called otherwise, `gptrs.numpy_api.ufuncs` the ufuncs. What ``ptir`` lacks
 runs on the elements of tensors that have any, and gives arrays; of a traced value it is an error
 that names the nearest function.
@@ -23,7 +23,7 @@ from gptrs.ir.traced import described, located
 from gptrs.locks import late_import
 from gptrs.numpy_api.function import as_tensor
 
-_NAMESPACES = {"numpy.linalg": "linalg"}
+_NAMESPACES = {"numpy.linalg": "linalg", "numpy.fft": "fft"}
 _HINTS = frozenset({"casting", "kind", "subok"})
 """Parameters that do not change what ours gives."""
 _ADVICE = {
