@@ -8,7 +8,7 @@ way), the user's line, and a fix. `ptir.jit` and the command line cut tracebacks
 from __future__ import annotations
 
 import sys
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from reprlib import Repr
@@ -82,6 +82,23 @@ class ArgumentError(PtirError, TypeError):
 
 class UnknownNameError(ArgumentError, KeyError):
     """A mapping of names has no such name."""
+
+
+class UnknownAttributeError(PtirError, AttributeError):
+    """A namespace or a Tensor has no attribute of this name.
+
+    ``find`` gives the fix when the text is read: `hasattr` does not wait for it.
+    """
+
+    def __init__(self, problem: str, *, name: str = "", find: Callable[[], str] | None = None):
+        super().__init__(problem)
+        self.name = name
+        self._find = find
+
+    def __str__(self) -> str:
+        if self._find is not None:
+            self.fix, self._find = self._find(), None
+        return super().__str__()
 
 
 class ElementError(PtirError, ArithmeticError):

@@ -39,6 +39,7 @@ from gptrs.ir.dims import dim
 from gptrs.ir.dispatch import FUNCTIONS, OPS
 from gptrs.ir.implementations.kernels import kernel, remove_kernel
 from gptrs.ir.implementations.registry import implementation
+from gptrs.ir.names import unknown_name
 from gptrs.ir.op import Op
 from gptrs.ir.parsing import parse
 from gptrs.ir.primitives import elementwise, primitive
@@ -225,7 +226,7 @@ def __getattr__(name: str) -> Any:
         return getattr(late_import(_LATER[name]), name)
     if name in _RENAMED:
         return renamed(__name__, name, _RENAMED)
-    raise AttributeError(f"ptir has no op or name {name!r}")
+    raise unknown_name("ptir", name)
 
 
 def __dir__() -> list[str]:

@@ -9,8 +9,10 @@ folder depends on no backend, file format or model.
 | `types` | dtypes, tensor types, the broadcasting rule |
 | `program` | `Value`, `Param`, `Instruction`, `Program`, and the verifier |
 | `dispatch` | the table `OPS` and the current interpreter (a context variable) |
-| `tensor`, `operators` | `Tensor`, `Parameter`; their operators and methods |
-| `indexing`, `numpy_calls` | `x[...]` in terms of ops; the array protocols of NumPy and DLPack |
+| `tensor`, `operators` | `Tensor`, `Parameter`; their operators |
+| `methods`, `tensor_methods` | methods that NumPy's arrays and torch's tensors have |
+| `in_place`, `numpy_calls` | `x[key] = v`, `x += v`; the array protocols of NumPy and DLPack |
+| `names` | names that do not exist, and the nearest that do |
 | `op`, `op_arguments`, `operands` | ops: schema, binding and checks of the arguments of a call |
 | `primitives`, `composites` | declaration of primitives, elementwise ops and composites |
 | `ops/` | the op set, one family a file |

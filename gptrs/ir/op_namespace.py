@@ -10,6 +10,7 @@ from typing import Any
 
 from gptrs.ir.dims import dim
 from gptrs.ir.dispatch import OPS
+from gptrs.ir.names import unknown_name
 from gptrs.ir.printing import array
 
 __all__ = ["array", "dim"]
@@ -19,7 +20,7 @@ def __getattr__(name: str) -> Any:
     """The op called ``name``."""
     if name in OPS:
         return OPS[name]
-    raise AttributeError(f"there is no op {name!r}")
+    raise unknown_name("ptir.ops", name)
 
 
 def __dir__() -> list[str]:

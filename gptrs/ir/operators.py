@@ -1,4 +1,4 @@
-"""Operators and methods of tensors, and of the holes in rewrite patterns, as calls to ops.
+"""Operators of tensors, and of the holes in rewrite patterns, as calls to ops.
 
 `Operators` is the base of `Tensor` and of the pattern nodes: it looks ops up in `OPS`, so the same
 expression computes, traces or builds a pattern, depending on the interpreter.
@@ -7,18 +7,16 @@ expression computes, traces or builds a pattern, depending on the interpreter.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from gptrs.errors import ShapeError
 from gptrs.ir.dims import Dim, DimLike
 from gptrs.ir.dispatch import FUNCTIONS, OPS
+from gptrs.ir.methods import Methods, Result, spread
 from gptrs.ir.types import normal_axis
 
-Result = TypeVar("Result")
-Axes = int | tuple[int, ...] | None
 
-
-class Operators(Generic[Result]):
+class Operators(Methods[Result]):
     """Arithmetic, comparison, indexing and shape methods: calls to `OPS` that give a `Result`."""
 
     __slots__ = ()
@@ -165,15 +163,15 @@ class Operators(Generic[Result]):
 
     def reshape(self, *shape: DimLike | Sequence[DimLike]) -> Result:
         """The same elements in another shape; one dimension may be -1."""
-        return OPS["reshape"](self, shape=_spread(shape))
+        return OPS["reshape"](self, shape=spread(shape))
 
     def permute(self, *axes: int | Sequence[int]) -> Result:
         """All axes in another order: axis ``i`` of the result is axis ``axes[i]``."""
-        return OPS["transpose"](self, perm=_spread(axes))
+        return OPS["transpose"](self, perm=spread(axes))
 
     def transpose(self, *axes: int | Sequence[int]) -> Result:
         """Two axes exchanged, as in torch; or all axes in another order, as in NumPy."""
-        order = _spread(axes) or tuple(reversed(range(self.ndim)))
+        order = spread(axes) or tuple(reversed(range(self.ndim)))
         if len(order) == 2 and self.ndim != 2:
             a, b = (normal_axis(int(axis), self.ndim) for axis in order)
             order = list(range(self.ndim))
@@ -181,23 +179,6 @@ class Operators(Generic[Result]):
         elif len(order) == 2 and {int(axis) % 2 for axis in order} == {0, 1}:
             order = (1, 0)  # exchanges the two axes of a matrix, in either order of arguments
         return OPS["transpose"](self, perm=tuple(order))
-
-    def squeeze(self, axis: Axes = None) -> Result:
-        """Without the axes of extent 1: all of them, or the ones named."""
-        if axis is None:
-            drop = {i for i, n in enumerate(self.shape) if not isinstance(n, Dim) and n == 1}
-        else:
-            axes = (axis,) if isinstance(axis, int) else axis
-            drop = {normal_axis(a, self.ndim) for a in axes}
-        for i in drop:
-            if isinstance(self.shape[i], Dim) or self.shape[i] != 1:
-                raise ShapeError(f"squeeze: axis {i} has extent {self.shape[i]}, expected 1")
-        return self.reshape([n for i, n in enumerate(self.shape) if i not in drop])
-
-    def unsqueeze(self, axis: int) -> Result:
-        """With an axis of extent 1 put in at ``axis``."""
-        at = normal_axis(axis, self.ndim + 1)
-        return self.reshape([*self.shape[:at], 1, *self.shape[at:]])
 
     def split(self, size: int | Sequence[int], axis: int = 0) -> list[Result]:
         """Pieces along ``axis``: of ``size`` each (the last may be smaller), or of given sizes."""
@@ -222,26 +203,3 @@ class Operators(Generic[Result]):
     def astype(self, dtype: object) -> Result:
         """The elements converted to ``dtype``, as `cast` does it."""
         return OPS["cast"](self, dtype=dtype)
-
-    def sum(self, axis: Axes = None, dtype: object = None, keepdims: bool = False) -> Result:
-        """Sum over ``axis`` (all axes when None); integers as si64 or ui64."""
-        return FUNCTIONS["sum"](self, axis, dtype, keepdims)
-
-    def mean(self, axis: Axes = None, dtype: object = None, keepdims: bool = False) -> Result:
-        """Mean over ``axis`` (all axes when None)."""
-        return FUNCTIONS["mean"](self, axis, dtype, keepdims)
-
-    def max(self, axis: Axes = None, keepdims: bool = False) -> Result:
-        """Greatest element along ``axis`` (all axes when None)."""
-        return FUNCTIONS["max"](self, axis, keepdims)
-
-    def min(self, axis: Axes = None, keepdims: bool = False) -> Result:
-        """Least element along ``axis`` (all axes when None)."""
-        return FUNCTIONS["min"](self, axis, keepdims)
-
-
-def _spread(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Positional or tuple arguments: ``f(1, 2)`` and ``f((1, 2))`` are the same."""
-    if len(values) == 1 and isinstance(values[0], tuple | list):
-        return tuple(values[0])  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
-    return values

@@ -1,7 +1,8 @@
 """`Tensor` and `Parameter`: the array handle of users, or the stand-in for a traced value.
 
 A Tensor holds a NumPy array or a `Value` of the program being traced. Its operators are in
-`gptrs.ir.operators`, its array protocols in `gptrs.ir.numpy_calls`. A `Parameter` is a model's
+`gptrs.ir.operators`, its methods in `gptrs.ir.methods` and `tensor_methods`, its array protocols in
+`gptrs.ir.numpy_calls`. A `Parameter` is a model's
 weight, loaded from its source when first needed.
 """
 
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from typing import Any, NoReturn, cast
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import numpy as np
 
@@ -17,16 +18,17 @@ from gptrs.errors import ArgumentError, DonatedError, DTypeError, TraceError, sh
 from gptrs.ir.dims import Dim, DimLike, Shape
 from gptrs.ir.dispatch import current, is_recording
 from gptrs.ir.in_place import Writable
+from gptrs.ir.names import unknown_name
 from gptrs.ir.numpy_calls import NumPyOperand, array_namespace
-from gptrs.ir.operators import Operators
 from gptrs.ir.program import Value
+from gptrs.ir.tensor_methods import Conversions, TensorMethods
 from gptrs.ir.traced import described, leak, located
 from gptrs.ir.types import Array, DType, Type, as_dtype
 from gptrs.locks import new_lock
 from gptrs.params import ParamSource, RowSource, base_param_id
 
 
-class Tensor(NumPyOperand, Writable, Operators["Tensor"]):
+class Tensor(NumPyOperand, Writable, Conversions["Tensor"], TensorMethods["Tensor"]):
     """An array, or, inside a traced function, a value not yet computed.
 
     Its elements are immutable: ``x[key] = v`` gives the object new ones (`gptrs.ir.in_place`).
@@ -179,6 +181,11 @@ class Tensor(NumPyOperand, Writable, Operators["Tensor"]):
     def tolist(self) -> Any:
         """The elements as nested Python lists."""
         return self.numpy().tolist()
+
+    if not TYPE_CHECKING:  # checkers would take any name for an attribute
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise unknown_name("Tensor", name)
 
     def __bool__(self) -> bool:
         if self.is_traced:

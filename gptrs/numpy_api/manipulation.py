@@ -133,7 +133,15 @@ def expand_dims(x: Any, axis: Axes = 0) -> Tensor:
 @public
 def squeeze(x: Any, axis: Axes | None = None) -> Tensor:
     """``x`` without these axes of extent 1, or without all of them."""
-    return as_tensor(x).squeeze(axis if axis is None or isinstance(axis, int) else tuple(axis))
+    x = as_tensor(x)
+    if axis is None:
+        drop = {i for i, n in enumerate(x.shape) if not isinstance(n, Dim) and n == 1}
+    else:
+        drop = set(_axes(axis, x.ndim))
+    for i in drop:
+        if isinstance(x.shape[i], Dim) or x.shape[i] != 1:
+            raise ShapeError(f"axis {i} has extent {x.shape[i]}, expected 1")
+    return x.reshape([n for i, n in enumerate(x.shape) if i not in drop])
 
 
 @public(op="transpose", other_names={"perm": "axes"})

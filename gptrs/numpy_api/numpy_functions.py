@@ -219,6 +219,10 @@ def _copy(a: Any) -> Tensor:
     return as_tensor(a).copy()
 
 
+def _take(a: Any, indices: Any, axis: int | None = None, mode: str = "raise") -> Tensor:
+    return as_tensor(a).take(indices, axis, mode)
+
+
 _DIFFERING: dict[str, Callable[..., Any]] = {
     "copy": _copy,
     "copyto": _copyto,
@@ -228,6 +232,7 @@ _DIFFERING: dict[str, Callable[..., Any]] = {
     "select": _select,
     "shape": _read("shape"),
     "size": _size,
+    "take": _take,
     "where": _where_or_nonzero,
 }
 """NumPy's functions for which ``ptir`` has an attribute, a method or another function."""

@@ -54,6 +54,7 @@ CALLS: dict[str, Function] = {
     "expand": lambda x, y: np.expand_dims(x, 1) + np.swapaxes(y[None], 0, 1),
     "pad": lambda x, y: np.pad(x, ((1, 0), (0, 2)), constant_values=7),
     "take": lambda x, y: np.take(x, [1, 0], axis=1, mode="clip"),
+    "take of all": lambda x, y: np.take(x, [[1, 4], [0, -1]]),
     "delete": lambda x, y: np.delete(x, 1, axis=1),
     "insert": lambda x, y: np.insert(x, 1, y[:, 0], axis=1),
     "interp": lambda x, y: np.interp(x, [0.0, 1.0, 2.0], [0.0, 3.0, 4.0]).astype("float32"),

@@ -45,6 +45,8 @@ assert_type(a[0, None, ..., ::1], Tensor)
 assert_type((a > 0) & ~(a < 1), Tensor)
 assert_type(a.reshape(4, 1).astype("f16").split(2), list[Tensor])
 assert_type(-a.T, Tensor)
+assert_type(a.argmax(dim=1).float().clamp(0, 1).masked_fill(a > 0, 2), Tensor)
+assert_type(a.real.unsqueeze(0).var(axis=1, keepdims=True).to("f16"), Tensor)
 array: npt.NDArray[np.generic] = a.numpy()
 same: npt.NDArray[np.generic] = np.asarray(a)
 

@@ -10,6 +10,9 @@ are computed as f32.
 | `frequencies` | fftfreq, rfftfreq, fftshift, ifftshift |
 """
 
+from typing import NoReturn
+
+from gptrs.ir.names import unknown_name
 from gptrs.numpy_api.fft.frequencies import fftfreq, fftshift, ifftshift, rfftfreq
 from gptrs.numpy_api.fft.several_axes import (
     fft2,
@@ -43,3 +46,8 @@ __all__ = [
     "rfftfreq",
     "rfftn",
 ]
+
+
+def __getattr__(name: str) -> NoReturn:
+    """The error for a name that is not there."""
+    raise unknown_name("ptir.fft", name)

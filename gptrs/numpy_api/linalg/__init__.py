@@ -12,6 +12,9 @@ their precision; other real dtypes are computed as f32. What has no result (a si
 | `matrix_products` | those of ``ptir`` over the last axes, multi_dot, matrix_power |
 """
 
+from typing import NoReturn
+
+from gptrs.ir.names import unknown_name
 from gptrs.numpy_api.linalg.equations import (
     det,
     inv,
@@ -78,3 +81,8 @@ __all__ = [
     "vecdot",
     "vector_norm",
 ]
+
+
+def __getattr__(name: str) -> NoReturn:
+    """The error for a name that is not there."""
+    raise unknown_name("ptir.linalg", name)

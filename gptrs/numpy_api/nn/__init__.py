@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from gptrs.ir.names import unknown_name
 from gptrs.locks import late_import
 
 MODULES: dict[str, tuple[str, ...]] = {
@@ -55,13 +56,6 @@ MODULES: dict[str, tuple[str, ...]] = {
 }
 """The names of each module, its ``__all__``."""
 
-_INSTEAD = {
-    "scaled_mm": "quantized products are ptir.dot_general of ptir.dequantize",
-    "grouped_mm": "ptir.einsum or a loop over groups multiplies matrices",
-    "scaled_grouped_mm": "ptir.einsum or a loop over groups multiplies matrices",
-}
-"""Functions of torch for narrow weights on other devices."""
-
 _PLACES = {name: module for module, names in MODULES.items() for name in names}
 
 
@@ -70,17 +64,8 @@ def __getattr__(name: str) -> Any:
     if name == "functional":
         return sys.modules[__name__]
     if name not in _PLACES:
-        raise AttributeError(f"ptir.nn has no function {name!r}{_instead(name)}")
+        raise unknown_name("ptir.nn", name)
     return getattr(late_import(f"{__name__}.{_PLACES[name]}"), name)
-
-
-def _instead(name: str) -> str:
-    """What to take for a function of torch that is not here."""
-    if name in _INSTEAD:
-        return f": {_INSTEAD[name]}"
-    if name.endswith("_") and name[:-1] in _PLACES:
-        return f": tensors are immutable, ptir.nn.{name[:-1]} returns the result"
-    return ""
 
 
 def __dir__() -> list[str]:

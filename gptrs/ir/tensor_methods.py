@@ -1,0 +1,169 @@
+"""Methods of a Tensor that are no function of ``ptir`` by their name: conversions, views, copies.
+
+They are those of NumPy's arrays and torch's tensors. All tensors lie on the CPU in row-major order
+and have no gradient, so that `contiguous`, `cpu` and `detach` are the Tensor itself.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Generic, cast
+
+from gptrs.errors import ArgumentError, DTypeError, ShapeError
+from gptrs.ir.dims import DimLike
+from gptrs.ir.dispatch import FUNCTIONS, OPS
+from gptrs.ir.methods import Result, spread
+from gptrs.ir.operators import Operators
+from gptrs.ir.types import as_dtype
+
+CONVERSIONS = {
+    "bfloat16": "bf16",
+    "bool": "i1",
+    "double": "f64",
+    "float": "f32",
+    "half": "f16",
+    "int": "si32",
+    "long": "si64",
+}
+"""torch's names of conversions: ``x.float()``."""
+
+
+class TensorMethods(Operators[Result]):
+    """Methods that copy, convert and select, in the words of NumPy and torch."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+
+        @property
+        def size(self) -> DimLike: ...
+        def copy(self) -> Result: ...
+        def to_device(self, device: object, /) -> Any: ...
+
+    @property
+    def real(self) -> Result:
+        """The real part; a real Tensor itself."""
+        return FUNCTIONS["real"](self)
+
+    @property
+    def imag(self) -> Result:
+        """The imaginary part; zeros of a real Tensor."""
+        return FUNCTIONS["imag"](self)
+
+    @property
+    def itemsize(self) -> int:
+        """The number of bytes of an element in memory."""
+        return int(self.dtype.numpy.itemsize)
+
+    @property
+    def nbytes(self) -> DimLike:
+        """The number of bytes of all elements in memory."""
+        return self.size * self.itemsize
+
+    def numel(self) -> DimLike:
+        """The number of elements, torch's name of ``size``."""
+        return self.size
+
+    def clone(self) -> Result:
+        """torch's name of ``copy``."""
+        return self.copy()
+
+    def contiguous(self) -> Result:
+        """This Tensor, whose elements are in row-major order."""
+        return cast("Result", self)
+
+    def cpu(self) -> Result:
+        """This Tensor, which is on the CPU."""
+        return cast("Result", self)
+
+    def detach(self) -> Result:
+        """This Tensor, which has no gradient."""
+        return cast("Result", self)
+
+    def to(self, *targets: object) -> Result:
+        """The elements converted to a dtype. A device must be the CPU, where they are."""
+        result: Any = self
+        for target in targets:
+            try:
+                dtype = as_dtype(target)
+            except DTypeError:
+                result = result.to_device(target)
+            else:
+                result = result.astype(dtype)
+        return result
+
+    def view(self, *shape: Any) -> Result:
+        """`reshape`. Raises `ArgumentError` for a dtype: bits are not read as another one."""
+        extents = spread(shape)
+        if any(not hasattr(n, "__index__") for n in extents):
+            raise ArgumentError(
+                f"view: the shape is {shape}, expected integers",
+                fix="x.astype(dtype) converts elements",
+            )
+        return self.reshape(*extents)
+
+    def expand(self, *shape: Any) -> Result:
+        """Repeated along axes of extent 1 and new leading ones, as in torch; -1 keeps an extent."""
+        extents = spread(shape)
+        if len(extents) < len(self.shape):
+            raise ShapeError(
+                f"expand: {len(extents)} extents for {len(self.shape)} axes, expected at least as"
+                " many"
+            )
+        old = (1,) * (len(extents) - len(self.shape)) + self.shape
+        kept = [
+            a if isinstance(b, int) and b == -1 else b for a, b in zip(old, extents, strict=True)
+        ]
+        return OPS["broadcast_to"](self, shape=tuple(kept))
+
+    def repeat(self, repeats: Any, *more: Any, axis: int | None = None) -> Result:
+        """Each element so often along ``axis``, as in NumPy; torch's repeat is `tile`.
+
+        Raises `ArgumentError` for two numbers, which mean different things to the two.
+        """
+        if more:
+            several = (repeats, *more)
+            raise ArgumentError(
+                f"x.repeat{several} is one thing in NumPy and another in torch",
+                fix=f"x.repeat({repeats!r}, axis={more[0]!r}) as in NumPy,"
+                f" x.tile({several}) as in torch",
+            )
+        return FUNCTIONS["repeat"](self, repeats, axis=axis)
+
+    def take(self, indices: Any, axis: int | None = None, mode: str = "raise") -> Result:
+        """The parts at ``indices`` along ``axis``; without it, of all elements in one row."""
+        row: Any = self.reshape(-1) if axis is None else self
+        return FUNCTIONS["take"](row, indices, axis=axis, mode=mode)
+
+    def masked_fill(self, mask: Any, value: Any) -> Result:
+        """``value`` where ``mask`` holds, else the element, in the dtype of this Tensor."""
+        return FUNCTIONS["where"](mask, value, self).astype(self.dtype)
+
+
+class Conversions(Generic[Result]):
+    """torch's conversions, by `CONVERSIONS`."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:  # the loop below makes them
+
+        def bfloat16(self) -> Result: ...
+        def bool(self) -> Result: ...
+        def double(self) -> Result: ...
+        def float(self) -> Result: ...
+        def half(self) -> Result: ...
+        def int(self) -> Result: ...
+        def long(self) -> Result: ...
+
+
+def _conversion(dtype: str) -> Any:
+    def convert(self: Any) -> Any:
+        return self.astype(dtype)
+
+    return convert
+
+
+for _name, _dtype in CONVERSIONS.items():
+    _made = _conversion(_dtype)
+    _made.__name__, _made.__qualname__ = _name, f"Tensor.{_name}"
+    _made.__doc__ = f"The elements converted to {_dtype}."
+    setattr(Conversions, _name, _made)

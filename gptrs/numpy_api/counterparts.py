@@ -1,0 +1,148 @@
+"""What to write for a name that ``ptir`` lacks: a slip, or a name of NumPy, torch or JAX."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+
+from gptrs.ir.dispatch import OPS
+from gptrs.ir.names import nearest
+from gptrs.locks import late_import
+from gptrs.numpy_api import NAMES
+
+_NO_GRADIENT = "leave it out: there are no derivatives"
+_NO_DEVICE = "leave it out: the CPU is the only device"
+_NO_WAIT = "leave it out: a call returns when its results are there"
+
+COUNTERPARTS: dict[str, dict[str, str]] = {
+    "ptir": {
+        "asnumpy": "x.numpy()",
+        "block_until_ready": _NO_WAIT,
+        "chunk": "ptir.array_split(x, n, axis)",
+        "compile": "ptir.jit",
+        "cuda": _NO_DEVICE,
+        "device_put": _NO_DEVICE,
+        "enable_grad": _NO_GRADIENT,
+        "fft2": "ptir.fft.fft2",
+        "from_numpy": "ptir.tensor(array)",
+        "gather_nd": "x[i, j]",
+        "grad": "there are no derivatives",
+        "index_add": "x.at[index].add(values)",
+        "index_select": "ptir.take(x, indices, axis)",
+        "inference_mode": _NO_GRADIENT,
+        "lax": "its functions are in ptir: ptir.scan, ptir.while_loop, ptir.cond",
+        "manual_seed": "seeds are arguments: ptir.rng_normal, ptir.rng_uniform",
+        "masked_fill": "ptir.where(mask, value, x)",
+        "masked_select": "x[mask]",
+        "multinomial": "seeds are arguments: ptir.rng_uniform",
+        "ndarray": "ptir.Tensor",
+        "no_grad": _NO_GRADIENT,
+        "njit": "ptir.jit",
+        "norm": "ptir.linalg.norm(x)",
+        "numel": "x.size",
+        "numpy": "its functions are in ptir",
+        "prange": "ptir.vmap, or operations on whole arrays",
+        "put": "x.at[i].set(values)",
+        "randint": "seeds are arguments: ptir.rng_uniform",
+        "randn": "seeds are arguments: ptir.rng_normal",
+        "rand": "seeds are arguments: ptir.rng_uniform",
+        "scatter": "x.at[index].set(values)",
+        "set_default_dtype": "dtypes are arguments: dtype='f64'",
+        "shape": "x.shape",
+        "size": "x.size",
+        "ndim": "x.ndim",
+        "topk": "ptir.top_k",
+        "uint": "ptir.ui64",
+    },
+    "ptir.linalg": {
+        "eigs": "ptir.linalg.eig",
+        "lu": "ptir.linalg.solve solves equations, ptir.linalg.det multiplies the pivots",
+        "lu_factor": "ptir.linalg.solve solves equations",
+        "mm": "ptir.matmul",
+        "tensorsolve": "ptir.linalg.solve(a.reshape(n, n), b.reshape(n))",
+        "tensorinv": "ptir.linalg.inv(a.reshape(n, n))",
+        "vander": "ptir.vander",
+    },
+    "ptir.nn": {
+        "grouped_mm": "ptir.einsum or a loop over groups multiplies matrices",
+        "scaled_grouped_mm": "ptir.einsum or a loop over groups multiplies matrices",
+        "scaled_mm": "quantized products are ptir.dot_general of ptir.dequantize",
+        "Module": "gptrs.nn.Module",
+        "Linear": "gptrs.nn.Linear",
+        "Parameter": "ptir.Parameter",
+    },
+    "Tensor": {
+        "backward": "there are no derivatives",
+        "block_until_ready": _NO_WAIT,
+        "chunk": "ptir.array_split(x, n, axis)",
+        "cuda": _NO_DEVICE,
+        "data": "the Tensor itself, or x.numpy()",
+        "dim": "x.ndim",
+        "element_size": "x.itemsize",
+        "fill": "x[...] = value",
+        "fill_": "x[...] = value",
+        "flat": "x.ravel()",
+        "grad": "there are no derivatives",
+        "index_add": "x.at[index].add(values)",
+        "index_select": "x.take(indices, axis=...)",
+        "is_cuda": _NO_DEVICE,
+        "masked_select": "x[mask]",
+        "norm": "ptir.linalg.norm(x)",
+        "put": "x.at[i].set(values)",
+        "requires_grad": _NO_GRADIENT,
+        "requires_grad_": _NO_GRADIENT,
+        "scatter": "x.at[index].set(values)",
+        "scatter_add": "x.at[index].add(values)",
+        "scatter_": "x[index] = values",
+        "setflags": "elements are immutable, x[key] = v gives x new ones",
+        "softmax": "ptir.softmax(x, axis=...)",
+        "strides": "leave it out: elements are in row-major order",
+        "stride": "leave it out: elements are in row-major order",
+        "t": "x.T",
+        "tobytes": "x.numpy().tobytes()",
+        "topk": "ptir.top_k(x, k)",
+        "type_as": "x.astype(y.dtype)",
+        "values": "x.max(axis) is the values, x.argmax(axis) the positions",
+        "view_as": "x.reshape(y.shape)",
+        "zero_": "x[...] = 0",
+    },
+}
+"""Names of the neighbours, and what has their meaning here."""
+
+
+def counterpart(owner: str, name: str) -> str:
+    """What to write instead of ``name``, which ``owner`` does not have; empty where nothing is
+    near."""
+    if (known := COUNTERPARTS.get(owner, {}).get(name)) is not None:
+        return known
+    if owner == "Tensor":
+        return _of_tensor(name)
+    own = _names(owner)
+    if name.endswith("_") and name[:-1] in own:
+        return f"{owner}.{name[:-1]}, which returns the result: tensors are immutable"
+    if owner != "ptir" and (name in NAMES or name in OPS):
+        return f"ptir.{name}"
+    return _either(f"{owner}.{each}" for each in nearest(name, own))
+
+
+def _names(owner: str) -> list[str]:
+    if owner == "ptir":
+        return dir(sys.modules["gptrs.ptir"])
+    if owner == "ptir.ops":
+        return [*OPS]
+    return dir(late_import(f"gptrs.numpy_api.{owner.removeprefix('ptir.')}"))
+
+
+def _of_tensor(name: str) -> str:
+    methods = [each for each in dir(late_import("gptrs.ir.tensor").Tensor) if each[0] != "_"]
+    functions = {*NAMES, *OPS}
+    base = name.rstrip("_")
+    if base in functions:
+        call = f"x.{base}(...)" if base in methods else f"ptir.{base}(x, ...)"
+        return call if base == name else f"x = {call}: tensors are immutable"
+    near = nearest(name, {*methods, *functions})
+    return _either(f"x.{each}" if each in methods else f"ptir.{each}(x, ...)" for each in near)
+
+
+def _either(texts: Iterable[str]) -> str:
+    return " or ".join(texts)
