@@ -1,9 +1,10 @@
-"""Functions of one number for loops that LLVM vectorises: an LLVM function on a scalar, and its
+"""Functions of numbers for loops that LLVM vectorises: an LLVM function on scalars, and its
 variants on vectors.
 
-exp, log, tanh, erf and pow have no branch. They are inlined, and become vectors with the loop
-around them. sin and cos take a branch where |x| is large. Such a function is called, and for each
-number of lanes the module has a variant, which the attribute ``vector-function-abi-variant`` names:
+exp, log, tanh, erf and the like have no branch. They are inlined, and become vectors with the loop
+around them. sin, cos and tan take a branch where |x| is large, pow where its numbers are unusual.
+Such a function is called, and for each number of lanes the module has a variant, which the
+attribute ``vector-function-abi-variant`` names:
 
     scalar.sin64(x):     near |x| ≤ limit: the formula; else the C library's
     vector.sin64.8(x):   y = the formula on all lanes
@@ -16,8 +17,8 @@ element has the same bits by each of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 from llvmlite import ir
 
@@ -36,6 +37,8 @@ from gptrs.kernels.compiler.ir_builder import F32, F64, I1, Builder, i64
 
 _OF_TWO = frozenset(["atan2", "hypot", "pow"])
 _LANES = (2, 4, 8, 16)
+_RARELY = (1, 1000)
+"""How often a branch is taken and not: registers are kept for the other one."""
 
 Formula = Callable[..., Any]
 
@@ -67,22 +70,63 @@ _DIRECT: dict[str, tuple[Any, Formula]] = {
     "log64": (F64, vector_math64.log),
     "tanh64": (F64, vector_math64.tanh),
     "erf64": (F64, vector_math64.erf),
-    "pow64": (F64, vector_power.power_of_doubles),
-    "pow32": (F32, vector_power.power_of_floats),
     **{f"{name}32": (F32, formula) for name, formula in _OF_BOTH_TYPES.items()},
     **{f"{name}64": (F64, formula) for name, formula in _OF_BOTH_TYPES.items()},
 }
-_BRANCHING: dict[str, tuple[Any, Formula, str]] = {
-    "sin32": (F32, trigonometry.sin, "sin"),
-    "cos32": (F32, trigonometry.cos, "cos"),
-    "sin64": (F64, trigonometry.sin, "sin"),
-    "cos64": (F64, trigonometry.cos, "cos"),
-    "tan32": (F32, trigonometry.tan, "tan"),
-    "tan64": (F64, trigonometry.tan, "tan"),
-}
-"""By name: the type, the formula for moderate numbers, the C library's function on f64."""
 
-NAMES: dict[str, Any] = {name: kind for name, (kind, *_) in (_DIRECT | _BRANCHING).items()}
+
+class _Branching(NamedTuple):
+    """A function that takes a branch where its formula does not hold."""
+
+    kind: Any
+    near: Callable[..., tuple[Any, Any]]
+    """The formula's result, and where it holds."""
+    far: Callable[..., Any]
+    """Of the operands, the formula's result and where it does not hold: the right one."""
+
+
+def _trigonometric(kind: Any, formula: Formula, library: str) -> _Branching:
+    """``library`` is the C library's function on f64."""
+
+    def near(f: Builder, x: Any) -> tuple[Any, Any]:
+        return formula(f, x), trigonometry.moderate(f, x)
+
+    def far(f: Builder, operands: Sequence[Any], result: Any, beyond: Any) -> Any:
+        (x,) = operands
+        if not isinstance(x.type, ir.VectorType):
+            return _by_library(f, library, x)
+        with f.loop(i64(0), i64(x.type.count), carried=[result]) as lane:
+            one = _by_library(f, library, f.extract_element(x, lane.index))
+            near_one = f.extract_element(result, lane.index)
+            one = f.select(f.extract_element(beyond, lane.index), one, near_one)
+            lane.values = [f.insert_element(lane.values[0], one, lane.index)]
+        return lane.values[0]
+
+    return _Branching(kind, near, far)
+
+
+def _power(kind: Any, usual: Callable[..., tuple[Any, Any]], formula: Formula) -> _Branching:
+    def far(f: Builder, operands: Sequence[Any], result: Any, beyond: Any) -> Any:
+        return f.select(beyond, formula(f, *operands), result)
+
+    return _Branching(kind, usual, far)
+
+
+_BRANCHING: dict[str, _Branching] = {
+    "sin32": _trigonometric(F32, trigonometry.sin, "sin"),
+    "cos32": _trigonometric(F32, trigonometry.cos, "cos"),
+    "sin64": _trigonometric(F64, trigonometry.sin, "sin"),
+    "cos64": _trigonometric(F64, trigonometry.cos, "cos"),
+    "tan32": _trigonometric(F32, trigonometry.tan, "tan"),
+    "tan64": _trigonometric(F64, trigonometry.tan, "tan"),
+    "pow32": _power(F32, vector_power.usual_power_of_floats, vector_power.power_of_floats),
+    "pow64": _power(F64, vector_power.usual_power_of_doubles, vector_power.power_of_doubles),
+}
+
+NAMES: dict[str, Any] = {
+    **{name: kind for name, (kind, _) in _DIRECT.items()},
+    **{name: branching.kind for name, branching in _BRANCHING.items()},
+}
 """The functions, by name: their type."""
 
 
@@ -110,18 +154,40 @@ def scalar_function(module: Any, name: str) -> Any:
 
 
 def _branching(module: Any, name: str) -> Any:
-    kind, formula, library = _BRANCHING[name]
-    made = ir.Function(module, ir.FunctionType(kind, [kind]), f"scalar.{name}")
+    kind, count = _BRANCHING[name].kind, operands(name)
+    made = ir.Function(module, ir.FunctionType(kind, [kind] * count), f"scalar.{name}")
     made.linkage = "linkonce_odr"
     _add_attributes(made, "noinline", "readnone", "nounwind", "willreturn", _abi_of(name))
-    f = Builder(made.append_basic_block("entry"))
-    (x,) = made.args
-    with f.if_then(f.not_(trigonometry.moderate(f, x))):
-        f.ret(_by_library(f, library, x))
-    f.ret(formula(f, x))
+    _write_branches(made, name)
     for lanes in _LANES:
-        _variant(module, name, lanes)
+        vector = ir.VectorType(kind, lanes)
+        type_of = ir.FunctionType(vector, [vector] * count)
+        variant = ir.Function(module, type_of, f"{VARIANT}{name}.{lanes}")
+        variant.linkage = "weak_odr"  # a function that is not called yet is kept
+        _add_attributes(variant, "alwaysinline", "readnone", "nounwind", "willreturn")
+        _write_branches(variant, name)
     return made
+
+
+def _write_branches(function: Any, name: str) -> None:
+    """The body of a function on vectors or scalars: the formula, then what is beyond it."""
+    f = Builder(function.append_basic_block("entry"))
+    near, holds = _BRANCHING[name].near(f, *function.args)
+    beyond = any_beyond = f.not_(holds)
+    if isinstance(beyond.type, ir.VectorType):
+        reduction = f"vector.reduce.or.v{beyond.type.count}i1"
+        any_beyond = f.call(f.intrinsic(reduction, I1, beyond.type), [beyond])
+    entry, block, end = f.block, f.append_basic_block("far"), f.append_basic_block("end")
+    f.cbranch(any_beyond, block, end).set_weights(_RARELY)
+    f.position_at_end(block)
+    far = _BRANCHING[name].far(f, function.args, near, beyond)
+    last = f.block
+    f.branch(end)
+    f.position_at_end(end)
+    result = f.phi(near.type)
+    result.add_incoming(near, entry)
+    result.add_incoming(far, last)
+    f.ret(result)
 
 
 def _by_library(f: Builder, name: str, x: Any) -> Any:
@@ -133,38 +199,10 @@ def _by_library(f: Builder, name: str, x: Any) -> Any:
     return f.fptrunc(f.call(function, [f.fpext(x, F64)]), x.type)
 
 
-def _variant(module: Any, name: str, lanes: int) -> None:
-    """The function on vectors."""
-    kind, formula, library = _BRANCHING[name]
-    vector = ir.VectorType(kind, lanes)
-    made = ir.Function(module, ir.FunctionType(vector, [vector]), f"{VARIANT}{name}.{lanes}")
-    made.linkage = "weak_odr"  # a function that is not called yet is kept
-    _add_attributes(made, "alwaysinline", "readnone", "nounwind", "willreturn")
-    f = Builder(made.append_basic_block("entry"))
-    (x,) = made.args
-    y = formula(f, x)
-    far = f.not_(trigonometry.moderate(f, x))
-    any_far = f.call(f.intrinsic(f"vector.reduce.or.v{lanes}i1", I1, far.type), [far])
-    entry, block, end = f.block, f.append_basic_block("far"), f.append_basic_block("end")
-    f.cbranch(any_far, block, end)
-    f.position_at_end(block)
-    with f.loop(i64(0), i64(lanes), carried=[y]) as lane:
-        near = f.extract_element(y, lane.index)
-        one = _by_library(f, library, f.extract_element(x, lane.index))
-        one = f.select(f.extract_element(far, lane.index), one, near)
-        lane.values = [f.insert_element(lane.values[0], one, lane.index)]
-    slow = f.block
-    f.branch(end)
-    f.position_at_end(end)
-    result = f.phi(vector)
-    result.add_incoming(y, entry)
-    result.add_incoming(lane.values[0], slow)
-    f.ret(result)
-
-
 def _abi_of(name: str) -> str:
     """The attribute that names the variants of a function."""
-    variants = [f"_ZGV_LLVM_N{n}v_scalar.{name}({VARIANT}{name}.{n})" for n in _LANES]
+    each = "v" * operands(name)
+    variants = [f"_ZGV_LLVM_N{n}{each}_scalar.{name}({VARIANT}{name}.{n})" for n in _LANES]
     return f'"vector-function-abi-variant"="{",".join(variants)}"'
 
 

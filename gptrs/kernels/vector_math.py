@@ -146,14 +146,16 @@ def _exp_inside(f: Builder, x: Any) -> Any:
     return f.fmul(result, power_of_two(f, bits(f, shifted), x.type))
 
 
-def split(f: Builder, x: Any) -> tuple[Any, Any]:
-    """e and r of x = 2ᵉ·(1 + r) > 0 with √½ ≤ 1 + r < √2."""
-    tiny = f.fcmp_ordered("<", x, like(x, 2.0**-126))
-    pattern = bits(f, f.select(tiny, f.fmul(x, like(x, 2.0**23)), x))
+def split(f: Builder, x: Any, *, subnormal: bool = True) -> tuple[Any, Any]:
+    """e and r of x = 2ᵉ·(1 + r) > 0 with √½ ≤ 1 + r < √2. Without ``subnormal``, x is none."""
+    tiny = f.fcmp_ordered("<", x, like(x, 2.0**-126)) if subnormal else None
+    pattern = bits(f, x if tiny is None else f.select(tiny, f.fmul(x, like(x, 2.0**23)), x))
     sqrt_half = like(pattern, 0x3F3504F3)
     exponent = f.ashr(f.sub(pattern, sqrt_half), like(pattern, 23))
     m = f.bitcast(f.sub(pattern, f.shl(exponent, like(pattern, 23))), x.type)
-    e = f.fadd(f.sitofp(exponent, x.type), f.select(tiny, like(x, -23.0), like(x, 0.0)))
+    e = f.sitofp(exponent, x.type)
+    if tiny is not None:
+        e = f.fadd(e, f.select(tiny, like(x, -23.0), like(x, 0.0)))
     return e, f.fsub(m, like(x, 1.0))
 
 

@@ -114,10 +114,10 @@ def exp(f: Builder, x: Any, low: Any = None) -> Any:
     return f.fmul(result, f.select(outer, like(x, 2.0**64), like(x, 2.0**-64)))
 
 
-def split(f: Builder, x: Any) -> tuple[Any, Any]:
-    """e and r of x = 2ᵉ·(1 + r) > 0 with √½ ≤ 1 + r < √2."""
-    tiny = f.fcmp_ordered("<", x, like(x, 2.0**-1022))
-    pattern = bits(f, f.select(tiny, f.fmul(x, like(x, 2.0**54)), x))
+def split(f: Builder, x: Any, *, subnormal: bool = True) -> tuple[Any, Any]:
+    """e and r of x = 2ᵉ·(1 + r) > 0 with √½ ≤ 1 + r < √2. Without ``subnormal``, x is none."""
+    tiny = f.fcmp_ordered("<", x, like(x, 2.0**-1022)) if subnormal else None
+    pattern = bits(f, x if tiny is None else f.select(tiny, f.fmul(x, like(x, 2.0**54)), x))
     # Exponents count from 0, so that they fit the low bits of 2⁵², which converts them to f64.
     biased = f.add(f.sub(pattern, like(pattern, _SQRT_HALF_BITS)), like(pattern, _BIAS << 52))
     exponent = f.lshr(biased, like(pattern, _MANTISSA))
@@ -125,7 +125,9 @@ def split(f: Builder, x: Any) -> tuple[Any, Any]:
     r = f.fsub(f.bitcast(f.sub(pattern, shift), x.type), like(x, 1.0))
     offset = like(x, 2.0**52)
     e = f.bitcast(f.or_(exponent, bits(f, offset)), x.type)
-    bias = f.select(tiny, like(x, 2.0**52 + _BIAS + 54), like(x, 2.0**52 + _BIAS))
+    bias = like(x, 2.0**52 + _BIAS)
+    if tiny is not None:
+        bias = f.select(tiny, like(x, 2.0**52 + _BIAS + 54), bias)
     return f.fsub(e, bias), r
 
 
