@@ -72,6 +72,7 @@ def on_floats(*counts: int) -> list[str]:
         for name, op in OPS.items()
         if isinstance(op, Elementwise) and len(op.operand_names) in counts and not op.predicate
         if not name.startswith(("logical", "bit", "shift", "cast"))
+        if not op.kinds or "float" in op.kinds
         if name not in ("real", "imag", "conj")  # of complex numbers alone
     ]
 
