@@ -2,7 +2,8 @@
 
 `ptir` finds functions and ops in tables at run time and the command line is built by Typer, so that
 a static reader of sources sees none of them. A page holds ``<!-- functions -->`` for those of
-`gptrs.numpy_api`, ``<!-- ops: MODULE -->`` for the ops of ``gptrs.ir.ops.MODULE``, or
+`gptrs.numpy_api`, ``<!-- functions: NAME -->`` for those of a namespace of its own such as
+``ptir.random``, ``<!-- ops: MODULE -->`` for the ops of ``gptrs.ir.ops.MODULE``, or
 ``<!-- commands -->`` for the verbs of ``gptrs``; the hook puts Markdown in their place: signature,
 docstring, and of ops the NumPy meaning (of composites the definition).
 """
@@ -12,7 +13,7 @@ from __future__ import annotations
 import inspect
 import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -30,6 +31,7 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
     """Called by MkDocs with the text of each page."""
     markdown = re.sub(r"<!-- ops: (\w+) -->", lambda found: ops_of(found[1]), markdown)
     markdown = markdown.replace("<!-- functions -->", functions())
+    markdown = re.sub(r"<!-- functions: (\w+) -->", lambda found: namespace(found[1]), markdown)
     return markdown.replace("<!-- commands -->", commands())
 
 
@@ -39,12 +41,24 @@ def functions() -> str:
 
 
 def _functions_of(module: str) -> Iterator[str]:
-    found: Any = import_module(f"gptrs.numpy_api.{module}")
-    yield f"## {inspect.cleandoc(found.__doc__).splitlines()[0]}\n"
-    for name in sorted(MODULES[module]):
-        function = getattr(ptir, name)
-        yield f"### ptir.{name}\n"
-        yield f"```python\nptir.{name}{inspect.signature(function)}\n```\n"
+    yield from _listed(f"gptrs.numpy_api.{module}", MODULES[module], "ptir", ptir)
+
+
+def namespace(name: str) -> str:
+    """The functions of ``ptir.name`` by module."""
+    found: Any = import_module(f"gptrs.numpy_api.{name}")
+    modules = [(f"{found.__name__}.{module}", names) for module, names in found.MODULES.items()]
+    return "\n".join(line for module in modules for line in _listed(*module, f"ptir.{name}", found))
+
+
+def _listed(module: str, names: Sequence[str], prefix: str, home: Any) -> Iterator[str]:
+    """The functions ``names`` of a module, found in ``home`` and called ``prefix.name``."""
+    doc = import_module(module).__doc__ or ""
+    yield f"## {' '.join(inspect.cleandoc(doc).partition(chr(10) * 2)[0].split())}\n"
+    for name in sorted(names):
+        function = getattr(home, name)
+        yield f"### {prefix}.{name}\n"
+        yield f"```python\n{prefix}.{name}{inspect.signature(function)}\n```\n"
         yield inspect.cleandoc(function.__doc__ or "") + "\n"
 
 

@@ -189,6 +189,7 @@ _NAMESPACES = {  # as well
     "fft": "gptrs.numpy_api.fft",
     "linalg": "gptrs.numpy_api.linalg",
     "nn": "gptrs.numpy_api.nn",
+    "random": "gptrs.numpy_api.random",
 }
 _RENAMED = {"Steady": "assume_unchanged"}
 
