@@ -37,6 +37,7 @@ C = np.abs(normal(4)) + 0.5
 Q, K, V = normal(2, 4, 6, 8), normal(2, 4, 7, 8), normal(2, 4, 7, 5)
 SEEN = RANDOM.random((6, 7)) < 0.5
 SEEN[2] = False
+GRID, GRID3 = normal(2, 5, 6, 2), normal(1, 3, 4, 2, 3)
 PADDED = RANDOM.random((2, 7)) < 0.3
 OFFSETS, ENDS = np.array([0, 2, 2, 5]), np.array([0, 2, 2, 6])
 
@@ -211,6 +212,61 @@ TABLE: list[Call] = [
     *calls("pad", VOLUMES, (1, 2, 3, 1, 0, 4), "reflect"),
     *calls("pad", VOLUMES, (1, 2, 3, 1, 0, 4), "replicate"),
     *calls("pad", VOLUMES, (1, 2, 3, 1, 0, 4), "circular"),
+    *(
+        call
+        for size in (4, 9, 12, 27)
+        for call in [
+            *calls("interpolate", L, size),
+            *calls("interpolate", L, size, mode="nearest-exact"),
+            *calls("interpolate", L, size, mode="area"),
+            *calls("interpolate", L, size, mode="linear"),
+            *calls("interpolate", L, size, mode="linear", align_corners=True),
+        ]
+    ),
+    *(
+        call
+        for more in [
+            {"size": (14, 18)},
+            {"size": (3, 20)},
+            {"scale_factor": (1.7, 0.6)},
+            {"scale_factor": (1.7, 0.6), "recompute_scale_factor": True},
+        ]
+        for call in [
+            *calls("interpolate", IMAGES, **more),
+            *calls("interpolate", IMAGES, mode="bilinear", **more),
+            *calls("interpolate", IMAGES, mode="bicubic", **more),
+            *calls("interpolate", IMAGES, mode="bilinear", antialias=True, **more),
+            *calls("interpolate", IMAGES, mode="bicubic", antialias=True, **more),
+            *calls("interpolate", IMAGES, mode="bicubic", align_corners=True, **more),
+            *calls("interpolate", IMAGES, mode="area", **more),
+        ]
+    ),
+    *calls("interpolate", VOLUMES, (4, 9, 7), mode="trilinear"),
+    *calls("interpolate", VOLUMES, scale_factor=2, mode="trilinear", align_corners=True),
+    *calls("interpolate", VOLUMES, scale_factor=(2, 0.7, 1), mode="nearest-exact"),
+    *calls("interpolate", CLASSES[None], 9),
+    *calls("upsample", IMAGES, scale_factor=2, mode="bilinear", align_corners=True),
+    *calls("upsample_nearest upsample_bilinear", IMAGES, (9, 4)),
+    *(
+        call
+        for padding in ("zeros", "border", "reflection")
+        for corners in (False, True)
+        for call in [
+            *calls("grid_sample", IMAGES, GRID, "bilinear", padding, corners),
+            *calls("grid_sample", IMAGES, GRID, "nearest", padding, corners),
+            *calls("grid_sample", IMAGES, GRID, "bicubic", padding, corners),
+            *calls("grid_sample", VOLUMES, GRID3, "bilinear", padding, corners),
+            *calls("grid_sample", VOLUMES, GRID3, "nearest", padding, corners),
+        ]
+    ),
+    *(
+        call
+        for corners in (False, True)
+        for call in [
+            *calls("affine_grid", normal(2, 2, 3), (2, 4, 5, 6), corners),
+            *calls("affine_grid", normal(2, 3, 4), (2, 4, 5, 1, 6), corners),
+        ]
+    ),
     *calls("unfold", IMAGES, 3),
     *calls("unfold", IMAGES, (2, 3), (2, 1), (1, 0), 2),
     *calls("unfold", IMAGES[0], (1, 3), stride=(2, 3)),

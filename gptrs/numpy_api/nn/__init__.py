@@ -27,6 +27,8 @@ MODULES: dict[str, tuple[str, ...]] = {
         *("conv_transpose3d",),
     ),
     "embeddings": ("embedding", "embedding_bag", "one_hot"),
+    "grid_sampling": ("affine_grid", "grid_sample"),
+    "interpolation": ("interpolate", "upsample", "upsample_bilinear", "upsample_nearest"),
     "linear_maps": ("bilinear", "linear"),
     "losses": (
         *("binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_similarity"),
