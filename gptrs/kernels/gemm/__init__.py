@@ -17,6 +17,7 @@ of any element type (`gptrs.backends.faer.calls.tiled_steps`).
 | `weight_elements` | weights of f32, f16 and bf16: loads, widening, prefetch |
 | `number_types` | element types of products of arguments: operands, sums, results |
 | `tiled` | batches of products of arguments, packed or where they lie |
+| `mirror` | the upper halves of products A·Aᵀ, of which `tiled` computes the lower ones |
 | `register_tile` | register tiles of `tiled` |
 | `pack_operand` | packing of operands of any strides, widened on the way |
 

@@ -36,7 +36,7 @@ from gptrs.kernels.gemm.register_tile import tile_function
 _POINTERS = ("a", "b", "c", "out", "totals", "bias", "residual")
 _SIZES = (
     *("rows", "depth", "columns", "a_tile", "a_row", "a_depth", "b_panel", "b_depth", "ldr"),
-    *("depth_block", "row_blocks", "column_blocks", "batch1", "batch2"),
+    *("depth_block", "row_blocks", "column_blocks", "triangle", "batch1", "batch2"),
     *("a_step0", "a_step1", "a_step2", "b_step0", "b_step1", "b_step2"),
 )
 TILED_ARGUMENTS = _POINTERS + _SIZES
@@ -45,8 +45,9 @@ TILED_ARGUMENTS = _POINTERS + _SIZES
 All strides and ``columns`` count numbers of the sums (`register_tile`). Matrices of C and of the
 result follow each other without gaps; those of A and B are on a grid of three axes, the last two of
 extents ``batch1`` and ``batch2``, with a step for each. The extent is matrices times row blocks
-times column blocks. ``out`` is read where sums are not stored as they are; ``totals``, f64, where
-the depth has several blocks.
+times column blocks. With ``triangle`` 1, of square matrices the tiles that are wholly above the
+diagonal are left out; it is 0 otherwise. ``out`` is read where sums are not stored as they are;
+``totals``, f64, where the depth has several blocks.
 """
 
 
@@ -194,12 +195,18 @@ class _TiledProduct:
                     length = f.least(f.sub(self._block.end, k.index), w["depth_block"])
                     begin = f.at(a, f.mul(k.index, w["a_depth"]), number)
                     row = f.at(b, f.mul(k.index, w["b_depth"]), number)
-                    with f.loop(*panels) as panel, f.loop(*tiles) as tile:
+                    with f.loop(*panels) as panel, self._tiles(panel.index, *tiles) as tile:
                         left = f.at(begin, f.mul(tile.index, w["a_tile"]), number)
                         right = f.at(row, f.mul(panel.index, w["b_panel"]), number)
                         place = f.mul(tile.index, self._height), f.mul(panel.index, self._width)
                         one = matrix, i64(1)
                         self._emit_tile((*one, *place), (left, right), (k.index, length))
+
+    def _tiles(self, panel: Any, first: Any, last: Any) -> Any:
+        """A loop over the tiles of a panel."""
+        f = self._f
+        diagonal = f.mul(f.udiv(f.mul(panel, self._width), self._height), self._w["triangle"])
+        return f.loop(f.add(first, f.positive(f.sub(diagonal, first))), last)
 
     def _share(self, size: Any, step: Any, number: Any, count: Any) -> tuple[Any, Any]:
         """The tiles or panels of a block: they are dealt to blocks as evenly as can be."""

@@ -11,6 +11,7 @@ import pytest
 
 from gptrs.kernels.compiler import isa
 from gptrs.kernels.gemm import dot
+from gptrs.kernels.gemm.mirror import mirror_blocks, mirror_kernel
 from gptrs.kernels.gemm.number_types import INTEGERS, NumberTypes, number_types
 from gptrs.kernels.gemm.pack_operand import pack_operand_kernel
 from gptrs.kernels.gemm.product import FIRST_BLOCK, Product
@@ -119,7 +120,8 @@ def multiplied(level: isa.Isa, types: NumberTypes, a: Array, b: Array, **more: A
     totals = np.full((*shape, parts), np.nan) if depth > FIRST_BLOCK else 0
     words = [a, b, c, 0 if types.copies else out, totals, 0, 0, rows, held, columns * parts]
     words += [n * parts for n in (*left[:3], *right[:2])]
-    words += [0, more.get("depth_block", 1024), row_blocks, column_blocks, 0, 0]
+    words += [0, more.get("depth_block", 1024), row_blocks, column_blocks]
+    words += [more.get("triangle", 0), 0, 0]
     words += [0, 0, left[3] * parts, 0, 0, right[2] * parts]
     code = kernel(tiled_product_kernel, level, types, Product())
     call(code, words, *reversed(even(batch * row_blocks * column_blocks, splits)))
@@ -248,6 +250,25 @@ def test_integers_at_their_limits(level: isa.Isa) -> None:
         a = np.full((1, 15, 33), low, DTYPES[stored])
         b = np.full((1, 33, 40), low, DTYPES[stored])
         np.testing.assert_array_equal(multiplied(level, types, a, b), expected(types, a, b))
+
+
+@pytest.mark.parametrize("size", [1, 8, 27, 64])
+def test_halves_are_mirrored(level: isa.Isa, size: int) -> None:
+    for bits_of_element, name in ((8, "si8"), (32, "f32"), (64, "f64")):
+        x = numbers((2, size, size), name, size)
+        lower, blocks = np.tril(x), mirror_blocks(size)
+        code = kernel(mirror_kernel, level, bits_of_element)
+        call(code, [lower, size, blocks], *reversed(even(2 * blocks, 3)))
+        np.testing.assert_array_equal(lower, np.tril(x) + np.tril(x, -1).transpose(0, 2, 1))
+
+
+def test_a_triangle_of_tiles(level: isa.Isa) -> None:
+    a = numbers((2, 70, 30), "f32", 1)
+    more = {"triangle": 1, "blocks": (2, 2), "splits": 3}
+    found = multiplied(level, TYPES["f32"], a, a.transpose(0, 2, 1), **more)
+    wanted = expected(TYPES["f32"], a, a.transpose(0, 2, 1))
+    np.testing.assert_array_equal(np.tril(found), np.tril(wanted))
+    assert (found == 99).any()  # tiles that were left out
 
 
 @pytest.mark.parametrize("depth", [7, 300, 4096, 4103, 5500])

@@ -34,7 +34,6 @@ from gptrs.ir.types import f32
 from gptrs.kernels.compiler.compile import Kernel
 from gptrs.kernels.compiler.isa import Isa
 from gptrs.kernels.gemm.blocked import Blocking, blocked_gemm_extent, blocked_gemm_kernel, blocking
-from gptrs.kernels.gemm.number_types import PLAIN
 from gptrs.kernels.gemm.packed_gemv import packed_gemv_kernel, packed_gemv_limit
 from gptrs.kernels.gemm.packing import (
     pack_columns_kernel,
@@ -94,7 +93,7 @@ class MatrixProduct(Call):
         if panels is None:
             compile_few(core, isa, product)
             if core.batch or are_many(core):
-                compile_tiled(isa, PLAIN, self.epilogue.activation)
+                compile_tiled(isa, as_arguments(core), self.epilogue)
             return
         limit = packed_gemv_limit(isa, product)
         if not isinstance(core.rows, int) or core.rows <= limit:

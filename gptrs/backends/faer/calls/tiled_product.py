@@ -63,7 +63,7 @@ class TiledProduct(Call):
         if self._may_be_dots:
             compile_dots(isa, core.types, core.depth, Product())
         if not self._may_be_dots or not same(core.columns, 1):
-            compile_tiled(isa, core.types, self.epilogue.activation)
+            compile_tiled(isa, core, self.epilogue)
 
     def _rounds_on(self, isa: Isa) -> bool:
         """Whether there is an instruction that rounds to the result's dtype."""

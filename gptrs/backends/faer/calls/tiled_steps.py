@@ -3,6 +3,10 @@
     pack A  [matrices, ⌈rows/h⌉, depth, h]       unless it is read where it lies
     pack B  [matrices, ⌈columns/w⌉, depth, w]    unless it is read where it lies
     tiled product                                `gptrs.kernels.gemm.tiled`
+    mirror                                       `gptrs.kernels.gemm.mirror`, of A·Aᵀ
+
+A product A·Aᵀ is symmetric to the bit, as both halves have one order of sums: its tiles on the
+diagonal and below are computed, half of the operations.
 
 An operand is read where it lies if its elements are those that are added up, and packing would take
 longer than it saves. Operands may be permuted views: the kernels take strides. Callers:
@@ -22,7 +26,8 @@ from gptrs.backends.faer.calls.contraction import ProductEpilogue
 from gptrs.ir.program import Value
 from gptrs.kernels.compiler.compile import Kernel
 from gptrs.kernels.compiler.isa import KB, Isa, host
-from gptrs.kernels.gemm.number_types import INTEGERS, NumberTypes
+from gptrs.kernels.gemm.mirror import mirror_blocks, mirror_kernel
+from gptrs.kernels.gemm.number_types import FLOATS, INTEGERS, NumberTypes
 from gptrs.kernels.gemm.pack_operand import pack_operand_kernel
 from gptrs.kernels.gemm.product import FIRST_BLOCK, Product
 from gptrs.kernels.gemm.tiled import TILED_ARGUMENTS, tiled_product_kernel
@@ -34,6 +39,9 @@ _FEW_ROWS, _FEW_DEPTH = 2, 8
 """A product of few rows reads B once: so many of its rows side by side, in as many pages."""
 _ALIASING = 1024
 """Rows at multiples of so many bytes share few lines of L1: they are packed."""
+
+_SYMMETRIC_FROM = 64
+"""The rows of A from which A·Aᵀ is computed by halves."""
 
 
 class _Operand(NamedTuple):
@@ -47,12 +55,23 @@ class _Operand(NamedTuple):
     steps: tuple[int, ...]
 
 
-def compile_tiled(isa: Isa, types: NumberTypes, activation: str | None = None) -> None:
+def compile_tiled(isa: Isa, core: Arguments, epilogue: ProductEpilogue) -> None:
     """Compile the kernels of `bind_tiled` for any size."""
-    types = _grouped(types, isa)
-    kernel(tiled_product_kernel, isa, types, Product(activation=activation))
+    types = _grouped(core.types, isa)
+    kernel(tiled_product_kernel, isa, types, Product(activation=epilogue.activation))
+    if _is_symmetric(core, epilogue):
+        _mirror_kernel(isa, types)
     _pack_kernel(isa, types, left=True)
     _pack_kernel(isa, types, left=False)
+
+
+def _is_symmetric(core: Arguments, epilogue: ProductEpilogue) -> bool:
+    """Whether a product is A·Aᵀ, of real numbers."""
+    return core.a == core.b and core.types.parts == 1 and epilogue == ProductEpilogue()
+
+
+def _mirror_kernel(isa: Isa, types: NumberTypes) -> Kernel:
+    return kernel(mirror_kernel, isa, max(8, (FLOATS | INTEGERS)[types.result]))
 
 
 def bind_tiled(b: Binder, core: Arguments, epilogue: ProductEpilogue, result: Value) -> None:
@@ -79,13 +98,19 @@ def _bind_grid(
     words |= {"a_tile": left.tile, "a_row": left.row, "a_depth": left.depth}
     words |= {"b_panel": right.tile, "b_depth": right.depth}
     words |= grid.words() | blocks
+    halves = _is_symmetric(core, epilogue) and rows >= _SYMMETRIC_FROM
+    words["triangle"] = int(halves)
     for axis in range(GRID):
         words |= {f"a_step{axis}": left.steps[axis], f"b_step{axis}": right.steps[axis]}
     extent = count * blocks["row_blocks"] * blocks["column_blocks"]
     time = 2 * count * rows * columns * depth * types.parts**2 / _FLOPS_PER_NS
     block = [words.get(name, 0) for name in TILED_ARGUMENTS]
     product = Product(activation=epilogue.activation)
+    time = time / 2 if halves else time
     b.step(kernel(tiled_product_kernel, b.isa, types, product), block, extent, time)
+    if halves:
+        extent, time = count * mirror_blocks(rows), count * rows**2 / _BYTES_PER_NS
+        b.step(_mirror_kernel(b.isa, types), [out, rows, mirror_blocks(rows)], extent, time)
 
 
 def _operands(
