@@ -16,7 +16,20 @@ R = TypeVar("R")
 
 
 @overload
-def jit(function: Callable[P, R], /) -> JitFunction[P, R]: ...
+def jit(
+    function: Callable[P, R],
+    /,
+    *,
+    static_argnums: int | Iterable[int] = (),
+    static_argnames: str | Iterable[str] = (),
+    donate: str | Iterable[str] = (),
+    dynamic: Mapping[str, Axes] | None = None,
+    backend: str | None = None,
+    precise: bool | None = None,
+    strict_dtypes: bool | None = None,
+    overrides: Mapping[str, str] | None = None,
+    name: str | None = None,
+) -> JitFunction[P, R]: ...
 @overload
 def jit(
     *,

@@ -1,5 +1,9 @@
 """Products A·Aᵀ, which are computed by halves: the bits are those of the whole product."""
 
+# Traced functions take any array: small lambdas and what they return are not typed.
+# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+
 from __future__ import annotations
 
 from typing import Any
