@@ -12,6 +12,9 @@ operators and methods of tensors find it there, ``ptir`` too.
 | `elementary` | abs, sign, floor, ceil, trunc, round of every dtype; logaddexp, float_power |
 | `number_parts` | frexp, ldexp, modf, fmod, spacing; questions about infinities and parts |
 | `integers` | lcm, bitwise_count |
+| `error_function` | erfc, erfcx, erfinv; the normal distribution: ndtr, ndtri, log_ndtr |
+| `gamma_function` | lgamma, digamma, betaln |
+| `approximation` | polynomials in f64, for these |
 | `special` | degrees, sinc, xlogy, fmax and fmin, divmod, nan_to_num, isclose, array_equal |
 | `complex_numbers` | complex, real, imag, conj, angle |
 | `creation` | asarray, arange, zeros, ones, full, eye, linspace, meshgrid, tril, triu |
@@ -60,9 +63,21 @@ MODULES: dict[str, tuple[str, ...]] = {
         "spacing",
     ),
     "integers": ("bitwise_count", "lcm"),
+    "error_function": ("erfc", "erfcx", "erfinv", "log_ndtr", "ndtr", "ndtri"),
+    "gamma_function": ("betaln", "digamma", "lgamma"),
     "special": (
-        *("allclose", "array_equal", "deg2rad", "divmod", "fmax", "fmin", "frac", "heaviside"),
-        *("isclose", "logit", "nan_to_num", "rad2deg", "sinc", "xlogy"),
+        *(
+            "allclose",
+            "array_equal",
+            "deg2rad",
+            "divmod",
+            "entr",
+            "fmax",
+            "fmin",
+            "frac",
+            "heaviside",
+        ),
+        *("isclose", "logit", "nan_to_num", "rad2deg", "sinc", "xlog1py", "xlogy"),
     ),
     "complex_numbers": (*("angle", "complex", "conj", "imag", "real"),),
     "creation": (
@@ -146,6 +161,9 @@ ALIASES: dict[str, str] = {
     "arctanh": "atanh",
     "conjugate": "conj",
     "fix": "trunc",
+    "expit": "sigmoid",
+    "gammaln": "lgamma",
+    "psi": "digamma",
     "degrees": "rad2deg",
     "radians": "deg2rad",
     "mod": "remainder",

@@ -19,6 +19,7 @@ __all__ = [
     "array_equal",
     "deg2rad",
     "divmod",
+    "entr",
     "fmax",
     "fmin",
     "frac",
@@ -28,6 +29,7 @@ __all__ = [
     "nan_to_num",
     "rad2deg",
     "sinc",
+    "xlog1py",
     "xlogy",
 ]
 
@@ -92,6 +94,22 @@ def xlogy(x: Operand, y: Operand) -> Tensor:
     x, y = map(as_tensor, _floats(x, y))
     nothing = OPS["logical_and"](OPS["equal"](x, 0.0), OPS["logical_not"](OPS["is_nan"](y)))
     return OPS["select"](nothing, 0.0, OPS["mul"](x, OPS["log"](y)))
+
+
+@public(op="mul")
+def xlog1py(x: Operand, y: Operand) -> Tensor:
+    """x · log (1 + y), and 0 where x is 0 and y is no NaN."""
+    x, y = map(as_tensor, _floats(x, y))
+    nothing = OPS["logical_and"](OPS["equal"](x, 0.0), OPS["logical_not"](OPS["is_nan"](y)))
+    return OPS["select"](nothing, 0.0, OPS["mul"](x, OPS["log1p"](y)))
+
+
+@public(op="mul")
+def entr(x: Operand) -> Tensor:
+    """−x · log x, the entropy: 0 at 0 and −∞ below."""
+    (x,) = _floats(x)
+    x = as_tensor(x)
+    return OPS["select"](OPS["less"](x, 0.0), -math.inf, OPS["neg"](xlogy(x, x)))
 
 
 @public(op="log")
