@@ -244,7 +244,7 @@ TABLE: list[Call] = [
     *calls("interpolate", VOLUMES, (4, 9, 7), mode="trilinear"),
     *calls("interpolate", VOLUMES, scale_factor=2, mode="trilinear", align_corners=True),
     *calls("interpolate", VOLUMES, scale_factor=(2, 0.7, 1), mode="nearest-exact"),
-    *calls("interpolate", CLASSES[None], 9),
+    *calls("interpolate", CLASSES[None].astype(np.uint8), 9),
     *calls("upsample", IMAGES, scale_factor=2, mode="bilinear", align_corners=True),
     *calls("upsample_nearest upsample_bilinear", IMAGES, (9, 4)),
     *(

@@ -65,9 +65,8 @@ def interpolate(
     y = x if mode.startswith("nearest") else widen(x)
     number = (x.dtype if x.dtype.is_float else DEFAULT_FLOAT).compute.numpy.type
     for i in reversed(range(len(sizes))):
-        axis = Axis(
-            extents[i], sizes[i], scales[i] if scales else None, bool(align_corners), number
-        )
+        factor = scales[i] if scales else None
+        axis = Axis(extents[i], sizes[i], factor, bool(align_corners), number)
         y = _resampled(y, i + 2, axis, mode, antialias)
     return narrow(y, x)
 
