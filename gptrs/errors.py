@@ -49,6 +49,10 @@ class ShapeError(PtirError, ValueError):
     """Shapes or axes do not fit together."""
 
 
+class PositionError(ShapeError, IndexError):
+    """An axis, an index or a mask is not one of the shape."""
+
+
 class DTypeError(PtirError, TypeError):
     """An element type is unknown, mixed with another, or not allowed here.
 

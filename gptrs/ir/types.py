@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias, cast
 import ml_dtypes
 import numpy as np
 
-from gptrs.errors import DTypeError, ParseError, ShapeError
+from gptrs.errors import DTypeError, ParseError, PositionError, ShapeError
 from gptrs.ir.dims import (
     Dim,
     DimLike,
@@ -251,10 +251,10 @@ def broadcast_shapes(*shapes: Shape) -> Shape:
 
 
 def normal_axis(axis: int, rank: int) -> int:
-    """``axis`` counted from the front. Raises `ShapeError` when it is out of range."""
+    """``axis`` counted from the front. Raises `PositionError` when it is out of range."""
     if not -rank <= axis < rank:
         span = f"between {-rank} and {rank - 1}" if rank else "none: the operand has rank 0"
-        raise ShapeError(f"axis {axis} is out of range, expected one {span}")
+        raise PositionError(f"axis {axis} is out of range, expected one {span}")
     return axis % rank
 
 

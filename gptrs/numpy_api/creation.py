@@ -141,9 +141,7 @@ def full(shape: Extents, fill_value: Any, dtype: object = None, *, device: objec
         kind = _dtype(dtype, DEFAULTS[kind_of(fill_value)])
         if not kind.is_complex:
             return OPS["full"](shape=shape_of(shape), value=_in_kind(fill_value, kind), dtype=kind)
-    value = as_tensor(fill_value)
-    value = value if dtype is None else value.astype(dtype)
-    return OPS["broadcast_to"](value, shape=shape_of(shape))
+    return OPS["broadcast_to"](asarray(fill_value, dtype=dtype), shape=shape_of(shape))
 
 
 @public

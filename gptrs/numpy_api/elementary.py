@@ -44,9 +44,9 @@ def sign(x: Operand) -> Tensor:
     if not x.dtype.is_complex:
         return OPS["sign"](x)
     size = abs(x)
-    divisor = OPS["select"](OPS["equal"](size, 0.0), 1.0, size)
-    parts = (OPS["div"](OPS[part](x), divisor) for part in ("real", "imag"))
-    return OPS["complex"](*parts)
+    is_zero = OPS["equal"](size, 0.0)
+    parts = (OPS["div"](OPS[part](x), size) for part in ("real", "imag"))
+    return OPS["complex"](*(OPS["select"](is_zero, 0.0, part) for part in parts))
 
 
 def _whole(name: str, x: Operand) -> Tensor:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
-from gptrs.errors import ArgumentError, DTypeError, ShapeError, TraceError
+from gptrs.errors import ArgumentError, DTypeError, PositionError, ShapeError, TraceError
 from gptrs.ir.dims import Dim, DimLike, same, surely_greater
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.traced import code_of, described
@@ -60,13 +60,16 @@ Part: TypeAlias = Position | Span | Places | Mask | Gap | None
 
 
 def parts_of(x: Tensor, key: Any) -> list[Part]:
-    """The parts of ``key``, which together name each axis of ``x`` once. Raises `ShapeError` for a
-    known place out of range and for too many indices, `DTypeError` for indices of other dtypes."""
+    """The parts of ``key``, which together name each axis of ``x`` once.
+
+    Raises `PositionError` for a known place out of range and for too many indices, `DTypeError` for
+    indices of other dtypes.
+    """
     given = cast("tuple[Any, ...]", key if isinstance(key, tuple) else (key,))
     keys = [part if _is_basic(part) else _array(part) for part in given]
     used = sum(map(_axes_used, keys))
     if used > x.ndim:
-        raise ShapeError(f"x[...] has {used} indices, x has {x.ndim} axes")
+        raise PositionError(f"x[...] has {used} indices, x has {x.ndim} axes")
     gaps = [at for at, part in enumerate(keys) if part is Ellipsis]
     if len(gaps) > 1:
         raise ArgumentError("x[...] has more than one `...`")
@@ -79,6 +82,20 @@ def parts_of(x: Tensor, key: Any) -> list[Part]:
         parts.append(_part(x, part, axis))
         axis += _axes_used(part)
     return parts
+
+
+def as_row(x: Tensor, key: Any) -> tuple[Tensor, Any] | None:
+    """For one bool as the key, ``x`` as the one row of an array and the mask of that row: x[True]
+    has it, x[False] none. None for other keys."""
+    if isinstance(key, tuple | list) or getattr(key, "ndim", 0) or not _is_bool(key):
+        return None
+    mask = as_tensor(np.array(key) if isinstance(key, bool) else key)
+    mask = mask.reshape(1) if mask.is_traced else Tensor(mask.numpy().reshape(1))
+    return x.reshape([1, *x.shape]), mask
+
+
+def _is_bool(key: Any) -> bool:
+    return isinstance(key, bool) or getattr(key, "dtype", int) == np.bool_
 
 
 def without_masks(parts: Iterable[Part]) -> list[Part]:
@@ -104,7 +121,7 @@ def without_masks(parts: Iterable[Part]) -> list[Part]:
 
 def _is_basic(part: Any) -> bool:
     if isinstance(part, bool | np.bool_):
-        raise ArgumentError("x[True] is not supported", fix="x[None] adds an axis")
+        raise ArgumentError("True stands beside other indices", fix="x[None] adds an axis")
     return part is None or part is Ellipsis or isinstance(part, slice | int | np.integer | Dim)
 
 
@@ -120,7 +137,9 @@ def _array(part: Any) -> Tensor:
             fix=f"{code_of(array, 'i')}.astype('si64')",
         )
     if array.dtype.is_bool and not array.ndim:
-        raise ArgumentError("x[True] is not supported", fix="x[None] adds an axis")
+        raise ArgumentError(
+            "a bool of rank 0 stands beside other indices", fix="x[None] adds an axis"
+        )
     return array
 
 
@@ -143,7 +162,7 @@ def _part(x: Tensor, part: Any, axis: int) -> Part:
         return Places(part)
     covered = x.shape[axis : axis + part.ndim]
     if not all(map(same, part.shape, covered)):
-        raise ShapeError(
+        raise PositionError(
             f"a mask of shape {shape_text(part.shape)} does not fit axes {axis} to"
             f" {axis + part.ndim - 1} of x, whose extents are {shape_text(covered)}"
         )
@@ -155,7 +174,7 @@ def _position(part: Any, extent: DimLike, axis: int) -> DimLike:
     if not isinstance(place, Dim) and place < 0:
         place = extent + place
     if surely_greater(0, place) or not surely_greater(extent, place):
-        raise ShapeError(f"index {part} is out of range for axis {axis} of extent {extent}")
+        raise PositionError(f"index {part} is out of range for axis {axis} of extent {extent}")
     return place
 
 

@@ -19,7 +19,7 @@ from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import shape_text
 from gptrs.numpy_api.creation import full
 from gptrs.numpy_api.function import as_tensor
-from gptrs.numpy_api.index_keys import Mask, Part, Places, Span, parts_of, without_masks
+from gptrs.numpy_api.index_keys import Mask, Part, Places, Span, as_row, parts_of, without_masks
 from gptrs.numpy_api.selection import Combine, Selection
 
 __all__ = ["at", "getitem"]
@@ -72,11 +72,12 @@ class Elements:
     once, and the other methods combine all of them.
     """
 
-    __slots__ = ("_key", "_x")
+    __slots__ = ("_is_row", "_key", "_x")
 
     def __init__(self, x: Tensor, key: Any) -> None:
-        self._x = x
-        self._key = key
+        row = as_row(x, key)
+        self._x, self._key = row or (x, key)
+        self._is_row = row is not None
 
     def get(self) -> Tensor:
         """x[key]."""
@@ -129,10 +130,15 @@ class Elements:
             new = _in_shape(x, function(selection.read(x)), selection.shape)
             return selection.write(x, new)
 
-        return self._told(applied)
+        return self._whole(applied)
 
     def _updated(self, name: str, values: Any) -> Tensor:
-        return self._told(lambda x, parts: _update(x, parts, name, values))
+        return self._whole(lambda x, parts: _update(x, parts, name, values))
+
+    def _whole(self, call: Callable[[Tensor, list[Part]], Tensor]) -> Tensor:
+        """What `_told` gives, in the shape of ``x``."""
+        new = self._told(call)
+        return new.reshape(new.shape[1:]) if self._is_row else new
 
     def _told(self, call: Callable[[Tensor, list[Part]], Tensor]) -> Tensor:
         """``call`` of ``x`` and the parts of the key, which it adds to errors, and the user's

@@ -2,7 +2,32 @@
 
 from __future__ import annotations
 
-DEVIATIONS: dict[str, str] = {}
+_FLOOR = (
+    "floors as NumPy, Python and torch do: the quotient of an infinity is NaN, and −1 / ∞ is −1"
+)
+_FLOOR_CASES = (
+    "(x1_i is +infinity and isfinite(x2_i) and x2_i > 0) -> +infinity",
+    "(x1_i is +infinity and isfinite(x2_i) and x2_i < 0) -> -infinity",
+    "(x1_i is -infinity and isfinite(x2_i) and x2_i > 0) -> -infinity",
+    "(x1_i is -infinity and isfinite(x2_i) and x2_i < 0) -> +infinity",
+    "(isfinite(x1_i) and x1_i > 0 and x2_i is -infinity) -> -0",
+    "(isfinite(x1_i) and x1_i < 0 and x2_i is +infinity) -> -0",
+)
+_FLOOR_TESTS = ("test_binary[floor_divide", "test_binary[__floordiv__", "test_iop[__ifloordiv__")
+
+DEVIATIONS: dict[str, str] = {
+    **{
+        f"test_special_cases.py::{test}{case}]": _FLOOR
+        for test in _FLOOR_TESTS
+        for case in _FLOOR_CASES
+    },
+    "test_special_cases.py::test_unary[signbit(x_i is -NaN) -> True]": (
+        "compiled: the number NaN has no sign in the text of a program"
+    ),
+    "test_creation_functions.py::test_asarray_arrays": (
+        "compiled: what a function returns does not share memory with its arguments"
+    ),
+}
 """The reason by the end of a test's id: ``test_file.py::test_name``, with its parameters or not."""
 
 

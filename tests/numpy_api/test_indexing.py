@@ -8,7 +8,14 @@ import numpy as np
 import pytest
 
 from gptrs import ptir
-from gptrs.errors import ArgumentError, DTypeError, ElementError, ShapeError, TraceError
+from gptrs.errors import (
+    ArgumentError,
+    DTypeError,
+    ElementError,
+    PositionError,
+    ShapeError,
+    TraceError,
+)
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Array
 
@@ -33,6 +40,7 @@ KEYS: list[Any] = [
     *[np.array(-1), (ALL, np.array(-1)), (np.array(1), ALL, np.array(2)), (np.array(1), I)],
     *[X > 5, X[:, :, 0] > 20, (ALL, X[0] > 7), (I[:1], X[0] > 7), X > 100],
     *[np.array([2, 1], np.uint8), np.array([-1], np.int8)],
+    *[True, False, np.bool_(True), np.array(False)],
 ]
 
 
@@ -297,17 +305,17 @@ CAPTURED = ptir.tensor(X)
     ("function", "error", "words"),
     [
         (lambda x: x[x > 0], TraceError, r"ptir.where\(mask, x, 0\).*ptir.nonzero\(mask, size=n\)"),
-        (lambda x: x[5], ShapeError, "index 5 is out of range for axis 0 of extent 3"),
+        (lambda x: x[5], PositionError, "index 5 is out of range for axis 0 of extent 3"),
         (lambda x: x[[1, 5]], ElementError, "index 5 is out of range for axis 0 of extent 3"),
         (lambda x: x[0, [0], [7]], ElementError, "index 7 is out of range for axis 1"),
-        (lambda x: x[0, 0, 0, 0], ShapeError, "4 indices, x has 3 axes"),
+        (lambda x: x[0, 0, 0, 0], IndexError, "4 indices, x has 3 axes"),
         (lambda x: x[..., ...], ArgumentError, "more than one `...`"),
         (lambda x: x[0.5], ArgumentError, "indexed with 0.5, expected integers"),
         (lambda x: x[x[0, 0]], DTypeError, r"f32\[5\], expected integers or bools"),
-        (lambda x: x[True], ArgumentError, r"x\[None\] adds an axis"),
+        (lambda x: x[True, 0], ArgumentError, r"x\[None\] adds an axis"),
         (lambda x: x[::0], ArgumentError, "the slice of axis 0 has step 0"),
         (lambda x: x[: x[0, 0, 0].astype("si64")], TraceError, "slice ends at a traced value"),
-        (lambda x: x[x[0] > 0], ShapeError, r"a mask of shape \[4,5\] does not fit axes 0 to 1"),
+        (lambda x: x[x[0] > 0], IndexError, r"a mask of shape \[4,5\] does not fit axes 0 to 1"),
         (lambda x: x[[0, 1], [0, 1, 2]], ShapeError, "do not broadcast"),
         (lambda x: write(x, x > 0, x), ArgumentError, r"ptir.where\(mask, v, x\)"),
         (lambda x: write(x, 0, [1.0, 2.0]), ShapeError, "do not broadcast"),
@@ -325,6 +333,12 @@ def test_an_error(function: Any, error: type[Exception], words: str) -> None:
         ptir.jit(function)(X)
     assert "test_indexing.py" in str(raised.value)
     same(CAPTURED, X)
+
+
+def test_one_traced_bool_as_the_key() -> None:
+    for holds in (True, False):
+        expected = X * 2 if holds else X
+        same(ptir.jit(lambda x, mask: x.at[mask].multiply(2))(X, np.array(holds)), expected)
 
 
 def test_a_weight_is_not_written() -> None:

@@ -53,6 +53,18 @@ def _log1p(x: Any) -> Any:
     return of_parts(size, np.arctan2(imag, real + 1))
 
 
+def _expm1(x: Any) -> Any:
+    """Of complex numbers with the special cases of the array API standard, where NumPy has NaN."""
+    result: Array = np.expm1(x)
+    if x.dtype.kind != "c":
+        return result
+    real, imag = np.asarray(np.expm1(x.real) + 0), x.imag
+    is_real = imag == 0
+    at_end = np.isinf(x.real) & ~np.isfinite(imag)
+    beside = np.where(is_real, imag, np.where(x.real > 0, np.nan, 0))
+    return np.where(is_real | at_end, of_parts(real, beside), result)
+
+
 def _nextafter(x: Any, y: Any) -> Any:
     """In the dtype of the operands: a number beside an array has that of the array."""
     dtype = dtype_of(x, y)
@@ -64,7 +76,7 @@ log2 = unary(
     "log2", "The logarithm to the base 2; exact for its powers.", np.log2, FLOATING, cost=10
 )
 log10 = unary("log10", "The logarithm to the base 10.", np.log10, FLOATING, cost=10)
-expm1 = unary("expm1", "eˣ − 1, also near 0.", np.expm1, FLOATING, cost=10)
+expm1 = unary("expm1", "eˣ − 1, also near 0.", _expm1, FLOATING, cost=10)
 exp2 = unary("exp2", "2ˣ.", np.exp2, FLOATING, cost=10)
 tan = unary("tan", "The tangent of x radians.", np.tan, FLOATING, cost=12)
 asin = unary("asin", "The angle in [−π/2, π/2] whose sine is x.", np.arcsin, FLOATING, cost=12)

@@ -293,9 +293,18 @@ def complex_log1p(x):
 
 @_compiled
 def complex_expm1(x):
-    """eˣ − 1: its real part is expm1 re · cos im − 2·sin² (im / 2)."""
+    """eˣ − 1: its real part is expm1 re · cos im − 2·sin² (im / 2).
+
+    A real x has a real result; without a finite imaginary part, that of ∞ is ∞ and that of −∞ is
+    −1.
+    """
+    real = math.expm1(x.real)
+    if x.imag == 0:
+        return complex(real + 0.0, x.imag)  # of −0, 0
+    if math.isinf(x.real) and not math.isfinite(x.imag):
+        return complex(real, math.nan if x.real > 0 else 0.0)
     half = math.sin(x.imag * 0.5)
-    real = math.expm1(x.real) * math.cos(x.imag) - 2.0 * half * half
+    real = real * math.cos(x.imag) - 2.0 * half * half
     return complex(real, math.exp(x.real) * math.sin(x.imag))
 
 
