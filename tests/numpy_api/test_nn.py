@@ -38,6 +38,13 @@ Q, K, V = normal(2, 4, 6, 8), normal(2, 4, 7, 8), normal(2, 4, 7, 5)
 SEEN = RANDOM.random((6, 7)) < 0.5
 SEEN[2] = False
 GRID, GRID3 = normal(2, 5, 6, 2), normal(1, 3, 4, 2, 3)
+SIGNS = np.where(RANDOM.random((2, 4, 6)) < 0.5, np.float32(-1), np.float32(1))
+LABELS = (P < 0.5).astype(np.float32)
+MANY_LABELS = np.array(
+    [[3, 0, -1, 1, 2, 4], [-1, 0, 1, 2, 3, 4], [5, 4, 3, 2, 1, 0], [1, -1, 1, 1, 1, 1]]
+)
+LOG_P = np.log(RANDOM.dirichlet(np.ones(5), (9, 2))).astype(np.float32)
+TARGETS, STEPS, ENDS_OF = np.array([[1, 1, 3, 2], [2, 4, 4, 1]]), np.array([9, 7]), np.array([4, 3])
 PADDED = RANDOM.random((2, 7)) < 0.3
 OFFSETS, ENDS = np.array([0, 2, 2, 5]), np.array([0, 2, 2, 6])
 
@@ -134,6 +141,22 @@ TABLE: list[Call] = [
             *calls("binary_cross_entropy", P, SHARES.clip(0, 1), reduction=how),
             *calls("binary_cross_entropy_with_logits", X, P, reduction=how),
             *calls("kl_div", X, P, reduction=how),
+            *calls("poisson_nll_loss", X, 3 * P, full=True, reduction=how),
+            *calls("poisson_nll_loss", P, P, log_input=False, reduction=how),
+            *calls("gaussian_nll_loss", X, P, P, full=True, reduction=how),
+            *calls("gaussian_nll_loss", X, P, SHARES[..., 0], reduction=how),
+            *calls("soft_margin_loss hinge_embedding_loss", X, SIGNS, reduction=how),
+            *calls("margin_ranking_loss", X, P, SIGNS, 0.3, reduction=how),
+            *calls("multilabel_soft_margin_loss", X, LABELS, normal(6), reduction=how),
+            *calls("cosine_embedding_loss", X[0], P[0], SIGNS[0, :, 0], 0.1, reduction=how),
+            *calls("triplet_margin_loss", X, P, SHARES, swap=True, reduction=how),
+            *calls("triplet_margin_with_distance_loss", X, P, SHARES, reduction=how),
+            *calls("multi_margin_loss", X[0], CLASSES[0, :4], reduction=how),
+            *calls("multi_margin_loss", X[0], CLASSES[0, :4], 2, 0.7, SHARES[0, 0], reduction=how),
+            *calls("multilabel_margin_loss", X[0], MANY_LABELS, reduction=how),
+            *calls("ctc_loss", LOG_P, TARGETS, STEPS, ENDS_OF, reduction=how),
+            *calls("ctc_loss", LOG_P, TARGETS[TARGETS > 0][:7], STEPS, ENDS_OF, reduction=how),
+            *calls("linear_cross_entropy", X[0], normal(5, 6), CLASSES[0, :4], reduction=how),
             *calls("cross_entropy nll_loss", X, CLASSES, reduction=how),
             *calls("cross_entropy nll_loss", X, SOME, C, reduction=how),
             *calls("cross_entropy", X, SOME, C, reduction=how, label_smoothing=0.2),
@@ -148,6 +171,12 @@ TABLE: list[Call] = [
     *calls("binary_cross_entropy_with_logits", X, P, P, pos_weight=SHARES),
     *calls("cosine_similarity", X, P),
     *calls("cosine_similarity", X, X[:1, :1], dim=2),
+    *calls("ctc_loss", LOG_P[:4], TARGETS, np.array([4, 4]), ENDS_OF, 0, "sum", True),
+    *calls("ctc_loss", LOG_P[:, 0], TARGETS[0], STEPS[:1].reshape(()), ENDS_OF[:1].reshape(())),
+    *calls("multi_margin_loss", X[0, 0], CLASSES[0, :1].reshape(())),
+    *calls("multilabel_margin_loss", X[0, 0], MANY_LABELS[0]),
+    *calls("pdist", X[0]),
+    *calls("pdist", X[0], 1.5),
     *calls("pairwise_distance", X, P),
     *calls("pairwise_distance", X, P, p=1.0, keepdim=True),
     *calls("scaled_dot_product_attention", Q, K, V),

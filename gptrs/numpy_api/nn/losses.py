@@ -1,4 +1,4 @@
-"""Losses, and the similarities that they are made of. ``reduction`` is "mean", "sum" or "none"."""
+"""Losses. ``reduction`` is "mean", "sum" or "none"."""
 
 from __future__ import annotations
 
@@ -6,64 +6,25 @@ from typing import Any
 
 from gptrs.errors import ArgumentError, ShapeError
 from gptrs.ir.dispatch import OPS
-from gptrs.ir.ops.widening import narrow, widen
+from gptrs.ir.ops.widening import widen
 from gptrs.ir.tensor import Tensor
-from gptrs.ir.types import normal_axis
 from gptrs.numpy_api.function import as_tensor
-from gptrs.numpy_api.nn.norms import p_norm
+from gptrs.numpy_api.nn.linear_maps import linear
 from gptrs.numpy_api.nn.operands import as_float, fixed, nn_function
+from gptrs.numpy_api.nn.reductions import float_pair, reduced, reduction_of, weighted
 
 __all__ = [
     "binary_cross_entropy",
     "binary_cross_entropy_with_logits",
-    "cosine_similarity",
     "cross_entropy",
     "huber_loss",
     "kl_div",
     "l1_loss",
+    "linear_cross_entropy",
     "mse_loss",
     "nll_loss",
-    "pairwise_distance",
     "smooth_l1_loss",
 ]
-
-
-def _reduction(size_average: bool | None, reduce: bool | None, reduction: str) -> str:
-    """The reduction, also by torch's earlier arguments."""
-    if size_average is not None or reduce is not None:
-        if reduce is False:
-            return "none"
-        return "sum" if size_average is False else "mean"
-    if reduction not in ("mean", "sum", "none", "batchmean"):
-        raise ArgumentError(f"reduction is {reduction!r}, expected 'mean', 'sum' or 'none'")
-    return reduction
-
-
-def _reduced(loss: Tensor, x: Tensor, reduction: str) -> Tensor:
-    if reduction == "mean":
-        return narrow(OPS["mean"](loss), x)
-    if reduction == "batchmean":
-        return narrow(OPS["reduce_sum"](loss) / x.shape[0], x)
-    return narrow(OPS["reduce_sum"](loss) if reduction == "sum" else loss, x)
-
-
-def _pair(input: Any, target: Any) -> tuple[Tensor, Tensor, Tensor]:
-    """The operand that has the dtype of the result, and both in the dtype of the arithmetic."""
-    x, y = as_float(input), as_float(target)
-    wider = (x + y) if x.dtype is not y.dtype else x
-    return wider, widen(x), widen(y)
-
-
-def _weighted(loss: Tensor, x: Tensor, weight: Any, reduction: str) -> Tensor:
-    """The loss with a weight per element, by whose sum the mean divides."""
-    if weight is None:
-        return _reduced(loss, x, reduction)
-    parts = widen(as_float(weight))
-    loss = loss * parts
-    if reduction != "mean":
-        return _reduced(loss, x, reduction)
-    whole = OPS["reduce_sum"](OPS["broadcast_to"](parts, shape=loss.shape))
-    return narrow(OPS["reduce_sum"](loss) / whole, x)
 
 
 @nn_function
@@ -76,9 +37,9 @@ def mse_loss(
     weight: Any = None,
 ) -> Tensor:
     """(x − y)²."""
-    x, a, b = _pair(input, target)
+    x, a, b = float_pair(input, target)
     error = a - b
-    return _weighted(error * error, x, weight, _reduction(size_average, reduce, reduction))
+    return weighted(error * error, x, weight, reduction_of(size_average, reduce, reduction))
 
 
 @nn_function
@@ -91,8 +52,8 @@ def l1_loss(
     weight: Any = None,
 ) -> Tensor:
     """|x − y|."""
-    x, a, b = _pair(input, target)
-    return _weighted(OPS["abs"](a - b), x, weight, _reduction(size_average, reduce, reduction))
+    x, a, b = float_pair(input, target)
+    return weighted(OPS["abs"](a - b), x, weight, reduction_of(size_average, reduce, reduction))
 
 
 @nn_function
@@ -107,13 +68,13 @@ def smooth_l1_loss(
     """½ d² / beta where d = |x − y| is below beta, else d − ½ beta."""
     if beta < 0:
         raise ArgumentError(f"beta is {beta}, expected at least 0")
-    x, a, b = _pair(input, target)
+    x, a, b = float_pair(input, target)
     distance = OPS["abs"](a - b)
     loss = distance
     if beta:
         near = distance * distance * (0.5 / beta)
         loss = OPS["select"](distance < beta, near, distance - 0.5 * beta)
-    return _reduced(loss, x, _reduction(size_average, reduce, reduction))
+    return reduced(loss, x, reduction_of(size_average, reduce, reduction))
 
 
 @nn_function
@@ -123,11 +84,11 @@ def huber_loss(
     """½ d² where d = |x − y| is at most delta, else delta · (d − ½ delta)."""
     if delta <= 0:
         raise ArgumentError(f"delta is {delta}, expected above 0")
-    x, a, b = _pair(input, target)
+    x, a, b = float_pair(input, target)
     distance = OPS["abs"](a - b)
     far = (distance - 0.5 * delta) * delta
     loss = OPS["select"](distance <= delta, distance * distance * 0.5, far)
-    return _weighted(loss, x, weight, _reduction(None, None, reduction))
+    return weighted(loss, x, weight, reduction_of(None, None, reduction))
 
 
 @nn_function
@@ -140,13 +101,13 @@ def binary_cross_entropy(
     reduction: str = "mean",
 ) -> Tensor:
     """−y log x − (1 − y) log(1 − x) for probabilities x; the logarithms are at least −100."""
-    x, p, y = _pair(input, target)
+    x, p, y = float_pair(input, target)
     present = OPS["maximum"](OPS["log"](p), -100.0)
     absent = OPS["maximum"](OPS["log1p"](-p), -100.0)
     loss = (y - 1.0) * absent - y * present
     if weight is not None:
         loss = loss * widen(as_float(weight))
-    return _reduced(loss, x, _reduction(size_average, reduce, reduction))
+    return reduced(loss, x, reduction_of(size_average, reduce, reduction))
 
 
 @nn_function
@@ -160,13 +121,13 @@ def binary_cross_entropy_with_logits(
     pos_weight: Any = None,
 ) -> Tensor:
     """`binary_cross_entropy` of sigmoid x; ``pos_weight`` scales the first term."""
-    x, z, y = _pair(input, target)
+    x, z, y = float_pair(input, target)
     negative = OPS["maximum"](-z, 0.0) + OPS["log1p"](OPS["exp"](-OPS["abs"](z)))
     scale = 1.0 if pos_weight is None else (widen(as_float(pos_weight)) - 1.0) * y + 1.0
     loss = (1.0 - y) * z + scale * negative
     if weight is not None:
         loss = loss * widen(as_float(weight))
-    return _reduced(loss, x, _reduction(size_average, reduce, reduction))
+    return reduced(loss, x, reduction_of(size_average, reduce, reduction))
 
 
 @nn_function
@@ -180,13 +141,13 @@ def kl_div(
 ) -> Tensor:
     """y (log y − x) for logarithms x of probabilities; with ``log_target`` the target is given as
     its logarithm too. ``reduction="batchmean"`` divides the sum by the first extent."""
-    x, a, b = _pair(input, target)
+    x, a, b = float_pair(input, target)
     if log_target:
         loss = OPS["exp"](b) * (b - a)
     else:
         entropy = OPS["select"](b == 0, 0.0, b * OPS["log"](b))
         loss = entropy - b * a
-    return _reduced(loss, x, _reduction(size_average, reduce, reduction))
+    return reduced(loss, x, reduction_of(size_average, reduce, reduction))
 
 
 def _classes_last(x: Tensor) -> Tensor:
@@ -229,10 +190,10 @@ def nll_loss(
     """−weight[y] · x[y] for log-probabilities x [N, C, ...] and classes y [N, ...]; a mean divides
     by the weights of the classes that are not ``ignore_index``."""
     x = as_float(input)
-    how = _reduction(size_average, reduce, reduction)
+    how = reduction_of(size_average, reduce, reduction)
     rows = widen(_classes_last(x))
     loss = _of_classes(rows, as_tensor(target), weight, ignore_index, 0.0, how == "mean")
-    return _reduced(loss, x, "none" if how == "mean" else how)
+    return reduced(loss, x, "none" if how == "mean" else how)
 
 
 @nn_function
@@ -252,14 +213,14 @@ def cross_entropy(
     ``weight`` [C] scales classes, ``label_smoothing`` mixes the target with equal probabilities.
     """
     x, y = as_float(input), as_tensor(target)
-    how = _reduction(size_average, reduce, reduction)
+    how = reduction_of(size_average, reduce, reduction)
     rows = _classes_last(x)
     if y.dtype.is_integer and weight is None and not label_smoothing:
         return OPS["cross_entropy"](rows, y, reduction=how, ignore_index=ignore_index)
     log_p: Tensor = OPS["log_softmax"](widen(rows), axis=-1)
     if y.dtype.is_integer:
         loss = _of_classes(log_p, y, weight, ignore_index, label_smoothing, how == "mean")
-        return _reduced(loss, x, "none" if how == "mean" else how)
+        return reduced(loss, x, "none" if how == "mean" else how)
     wanted = widen(_classes_last(y))
     if label_smoothing:
         even = label_smoothing / fixed(rows.shape[-1:], "input")[0]
@@ -267,24 +228,36 @@ def cross_entropy(
     terms = log_p * wanted
     if weight is not None:
         terms = terms * widen(as_float(weight))
-    return _reduced(-OPS["reduce_sum"](terms, axes=-1), x, how)
+    return reduced(-OPS["reduce_sum"](terms, axes=-1), x, how)
 
 
 @nn_function
-def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Tensor:
-    """Σ a b / (max(‖a‖, eps) · max(‖b‖, eps)) along ``dim``; shapes broadcast."""
-    x, a, b = _pair(x1, x2)
-    rank = max(a.ndim, b.ndim)
-    axis = normal_axis(dim, rank) - rank  # counted from the end, as shapes are aligned there
-    a, b = (wide.reshape([*(1,) * (rank - wide.ndim), *wide.shape]) for wide in (a, b))
-    sizes = [OPS["maximum"](p_norm(wide, 2, axis, keepdims=True), eps) for wide in (a, b)]
-    return narrow(OPS["reduce_sum"]((a / sizes[0]) * (b / sizes[1]), axes=axis), x)
-
-
-@nn_function
-def pairwise_distance(
-    x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
+def linear_cross_entropy(
+    input: Any,
+    linear_weight: Any,
+    target: Any,
+    *,
+    linear_bias: Any = None,
+    weight: Any = None,
+    reduction: str = "mean",
+    ignore_index: int | None = None,
+    label_smoothing: float = 0.0,
+    options: Any = None,
 ) -> Tensor:
-    """‖a − b + eps‖ₚ along the last axis."""
-    x, a, b = _pair(x1, x2)
-    return narrow(p_norm(a - b + eps, p, -1, keepdims=keepdim), x)
+    """`cross_entropy` of the logits x [N, in] · linear_weightᵀ + linear_bias, with linear_weight
+    [C, in], or [C, ..., in] for logits [N, C, ...]. ``options`` are about torch's memory: no
+    effect."""
+    x, w = as_float(input), as_float(linear_weight)
+    *outputs, width = w.shape
+    bias = None if linear_bias is None else as_float(linear_bias).reshape(-1)
+    flat = linear(x, w.reshape([-1, width]), bias)
+    logits = flat.reshape([*x.shape[:-1], *outputs])
+    ignored = -100 if ignore_index is None else ignore_index
+    return cross_entropy(
+        logits,
+        target,
+        weight,
+        ignore_index=ignored,
+        reduction=reduction,
+        label_smoothing=label_smoothing,
+    )
