@@ -84,9 +84,9 @@ def ctc_loss(
     """−log Σ p(path) over the alignments of a target: connectionist temporal classification.
 
     ``log_probs`` [T, N, C], ``targets`` [N, S] or one after the other in a row; lengths [N].
-    Without N there is one example. A mean divides each loss by the length of its target (at least 1).
-    ``zero_infinity`` makes the loss 0 of a target that no alignment fits. One pass over T. Source:
-    Graves et al., ICML 2006.
+    Without N there is one example. A mean divides each loss by the length of its target, at least
+    1. ``zero_infinity`` makes the loss 0 of a target that no alignment fits. One pass over T.
+    Source: Graves et al., ICML 2006.
     """
     x = as_float(log_probs)
     if x.ndim not in (2, 3):
