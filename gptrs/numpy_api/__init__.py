@@ -13,6 +13,7 @@ operators and methods of tensors find it there, ``ptir`` too.
 | `number_parts` | frexp, ldexp, modf, fmod, spacing; questions about infinities and parts |
 | `integers` | lcm, bitwise_count |
 | `error_function` | erfc, erfcx, erfinv; the normal distribution: ndtr, ndtri, log_ndtr |
+| `bessel_function` | i0, i0e, i1e, modified_bessel_i1 |
 | `gamma_function` | lgamma, digamma, betaln |
 | `approximation` | polynomials in f64, for these |
 | `special` | degrees, sinc, xlogy, fmax and fmin, divmod, nan_to_num, isclose, array_equal |
@@ -64,6 +65,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     ),
     "integers": ("bitwise_count", "lcm"),
     "error_function": ("erfc", "erfcx", "erfinv", "log_ndtr", "ndtr", "ndtri"),
+    "bessel_function": ("i0", "i0e", "i1e", "modified_bessel_i1"),
     "gamma_function": ("betaln", "digamma", "lgamma"),
     "special": (
         *(
@@ -77,9 +79,9 @@ MODULES: dict[str, tuple[str, ...]] = {
             "frac",
             "heaviside",
         ),
-        *("isclose", "logit", "nan_to_num", "rad2deg", "sinc", "xlog1py", "xlogy"),
+        *("isclose", "logit", "nan_to_num", "lerp", "rad2deg", "sinc", "xlog1py", "xlogy"),
     ),
-    "complex_numbers": (*("angle", "complex", "conj", "imag", "real"),),
+    "complex_numbers": (*("angle", "complex", "conj", "imag", "polar", "real"),),
     "creation": (
         *("arange", "array", "asarray", "empty", "empty_like", "eye", "from_dlpack", "full"),
         *("full_like", "identity", "linspace", "meshgrid", "ones", "ones_like", "tri"),
@@ -161,6 +163,16 @@ ALIASES: dict[str, str] = {
     "arctanh": "atanh",
     "conjugate": "conj",
     "fix": "trunc",
+    "eq": "equal",
+    "ne": "not_equal",
+    "lt": "less",
+    "le": "less_equal",
+    "gt": "greater",
+    "ge": "greater_equal",
+    "sgn": "sign",
+    "clamp_min": "maximum",
+    "clamp_max": "minimum",
+    "modified_bessel_i0": "i0",
     "expit": "sigmoid",
     "gammaln": "lgamma",
     "psi": "digamma",

@@ -11,7 +11,7 @@ from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import f32, f64
 from gptrs.numpy_api.function import as_tensor, public
 
-__all__ = ["angle", "complex", "conj", "imag", "real"]
+__all__ = ["angle", "complex", "conj", "imag", "polar", "real"]
 
 Operand = Any
 """A Tensor, an array or a Python number."""
@@ -27,6 +27,14 @@ def complex(real: Operand, imag: Operand) -> Tensor:
         parts[0] = as_tensor(parts[0])
     cast = [OPS["cast"](x, dtype=dtype) if isinstance(x, Tensor) else x for x in parts]
     return OPS["complex"](*cast)
+
+
+@public(op="complex")
+def polar(abs: Operand, angle: Operand) -> Tensor:
+    """The complex numbers of these sizes and arguments in radians."""
+    size, angle = (as_tensor(x) for x in promote((as_tensor(abs), as_tensor(angle)), ("float",)))
+    parts = (OPS["mul"](size, OPS[name](angle)) for name in ("cos", "sin"))
+    return OPS["complex"](*parts)
 
 
 @public

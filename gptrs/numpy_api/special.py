@@ -25,6 +25,7 @@ __all__ = [
     "frac",
     "heaviside",
     "isclose",
+    "lerp",
     "logit",
     "nan_to_num",
     "rad2deg",
@@ -110,6 +111,13 @@ def entr(x: Operand) -> Tensor:
     (x,) = _floats(x)
     x = as_tensor(x)
     return OPS["select"](OPS["less"](x, 0.0), -math.inf, OPS["neg"](xlogy(x, x)))
+
+
+@public(op="mul")
+def lerp(x: Operand, y: Operand, weight: Operand) -> Tensor:
+    """x + weight · (y − x)."""
+    x, y, weight = _floats(x, y, weight)
+    return OPS["add"](x, OPS["mul"](weight, OPS["sub"](y, x)))
 
 
 @public(op="log")

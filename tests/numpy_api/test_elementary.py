@@ -196,6 +196,15 @@ def test_powers_and_sums_of_powers() -> None:
         ptir.bitwise_count(1.0)
 
 
+def test_names_of_torch() -> None:
+    x = np.array([1.0, 2], np.float32)
+    assert ptir.lerp(x, 3, 0.5).tolist() == [2, 2.5]
+    assert ptir.polar(2.0, np.zeros(1)).tolist() == [2]
+    np.testing.assert_allclose(ptir.polar(x, x).numpy(), x * np.exp(1j * x), rtol=1e-6)
+    assert ptir.lt(x, 2).tolist() == [True, False]
+    assert ptir.clamp_min(x, 1.5).tolist() == [1.5, 2]
+
+
 def test_equality_of_arrays() -> None:
     one = np.array([1, nan], np.float32)
     assert not ptir.array_equal(one, one).item()

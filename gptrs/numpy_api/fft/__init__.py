@@ -1,7 +1,7 @@
 """``ptir.fft``: discrete Fourier transforms by the names of the array API standard and of NumPy.
 
 f32 and cf32 give cf32, f64 and cf64 give cf64, or real numbers of that precision; other real dtypes
-are computed as f32.
+are computed as f32. NumPy's compiled pocketfft does the work, one call per batch of lines.
 
 | module | functions |
 |---|---|
@@ -10,44 +10,28 @@ are computed as f32.
 | `frequencies` | fftfreq, rfftfreq, fftshift, ifftshift |
 """
 
-from typing import NoReturn
+from __future__ import annotations
 
-from gptrs.ir.names import unknown_name
-from gptrs.numpy_api.fft.frequencies import fftfreq, fftshift, ifftshift, rfftfreq
-from gptrs.numpy_api.fft.several_axes import (
-    fft2,
-    fftn,
-    ifft2,
-    ifftn,
-    irfft2,
-    irfftn,
-    rfft2,
-    rfftn,
-)
-from gptrs.numpy_api.fft.transforms import fft, hfft, ifft, ihfft, irfft, rfft
+from typing import Any
 
-__all__ = [
-    "fft",
-    "fft2",
-    "fftfreq",
-    "fftn",
-    "fftshift",
-    "hfft",
-    "ifft",
-    "ifft2",
-    "ifftn",
-    "ifftshift",
-    "ihfft",
-    "irfft",
-    "irfft2",
-    "irfftn",
-    "rfft",
-    "rfft2",
-    "rfftfreq",
-    "rfftn",
-]
+from gptrs.locks import late_import
+
+MODULES: dict[str, tuple[str, ...]] = {
+    "transforms": ("fft", "hfft", "ifft", "ihfft", "irfft", "rfft"),
+    "several_axes": (*("fft2", "fftn", "ifft2", "ifftn", "irfft2", "irfftn", "rfft2", "rfftn"),),
+    "frequencies": ("fftfreq", "fftshift", "ifftshift", "rfftfreq"),
+}
+"""The names of each module, its ``__all__``."""
+
+_PLACES = {name: module for module, names in MODULES.items() for name in names}
 
 
-def __getattr__(name: str) -> NoReturn:
-    """The error for a name that is not there."""
-    raise unknown_name("ptir.fft", name)
+def __getattr__(name: str) -> Any:
+    """The function called ``name``."""
+    if name not in _PLACES:
+        raise AttributeError(f"ptir.fft has no function {name!r}")
+    return getattr(late_import(f"{__name__}.{_PLACES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(_PLACES)
