@@ -79,6 +79,7 @@ from gptrs.jit.overrides import overrides
 from gptrs.locks import late_import
 from gptrs.numpy_api import NAMES as FUNCTION_NAMES
 from gptrs.numpy_api.constants import VALUES
+from gptrs.numpy_api.einops_backend import introduce_tensors
 from gptrs.passes.rule_samples import check_rule
 from gptrs.passes.user_rules import remove_rule, rewrite
 
@@ -210,6 +211,7 @@ def unregister(thing: Op[..., Any] | Rule | Callable[..., Any]) -> None:
 
 def tensor(data: object, dtype: object = None) -> Tensor:
     """A Tensor of ``data``: an array (shared, not copied), a number, or nested lists of them."""
+    introduce_tensors()
     return Tensor(data, dtype)
 
 

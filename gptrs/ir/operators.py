@@ -172,6 +172,8 @@ class Operators(Methods[Result]):
     def transpose(self, *axes: int | Sequence[int]) -> Result:
         """Two axes exchanged, as in torch; or all axes in another order, as in NumPy."""
         order = spread(axes) or tuple(reversed(range(self.ndim)))
+        if len(axes) < 2:
+            return OPS["transpose"](self, perm=order)
         if len(order) == 2 and self.ndim != 2:
             a, b = (normal_axis(int(axis), self.ndim) for axis in order)
             order = list(range(self.ndim))

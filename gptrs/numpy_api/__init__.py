@@ -37,6 +37,7 @@ operators and methods of tensors find it there, ``ptir`` too.
 | `linalg` | ``ptir.linalg``: factorisations, equations, norms (a package) |
 | `effects` | print, callback and check at run time |
 | `numpy_functions`, `ufuncs` | NumPy's own functions and ufuncs, called with tensors |
+| `einops_backend` | einops' functions, called with tensors |
 | `matrices` | matrix_transpose, diagonal, trace, diag |
 
 Modules are imported on first use of one of their names (`MODULES`), so that a start does not wait
