@@ -177,6 +177,10 @@ class CaptureWarning(UserWarning):
     """A large array was captured by a traced function and became a constant of its program."""
 
 
+class RecompileWarning(UserWarning):
+    """Kernels of a compiled function's file do not fit this machine, and are compiled again."""
+
+
 class SettingWarning(UserWarning):
     """A variable looks like a setting and is none."""
 

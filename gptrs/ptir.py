@@ -83,6 +83,11 @@ from gptrs.numpy_api.einops_backend import introduce_tensors
 from gptrs.passes.rule_samples import check_rule
 from gptrs.passes.user_rules import remove_rule, rewrite
 
+if TYPE_CHECKING:
+    import os
+
+    from gptrs.jit.ahead_of_time import Compiled
+
 if TYPE_CHECKING:  # at run time `__getattr__` finds them
     from gptrs.ir.ops.complex_numbers import *
     from gptrs.ir.ops.complex_numbers import complex_ as complex
@@ -139,6 +144,7 @@ __all__: list[str] = [
     "implementation",
     "jit",
     "kernel",
+    "load_compiled",
     "no_retrace",
     "ops",
     "overrides",
@@ -185,7 +191,10 @@ __all__ += vision_ops.__all__
 __all__ += window_ops.__all__
 
 
-_LATER = {"vmap": "gptrs.jit.vmap"}  # names whose modules are imported on first use
+_LATER = {
+    "vmap": "gptrs.jit.vmap",
+    "load_compiled": "gptrs.formats.compiled_file",
+}  # names whose modules are imported on first use
 _NAMESPACES = {  # as well
     "fft": "gptrs.numpy_api.fft",
     "linalg": "gptrs.numpy_api.linalg",
@@ -213,6 +222,17 @@ def tensor(data: object, dtype: object = None) -> Tensor:
     """A Tensor of ``data``: an array (shared, not copied), a number, or nested lists of them."""
     introduce_tensors()
     return Tensor(data, dtype)
+
+
+def load_compiled(path: str | os.PathLike[str]) -> Compiled:
+    """The function that ``f.lower(...).compile().save(path)`` wrote to a file, ready to be called.
+
+    It neither traces nor compiles, on a CPU and with a version of this package like those that
+    wrote the file; on others it compiles from the program in the file, with a `RecompileWarning`.
+    Machine code of the file is run, so load only what you would run. Raises `LoadError` for a file
+    that is missing, damaged, of another version, or no such file.
+    """
+    return late_import("gptrs.formats.compiled_file").load(path)  # the layer above
 
 
 def __getattr__(name: str) -> Any:

@@ -193,6 +193,11 @@ class Plan(ABC):
         alone."""
         return None
 
+    def load(self, arguments: Sequence[Array | Parameter], sizes: Mapping[str, int]) -> None:
+        """Make what a run at these sizes makes of its parameters and does not make again. Only
+        the parameters among ``arguments`` are read."""
+        return
+
     @abstractmethod
     def report(self, sizes: Mapping[str, int]) -> PlanReport:
         """The steps of a run at these sizes."""

@@ -17,11 +17,16 @@ What a call runs, in order (`function.JitFunction.__call__`):
    the backend plan the result. ``derived`` adds the parameters that passes computed from others.
 5. The plan runs; ``fast_path.call_cache`` stores the call for step 1.
 
+``ahead_of_time`` runs step 4 alone, for arguments or types of them (``f.lower``), and gives a
+function of one program.
+
 | module | contents |
 |---|---|
+| `ahead_of_time` | ``f.lower(...)``, ``.compile()``: one program as a function of its own |
 | `arguments` | flattening and classification of a call's arguments |
 | `benchmark` | autotuning: timed choice among the implementations of a composite |
 | `cache` | program cache of one function: LRU, counters, reasons of misses |
+| `call_form` | the calls that a compiled program serves, and comparison of a call with them |
 | `captures` | traversal of everything that a function reads besides its arguments |
 | `chooser` | implementation selection for composites by the override policies |
 | `code` | names that bytecode reads; which modules count as library code |

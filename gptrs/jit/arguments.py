@@ -94,9 +94,9 @@ def collect(bound: inspect.BoundArguments, options: Options, captures: Captures)
             continue
         places: Iterable[tuple[str, object]] = ((name, value),)
         structure = tree.LEAF
-        if not _is_object(value) and tree.flattens(value):
+        if not is_object(value) and tree.flattens(value):
             label = f"argument {name}"
-            parts, structure = tree.flatten(value, is_leaf=_is_object, label=label)
+            parts, structure = tree.flatten(value, is_leaf=is_object, label=label)
             places = zip(tree.paths(structure, name), parts, strict=True)
             captures.kinds(structure)
             key.append((f"structure of {label}", structure))
@@ -113,7 +113,7 @@ def collect(bound: inspect.BoundArguments, options: Options, captures: Captures)
     return Arguments(bound, whole, tuple(leaves), captures, sizes, tuple(key))
 
 
-def _is_object(value: object) -> bool:
+def is_object(value: object) -> bool:
     """Whether ``value`` is not flattened into inputs: a Tensor, or a module."""
     return isinstance(value, Tensor) or getattr(type(value), "is_module", False)
 

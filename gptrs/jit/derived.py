@@ -83,6 +83,11 @@ def run_of(program: Program, plan: Plan) -> Run:
     return _Deriving(program, plan, derived) if derived else plan.run
 
 
+def load(run: Run, plan: Plan, arguments: Arguments, sizes: Mapping[str, int]) -> None:
+    """`Plan.load` for the arguments that ``run`` takes."""
+    plan.load(run.completed(arguments) if isinstance(run, _Deriving) else arguments, sizes)
+
+
 class _Found(NamedTuple):
     sources: object  # their identities
     parameters: list[Parameter]
@@ -103,11 +108,14 @@ class _Deriving:
         self._last: _Found | None = None
 
     def __call__(self, arguments: Arguments, sizes: Mapping[str, int]) -> tuple[Array, ...]:
+        return self._plan.run(self.completed(arguments), sizes)
+
+    def completed(self, arguments: Arguments) -> list[Any]:
+        """The arguments of the plan."""
         found, sources = self._last, self._sources(arguments)
         if found is None or found.sources != identities(sources):
             found = self._last = self._find(arguments, sources)
-        given: list[Any] = [*arguments, *found.parameters]
-        return self._plan.run(given, sizes)
+        return [*arguments, *found.parameters]
 
     def _find(self, arguments: Arguments, sources: Sequence[Parameter]) -> _Found:
         def drop(_: object) -> None:  # ids of freed objects are used again

@@ -39,6 +39,7 @@ from gptrs.ir.program import Program
 from gptrs.ir.promotion import strictness
 from gptrs.ir.registry import revision
 from gptrs.ir.tensor import Tensor, as_array
+from gptrs.jit.ahead_of_time import Lowered, lower
 from gptrs.jit.arguments import Arguments, Input, bind, collect
 from gptrs.jit.cache import CacheInfo, Key, ProgramCache, Reason, Retrace, Slot, advice
 from gptrs.jit.captures import Captures
@@ -137,6 +138,17 @@ class JitFunction(Generic[P, R]):
     def program(self, *args: Any, **kwargs: Any) -> Program:
         """The program that a call with these arguments runs, as it was traced."""
         return self._slot_for(args, kwargs).entry.traced.program
+
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+        """The function traced for these arguments: arrays, or `ptir.Type`s in place of them, such
+        as ``ptir.Type.parse("f32[?N,3]")``. ``.compile()`` makes it a function of its own that
+        never traces, and that ``.save(path)`` writes to a file for `ptir.load_compiled`."""
+        try:
+            overrides = in_effect(self._options.overrides)
+            given = self._function, self._options, overrides, self._backend()
+            return lower(self.name, self._signature, args, kwargs, *given)
+        except Exception as error:
+            raise _for_user(error)  # noqa: B904 - the same error
 
     def lowered(self, *args: Any, **kwargs: Any) -> Program:
         """The program after all passes, as the backend gets it."""

@@ -1,12 +1,13 @@
 """Lowering pipeline of one function: trace, passes, plan, with an event after each step.
 
-`prepare` runs on a miss of the program cache and returns the cache entry. `passes_over` reruns the
-passes for ``fn.passes``, without spending the process's fuel (`gptrs.debug.fuel`).
+`prepare` runs on a miss of the program cache and returns the cache entry: `record`, then `planned`,
+which `gptrs.jit.ahead_of_time` runs by themselves. `passes_over` reruns the passes for
+``fn.passes``, without spending the process's fuel (`gptrs.debug.fuel`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from time import perf_counter
 from typing import Any
@@ -23,7 +24,7 @@ from gptrs.jit.arguments import Arguments
 from gptrs.jit.chooser import Chooser, chooser
 from gptrs.jit.options import Options
 from gptrs.jit.overrides import Overrides
-from gptrs.jit.trace import Entry, trace
+from gptrs.jit.trace import Entry, Traced, trace
 from gptrs.passes.base import Context, PassRan
 from gptrs.passes.pipeline import lower
 
@@ -37,20 +38,39 @@ def prepare(
     overrides: Overrides,
 ) -> Entry:
     """Trace, lower and plan: the cache entry for calls with this key."""
+    traced = record(function, arguments, name, options)
+    return planned(traced, arguments.sizes, backend, options, overrides)
+
+
+def record(
+    function: Callable[..., Any], arguments: Arguments, name: str, options: Options
+) -> Traced:
+    """Trace."""
     start = perf_counter()
     with strictness(options.strict_dtypes):
         traced = trace(function, arguments, name)
     end = perf_counter()
     events.emit(ProgramTraced(traced.program, end - start))
+    return traced
+
+
+def planned(
+    traced: Traced,
+    sizes: Mapping[str, int],
+    backend: Backend,
+    options: Options,
+    overrides: Overrides,
+) -> Entry:
+    """Lower and plan a traced function; ``sizes`` are those of a call."""
     start = perf_counter()
-    choose = chooser(overrides, backend, arguments.sizes, options.is_precise)
+    choose = chooser(overrides, backend, sizes, options.is_precise)
     program = lowered(traced.program, backend, options, choose)
     end = perf_counter()
     events.emit(ProgramLowered(program, end - start))
     start = perf_counter()
     plan = backend.plan(program, precise=options.is_precise)
     end = perf_counter()
-    events.emit(ProgramPlanned(partial(plan.report, arguments.sizes), end - start))
+    events.emit(ProgramPlanned(partial(plan.report, sizes), end - start))
     return Entry.of(traced, program, plan, choose.choices if choose else ())
 
 

@@ -24,7 +24,7 @@ from gptrs.backends.faer.launch import launch_of
 from gptrs.backends.faer.packed_weights import form_of, pack
 from gptrs.backends.faer.repeat import KeptLoops
 from gptrs.backends.faer.report import report
-from gptrs.backends.faer.run import run
+from gptrs.backends.faer.run import load, run
 from gptrs.backends.faer.schedule import (
     CallStep,
     CheckStep,
@@ -142,6 +142,16 @@ class FaerPlan(Plan):
                 self.arenas.release(arena)
             bound.lease.running = 0
             self._spare.append(bound)
+
+    def load(self, arguments: Sequence[Array | Parameter], sizes: Mapping[str, int]) -> None:
+        with suppress(_SizesError):
+            bound = self.take(self.key(sizes), sizes)
+            try:
+                if bound.weights:
+                    load(bound, self, arguments)
+            finally:
+                bound.lease.running = 0
+                self._spare.append(bound)
 
     def launch(self, sizes: Mapping[str, int]) -> Launch | None:
         key = self.key(sizes)

@@ -4,7 +4,8 @@
 disk (`gptrs.kernels.compiler.object_cache`), else compiled
 (`gptrs.kernels.compiler.compile_processes`) and stored. Inside `together` this waits until the end
 of the block, so that all misses of a plan are compiled on all cores. Emits the event `KernelReady`
-for each library.
+for each library. Object code may also come from a file of a compiled function: `supply` takes it,
+and `noted` with `objects_of` says what such a file has to hold.
 """
 
 from __future__ import annotations
@@ -67,15 +68,16 @@ class Library:
     @property
     def addresses(self) -> Mapping[str, int]:
         """The addresses of its functions, by name. Raises `KernelError`."""
+        _note(self)
         if self._addresses is None:
             _obtain([self])
         assert self._addresses is not None
         return self._addresses
 
     def read(self) -> bool:
-        """Load it from disk; False if it is not there."""
-        start, store = time.perf_counter(), open_cache()
-        data = None if store is None else store.load(self.key)
+        """Load it from what was supplied or from disk; False if it is not there."""
+        start = time.perf_counter()
+        data = _supplied.pop(self.key, None) or self._stored()
         if data is None:
             return False
         try:
@@ -84,6 +86,14 @@ class Library:
             return False  # compiled again, and replaced
         self.cached, self.seconds = True, time.perf_counter() - start
         return True
+
+    def _stored(self) -> bytes | None:
+        store = open_cache()
+        return None if store is None else store.load(self.key)
+
+    def object_code(self) -> bytes:
+        """Its object code: from disk, else compiled again. Raises `KernelError`."""
+        return self._stored() or self.code.build(self.target)
 
     def take(self, data: bytes, seconds: float) -> None:
         """Load object code that took ``seconds`` to compile, and store it on disk."""
@@ -110,6 +120,8 @@ class Library:
 _libraries: dict[str, Library] = {}
 _lock = new_lock()
 _batch: ContextVar[list[Library] | None] = ContextVar("gptrs_batch", default=None)
+_noted: ContextVar[dict[str, Library] | None] = ContextVar("gptrs_noted", default=None)
+_supplied: dict[str, bytes] = {}  # object code of files, by key, until it is loaded
 _refused: ContextVar[bool] = ContextVar("gptrs_compilation_refused", default=False)
 
 
@@ -125,6 +137,7 @@ def library(code: Code) -> Library:
     key = cache_key(code, target)
     if (found := _libraries.get(key)) is None:
         found = _libraries.setdefault(key, Library(code, target, key))
+    _note(found)
     if not found.ready:
         if (batch := _batch.get()) is None:
             _obtain([found])
@@ -149,6 +162,37 @@ def together() -> Generator[None]:
     finally:
         _batch.reset(token)
     _obtain(batch)
+
+
+@contextmanager
+def noted() -> Generator[dict[str, Library]]:
+    """The libraries that are requested or whose addresses are read in the block, by key."""
+    found: dict[str, Library] = {}
+    token = _noted.set(found)
+    try:
+        yield found
+    finally:
+        _noted.reset(token)
+
+
+def _note(library: Library) -> None:
+    if (found := _noted.get()) is not None:
+        found[library.key] = library
+
+
+def objects_of(found: Mapping[str, Library]) -> dict[str, bytes]:
+    """The object code by key of libraries that were `noted`, and of all that this package's
+    builders wrote for this process: drivers, packing of weights, copies."""
+    own = {key: x for key, x in _libraries.items() if x.ready and x.code.language != "python"}
+    return {key: x.object_code() for key, x in {**own, **found}.items()}
+
+
+def supply(objects: Mapping[str, bytes]) -> None:
+    """Take object code by key for libraries that are not loaded yet, in place of what is on disk.
+
+    It runs as it is: the caller vouches for where it came from.
+    """
+    _supplied.update({key: data for key, data in objects.items() if key not in _libraries})
 
 
 @contextmanager
