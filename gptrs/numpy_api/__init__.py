@@ -134,7 +134,10 @@ MODULES: dict[str, tuple[str, ...]] = {
     "namespace": ("namespace_info",),
     "indexing": ("at", "getitem"),
     "taking": (*("diff", "take", "take_along_axis"),),
-    "products": (*("cross", "dot", "inner", "kron", "outer", "tensordot", "vdot", "vecdot"),),
+    "products": (
+        *("cross", "dot", "inner", "kron", "matvec", "outer", "tensordot", "vdot", "vecdot"),
+        "vecmat",
+    ),
     "einsum": ("einsum",),
     "effects": ("callback", "check", "print"),
     "matrices": (*("diag", "diagonal", "matrix_transpose", "trace"),),

@@ -17,7 +17,18 @@ from gptrs.ir.types import broadcast_shapes, dim_text, normal_axis, shape_text
 from gptrs.numpy_api.function import as_tensor, public
 from gptrs.numpy_api.manipulation import moveaxis
 
-__all__ = ["cross", "dot", "inner", "kron", "outer", "tensordot", "vdot", "vecdot"]
+__all__ = [
+    "cross",
+    "dot",
+    "inner",
+    "kron",
+    "matvec",
+    "outer",
+    "tensordot",
+    "vdot",
+    "vecdot",
+    "vecmat",
+]
 
 Axes = int | tuple[int | Sequence[int], int | Sequence[int]]
 
@@ -58,6 +69,30 @@ def vecdot(x: Any, y: Any, axis: int = -1) -> Tensor:
     return OPS["dot_general"](
         x, y, batch_lhs=axes, batch_rhs=axes, contract_lhs=(-1,), contract_rhs=(-1,)
     )
+
+
+@public(op="matmul", other_names={"x1": "x", "x2": "y"})
+def matvec(x: Any, y: Any) -> Tensor:
+    """Matrices x [..., M, N] times vectors y [..., N]: [..., M]; leading axes broadcast."""
+    x, y = _pair(x, y)
+    if x.ndim < 2 or not y.ndim:
+        raise ShapeError(
+            f"found shapes {shape_text(x.shape)} and {shape_text(y.shape)}, expected matrices"
+            " [..., M, N] and vectors [..., N]"
+        )
+    return OPS["matmul"](x, y[..., None])[..., 0]
+
+
+@public(op="matmul", other_names={"x1": "x", "x2": "y"})
+def vecmat(x: Any, y: Any) -> Tensor:
+    """Vectors conj x [..., M] times matrices y [..., M, N]: [..., N]; leading axes broadcast."""
+    x, y = _pair(x, y)
+    if not x.ndim or y.ndim < 2:
+        raise ShapeError(
+            f"found shapes {shape_text(x.shape)} and {shape_text(y.shape)}, expected vectors"
+            " [..., M] and matrices [..., M, N]"
+        )
+    return OPS["matmul"](conjugate(x)[..., None, :], y)[..., 0, :]
 
 
 @public(other_names={"x1": "x", "x2": "y", "a": "x", "b": "y", "dims": "axes"})

@@ -19,7 +19,7 @@ LAPACK = "LAPACK in single precision, and of another library: NumPy rounds f32 f
 
 
 def _square(values: str, **attrs: Any) -> tuple[Sample, ...]:
-    shapes = ("S,4,4", "2,S,S", "5,5", "1,1", "0,3,3", "2,0,0", "2,3,2,2")
+    shapes = ("S,4,4", "2,S,S", "5,5", "1,1", "0,3,3", "2,0,0", "2,3,2,2", "1,3,2,2")
     return tuple(sample(f"T[{shape}] {values}", **attrs) for shape in shapes)
 
 

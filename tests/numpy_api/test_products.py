@@ -140,6 +140,18 @@ def test_vecdot_broadcasts() -> None:
     compare(ptir.vecdot(BATCH, BATCH, axis=0), (BATCH * BATCH).sum(0))
 
 
+def test_products_of_a_vector_and_a_matrix() -> None:
+    """NumPy has these since 2.2."""
+    x, y = _array(2, 1, 3, 4), _array(5, 4)
+    compare(ptir.matvec(x, y), np.einsum("...ij,...j->...i", x, y))
+    z = _array(2, 3) + 1j * _array(2, 3)
+    compare(ptir.vecmat(z, x[:, 0]), np.einsum("...i,...ij->...j", z.conj(), x[:, 0]))
+    with pytest.raises(ShapeError, match=r"expected matrices \[..., M, N\] and vectors"):
+        ptir.matvec(y, y[0, 0])
+    with pytest.raises(ShapeError, match=r"expected vectors \[..., M\] and matrices"):
+        ptir.vecmat(y, y[0])
+
+
 def test_einsum_with_symbolic_sizes() -> None:
     @ptir.jit(dynamic={"x": {0: "N", 1: "N"}, "y": {0: "N"}})
     def f(x: Any, y: Any) -> Any:

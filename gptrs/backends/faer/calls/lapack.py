@@ -17,7 +17,7 @@ from gptrs.backends.faer.calls.gufunc import Placed, add_loop, compile_loop, con
 from gptrs.backends.faer.element_types import POINTERS
 from gptrs.backends.faer.graph import Graph, Members, Source
 from gptrs.backends.views import View, evenly_spaced
-from gptrs.ir.dims import Shape, product, surely_greater
+from gptrs.ir.dims import Shape, product, same, surely_greater
 from gptrs.ir.ops import linalg
 from gptrs.ir.program import Attrs, Fails, Instruction, Operation, Value
 from gptrs.ir.types import Type
@@ -209,7 +209,8 @@ def _read(members: Members, graph: Graph, value: Value) -> Source:
 
 def _has_one_batch(view: View) -> bool:
     """Whether the axes before the last two are one axis with a step."""
-    return evenly_spaced([*zip(view.shape[:-2], view.strides[:-2], strict=True)])
+    axes = zip(view.shape[:-2], view.strides[:-2], strict=True)
+    return evenly_spaced([axis for axis in axes if not same(axis[0], 1)])
 
 
 def _operand(b: Binder, source: Source) -> Placed:
