@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any, cast
 
 from gptrs.ir.dispatch import OPS
-from gptrs.ir.ops import fft, linalg
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import DTYPES, Type
 from tests.fuzz.builder import Builder, UnfitError
 from tests.fuzz.composed import COMPOSITES
 from tests.fuzz.elementary import COMPUTING, Draw
+from tests.fuzz.matrices import MATRICES
 from tests.fuzz.placing import PLACING
 
 _SI32 = DTYPES["si32"]
@@ -89,11 +89,8 @@ def _scan(b: Builder) -> Any:
 
 
 CONTROL: dict[str, Draw] = {"cond": _cond, "while_loop": _while_loop, "scan": _scan}
-GENERATORS: dict[str, Draw] = {**COMPUTING, **PLACING, **COMPOSITES, **CONTROL}
-_MATRICES = "matrices of random elements may be singular, and factors have signs of their own"
+GENERATORS: dict[str, Draw] = {**COMPUTING, **PLACING, **COMPOSITES, **MATRICES, **CONTROL}
 NOT_DRAWN = {
     "custom_call": "passes of backends make it, of what they find in a program",
-    **dict.fromkeys(linalg.__all__, _MATRICES),
-    **dict.fromkeys(fft.__all__, "an error depends on all elements of a line: rows bound it"),
     **dict.fromkeys(("print", "callback", "check"), "an effect is no result to compare"),
 }

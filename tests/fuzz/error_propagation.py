@@ -9,6 +9,7 @@ from typing import Any, cast
 import numpy as np
 
 from gptrs.ir.composites import Composite
+from gptrs.ir.ops import linalg
 from gptrs.ir.program import Instruction, Operation, Program, Value
 from gptrs.ir.sizes import apply
 from gptrs.ir.types import Array
@@ -62,7 +63,8 @@ class BallEvaluator:
             return self._control(instruction, operands, loose)
         values = [_values(operand) for operand in operands]
         arrays = apply(instruction, values, instruction.attrs)
-        if can_fail(instruction) and any(_is_unsure(operand) for operand in operands):
+        decides = _is_inexact if instruction.op.name in linalg.__all__ else _is_unsure
+        if can_fail(instruction) and any(map(decides, operands)):
             self.unsure.append(instruction.op.name)
         radii = radii_of(instruction, operands, values, arrays)
         found: list[Ball] = []
@@ -121,7 +123,8 @@ def can_fail(instruction: Instruction) -> bool:
     name = instruction.op.name
     if name in ("div", "remainder", "pow", "shift_left", "shift_right"):
         return not instruction.result.type.dtype.is_float
-    return name in ("take", "gather", "scatter_add", "scatter_reduce", "segment_reduce")
+    placing = ("take", "gather", "scatter_add", "scatter_reduce", "segment_reduce")
+    return name in placing or name in linalg.__all__
 
 
 def _values(operand: Any) -> Any:
@@ -135,6 +138,10 @@ def _is_unsure(operand: Any) -> bool:
         return any(map(_is_unsure, cast("tuple[Any, ...]", operand)))
     whole = isinstance(operand, Ball) and not operand.dtype.is_float
     return whole and operand.radius is not None
+
+
+def _is_inexact(operand: Any) -> bool:
+    return isinstance(operand, Ball) and operand.radius is not None
 
 
 def _loosened(ball: Ball, instruction: Instruction) -> Ball:

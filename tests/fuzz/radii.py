@@ -76,6 +76,9 @@ def radii_of(
             return [_moved(instruction, operands, values, arrays[0])]
         if name in ("sort", "top_k"):
             return ordered_radii(instruction, operands[0], arrays)
+        if len(arrays) > 1:
+            inexact = any(_seen(operand) is not None for operand in operands)
+            return [(unknown(array) if inexact else None, None) for array in arrays]
         found = _computed(instruction, operands, values, arrays[0])
         if name == "reduce_sum" and arrays[0].dtype.kind == "f":
             found = joined(found, _zero_of_any_sign(arrays[0]))
@@ -93,6 +96,8 @@ def _computed(
         return product_radius(operands[0], attrs, array)
     if name == "dot_general" and as_dtype(values[0].dtype).is_float:
         return dot_radius(op, operands, attrs, array)
+    if name == "dot_general" and as_dtype(values[0].dtype).is_complex:
+        return unknown(array)  # four products and two sums, in one rounding or several
     seen = [_seen(operand, by_sum=name in ("add", "sub")) for operand in operands]
     inexact = any(radius is not None for radius in seen)
     if name in ("argmax", "argmin") and inexact:
