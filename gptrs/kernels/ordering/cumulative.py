@@ -9,7 +9,10 @@
 The layout is that of `gptrs.kernels.ordering.lines`. Each sum is the one before plus the next
 element (or their product, maximum, minimum), in the type of the op's arithmetic, and is rounded to
 the dtype as it is stored: the bits of NumPy. An addition takes 2 to 4 cycles that the next one of
-its line waits for; four lines fill them.
+its line waits for; four lines fill them. Where the order changes no bit (integers, maxima and
+minima), a line alone is combined by four elements that wait once for those before:
+
+    a, ab, c, cd  →  s + a, s + ab, s + abc, s + abcd
 """
 
 from __future__ import annotations
@@ -35,15 +38,20 @@ _JOINED: dict[Operation, str] = {
 
 @dataclass(frozen=True)
 class Element:
-    """A dtype in kernel source: pointers to what is stored and to numbers that are combined, the
-    type of such a number, and texts that convert between the two."""
+    """A dtype in kernel source: pointers to what is read, to what is stored and to numbers that are
+    combined, the type of such a number, and texts that convert them."""
 
     name: str
+    source: str
     pointer: str
     numbers: str
     number: str
     read: Callable[[str], str]
     stored: Callable[[str], str]
+
+    def has_any_order(self, operation: Operation) -> bool:
+        """Whether numbers may be combined in any order with the same bits."""
+        return operation in ("maximum", "minimum") or "int" in self.number
 
     def joined(self, operation: Operation, total: str, x: str) -> str:
         """A number combined with the next one. Of floats, NaN wins, and -0 is less than 0."""
@@ -87,6 +95,32 @@ def _source(name: str, operation: Operation, e: Element) -> str:
                 for i in range(1, count):
                     {body}"""
 
+    def run() -> str:
+        """The loop over one line, of adjacent elements, by four."""
+        a, b, c, d = (e.read(f"x[source + i{k}]") for k in ("", " + 1", " + 2", " + 3"))
+        totals = [e.stored(e.joined(operation, "s", part)) for part in ("a", "ab", "abc", "abcd")]
+        stores = "\n".join(
+            f"                    result[target + i + {k}] = {total}"
+            for k, total in enumerate(totals)
+        )
+        return f"""
+                source = at + column * x_column
+                target = to + column * result_column
+                s = {e.number}({e.read("x[source]")})
+                result[target] = {e.stored("s")}
+                for i in range(1, count - 3, 4):
+                    a = {e.number}({a})
+                    ab = {e.joined(operation, "a", b)}
+                    c = {e.number}({c})
+                    cd = {e.joined(operation, "c", d)}
+                    abc = {e.joined(operation, "ab", "c")}
+                    abcd = {e.joined(operation, "ab", "cd")}
+{stores}
+                    s = {e.joined(operation, "s", "abcd")}
+                for i in range(count - (count - 1) % 4, count):
+                    s = {next_of("s", "x[source + i]")}
+                    result[target + i] = {e.stored("s")}"""
+
     def columns(x_column: str, result_column: str) -> str:
         x, to = f"x[source{x_column}]", f"result[target{result_column}]"
         return f"""
@@ -102,10 +136,13 @@ def _source(name: str, operation: Operation, e: Element) -> str:
                     sums[j] = s
                     {to} = {e.stored("s")}"""
 
+    by_four = ""
+    if e.has_any_order(operation):
+        by_four = f"            for column in range(alone, width):{run()}\n"
     return f"""{OFFSET}
 def {name}(arguments, first, last):
 {unpacked(LINE_ARGUMENTS)}
-    x, result = {e.pointer}(x), {e.pointer}(result)
+    x, result = {e.source}(x), {e.pointer}(result)
     sums = local_{e.numbers}({TILE})
     for item in range(first, last):
         outer = item // tiles
@@ -117,5 +154,6 @@ def {name}(arguments, first, last):
         else:
             whole = width // {LINES} * {LINES}
             for column in range(0, whole, {LINES}):{lines(LINES)}
-            for column in range(whole, width):{lines(1)}
-"""
+            alone = {"whole if x_step == 1 and result_step == 1 else width" if by_four else "width"}
+            for column in range(whole, alone):{lines(1)}
+{by_four}"""

@@ -16,7 +16,15 @@ from tests.cases import CASES
 
 CUMULATIVE = ("cumsum", "cumprod", "cummax", "cummin")
 ROWS = [(case.op, dtype) for case in CASES if case.op in CUMULATIVE for dtype in case.dtypes]
-SHAPES = [((7,), 0), ((3, 5), 1), ((3, 5), 0), ((4, 1, 600), 1), ((2, 9, 3), 0), ((5, 0), 0)]
+SHAPES = [
+    ((7,), 0),
+    ((1, 43), 1),
+    ((3, 5), 1),
+    ((3, 5), 0),
+    ((4, 1, 600), 1),
+    ((2, 9, 3), 0),
+    ((5, 0), 0),
+]
 
 
 def drawn(shape: tuple[int, ...], dtype: DType) -> Array:
@@ -69,3 +77,15 @@ def test_threads(shape: tuple[int, ...], axis: int, monkeypatch: pytest.MonkeyPa
     for threads in ("1", "2", "3"):
         monkeypatch.setenv("GPTRS_NUM_THREADS", threads)
         assert ptir.jit(sums)(x).numpy().tobytes() == expected
+
+
+@pytest.mark.parametrize("name", ["i1", "ui8", "si8", "si16", "ui32", "si32"])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_narrow_integers_are_read_where_they_lie(name: str, axis: int) -> None:
+    @ptir.jit
+    def sums(x: Tensor) -> Tensor:
+        return ptir.cumsum(x.T, axis=axis)
+
+    x = drawn((5, 43), getattr(ptir, name))
+    assert [step.kind for step in sums.explain(x).report.steps] == ["call"]
+    np.testing.assert_array_equal(sums(x).numpy(), np.cumsum(x.T, axis=axis), strict=True)

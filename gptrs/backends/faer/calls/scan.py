@@ -9,9 +9,17 @@ from functools import partial
 from gptrs.backends.faer.calls.axes import Axis
 from gptrs.backends.faer.calls.base import Binder, Call
 from gptrs.backends.faer.calls.lines import lines_of, tiles_of
-from gptrs.backends.faer.element_types import HALVES, POINTERS, loaded, local_pointer, stored
+from gptrs.backends.faer.element_types import (
+    HALVES,
+    POINTERS,
+    convert,
+    loaded,
+    local_pointer,
+    stored,
+)
 from gptrs.backends.faer.graph import Graph, Members, Source
 from gptrs.backends.views import View
+from gptrs.ir.ops.elementwise import cast
 from gptrs.ir.ops.reduce import cummax, cummin, cumprod, cumsum
 from gptrs.ir.program import Instruction, Operation, Value
 from gptrs.ir.types import DType, cf32, cf64, f32, f64
@@ -31,10 +39,32 @@ _OPERATIONS: dict[Operation, cumulative.Operation] = {
 _ELEMENT_NS = 0.5
 
 
-def _element(dtype: DType) -> Element:
+def _element(source: DType, dtype: DType) -> Element:
+    """Elements of ``dtype``, read as those of ``source``."""
     number = "int8" if dtype.bits == 4 else dtype.compute.numpy.name
-    texts = partial(loaded, dtype), partial(stored, dtype)
-    return Element(dtype.name, POINTERS[dtype.name], local_pointer(dtype), number, *texts)
+    name = "_".join(dict.fromkeys([source.name, dtype.name]))
+    pointers = POINTERS[source.name], POINTERS[dtype.name], local_pointer(dtype)
+    return Element(name, *pointers, number, partial(_read, source, dtype), partial(stored, dtype))
+
+
+def _read(source: DType, dtype: DType, text: str) -> str:
+    text = loaded(source, text)
+    return text if source is dtype else convert(dtype.compute, text)
+
+
+def _narrow(source: Source, graph: Graph, members: Members) -> Source:
+    """The integers or truth values that are converted to the wider ones of ``source``: a kernel
+    does that as it reads."""
+    maker = graph.maker.get(source.value)
+    if maker is None or maker.op is not cast or maker in graph.taken:
+        return source
+    (narrow,) = maker.values()
+    dtype, wide = narrow.type.dtype, source.value.type.dtype
+    is_integer = dtype.is_bool or (dtype.is_integer and dtype.bits >= 8)
+    if not is_integer or not wide.is_integer or dtype.bits >= wide.bits:
+        return source
+    members.add(maker)
+    return Source(narrow, source.view) if source.through else members.read_strided(graph, narrow)
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +85,7 @@ class Cumulative(Call):
         if x.type.dtype.name in HALVES and not levels.current().half:
             return None
         members = Members()
-        source = members.read_strided(graph, x)
+        source = _narrow(members.read_strided(graph, x), graph, members)
         members.add(core)
         operation = _OPERATIONS[core.op]
         return cls(core.result, tuple(members.found), source, core.attrs["axis"], operation)
@@ -66,10 +96,9 @@ class Cumulative(Call):
         return self.operation == "sum" and self.result.type.dtype in _PARTS
 
     def _kernel(self) -> Kernel:
-        dtype = self.result.type.dtype
-        return cumulative_kernel(
-            self.operation, _element(_PARTS[dtype] if self._in_parts else dtype)
-        )
+        types = [value.type.dtype for value in (self.x.value, self.result)]
+        types = [_PARTS[dtype] for dtype in types] if self._in_parts else types
+        return cumulative_kernel(self.operation, _element(*types))
 
     def compile(self, isa: Isa) -> None:
         self._kernel()
