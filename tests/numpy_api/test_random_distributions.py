@@ -177,6 +177,14 @@ DISCRETE: dict[str, tuple[Callable[[Any], Any], Sequence[float] | Array]] = {
     "poisson 9": (lambda k: random.poisson(k, 9, (N,)), poisson_chances(9, 99)),
     "poisson 10": (lambda k: random.poisson(k, 10.0, (N,)), poisson_chances(10, 99)),
     "poisson 123": (lambda k: random.poisson(k, 123.4, (N,)), poisson_chances(123.4, 400)),
+    "poisson, step by step": (
+        lambda k: random.poisson(k, np.full(N, 3.5)),
+        poisson_chances(3.5, 60),
+    ),
+    "binomial, step by step": (
+        lambda k: random.binomial(k, 12, np.full(N, 0.4)),
+        binomial_chances(12, 0.4),
+    ),
     "binomial 4": (lambda k: random.binomial(k, 4, 0.25, (N,)), binomial_chances(4, 0.25)),
     "binomial 9, turned": (lambda k: random.binomial(k, 9, 0.9, (N,)), binomial_chances(9, 0.9)),
     "binomial 40": (lambda k: random.binomial(k, 40, 0.3, (N,)), binomial_chances(40, 0.3)),

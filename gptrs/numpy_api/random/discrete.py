@@ -96,12 +96,16 @@ def poisson(key: Any, lam: Any, shape: Extents | None = None, dtype: object = si
     few, valid = mean < _FEW, (mean >= 0) & OPS["is_finite"](mean)
     small = where(few, mean, 0.0)
 
-    def next_of(k: Tensor, chance: Tensor) -> Tensor:
-        return chance * small / k
+    def search() -> Tensor:
+        return searched(uniform64(low, whole), OPS["exp"](-small), lambda k: small / k)
 
-    found = searched(uniform64(low, whole), OPS["exp"](-small), next_of)
-    many = _many_events(high, where(valid & ~few, mean, _FEW), whole, skip=few | ~valid)
-    return where(valid, where(few, found, many), -1.0).astype(kind)
+    def reject() -> Tensor:
+        enough = where(valid & ~few, mean, _FEW)
+        return _many_events(high, enough, whole, skip=few | ~valid)
+
+    if isinstance(lam, int | float):
+        return (search() if lam < _FEW else reject()).astype(kind)
+    return where(valid, where(few, search(), reject()), -1.0).astype(kind)
 
 
 def _many_events(key: Tensor, mean: Tensor, shape: Any, skip: Tensor) -> Tensor:
@@ -158,15 +162,20 @@ def binomial(
     odds = rarer / (1 - rarer)
     wanted = where(few & valid, trials, 0.0)
 
-    def next_of(k: Tensor, chance: Tensor) -> Tensor:
-        return chance * odds * (wanted - k + 1) / k
+    def search() -> Tensor:
+        none = OPS["exp"](wanted * OPS["log1p"](-rarer))
+        found = searched(uniform64(low, whole), none, lambda k: odds * (wanted - k + 1) / k)
+        return OPS["minimum"](found, wanted)
 
-    none = OPS["exp"](wanted * OPS["log1p"](-rarer))
-    found = OPS["minimum"](searched(uniform64(low, whole), none, next_of), wanted)
-    skip = few | ~valid
-    enough = where(skip, 2 * _FEW, trials), where(skip, 0.5, rarer)
-    many = _many_successes(high, *enough, whole, skip)
-    number = where(few, found, many)
+    def reject() -> Tensor:
+        skip = few | ~valid
+        enough = where(skip, 2 * _FEW, trials), where(skip, 0.5, rarer)
+        return _many_successes(high, *enough, whole, skip)
+
+    if isinstance(n, int | float) and isinstance(p, int | float):
+        number = search() if n * min(p, 1 - p) < _FEW else reject()
+    else:
+        number = where(few, search(), reject())
     return where(valid, where(turned, trials - number, number), -1.0).astype(kind)
 
 
