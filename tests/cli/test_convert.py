@@ -6,7 +6,6 @@ import json
 import os
 import pty
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -16,10 +15,9 @@ from gptrs.formats.archive import write_archive
 from gptrs.formats.checkpoint import CheckpointFile
 from gptrs.loading.convert import convert
 from gptrs.params import base_param_id
-from tests.support.cli import Cli, in_process
+from tests.support.cli import COMMAND, Cli, in_process
 from tests.support.models import load_arrays, tiny_gpt2
 
-COMMAND = Path(sys.executable).with_name("gptrs")
 PATIENCE = 120
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,9 @@ import pytest
 from numpy.typing import NDArray
 
 from gptrs.cli.app import run
+
+COMMAND = str(Path(sys.executable).with_name("gptrs"))
+PATIENCE = 60  # seconds until a process counts as stuck
 
 
 @dataclass(frozen=True)
