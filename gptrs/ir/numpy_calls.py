@@ -68,7 +68,11 @@ class NumPyOperand:
         dl_device: Any = None,
         copy: bool | None = None,
     ) -> Any:
-        return self.numpy().__dlpack__(
+        array = self.numpy()
+        marks = max_version is not None and max_version[0] >= 1  # what cannot be written
+        if not array.flags.writeable and not marks and copy is None:
+            array = array.copy()
+        return array.__dlpack__(
             stream=stream, max_version=max_version, dl_device=dl_device, copy=copy
         )
 

@@ -112,6 +112,13 @@ def test_results_go_out() -> None:
     assert found[0, 0].item() == 1.0
 
 
+def test_elements_that_cannot_be_written_go_out_as_a_copy() -> None:
+    found = ptir.broadcast_to(ptir.tensor([1.0, 2.0]), (2, 2))
+    assert not found.numpy().flags.writeable
+    found.__dlpack__()
+    assert torch.from_dlpack(found).tolist() == found.tolist()
+
+
 def test_numpy_functions_take_results() -> None:
     x = np.arange(4, dtype=np.float32)
     t = ptir.tensor(x)
