@@ -183,8 +183,8 @@ class Methods(Generic[Result]):
             """The product over ``axis``; of integers si64 or ui64."""
             ...
 
-        def ravel(self) -> Result:
-            """All elements in one row."""
+        def ravel(self, order: str = "C") -> Result:
+            """All elements in one row; with "F" the first axis is the fastest."""
             ...
 
         def round(self, decimals: int = 0) -> Result:

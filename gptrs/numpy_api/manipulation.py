@@ -78,17 +78,20 @@ def atleast_3d(x: Any) -> Tensor:
 def reshape(
     x: Any, shape: Extents, *more: DimLike, copy: bool | None = None, order: str = "C"
 ) -> Tensor:
-    """The same elements in row-major order in another shape; one extent may be -1."""
-    if order != "C":
-        raise ArgumentError(f"reshape: order is {order!r}", fix="transpose before and after: x.T")
+    """The same elements in row-major order in another shape; one extent may be -1. With ``order``
+    "F" they are read and placed with the first axis fastest."""
+    if order not in ("A", "C", "F"):
+        raise ArgumentError(f"order is {order!r}, expected 'C' or 'F'")
     wanted = shape_of((shape, *more) if more else shape)  # type: ignore[arg-type]
+    if order == "F":
+        return OPS["reshape"](as_tensor(x).T, shape=tuple(reversed(wanted))).T
     return OPS["reshape"](as_tensor(x), shape=wanted)
 
 
 @public
-def ravel(x: Any) -> Tensor:
-    """All elements in one row."""
-    return as_tensor(x).reshape(-1)
+def ravel(x: Any, order: str = "C") -> Tensor:
+    """All elements in one row, in row-major order or with the first axis fastest ("F")."""
+    return reshape(x, -1, order=order)
 
 
 @public(other_names={"start": "start_dim", "end": "end_dim"})
@@ -113,11 +116,11 @@ def broadcast_to(x: Any, shape: Extents) -> Tensor:
 
 
 @public
-def broadcast_arrays(*arrays: Any) -> list[Tensor]:
+def broadcast_arrays(*arrays: Any) -> tuple[Tensor, ...]:
     """All arrays in the shape that they broadcast to."""
     made = [as_tensor(x) for x in arrays]
     shape = broadcast_shapes(*(x.shape for x in made))
-    return [broadcast_to(x, shape) for x in made]
+    return tuple(broadcast_to(x, shape) for x in made)
 
 
 @public

@@ -31,7 +31,12 @@ _ADVICE = {
     "array2string": "ptir.print(x)",
     "array_repr": "ptir.print(x)",
     "array_str": "ptir.print(x)",
+    "choose": "ptir.where(index == 0, first, second)",
+    "compress": "the number of elements would depend on values: ptir.where(mask, x, 0)",
+    "extract": "the number of elements would depend on values: ptir.where(mask, x, 0)",
     "fill_diagonal": "i = ptir.arange(n); x[i, i] = value",
+    "intersect1d": "ptir.isin(x, y) says which are in both, ptir.unique(x, size=n)",
+    "piecewise": "ptir.where(condition, first, second)",
     "place": "x[mask] = values",
     "put": "x.reshape(-1)[indices] = values",
     "putmask": "x[mask] = values",
@@ -39,6 +44,8 @@ _ADVICE = {
     "savetxt": "return the value, and save the result",
     "savez": "return the values, and save the results",
     "savez_compressed": "return the values, and save the results",
+    "setdiff1d": "ptir.isin(x, y, invert=True) says which are, ptir.unique(x, size=n)",
+    "union1d": "ptir.unique(ptir.concat([x, y]), size=n)",
 }
 
 
@@ -95,7 +102,7 @@ def lacking(name: str, namespace: str = "") -> str:
     if name in _ADVICE:
         return _ADVICE[name]
     if namespace:
-        known = late_import(f"gptrs.numpy_api.{namespace}").__all__
+        known = dir(late_import(f"gptrs.numpy_api.{namespace}"))
     else:
         known = {*late_import("gptrs.numpy_api").NAMES, *OPS}
     near = [".".join(filter(None, ("ptir", namespace, each))) for each in nearest(name, known)]
@@ -154,7 +161,8 @@ def _in_our_words(
     if not theirs:
         return list(args), dict(kwargs)
     bound = inspect.signature(function).bind(*args, **kwargs)
-    places, names = list(theirs), list(own)
+    places = list(theirs)
+    names = [name for name, each in own.items() if each.kind is not inspect.Parameter.KEYWORD_ONLY]
     given: list[Any] = []
     named: dict[str, Any] = {}
     for name, value in bound.arguments.items():
@@ -215,6 +223,18 @@ def _read(attribute: str) -> Callable[[Any], Any]:
     return get
 
 
+def _diagonal_of(arr: Any) -> Any:
+    return FUNCTIONS["diag_indices"](as_tensor(arr).shape[0], as_tensor(arr).ndim)
+
+
+def _triangle(name: str) -> Callable[..., Any]:
+    def places(arr: Any, k: int = 0) -> Any:
+        rows, columns = as_tensor(arr).shape
+        return FUNCTIONS[name](rows, k, columns)
+
+    return places
+
+
 def _copy(a: Any) -> Tensor:
     return as_tensor(a).copy()
 
@@ -226,6 +246,7 @@ def _take(a: Any, indices: Any, axis: int | None = None, mode: str = "raise") ->
 _DIFFERING: dict[str, Callable[..., Any]] = {
     "copy": _copy,
     "copyto": _copyto,
+    "diag_indices_from": _diagonal_of,
     "iscomplexobj": _is_complex,
     "isrealobj": _is_real,
     "ndim": _read("ndim"),
@@ -233,6 +254,8 @@ _DIFFERING: dict[str, Callable[..., Any]] = {
     "shape": _read("shape"),
     "size": _size,
     "take": _take,
+    "tril_indices_from": _triangle("tril_indices"),
+    "triu_indices_from": _triangle("triu_indices"),
     "where": _where_or_nonzero,
 }
 """NumPy's functions for which ``ptir`` has an attribute, a method or another function."""

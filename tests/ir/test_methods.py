@@ -166,6 +166,7 @@ MISSING: list[tuple[Any, str, str]] = [
     (ptir.nn, "relu_", "ptir.nn.relu"),
     (ptir.fft, "fftt", "ptir.fft.fft"),
     (ptir.ops, "sofmax", "ptir.ops.softmax"),
+    (ptir.random, "randn", "ptir.random.normal(key, shape)"),
     (ptir.tensor(X), "rehsape", "x.reshape"),
     (ptir.tensor(X), "exp", "ptir.exp(x, ...)"),
     (ptir.tensor(X), "clamp_", "x = x.clamp(...)"),

@@ -113,7 +113,7 @@ def test_results_go_out() -> None:
 
 
 def test_elements_that_cannot_be_written_go_out_as_a_copy() -> None:
-    found = ptir.broadcast_to(ptir.tensor([1.0, 2.0]), (2, 2))
+    found = ptir.broadcast_to(ptir.tensor([1.0, 2.0]), shape=(2, 2))
     assert not found.numpy().flags.writeable
     found.__dlpack__()
     assert torch.from_dlpack(found).tolist() == found.tolist()

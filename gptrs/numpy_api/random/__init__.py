@@ -28,6 +28,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from gptrs.ir.names import unknown_name
 from gptrs.locks import late_import
 
 MODULES: dict[str, tuple[str, ...]] = {
@@ -53,7 +54,7 @@ _PLACES = {name: module for module, names in MODULES.items() for name in names}
 def __getattr__(name: str) -> Any:
     """The function called ``name``."""
     if name not in _PLACES:
-        raise AttributeError(f"ptir.random has no function {name!r}")
+        raise unknown_name("ptir.random", name)
     return getattr(late_import(f"{__name__}.{_PLACES[name]}"), name)
 
 
