@@ -22,7 +22,7 @@ from gptrs.ir.dims import same_shape
 def kept_value(region: Region, numbers: ValueNumbering) -> Reduce | None:
     """The reduction whose body is kept for the elements of the row; None without one."""
     dtype = region.result.type.dtype
-    if not region.inner or dtype.compute is not dtype or dtype.bits < 32:
+    if region.others or not region.inner or dtype.compute is not dtype or dtype.bits < 32:
         return None
     here = walk(region.expression, into=False)
     elements = {numbers.number(p) for p in here if isinstance(p, Apply) and numbers.varies(p)}

@@ -31,7 +31,8 @@ def operations_alone(instruction: Instruction) -> DimLike:
 def operations(region: Region) -> dict[Value, DimLike]:
     """The scalar operations of ``region``, by value."""
     counter = _Counter(region)
-    counter.visit(region.expression, None, counter.rows * product(region.inner))
+    for one in (region, *region.others):
+        counter.visit(one.expression, None, counter.rows * product(one.inner))
     return counter.counts
 
 

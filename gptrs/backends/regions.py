@@ -1,4 +1,4 @@
-"""A region: one fused loop nest that computes one stored value.
+"""A region: one fused loop nest that computes one stored value, or a few in the same loops.
 
 The loops run over rows, which are independent of each other (the parallel axis), and inside a row
 over ``inner`` axes and over the axes of each reduction. Views have one stride for each row axis,
@@ -8,7 +8,7 @@ views are merged. Extents and strides may be symbolic.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -47,12 +47,25 @@ class Region:
     """The instructions that it computes; other regions may compute some of them too."""
     copies: Value | None = None
     """The value that the result is a copy of (same elements, same order), if there is one."""
+    others: tuple[Region, ...] = ()
+    """Regions over the same rows, computed in these loops too: with the same inner axes, or none
+    (`gptrs.backends.faer.joint_regions`)."""
+
+    @property
+    def results(self) -> tuple[Value, ...]:
+        return self.result, *(other.result for other in self.others)
+
+    @property
+    def parts(self) -> Iterator[Expression]:
+        """All subexpressions of what the loops compute."""
+        for one in (self, *self.others):
+            yield from walk(one.expression)
 
     @cached_property
     def is_flat(self) -> bool:
         """Whether there is a single loop: its elements are then the parallel extent."""
         one_loop = not self.rows and len(self.inner) == 1
-        return one_loop and not any(isinstance(part, Reduce) for part in walk(self.expression))
+        return one_loop and not any(isinstance(part, Reduce) for part in self.parts)
 
     @property
     def extent(self) -> DimLike:
@@ -62,7 +75,7 @@ class Region:
     @property
     def inputs(self) -> tuple[Value, ...]:
         """The values that the loops read, in the order of their first use."""
-        loads = (part for part in walk(self.expression) if isinstance(part, Load))
+        loads = (part for part in self.parts if isinstance(part, Load))
         return tuple(dict.fromkeys(load.value for load in loads))
 
 

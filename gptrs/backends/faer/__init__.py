@@ -4,7 +4,8 @@ From a lowered program to a call, in this order:
 
 1. `custom_calls` (passes): instructions that kernels of `calls/` implement become `custom_call`s
 2. `gptrs.backends.fusion`: the rest becomes a `FusedProgram` of regions and single instructions
-3. `expansions`, `schedule`: the list of `PlanStep`s: calls, regions, control flow, reference steps
+3. `expansions`, `schedule`, `joint_regions`: the list of `PlanStep`s: calls, regions, control
+   flow, reference steps
 4. `buffer_assignment`: an `Allocation` for each value: argument, result, constant, arena
 5. compilation of all kernels (`FaerPlan.__init__`)
 6. at the sizes of a call: `step_templates` (kernels, argument blocks and chunks of each distinct
@@ -26,6 +27,7 @@ Steps 1 to 5 happen once per program, 6 once per sizes and number of threads, 7 
 | `expression_writer` | the expressions of a region as source |
 | `loop_writer`, `tile_writer` | the loops around them: by rows, by tiles of rows |
 | `blocked_writer` | the same in blocks, where operands lie in different orders |
+| `joint_regions` | regions of equal loops as one with several results |
 | `strided_copy` | regions that compute nothing, as copies |
 | `render`, `argument_block` | kernel source and argument block of a region |
 | `control_writer`, `control_source` | branches and loops as one kernel |

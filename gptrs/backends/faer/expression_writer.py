@@ -69,10 +69,20 @@ class ExpressionWriter(ABC):
         return ([w for w in words if self._ops[w] not in _DULL] or words or ["copy"])[:4]
 
     @property
+    def outputs(self) -> tuple[Region, ...]:
+        """What is stored: the regions of these loops."""
+        return self.region, *self.region.others
+
+    @property
+    def out_names(self) -> list[str]:
+        """The arrays that they are stored in."""
+        return [f"out{number or ''}" for number in range(len(self.outputs))]
+
+    @property
     def notes(self) -> list[str]:
-        """For each input and the result, its dtype and the loops that its elements depend on."""
+        """For each input and result, its dtype and the loops that its elements depend on."""
         found = [self._axes[value] for value in self.inputs]
-        return [*found, self._note(self.region.result, self.region.output)]
+        return [*found, *(self._note(one.result, one.output) for one in self.outputs)]
 
     @abstractmethod
     def _reduce(self, part: Reduce) -> str:

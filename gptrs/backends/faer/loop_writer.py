@@ -56,15 +56,22 @@ class LoopWriter(ExpressionWriter):
         region, row = self.region, self._row
         if region.is_flat:
             inner = Scope(("j",), 2)
-            self._store(inner)
+            for name, one in zip(self.out_names, self.outputs, strict=True):
+                self._store(one, name, inner)
             self.head += row.lines
             self.lines = inner.lines
         else:
             self._split_rows()
+            outputs = list(zip(self.out_names, self.outputs, strict=True))
+            for name, one in outputs:
+                if not one.inner:
+                    self._store(one, name, row)
             with self._loop(self._words_of(region.inner), "j") as inner:
                 if self._kept is not None:
                     self._read_kept(self._kept, inner)
-                self._store(inner)
+                for name, one in outputs:
+                    if one.inner:
+                        self._store(one, name, inner)
             self.lines = self._row_lines()
 
     @property
@@ -134,14 +141,14 @@ class LoopWriter(ExpressionWriter):
     def _row_lines(self) -> list[str]:
         return self._row.lines
 
-    def _store(self, scope: Scope) -> None:
-        region = self.region
+    def _store(self, region: Region, name: str, scope: Scope) -> None:
+        """Store an element of the result of ``region`` in the array ``name``."""
         dtype = region.result.type.dtype
         value = self._unrounded(region.expression, dtype, scope)
         if dtype.bits < 32 and dtype.is_float and not value.isidentifier():
             value = self._name(scope, "wide", value, dtype.compute)
-        at = self._at("out", region.output, scope)
-        scope.add(f"out[{at}] = {scalars.stored(dtype, value)}")
+        at = self._at(name, region.output, scope)
+        scope.add(f"{name}[{at}] = {scalars.stored(dtype, value)}")
 
     def _read_kept(self, part: Reduce, scope: Scope) -> None:
         """The elements of a reduction, which it has left in the result's memory."""

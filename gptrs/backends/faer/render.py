@@ -1,7 +1,7 @@
 """Rendering of a region: the source of its kernel.
 
 The source is one Numba function, after the scalar rules of users' ops that it calls. Its parameters
-are the arrays that the region reads, its result, then words (sizes, offsets, strides other than 0
+are the arrays that the region reads, its results, then words (sizes, offsets, strides other than 0
 and 1 of the innermost loops, and numbers of the program, in the order of their first use), and the
 range of rows or elements that a call computes. Those before the range are the kernel's argument
 block.
@@ -48,7 +48,7 @@ class Rendered:
     body: str
     """The parameters and the body of its function, with canonical names."""
     inputs: tuple[Value, ...]
-    result: Value
+    results: tuple[Value, ...]
     words: tuple[DimLike | float, ...]
     word_names: tuple[str, ...]
     extent: DimLike
@@ -87,16 +87,24 @@ def as_word(value: DimLike | float) -> DimLike:
     return struct.unpack("q", struct.pack("d", value))[0] if isinstance(value, float) else value
 
 
+def writer_of(region: Region) -> type[LoopWriter]:
+    """What writes the loops of a region."""
+    if region.others:
+        return LoopWriter
+    if is_short_sum(region):
+        return ShortSumWriter
+    if prefers_tiles(region):
+        return TileWriter
+    return BlockedWriter if prefers_blocks(region) else LoopWriter
+
+
 def render(region: Region, *, precise: bool = False, shared: bool = False) -> Rendered:
     """The source of the kernel that computes ``region``. A ``precise`` kernel rounds narrow floats
     after each op; a ``shared`` one has no numbers of the program in its text."""
-    blocked = BlockedWriter if prefers_blocks(region) else LoopWriter
-    kind = TileWriter if prefers_tiles(region) else blocked
-    kind = ShortSumWriter if is_short_sum(region) else kind
-    writer = kind(region, precise=precise, shared=shared)
+    writer = writer_of(region)(region, precise=precise, shared=shared)
     writer.write()
-    arrays = [*writer.inputs, region.result]
-    names = [*writer.inputs.values(), "out"]
+    arrays = [*writer.inputs, *region.results]
+    names = [*writer.inputs.values(), *writer.out_names]
     kinds = [scalars.POINTERS[v.type.dtype.name] for v in arrays]
     words = writer.words.values
     types = ["float64" if isinstance(w, float) else "int64" for w in words.values()]
@@ -119,7 +127,7 @@ def render(region: Region, *, precise: bool = False, shared: bool = False) -> Re
         given,
         body,
         tuple(writer.inputs),
-        region.result,
+        region.results,
         tuple(words.values()),
         tuple(words),
         writer.extent,

@@ -149,7 +149,7 @@ def _report(
     chunks: int,
 ) -> StepReport:
     step = assigned.step
-    type = str(step.results[0].type)
+    type = ", ".join(str(result.type) for result in step.results)
     names = tuple(kernel.name for kernel in kernels)
     if isinstance(step, RegionStep):
         count = len(step.region.members)

@@ -9,9 +9,11 @@ kernels is fused again with one op per region.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 from gptrs.backends.base import PlanReport
@@ -25,6 +27,7 @@ from gptrs.backends.faer.custom_calls import call_of
 from gptrs.backends.faer.element_types import HALVES
 from gptrs.backends.faer.interchange import element_loop
 from gptrs.backends.faer.interchange_writer import InterchangeWriter
+from gptrs.backends.faer.joint_regions import MOST_RESULTS, join
 from gptrs.backends.faer.region_updates import RegionUpdate, fold_updates
 from gptrs.backends.faer.render import Rendered, as_word, render
 from gptrs.backends.faer.strided_copy import copy_of
@@ -32,7 +35,7 @@ from gptrs.backends.fusible import DTYPES, can_fuse
 from gptrs.backends.fusion import fuse
 from gptrs.backends.partial_reductions import stages
 from gptrs.backends.regions import Region
-from gptrs.backends.views import Reduce, walk
+from gptrs.backends.views import Reduce
 from gptrs.ir.dims import product
 from gptrs.ir.implementation import Implementation
 from gptrs.ir.implementations.kernels import kernel_for
@@ -258,12 +261,12 @@ class RegionStep:
 
     @property
     def results(self) -> tuple[Value, ...]:
-        return (self.region.result,)
+        return self.region.results
 
     @cached_property
     def operands(self) -> tuple[Value, ...]:
-        """The buffers of the loop: inputs, then the result."""
-        return (*self.rendered.inputs, self.rendered.result)
+        """The buffers of the loop: inputs, then the results."""
+        return (*self.rendered.inputs, *self.rendered.results)
 
     @property
     def arrays(self) -> tuple[Value, ...]:
@@ -279,14 +282,14 @@ class RegionStep:
 
     def _bind(self, b: Binder) -> bool:
         rendered = self.rendered
-        words = [b.address(value) for value in (*rendered.inputs, rendered.result)]
+        words = [b.address(value) for value in (*rendered.inputs, *rendered.results)]
         sizes = [b.size(as_word(word)) for word in rendered.words]
         status = [b.status] if rendered.fails else []
         b.step(self.kernel, [*words, *sizes, *status], b.size(rendered.extent), self._time(b))
         return True
 
     def _time(self, b: Binder) -> float:
-        reductions = [p for p in walk(self.region.expression) if isinstance(p, Reduce)]
+        reductions = [p for p in self.region.parts if isinstance(p, Reduce)]
         rows = b.size(product(self.region.rows))
         elements = b.size(product(self.region.inner))
         elements += sum(b.size(product(r.extents)) for r in reductions)
@@ -306,7 +309,7 @@ class UpdateStep(RegionStep):
     @cached_property
     def operands(self) -> tuple[Value, ...]:
         inputs = dict.fromkeys((*self.rendered.inputs, self.base))
-        return (*inputs, self.rendered.result)
+        return (*inputs, *self.rendered.results)
 
     def bind(self, b: Binder) -> bool:
         """Give ``b`` a step that copies the array, unless it is overwritten, and the region's."""
@@ -345,7 +348,7 @@ def schedule_of(
     fused = fuse(program, fusible)
     steps = {region: [RegionStep(s, precise) for s in stages(region)] for region in fused.regions}
     folded = fold_updates(fused)
-    kernels = {step.rendered.name for several in steps.values() for step in several}
+    kernels = Counter(step.rendered.name for several in steps.values() for step in several)
     if len(kernels) > max(_FEW_KERNELS, len(program.body) // _INSTRUCTIONS_A_KERNEL):
         fused = fuse(program, fusible, alone=True)
         steps = {region: [RegionStep(region, precise, shared=True)] for region in fused.regions}
@@ -370,7 +373,14 @@ def schedule_of(
             work.append(HostStep(step))
         elif step.op is not constant:
             work.append(ReferenceStep(step))
-    return work
+
+    def joinable(step: PlanStep) -> Region | None:
+        """The region of a step, unless its kernel serves more steps than could be joined."""
+        if type(step) is not RegionStep or step.shared:
+            return None
+        return step.region if kernels[step.rendered.name] <= MOST_RESULTS else None
+
+    return join(work, program.results, joinable, partial(RegionStep, precise=precise))
 
 
 def _written(

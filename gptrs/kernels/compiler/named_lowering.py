@@ -4,7 +4,7 @@ hold them, and results are known not to overlap what a loop reads.
 Numba numbers its values (``%.163``). With the name of the variable that each is assigned to
 (``%exp0``), the LLVM IR of a kernel reads like its source. Names do not change the code.
 
-The parameter `RESULT` of a function is ``noalias``: LLVM vectorises its loops without a check, at
+Parameters with names like `RESULT` are ``noalias``: LLVM vectorises its loops without a check, at
 each entry, that the array is apart from all others.
 """
 
@@ -16,6 +16,7 @@ each entry, that the array is apart from all others.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from llvmlite import ir
@@ -24,8 +25,8 @@ from numba.core.compiler_machinery import register_pass
 from numba.core.lowering import Lower
 from numba.core.typed_passes import BaseNativeLowering, NativeLowering
 
-RESULT = "out"
-"""The name of a pointer to memory that no other parameter points to."""
+RESULT = re.compile(r"out\d*")
+"""The names of pointers to memory that no other parameter points to."""
 
 
 class _NamedLower(Lower):
@@ -34,7 +35,7 @@ class _NamedLower(Lower):
         for name, argument in zip(
             fndesc.args, self.call_conv.get_arguments(self.function), strict=True
         ):
-            if name == RESULT and isinstance(argument.type, ir.PointerType):
+            if RESULT.fullmatch(name) and isinstance(argument.type, ir.PointerType):
                 argument.add_attribute("noalias")
 
     def storevar(self, value: Any, name: str, argidx: int | None = None) -> None:

@@ -7,7 +7,7 @@ is a function ``void(intp arguments, intp first, intp last)`` that loads them an
 function ``name(arguments, first, last)`` without annotations is a kernel as it is. Functions of
 numbers that it calls may stand before it, and ``@njit`` above each. They may use Python's
 arithmetic, ``range``, ``min``, ``max``, ``abs``, ``math``, NumPy's scalar types and the names of
-`gptrs.kernels.compiler.intrinsics`. A pointer ``out`` is to memory that no other parameter points
+`gptrs.kernels.compiler.intrinsics`. A pointer ``out``, ``out1`` … is to memory that no other points
 to.
 
 Integer arithmetic gives 64 bits for operands of any width, and a float64 where uint64 meets a

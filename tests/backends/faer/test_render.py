@@ -67,7 +67,7 @@ def run_regions(program: Program, arguments: Sequence[Array], sizes: Sizes) -> t
 
 def run_region(rendered: Rendered, values: Mapping[Value, Array], sizes: Sizes) -> Array:
     kernel = compile_loop(lambda: rendered.source, rendered.name, rendered.canonical)
-    type = rendered.result.type
+    type = rendered.results[0].type
     out = np.zeros([size_at(n, sizes) for n in type.shape], type.dtype.numpy)
     arrays = [np.ascontiguousarray(values[v]).reshape(values[v].shape) for v in rendered.inputs]
     words = [a.ctypes.data for a in (*arrays, out)]

@@ -66,7 +66,7 @@ def run_module(made: Rendered, values: dict[Value, Array], *, parallel: bool, ch
     scope: dict[str, Any] = {}
     text = made.module(partial(size_at, sizes=SIZES), chunks)
     exec(text if parallel else text.replace("parallel=True, ", ""), scope)
-    type = made.result.type
+    type = made.results[0].type
     out = np.zeros([size_at(n, SIZES) for n in type.shape], type.dtype.numpy)
     given = [np.ascontiguousarray(values[v]) for v in made.inputs]
     narrow = ("bfloat16", "float16")
