@@ -133,6 +133,30 @@ TABLE: list[Call] = [
     *calls("adaptive_avg_pool3d adaptive_max_pool3d", VOLUMES, (2, 4, 7)),
     *calls("lp_pool1d", np.abs(L), 3.0, 2),
     *calls("lp_pool2d", IMAGES, 2.0, 3, stride=2),
+    *calls("lp_pool3d", VOLUMES, 2.0, 2),
+    *calls("lp_pool2d", IMAGES, float("inf"), 3, 2, True),
+    *calls("max_pool1d_with_indices", L, 3, 2, 1),
+    *calls("max_pool2d_with_indices", IMAGES, 3, 2, ceil_mode=True),
+    *calls("max_pool3d_with_indices", VOLUMES, 2),
+    *calls("adaptive_max_pool1d_with_indices", L, 4),
+    *calls("adaptive_max_pool2d_with_indices", IMAGES, (3, None)),
+    *calls("adaptive_max_pool2d_with_indices", IMAGES, (7, 3)),
+    *calls("adaptive_max_pool2d", IMAGES[0], (4, 5), True),
+    *calls("adaptive_max_pool3d_with_indices", VOLUMES, (2, 4, 7)),
+    *calls("fractional_max_pool2d", IMAGES, 2, 4, None, True, RANDOM.random((2, 4, 2), np.float32)),
+    *calls(
+        "fractional_max_pool2d_with_indices",
+        *(IMAGES, (2, 3), None, (0.6, 0.5), False, RANDOM.random((2, 4, 2), np.float32)),
+    ),
+    *calls(
+        "fractional_max_pool3d fractional_max_pool3d_with_indices",
+        *(VOLUMES, 2, (3, 1, 4), None, False, RANDOM.random((1, 2, 3), np.float32)),
+    ),
+    *calls("max_unpool1d", normal(2, 4, 4), np.array([0, 3, 4, 7]) + np.zeros((2, 4, 1), int), 2),
+    *calls("max_unpool1d", normal(4, 2), np.array([[0, 3]] * 4), 3, 2, 1, (4,)),
+    *calls("max_unpool2d", normal(1, 2, 2, 2), np.array([0, 3, 9, 14] * 2).reshape(1, 2, 2, 2), 2),
+    *calls("max_unpool3d", normal(1, 1, 1, 1, 2), np.array([0, 15]).reshape(1, 1, 1, 1, 2), 2),
+    *calls("conv_tbc", normal(7, 2, 4), normal(3, 4, 5), normal(5), 1),
     *(
         call
         for how in ("mean", "sum", "none")
@@ -203,8 +227,8 @@ TABLE: list[Call] = [
         for call in calls(
             "multi_head_attention_forward",
             *(normal(6, 2, 12), normal(7, 2, 12), normal(7, 2, 12), 12, 3),
-            *(normal(36, 12), normal(36), normal(1, 1, 12), normal(1, 1, 12), True, 0.0),
-            *(normal(12, 12), normal(12)),
+            *(normal(36, 12) / 4, normal(36), normal(1, 1, 12), normal(1, 1, 12), True, 0.0),
+            *(normal(12, 12) / 4, normal(12)),
             **more,
         )
     ),

@@ -21,10 +21,18 @@ MODULES: dict[str, tuple[str, ...]] = {
         *("sigmoid", "silu", "softmax", "softmin", "softplus", "softshrink", "softsign", "tanh"),
         *("tanhshrink", "threshold"),
     ),
+    "adaptive_pooling": (
+        *("adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d"),
+        *("adaptive_max_pool1d", "adaptive_max_pool1d_with_indices", "adaptive_max_pool2d"),
+        *("adaptive_max_pool2d_with_indices", "adaptive_max_pool3d"),
+        *("adaptive_max_pool3d_with_indices", "fractional_max_pool2d"),
+        *("fractional_max_pool2d_with_indices", "fractional_max_pool3d"),
+        *("fractional_max_pool3d_with_indices",),
+    ),
     "attention": ("scaled_dot_product_attention",),
     "convolutions": (
         *("conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d"),
-        *("conv_transpose3d",),
+        *("conv_tbc", "conv_transpose3d"),
     ),
     "distances": ("cosine_similarity", "pairwise_distance", "pdist"),
     "embeddings": ("embedding", "embedding_bag", "one_hot"),
@@ -50,10 +58,9 @@ MODULES: dict[str, tuple[str, ...]] = {
     "padding": ("pad",),
     "patches": ("fold", "unfold"),
     "pooling": (
-        *("adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d"),
-        *("adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d"),
-        *("avg_pool1d", "avg_pool2d", "avg_pool3d", "lp_pool1d", "lp_pool2d"),
-        *("max_pool1d", "max_pool2d", "max_pool3d"),
+        *("avg_pool1d", "avg_pool2d", "avg_pool3d", "lp_pool1d", "lp_pool2d", "lp_pool3d"),
+        *("max_pool1d", "max_pool1d_with_indices", "max_pool2d", "max_pool2d_with_indices"),
+        *("max_pool3d", "max_pool3d_with_indices"),
     ),
     "shuffles": (
         *("channel_shuffle", "native_channel_shuffle", "pixel_shuffle", "pixel_unshuffle"),
@@ -62,6 +69,7 @@ MODULES: dict[str, tuple[str, ...]] = {
         *("alpha_dropout", "dropout", "dropout1d", "dropout2d", "dropout3d"),
         *("feature_alpha_dropout", "gumbel_softmax", "rrelu"),
     ),
+    "unpooling": ("max_unpool1d", "max_unpool2d", "max_unpool3d"),
 }
 """The names of each module, its ``__all__``."""
 

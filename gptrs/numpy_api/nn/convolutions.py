@@ -15,11 +15,13 @@ from gptrs.ir.ops.widening import narrow, widen
 from gptrs.ir.promotion import promote
 from gptrs.ir.tensor import Tensor
 from gptrs.numpy_api.nn.operands import as_float, fixed, maybe_float, nn_function, per_axis
+from gptrs.numpy_api.nn.spatial import at_rank, channels_last, channels_second
 
 __all__ = [
     "conv1d",
     "conv2d",
     "conv3d",
+    "conv_tbc",
     "conv_transpose1d",
     "conv_transpose2d",
     "conv_transpose3d",
@@ -38,15 +40,6 @@ def _operands(input: Any, weight: Any, bias: Any, rank: int) -> tuple[Tensor, Te
         raise ShapeError(f"input has rank {x.ndim}, expected {rank + 2}, or {rank + 1} of one")
     batched = x.ndim == rank + 2
     return (x if batched else x.unsqueeze(0)), w, b, batched
-
-
-def _channels_last(x: Tensor) -> Tensor:
-    return OPS["transpose"](x, perm=(0, *range(2, x.ndim), 1))
-
-
-def _channels_second(y: Tensor, batched: bool) -> Tensor:
-    turned: Tensor = OPS["transpose"](y, perm=(0, y.ndim - 1, *range(1, y.ndim - 1)))
-    return turned if batched else turned.squeeze(0)
 
 
 def _padding(
@@ -107,16 +100,21 @@ def _by_patches(x: Tensor, w: Tensor, b: Any, padding: Pairs, groups: int, **att
     return y if b is None else narrow(y + widen(b), x)
 
 
-def _conv(
+def conv_nd(
     rank: int,
     input: Any,
     weight: Any,
-    bias: Any,
-    stride: Ints,
-    padding: Ints | str,
-    dilation: Ints,
-    groups: int,
+    bias: Any = None,
+    stride: Ints = 1,
+    padding: Ints | str = 0,
+    dilation: Ints = 1,
+    groups: int = 1,
 ) -> Tensor:
+    """x [N, C, spatial...] convolved with weight [O, C/groups, kernel...], plus bias [O]:
+    [N, O, spatial'...].
+
+    ``padding`` is zeros before and after, "valid" (none) or "same" (as many outputs as inputs).
+    """
     x, w, b, batched = _operands(input, weight, bias, rank)
     strides, dilations = (
         per_axis("stride", stride, rank),
@@ -125,68 +123,28 @@ def _conv(
     pairs = _padding(padding, fixed(w.shape[2:], "weight"), strides, dilations)
     last = OPS["transpose"](w, perm=(*range(2, rank + 2), 1, 0))  # [window..., C/groups, O]
     y = _convolved(
-        _channels_last(x), last, b, pairs, strides=strides, dilation=dilations, groups=groups
+        channels_last(x), last, b, pairs, strides=strides, dilation=dilations, groups=groups
     )
-    return _channels_second(y, batched)
+    return channels_second(y, batched)
 
 
-@nn_function
-def conv1d(
-    input: Any,
-    weight: Any,
-    bias: Any = None,
-    stride: Ints = 1,
-    padding: Ints | str = 0,
-    dilation: Ints = 1,
-    groups: int = 1,
-) -> Tensor:
-    """x [N, C, L] convolved with weight [O, C/groups, K], plus bias [O]: [N, O, L']."""
-    return _conv(1, input, weight, bias, stride, padding, dilation, groups)
-
-
-@nn_function
-def conv2d(
-    input: Any,
-    weight: Any,
-    bias: Any = None,
-    stride: Ints = 1,
-    padding: Ints | str = 0,
-    dilation: Ints = 1,
-    groups: int = 1,
-) -> Tensor:
-    """x [N, C, H, W] convolved with weight [O, C/groups, KH, KW], plus bias [O]: [N, O, H', W'].
-
-    ``padding`` is zeros before and after, "valid" (none) or "same" (as many outputs as inputs).
-    """
-    return _conv(2, input, weight, bias, stride, padding, dilation, groups)
-
-
-@nn_function
-def conv3d(
-    input: Any,
-    weight: Any,
-    bias: Any = None,
-    stride: Ints = 1,
-    padding: Ints | str = 0,
-    dilation: Ints = 1,
-    groups: int = 1,
-) -> Tensor:
-    """x [N, C, D, H, W] convolved with weight [O, C/groups, KD, KH, KW], plus bias [O]."""
-    return _conv(3, input, weight, bias, stride, padding, dilation, groups)
-
-
-def _conv_transpose(
+def conv_transpose_nd(
     rank: int,
     input: Any,
     weight: Any,
-    bias: Any,
-    stride: Ints,
-    padding: Ints,
-    output_padding: Ints,
-    groups: int,
-    dilation: Ints,
+    bias: Any = None,
+    stride: Ints = 1,
+    padding: Ints = 0,
+    output_padding: Ints = 0,
+    groups: int = 1,
+    dilation: Ints = 1,
 ) -> Tensor:
-    """The convolution of x, with stride − 1 zeros between elements, with the reversed kernel."""
+    """The transpose of a convolution as a map of x [N, C, spatial...], with weight
+    [C, O/groups, kernel...]: that of x, with stride − 1 zeros between elements, with the reversed
+    kernel.
+
+    The extents are (extent − 1)·stride − 2·padding + dilation·(kernel − 1) + output_padding + 1.
+    """
     x, w, b, batched = _operands(input, weight, bias, rank)
     inputs, outputs, *kernel = fixed(w.shape, "weight")
     if groups < 1 or inputs % groups:
@@ -208,7 +166,7 @@ def _conv_transpose(
     low = [d * (k - 1) - p for d, k, p in zip(dilations, kernel, pads, strict=True)]
     high = [n + extra for n, extra in zip(low, more, strict=True)]
     spread: Tensor = OPS["pad"](
-        _channels_last(x),
+        channels_last(x),
         low=(0, *(max(n, 0) for n in low), 0),
         high=(0, *(max(n, 0) for n in high), 0),
         interior=(0, *(s - 1 for s in strides), 0),
@@ -218,58 +176,20 @@ def _conv_transpose(
         spread = spread[(slice(None), *cut)]
     none = ((0, 0),) * rank
     y = _convolved(spread, matrix, b, none, strides=(1,) * rank, dilation=dilations, groups=groups)
-    return _channels_second(y, batched)
+    return channels_second(y, batched)
+
+
+conv1d, conv2d, conv3d = (at_rank(conv_nd, n) for n in (1, 2, 3))
+conv_transpose1d, conv_transpose2d, conv_transpose3d = (
+    at_rank(conv_transpose_nd, n) for n in (1, 2, 3)
+)
 
 
 @nn_function
-def conv_transpose1d(
-    input: Any,
-    weight: Any,
-    bias: Any = None,
-    stride: Ints = 1,
-    padding: Ints = 0,
-    output_padding: Ints = 0,
-    groups: int = 1,
-    dilation: Ints = 1,
-) -> Tensor:
-    """The transpose of `conv1d` as a map of x [N, C, L], with weight [C, O/groups, K]."""
-    return _conv_transpose(
-        1, input, weight, bias, stride, padding, output_padding, groups, dilation
-    )
-
-
-@nn_function
-def conv_transpose2d(
-    input: Any,
-    weight: Any,
-    bias: Any = None,
-    stride: Ints = 1,
-    padding: Ints = 0,
-    output_padding: Ints = 0,
-    groups: int = 1,
-    dilation: Ints = 1,
-) -> Tensor:
-    """The transpose of `conv2d` as a map of x [N, C, H, W], with weight [C, O/groups, KH, KW].
-
-    The extents are (H − 1)·stride − 2·padding + dilation·(KH − 1) + output_padding + 1.
-    """
-    return _conv_transpose(
-        2, input, weight, bias, stride, padding, output_padding, groups, dilation
-    )
-
-
-@nn_function
-def conv_transpose3d(
-    input: Any,
-    weight: Any,
-    bias: Any = None,
-    stride: Ints = 1,
-    padding: Ints = 0,
-    output_padding: Ints = 0,
-    groups: int = 1,
-    dilation: Ints = 1,
-) -> Tensor:
-    """The transpose of `conv3d` as a map of x [N, C, D, H, W], with weight [C, O/groups, ...]."""
-    return _conv_transpose(
-        3, input, weight, bias, stride, padding, output_padding, groups, dilation
-    )
+def conv_tbc(input: Any, weight: Any, bias: Any, pad: int = 0) -> Tensor:
+    """x [T, N, C] convolved along T with weight [K, C, O], plus bias [O]: [T', N, O]."""
+    x, w, b = promote((as_float(input), as_float(weight), as_float(bias)))
+    if x.ndim != 3 or w.ndim != 3:
+        raise ShapeError(f"input and weight have ranks {x.ndim} and {w.ndim}, expected 3")
+    ones = {"strides": (1,), "dilation": (1,), "groups": 1}
+    return _convolved(x.transpose(0, 1), w, b, ((pad, pad),), **ones).transpose(0, 1)

@@ -15,8 +15,12 @@ from gptrs.ir.promotion import DEFAULT_FLOAT
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import shape_text
 from gptrs.numpy_api.function import as_tensor
+from gptrs.numpy_api.nn.adaptive_pooling import (
+    adaptive_avg_pool1d,
+    adaptive_avg_pool2d,
+    adaptive_avg_pool3d,
+)
 from gptrs.numpy_api.nn.operands import as_float, fixed, nn_function
-from gptrs.numpy_api.nn.pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 from gptrs.numpy_api.nn.resampling import Axis, Taps, at_positions, cubic, linear, nearest, smoothed
 
 __all__ = ["interpolate", "upsample", "upsample_bilinear", "upsample_nearest"]

@@ -1,7 +1,7 @@
 """Random functions: dropout of elements and of channels, rrelu, gumbel_softmax.
 
-There is no hidden state: what draws numbers takes a ``seed``, an integer or an integer tensor of
-rank 0 (``key`` is the same), and one seed gives the same numbers again.
+There is no hidden state: what draws numbers takes a ``seed``, an integer, or a ``key`` of
+``ptir.random``; the same one gives the same numbers again.
 """
 
 from __future__ import annotations
