@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gptrs.errors import ShapeError
-from gptrs.ir.dims import DimLike, same, same_shape
+from gptrs.ir.dims import DimLike, product, same, same_shape
 from gptrs.ir.dispatch import OPS
 from gptrs.ir.ops.widening import narrow, widen
 from gptrs.ir.tensor import Tensor
@@ -113,6 +113,11 @@ def _scaled(y: Tensor, x: Tensor, weight: Any, bias: Any) -> Tensor:
     return y if bias is None else y + _channels(x, bias)
 
 
+def _size(x: Tensor, first: int = 1) -> DimLike:
+    """The number of elements of the axes from ``first`` on."""
+    return product(x.shape[first:])
+
+
 def _check_channels(x: Tensor) -> None:
     if x.ndim < 2:
         raise ShapeError(f"x has rank {x.ndim}, expected [N, C, ...]")
@@ -164,7 +169,9 @@ def group_norm(
     if num_groups < 1 or not same(x.shape[1] % num_groups, 0):
         raise ShapeError(f"{x.shape[1]} channels do not make {num_groups} equal groups")
     wide = widen(x)
-    rows: Tensor = OPS["layer_norm"](wide.reshape([x.shape[0], num_groups, -1]), eps=eps)
+    rows: Tensor = OPS["layer_norm"](
+        wide.reshape([x.shape[0], num_groups, _size(x) // num_groups]), eps=eps
+    )
     return narrow(_scaled(rows.reshape(x.shape), x, weight, bias), x)
 
 
@@ -186,7 +193,7 @@ def instance_norm(
     if not use_input_stats:
         return batch_norm(x, running_mean, running_var, weight, bias, eps=eps)
     wide = widen(x)
-    rows: Tensor = OPS["layer_norm"](wide.reshape([*x.shape[:2], -1]), eps=eps)
+    rows: Tensor = OPS["layer_norm"](wide.reshape([*x.shape[:2], _size(x, 2)]), eps=eps)
     return narrow(_scaled(rows.reshape(x.shape), x, weight, bias), x)
 
 
@@ -199,7 +206,7 @@ def local_response_norm(
     if x.ndim < 3:
         raise ShapeError(f"x has rank {x.ndim}, expected at least 3: [N, C, ...]")
     wide = widen(x)
-    rows = (wide * wide).reshape([x.shape[0], x.shape[1], -1])
+    rows = (wide * wide).reshape([*x.shape[:2], _size(x, 2)])
     total: Tensor = OPS["reduce_window"](
         rows, reduce="add", window=(size,), padding=((size // 2, (size - 1) // 2),)
     )

@@ -46,6 +46,8 @@ def pad(
             f"mode {mode!r} pads the last one to three axes of [N, C, ...] or [C, ...], found"
             f" {len(pairs)} pairs for x {shape_text(x.shape)}"
         )
+    if mode == "circular":  # what is taken away does not come back from the other end
+        x, widths = _cut(x, widths), [(max(a, 0), max(b, 0)) for a, b in widths]
     for axis, (before, after) in enumerate(widths):
         if before or after:
             x = _along(x, axis, before, after, mode)
