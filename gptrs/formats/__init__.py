@@ -15,7 +15,7 @@ found and value expected. Nothing is unpickled. Writers replace a file atomicall
 | `safetensors_file`, `safetensors_writer` | safetensors |
 | `checkpoint` | GPTRSCHK: configuration and tensors in one file |
 | `archive` | GPTRSTEN: named tensors in one file |
-| `compiled_file` | compiled functions: program, captured parameters, kernels |
+| `compiled_file`, `call_form_json` | compiled functions: program, captured parameters, kernels |
 | `tensor_index` | the index that GPTRSCHK and GPTRSTEN share |
 | `binary_fields` | fields of binary headers, with named errors |
 | `hf_directory` | writer of Hugging Face directories |

@@ -15,7 +15,6 @@ is run as Python. Kernels are run as they are, so a file is to be trusted as a p
 from __future__ import annotations
 
 import hashlib
-import inspect
 import json
 import time
 from collections.abc import Iterator, Mapping
@@ -27,17 +26,17 @@ import numpy as np
 
 from gptrs import events, tree
 from gptrs.errors import ArgumentError, LoadError, ParseError, PtirError, RecompileWarning
+from gptrs.formats.call_form_json import form_in, form_out
 from gptrs.formats.safetensors_file import DTYPES, SafetensorsFile
 from gptrs.formats.safetensors_writer import write_safetensors
 from gptrs.formats.tensor_writer import NewTensor
-from gptrs.ir.dims import Dim
 from gptrs.ir.host_functions import HostFunction
 from gptrs.ir.parsing import parse
 from gptrs.ir.program import Program
 from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array, Type
 from gptrs.jit.ahead_of_time import Compiled, compiled_of
-from gptrs.jit.call_form import CallForm, Wanted
+from gptrs.jit.call_form import CallForm
 from gptrs.jit.options import Options
 from gptrs.jit.overrides import Force, Overrides
 from gptrs.jit.overrides import parse as parse_policies
@@ -49,18 +48,6 @@ from gptrs.kernels.compiler.loaded_object import supply
 VERSION = 1
 _ABOUT, _PROGRAM, _CHECKSUM, _KERNEL = "about", "program", "checksum", "kernel "
 _AGAIN = "save the function again"
-_KINDS: dict[str, type] = {"tuple": tuple, "list": list, "dict": dict}
-_PARAMETER_KINDS = {
-    kind.name: kind
-    for kind in (
-        inspect.Parameter.POSITIONAL_ONLY,
-        inspect.Parameter.POSITIONAL_OR_KEYWORD,
-        inspect.Parameter.VAR_POSITIONAL,
-        inspect.Parameter.KEYWORD_ONLY,
-        inspect.Parameter.VAR_KEYWORD,
-    )
-}
-_NAMES = {kind: name for name, kind in _KINDS.items()}
 _STORED = frozenset(DTYPES.values())
 
 
@@ -87,7 +74,7 @@ def write(compiled: Compiled, path: Path) -> None:
     given = [NewTensor.of(name, value) for name, value in tensors.items()]
     about = {
         "version": VERSION,
-        **_form_out(compiled.form),
+        **form_out(compiled.form),
         "backend": compiled.backend.name,
         "precise": compiled.options.is_precise,
         "overrides": _policies(compiled.overrides),
@@ -182,93 +169,6 @@ def _policies(overrides: Overrides) -> dict[str, str]:
     return {name: str(policy) for name, policy in overrides.policies.items()}
 
 
-def _form_out(form: CallForm) -> dict[str, Any]:
-    """The form of the calls as JSON."""
-    parameters = [
-        [p.name, p.kind.name, *([p.default] if _is_plain(p.default) else [])]
-        for p in form.signature.parameters.values()
-    ]
-    return {
-        "name": form.name,
-        "signature": parameters,
-        "static": sorted(form.static),
-        "donated": sorted(form.donated),
-        "arguments": _structure_out(form.structure, "the arguments"),
-        "leaves": [_leaf_out(leaf) for leaf in form.leaves],
-        "result": _structure_out(form.result_structure, "the result"),
-        "results": [_result_out(result) for result in form.results],
-        "sizes": dict(form.sizes),
-    }
-
-
-def _is_plain(value: object) -> bool:
-    return value is None or type(value) in (bool, int, float, str)
-
-
-def _structure_out(structure: tree.Structure, place: str) -> Any:
-    kind = structure.kind
-    if kind is None:
-        return None
-    if kind not in _NAMES or not all(type(label) in (int, str) for label in structure.labels):
-        raise ArgumentError(
-            f"{place} of the function have a {kind.__name__}, expected tuples, lists, and dicts by"
-            " strings or integers in a file",
-            fix="take and return these, or call the function without a file",
-        )
-    children = [_structure_out(child, place) for child in structure.children]
-    return [_NAMES[kind], [*structure.labels], children]
-
-
-def _structure_in(value: Any) -> tree.Structure:
-    if value is None:
-        return tree.LEAF
-    kind, labels, children = value
-    return tree.Structure(_KINDS[kind], tuple(labels), tuple(map(_structure_in, children)))
-
-
-def _leaf_out(leaf: Any) -> Any:
-    if isinstance(leaf, Wanted):
-        return {"path": leaf.path, "type": str(leaf.type)}
-    if not _is_plain(leaf):
-        raise ArgumentError(
-            f"an argument is a {type(leaf).__name__}, which a file cannot hold",
-            fix="lower a function that has it in its closure, and takes arrays and numbers",
-        )
-    return [leaf]
-
-
-def _leaf_in(leaf: Any) -> Any:
-    if isinstance(leaf, dict):
-        found = cast("dict[str, str]", leaf)
-        return Wanted(found["path"], Type.parse(found["type"]))
-    return leaf[0]
-
-
-def _result_out(result: Any) -> Any:
-    if isinstance(result, Result):
-        return {"index": result.index, "weak": result.weak}
-    if isinstance(result, Dim):
-        return {"size": str(Type((result,), _ANY))}
-    if not _is_plain(result):
-        raise ArgumentError(
-            f"the function returns a {type(result).__name__}, which a file cannot hold",
-            fix="return arrays, numbers and strings",
-        )
-    return [result]
-
-
-_ANY = next(iter(_STORED))  # beside which a size is written
-
-
-def _result_in(result: Any) -> Any:
-    if isinstance(result, dict):
-        found = cast("dict[str, Any]", result)
-        if "size" in found:
-            return Type.parse(found["size"]).shape[0]
-        return Result(int(found["index"]), bool(found["weak"]))
-    return result[0]
-
-
 def _target() -> dict[str, str]:
     target = isa.target(isa.current())
     return {
@@ -333,17 +233,7 @@ def _content(
         Parameter(_elements(arrays[f"parameter {number}"], Type.parse(type)), name)
         for number, (name, type) in enumerate(about["parameters"])
     ]
-    form = CallForm(
-        about["name"],
-        inspect.Signature([_parameter(*given) for given in about["signature"]]),
-        frozenset(about["static"]),
-        frozenset(about["donated"]),
-        _structure_in(about["arguments"]),
-        tuple(map(_leaf_in, about["leaves"])),
-        _structure_in(about["result"]),
-        tuple(map(_result_in, about["results"])),
-        about["sizes"],
-    )
+    form = form_in(about)
     expected = [*(w.type for w in form.wanted), *(p.type for p in parameters)]
     if [param.type for param in program.params] != expected or len(form.leaves) != sum(
         1 for _ in tree.paths(form.structure)
@@ -359,11 +249,6 @@ def _content(
     policies = parse_policies(about["overrides"], "a compiled function", LoadError)
     key = "; ".join(f"{name}: {policy}" for name, policy in policies)
     return form, traced, options, Overrides(dict(policies), key or "none")
-
-
-def _parameter(name: str, kind: str, *default: Any) -> inspect.Parameter:
-    given = default[0] if default else inspect.Parameter.empty
-    return inspect.Parameter(name, _PARAMETER_KINDS[kind], default=given)
 
 
 def _elements(stored: Array, type: Type) -> Array:
