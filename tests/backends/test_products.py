@@ -124,6 +124,7 @@ def test_symbolic_sizes() -> None:
 
 
 FOLLOWS: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...]]] = {
+    "a column and one number": (lambda a, b, r: a @ b + r, ((70, 50), (50, 1), (1,))),
     "a column and a residual": (lambda a, b, r: a @ b + r, ((70, 50), (50,), (70,))),
     "a residual with gaps": (
         lambda a, b, r: ptir.gelu(a @ b) + r[:, 3],

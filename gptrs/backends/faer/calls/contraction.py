@@ -209,7 +209,7 @@ def _with_bias(
         return still and rows_of(row, columns) is not None
 
     bias = graph.source(other, along_columns)
-    if bias is None or all(same(n, 1) for n in other.type.shape):
+    if bias is None or not columns:  # of one column it is one number, and kernels read a row
         return None
     return replace(found, bias=(bias.value, bias.view.offset)), bias
 
