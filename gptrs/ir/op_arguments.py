@@ -24,6 +24,8 @@ OTHER_NAMES = {
     "dim": ("axis", "axes"),
     "keepdim": ("keepdims",),
     "dims": ("axes", "perm"),
+    "input": ("x",),
+    "other": ("y",),
 }
 """Keywords of NumPy, torch and of our own schemas for one thing: an op takes any of them in the
 place of the one that its signature has."""

@@ -37,6 +37,9 @@ operators and methods of tensors find it there, ``ptir`` too.
 | `linalg` | ``ptir.linalg``: factorisations, equations, norms (a package) |
 | `effects` | print, callback and check at run time |
 | `numpy_functions`, `ufuncs` | NumPy's own functions and ufuncs, called with tensors |
+| `scattering` | index_select, index_add, scatter, masked_select: positions in torch's words |
+| `sections` | chunk, narrow, unflatten, block_diag, diag_embed, combinations |
+| `fused_arithmetic` | addmm, baddbmm, addcmul and what else adds a product to something |
 | `einops_backend` | einops' functions, called with tensors |
 | `matrices` | matrix_transpose, diagonal, trace, diag |
 
@@ -141,6 +144,19 @@ MODULES: dict[str, tuple[str, ...]] = {
     "einsum": ("einsum",),
     "effects": ("callback", "check", "print"),
     "matrices": (*("diag", "diagonal", "matrix_transpose", "trace"),),
+    "scattering": (
+        *("diagonal_scatter", "index_add", "index_copy", "index_fill", "index_select"),
+        *("masked_fill", "masked_scatter", "masked_select", "scatter", "select_scatter"),
+        *("slice_scatter", "take_along_dim"),
+    ),
+    "sections": (
+        *("adjoint", "block_diag", "broadcast_tensors", "cartesian_prod", "chunk"),
+        *("combinations", "diag_embed", "narrow", "repeat_interleave", "split_with_sizes", "t"),
+        *("tensor_split", "unflatten"),
+    ),
+    "fused_arithmetic": (
+        *("addbmm", "addcdiv", "addcmul", "addmm", "addmv", "addr", "baddbmm", "rsub"),
+    ),
 }
 """The public names of each module, its ``__all__``."""
 
@@ -205,11 +221,29 @@ ALIASES: dict[str, str] = {
     "bmm": "matmul",
     "mv": "matmul",
     "ger": "outer",
+    "inverse": "inv",
+    "pinverse": "pinv",
 }
 """Names of the neighbours for functions and ops that have another name here."""
 
+ELSEWHERE: dict[str, tuple[str, ...]] = {
+    "nn": (
+        *("adaptive_avg_pool1d", "adaptive_max_pool1d", "alpha_dropout", "avg_pool1d", "bilinear"),
+        *("binary_cross_entropy_with_logits", "celu", "channel_shuffle", "conv1d", "conv3d"),
+        *("conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "cosine_embedding_loss"),
+        *("cosine_similarity", "ctc_loss", "dropout", "embedding_bag", "feature_alpha_dropout"),
+        *("group_norm", "hardshrink", "hinge_embedding_loss", "instance_norm", "kl_div"),
+        *("margin_ranking_loss", "max_pool1d", "max_pool3d", "native_channel_shuffle"),
+        *("pairwise_distance", "pdist", "pixel_shuffle", "pixel_unshuffle", "poisson_nll_loss"),
+        *("prelu", "rrelu", "selu", "threshold", "triplet_margin_loss"),
+    ),
+    "linalg": ("lstsq", "matrix_power", "matrix_rank", "norm", "pinv"),
+}
+"""Names of torch's first level for functions of ``ptir.nn`` and ``ptir.linalg``, as they are."""
+
 _PLACES = {name: module for module, names in MODULES.items() for name in names}
-NAMES = frozenset({*_PLACES, *ALIASES})
+_SPACES = {name: space for space, names in ELSEWHERE.items() for name in names}
+NAMES = frozenset({*_PLACES, *ALIASES, *_SPACES})
 
 
 def load(name: str) -> Any:
@@ -217,6 +251,8 @@ def load(name: str) -> Any:
     from gptrs.ir.dispatch import FUNCTIONS, OPS
 
     name = ALIASES.get(name, name)
+    if (space := _SPACES.get(name)) is not None:
+        return getattr(late_import(f"gptrs.numpy_api.{space}"), name)
     if (module := _PLACES.get(name)) is None:
         return OPS[name]
     late_import(f"gptrs.numpy_api.{module}")

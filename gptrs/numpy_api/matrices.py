@@ -77,10 +77,18 @@ def diag(x: Any, k: int = 0) -> Tensor:
     if x.ndim != 1:
         raise ShapeError(f"diag takes a vector or a matrix, found {shape_text(x.shape)}")
     size = x.shape[0] + abs(k)
-    shape = (size, size)
-    rows: Tensor = OPS["iota"](shape=shape, axis=0, dtype="si64")
-    columns: Tensor = OPS["iota"](shape=shape, axis=1, dtype="si64")
-    before, after = max(k, 0), max(-k, 0)
-    row = FUNCTIONS["pad"](x, (before, after))
-    zero = False if x.dtype.is_bool else 0
-    return OPS["select"](columns == rows + k, OPS["broadcast_to"](row, shape=shape), zero)
+    zeros = OPS["full"](shape=(size, size), value=False if x.dtype.is_bool else 0, dtype=x.dtype)
+    return placed_on_diagonal(x, zeros, k)
+
+
+def placed_on_diagonal(values: Tensor, matrices: Tensor, k: int) -> Tensor:
+    """``matrices`` [..., M, N] with ``values`` [..., count] on their ``k``-th diagonals."""
+    rows: Tensor = OPS["iota"](shape=matrices.shape, axis=matrices.ndim - 2, dtype="si64")
+    columns: Tensor = OPS["iota"](shape=matrices.shape, axis=matrices.ndim - 1, dtype="si64")
+    before = max(k, 0)
+    after = matrices.shape[-1] - before - values.shape[-1]
+    ends = ((0, 0),) * (values.ndim - 1)
+    row = FUNCTIONS["pad"](values, (*ends, (before, after)))
+    row = row.reshape((*row.shape[:-1], 1, row.shape[-1]))
+    spread = OPS["broadcast_to"](row, shape=matrices.shape)
+    return OPS["select"](columns == rows + k, spread, matrices)

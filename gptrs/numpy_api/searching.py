@@ -126,7 +126,7 @@ def _is_before(a: Tensor, b: Tensor, side: str) -> Tensor:
     return OPS["logical_or"](before, OPS["logical_and"](is_nan, OPS["equal"](a, a)))
 
 
-def _size_of_result(name: str, x: Tensor, size: DimLike | None) -> None:
+def size_of_result(name: str, x: Tensor, size: DimLike | None) -> None:
     if size is None and x.is_traced:
         raise TraceError(
             f"the size of {name}'s result depends on values ({described(x)})",
@@ -141,10 +141,10 @@ def nonzero(x: Any, *, size: DimLike | None = None, fill_value: int = 0) -> tupl
     x = as_tensor(x)
     if not x.ndim:
         raise ShapeError("x has rank 0: there is no axis for positions", fix="x.reshape(1)")
-    _size_of_result("nonzero", x, size)
+    size_of_result("nonzero", x, size)
     if size is None:
         return tuple(Tensor(places.astype(np.int64)) for places in np.nonzero(x.numpy()))
-    flat = _first_true(truth(x).reshape(-1), size)
+    flat = first_true(truth(x).reshape(-1), size)
     there = flat < product(x.shape)
     places: list[Tensor] = []
     for extent in reversed(x.shape):
@@ -153,7 +153,7 @@ def nonzero(x: Any, *, size: DimLike | None = None, fill_value: int = 0) -> tupl
     return tuple(reversed(places))
 
 
-def _first_true(mask: Tensor, size: DimLike) -> Tensor:
+def first_true(mask: Tensor, size: DimLike) -> Tensor:
     """The positions of the first ``size`` elements of a row that hold; its length where there are
     fewer."""
     length = mask.shape[0]
@@ -207,7 +207,7 @@ def unique_all(x: Any, *, size: DimLike | None = None) -> UniqueAll:
     greatest value with a count of 0.
     """
     x = as_tensor(x)
-    _size_of_result("unique", x, size)
+    size_of_result("unique", x, size)
     if size is None:
         found = np.unique(x.numpy(), True, True, True, equal_nan=False)
         values, first, inverse, counts = (Tensor(np.asarray(part)) for part in found)
@@ -218,7 +218,7 @@ def unique_all(x: Any, *, size: DimLike | None = None) -> UniqueAll:
     changes = OPS["not_equal"](ordered[1:], ordered[:-1])
     starts = OPS["concat"]((OPS["full"](shape=(1,), value=True, dtype="i1"), changes), axis=0)
     group = OPS["cumsum"](OPS["cast"](starts, dtype="si64"), axis=0) - 1
-    places = _first_true(starts, size)
+    places = first_true(starts, size)
     safe = OPS["minimum"](places, count - 1)
     values = OPS["take"](ordered, safe)
     first = OPS["take"](order, safe)

@@ -1,0 +1,172 @@
+"""Names of torch's first level against torch: eager and compiled, by tables of calls."""
+
+# torch's functions are only partly typed, and ours take arrays in place of Tensors.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gptrs import ptir as namespace
+from gptrs.errors import PtirError, TraceError
+from gptrs.numpy_api import ELSEWHERE
+
+ptir: Any = namespace
+torch: Any = pytest.importorskip("torch")
+RANDOM = np.random.default_rng(11)
+X = RANDOM.standard_normal((4, 6)).astype("f4")
+Y = RANDOM.standard_normal((4, 6)).astype("f4")
+CUBE = RANDOM.standard_normal((2, 4, 6)).astype("f4")
+BATCH = RANDOM.standard_normal((2, 6, 5)).astype("f4")
+SQUARE = RANDOM.standard_normal((4, 4)).astype("f4")
+ROW, COLUMN = X[0], X[:, 0]
+WHOLE = RANDOM.integers(-5, 5, (4, 6))
+AT = np.array([2, 0, 2])
+PLACES = np.array([[0, 3, 1], [2, 2, 0]])
+COMPLEX = (X + 1j * Y).astype("c8")
+
+Call = Callable[..., Any]
+Rows = dict[str, tuple[Call, tuple[Any, ...]]]
+
+ROWS: Rows = {
+    "index_select": (lambda m, x, i: m.index_select(x, 1, i), (X, AT)),
+    "index_add": (lambda m, x, i, s: m.index_add(x, 1, i, s, alpha=2), (X, AT, Y[:, :3])),
+    "index_copy": (lambda m, x, i, s: m.index_copy(x, -1, i, s), (X, AT[:2], Y[:, :2])),
+    "index_fill": (lambda m, x, i: m.index_fill(x, dim=0, index=i, value=3), (X, AT)),
+    "take_along_dim": (lambda m, x, i: m.take_along_dim(x, i, 1), (X[:2], PLACES)),
+    "take_along_dim of all": (lambda m, x, i: m.take_along_dim(x, i), (X, PLACES)),
+    "gather": (lambda m, x, i: m.gather(x, dim=1, index=i), (X, PLACES)),
+    "scatter": (lambda m, x, i, s: m.scatter(x, 0, i[:1], s), (X, PLACES, Y)),
+    "scatter of a number": (lambda m, x, i: m.scatter(x, 0, i, value=7), (X, PLACES)),
+    "scatter, adding": (lambda m, x, i, s: m.scatter(x, 0, i, s, reduce="add"), (X, PLACES, Y)),
+    "scatter, multiplying": (
+        lambda m, x, i, s: m.scatter(x, 1, i, s, reduce="multiply"),
+        (X, PLACES, Y),
+    ),
+    "masked_fill": (lambda m, x: m.masked_fill(x, x > 0, -1), (X,)),
+    "masked_scatter": (lambda m, x, s: m.masked_scatter(x, x > 0, s), (X, Y)),
+    "diagonal_scatter": (lambda m, x, s: m.diagonal_scatter(x, s, 1), (X, ROW[:4])),
+    "diagonal_scatter below": (
+        lambda m, x, s: m.diagonal_scatter(x, s, -1, 2, 1),
+        (CUBE, CUBE[:, :4, 0]),
+    ),
+    "select_scatter": (lambda m, x, s: m.select_scatter(x, s, 1, 2), (X, COLUMN)),
+    "slice_scatter": (lambda m, x, s: m.slice_scatter(x, s, 1, 1, 6, 2), (X, Y[:, :3])),
+    "chunk": (lambda m, x: m.chunk(x, 4, dim=1), (X,)),
+    "tensor_split": (lambda m, x: m.tensor_split(x, 4, dim=1), (X,)),
+    "tensor_split at": (lambda m, x: m.tensor_split(x, (1, 4), dim=1), (X,)),
+    "split_with_sizes": (lambda m, x: m.split_with_sizes(x, [1, 3, 2], -1), (X,)),
+    "narrow": (lambda m, x: m.narrow(x, 1, -3, 2), (X,)),
+    "unflatten": (lambda m, x: m.unflatten(x, 1, (2, -1)), (X,)),
+    "repeat_interleave": (lambda m, x: m.repeat_interleave(x, 3, dim=1), (X,)),
+    "t": (lambda m, x: m.t(x), (X,)),
+    "t of a vector": (lambda m, x: m.t(x), (ROW,)),
+    "adjoint": (lambda m, x: m.adjoint(x), (COMPLEX,)),
+    "broadcast_tensors": (lambda m, x, y: m.broadcast_tensors(x, y), (X, ROW)),
+    "block_diag": (lambda m, x, y, z: m.block_diag(x, y, z), (X, ROW, X[0, 0])),
+    "cartesian_prod": (lambda m, x, y: m.cartesian_prod(x, y), (ROW, COLUMN)),
+    "combinations": (lambda m, x: m.combinations(x, 3), (ROW,)),
+    "combinations with replacement": (
+        lambda m, x: m.combinations(x, with_replacement=True),
+        (ROW,),
+    ),
+    "diag_embed": (lambda m, x: m.diag_embed(x, -1), (X,)),
+    "diag_embed to the front": (lambda m, x: m.diag_embed(x, 1, 0, 2), (X,)),
+    "addmm": (lambda m, x, a, b: m.addmm(x, a, b, beta=2, alpha=0.5), (ROW[:5], CUBE[0], BATCH[0])),
+    "addmm without x": (
+        lambda m, x, a, b: m.addmm(x, a, b, beta=0),
+        (np.full(5, np.nan, "f4"), CUBE[0], BATCH[0]),
+    ),
+    "addmv": (lambda m, x, a, b: m.addmv(x, a, b, alpha=3), (COLUMN, X, ROW)),
+    "addr": (lambda m, x, a, b: m.addr(x, a, b, beta=-1), (X, COLUMN, ROW)),
+    "baddbmm": (lambda m, x, a, b: m.baddbmm(x, a, b), (CUBE[:, :, :5], CUBE, BATCH)),
+    "addbmm": (lambda m, x, a, b: m.addbmm(x, a, b), (X[:, :5], CUBE, BATCH)),
+    "addcmul": (lambda m, x, a, b: m.addcmul(x, a, b, value=0.5), (X, Y, ROW)),
+    "addcdiv": (lambda m, x, a, b: m.addcdiv(x, a, b, value=2), (X, Y, COLUMN[:, None])),
+    "rsub": (lambda m, x, y: m.rsub(x, y, alpha=2), (X, Y)),
+    "input and other": (lambda m, x, y: m.add(input=x, other=y), (X, Y)),
+    "softmax of input": (lambda m, x: m.softmax(input=x, dim=1), (X,)),
+    "pinverse": (lambda m, x: m.pinverse(x), (X,)),
+    "inverse": (lambda m, x: m.inverse(x), (SQUARE,)),
+    "pixel_shuffle": (
+        lambda m, x: m.pixel_shuffle(x[None], 2),
+        (BATCH[:, :4, :4].reshape(4, 2, 4),),
+    ),
+}
+
+
+def _parts(found: Any) -> tuple[Any, ...]:
+    return tuple(found) if isinstance(found, tuple | list) else (found,)
+
+
+def _of_torch(call: Call, arrays: tuple[Any, ...]) -> list[Any]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch has newer names for some
+        found = _parts(call(torch, *(torch.from_numpy(np.array(x)) for x in arrays)))
+    return [part.resolve_conj().numpy() for part in found]
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_a_name_of_torch(name: str) -> None:
+    call, arrays = ROWS[name]
+    expected = _of_torch(call, arrays)
+    eager = _parts(call(ptir, *map(ptir.tensor, arrays)))
+    traced = _parts(ptir.jit(lambda *xs: call(ptir, *xs))(*arrays))
+    assert len(eager) == len(traced) == len(expected)
+    for found in (eager, traced):
+        for a, b in zip(found, expected, strict=True):
+            assert a.numpy().dtype == b.dtype
+            np.testing.assert_allclose(a.numpy(), b, rtol=2e-5, atol=2e-6, equal_nan=False)
+
+
+@pytest.mark.parametrize("space", ELSEWHERE)
+def test_a_name_of_another_namespace(space: str) -> None:
+    for name in ELSEWHERE[space]:
+        assert getattr(ptir, name) is getattr(getattr(ptir, space), name)
+
+
+def test_chosen_elements() -> None:
+    mask = X > 0.5
+    expected = X[mask]
+    np.testing.assert_array_equal(ptir.masked_select(X, mask).numpy(), expected)
+    found = ptir.jit(lambda x: ptir.masked_select(x, x > 0.5, size=30, fill_value=9))(X).numpy()
+    np.testing.assert_array_equal(found[: len(expected)], expected)
+    assert (found[len(expected) :] == 9).all()
+    with pytest.raises(TraceError, match="size=n"):
+        ptir.jit(lambda x: ptir.masked_select(x, x > 0.5))(X)
+
+
+def test_a_traced_start() -> None:
+    found = ptir.jit(lambda x, start: ptir.narrow(x, 1, start, 2))(X, np.int64(3))
+    np.testing.assert_array_equal(found.numpy(), X[:, 3:5])
+
+
+ERRORS: dict[str, tuple[Call, str]] = {
+    "chunk": (lambda: ptir.chunk(X, 0), "expected at least 1"),
+    "narrow": (lambda: ptir.narrow(X, 1, 5, 2), "do not lie in axis 1"),
+    "split_with_sizes": (lambda: ptir.split_with_sizes(X, [1, 2], 1), "sum to 3"),
+    "unflatten": (lambda: ptir.unflatten(X, 1, (4, 2)), "do not make up the extent 6"),
+    "t": (lambda: ptir.t(CUBE), "takes a matrix"),
+    "addmm": (lambda: ptir.addmm(X, CUBE, X), "ranks 2 and 2"),
+    "scatter": (lambda: ptir.scatter(X, 0, PLACES), "one of src and value"),
+    "index": (lambda: ptir.index_select(X, 0, np.array([4])), "4"),
+}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_an_error(name: str) -> None:
+    call, said = ERRORS[name]
+    with pytest.raises(PtirError, match=said):
+        call()
+
+
+@pytest.mark.parametrize("name", ["rand", "randn", "randint", "randperm", "bernoulli"])
+def test_random_numbers_take_keys(name: str) -> None:
+    with pytest.raises(AttributeError, match=r"ptir\.random\.\w+\(key"):
+        getattr(ptir, name)
