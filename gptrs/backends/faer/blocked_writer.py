@@ -52,6 +52,9 @@ class BlockedWriter(LoopWriter):
             *(f"        {line}" for line in self.rows),
         ]
 
+    def _count(self, last: int) -> None:
+        self.rows += [f"        {line}" for line in self._split("row", last)]
+
     def _heads(self, indices: Sequence[str], sizes: Sequence[str]) -> list[str]:
         end = f"min(begin + {ELEMENTS}, {sizes[-1]})"
         return [f"for {indices[-1]} in range(begin, {end}):"]

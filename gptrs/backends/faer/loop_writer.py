@@ -50,6 +50,7 @@ class LoopWriter(ExpressionWriter):
         self.lines: list[str] = []
         self._scratches: set[str] = set()
         self._depth = self._row.depth  # of the loops inside a row
+        self._next_row: list[str] = []  # the steps to the indices of the next row
         self._kept = kept_value(region, self._values)
 
     def write(self) -> None:
@@ -72,7 +73,7 @@ class LoopWriter(ExpressionWriter):
                 for name, one in outputs:
                     if one.inner:
                         self._store(one, name, inner)
-            self.lines = self._row_lines()
+            self.lines = [*self._row_lines(), *self._next_row]
 
     @property
     def loop(self) -> str:
@@ -89,15 +90,28 @@ class LoopWriter(ExpressionWriter):
         if self._row_count == 1:
             self._row.indices = ("row",)
         else:
-            self._split("row", self._row_count - 1)
+            self._count(self._row_count - 1)
 
-    def _split(self, rest: str, last: int) -> None:
+    def _count(self, last: int) -> None:
+        """The indices along the axes of rows up to ``last``, counted from those of the first row: a
+        division takes as long as a short row."""
+        self.head += [f"    {line}" for line in self._split("first", last)]
+        for depth, axis in enumerate(range(last, -1, -1), 2):
+            indent = "    " * depth
+            self._next_row.append(f"{indent}i{axis} += 1")
+            if axis:
+                extent = self.words.size(self.region.rows[axis], "n")
+                self._next_row += [f"{indent}if i{axis} == {extent}:", f"{indent}    i{axis} = 0"]
+
+    def _split(self, rest: str, last: int) -> list[str]:
         """The indices along the axes of rows up to ``last``, from one that counts them all."""
+        lines: list[str] = []
         for axis in range(last, 0, -1):
             extent = self.words.size(self.region.rows[axis], "n")
-            self.rows.append(f"        i{axis} = {rest} % {extent}")
-            self.rows.append(f"        {'i0' if axis == 1 else 'rest'} = {rest} // {extent}")
+            lines.append(f"i{axis} = {rest} % {extent}")
+            lines.append(f"{'i0' if axis == 1 else 'rest'} = {rest} // {extent}")
             rest = "rest"
+        return lines
 
     @contextmanager
     def _loop(self, sizes: Sequence[str], letter: str) -> Generator[Scope]:

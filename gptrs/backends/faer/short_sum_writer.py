@@ -64,7 +64,7 @@ class ShortSumWriter(TileWriter):
         if len(outer) == 1:
             self.rows.append("        i0 = row")
         else:
-            self._split("row", len(outer) - 1)
+            self._count(len(outer) - 1)
 
     def _sum(self, part: Reduce, word: str) -> str:
         total = self._array(word, part.accumulator)

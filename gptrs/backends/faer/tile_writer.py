@@ -131,7 +131,7 @@ class TileWriter(LoopWriter):
         if self._row_count == 2:
             self.rows.append("        i0 = rest")
         else:
-            self._split("rest", self._row_count - 2)
+            self.rows += [f"        {line}" for line in self._split("rest", self._row_count - 2)]
 
     def _terms_in_tile(self, strides: Shape, key: object) -> list[str]:
         stride = strides[-1]
