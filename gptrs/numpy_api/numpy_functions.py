@@ -141,12 +141,17 @@ def no_array(name: str) -> str:
 
 
 @cache
-def _parameters(function: Any) -> dict[str, inspect.Parameter]:
-    """The parameters of a function; none where they are not known."""
+def _signature(function: Any) -> inspect.Signature | None:
+    """The signature of a function; None where it is not known."""
     try:
-        return dict(inspect.signature(function).parameters)
+        return inspect.signature(function)
     except (TypeError, ValueError):
-        return {}
+        return None
+
+
+def _parameters(function: Any) -> Mapping[str, inspect.Parameter]:
+    signature = _signature(function)
+    return {} if signature is None else signature.parameters
 
 
 def _in_our_words(
@@ -157,10 +162,11 @@ def _in_our_words(
     Parameters at the same place, and those of the same name, are the same. What says what NumPy
     does anyway (``out=None``, ``order="K"``) is left out.
     """
-    theirs, own = _parameters(function), _parameters(ours)
-    if not theirs:
+    signature, own = _signature(function), _parameters(ours)
+    if signature is None:
         return list(args), dict(kwargs)
-    bound = inspect.signature(function).bind(*args, **kwargs)
+    theirs = signature.parameters
+    bound = signature.bind(*args, **kwargs)
     places = list(theirs)
     names = [name for name, each in own.items() if each.kind is not inspect.Parameter.KEYWORD_ONLY]
     given: list[Any] = []
