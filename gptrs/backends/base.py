@@ -62,7 +62,7 @@ class StepReport:
     instructions: int
     """The number of instructions that it runs."""
     result: str
-    """Its type."""
+    """Its type; those of several results with commas between them."""
     kernels: tuple[str, ...] = ()
     """The names of the kernels that it runs."""
     note: str = ""

@@ -149,7 +149,7 @@ def _report(
     chunks: int,
 ) -> StepReport:
     step = assigned.step
-    type = ", ".join(str(result.type) for result in step.results)
+    type = str(step.results[0].type)
     names = tuple(kernel.name for kernel in kernels)
     if isinstance(step, RegionStep):
         count = len(step.region.members)
@@ -162,6 +162,7 @@ def _report(
             copy = not assigned.in_place
             note = f"copies {assigned.copy_reason}" if copy else "in place"
         module = partial(rendered.module, partial(size_at, sizes=sizes), chunks)
+        type = ", ".join(str(result.type) for result in step.results)
         return StepReport("region", rendered.name, count, type, names, note, copy, module, kernels)
     if isinstance(step, ControlStep):
         types = ", ".join(str(result.type) for result in step.results)
