@@ -1,0 +1,82 @@
+"""Gather, scatter, movement of data, matrix products."""
+
+# torch's test samples have no types.
+# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from gptrs import ptir
+from tests.support.op_info.row import SUMMED, R, Row, plain, unless
+
+
+def _scatter_add(x: Any, dim: int, index: Any, source: Any) -> Any:
+    unless(not (x.ndim and index.ndim and source.ndim), "an axis of a scalar")
+    return ptir.scatter_add(x, index, source, axis=dim)
+
+
+def _index_select(x: Any, dim: int, index: Any) -> Any:
+    unless(dim != 0 or not x.ndim, "another axis, or a scalar")
+    return ptir.take(x, index)
+
+
+def _scatter(reduce: str) -> Callable[..., Any]:
+    def call(x: Any, dim: int, index: Any, source: Any, mode: str = "", **kwargs: Any) -> Any:
+        unless(kwargs.get("reduce") is not None, "a reduction of its own")
+        unless(not kwargs.get("include_self", True), "without what was there")
+        unless(not isinstance(source, ptir.Tensor), "a number")
+        unless(not (x.ndim and index.ndim and source.ndim), "an axis of a scalar")
+        return ptir.scatter_reduce(x, index, source, axis=dim, reduce=reduce)  # pyright: ignore[reportArgumentType]
+
+    return call
+
+
+def _gather(x: Any, dim: int, index: Any) -> Any:
+    unless(not x.ndim or x.ndim != index.ndim, "scalars, or an empty index of another rank")
+    return ptir.gather(x, index, axis=dim)
+
+
+def _cat(xs: Any, dim: int = 0) -> Any:
+    unless(any(x.ndim != xs[0].ndim or (not x.size and x.ndim == 1) for x in xs), "an empty vector")
+    return ptir.concat(tuple(xs), axis=dim)
+
+
+def _tile(x: Any, dims: Any) -> Any:
+    rank = max(x.ndim, len(dims))
+    spread = x.reshape((*[1] * (rank - x.ndim), *x.shape))
+    return ptir.tile(spread, reps=(*[1] * (rank - len(dims)), *dims))
+
+
+def _transpose(x: Any, a: int, b: int) -> Any:
+    unless(not x.ndim, "an axis of a scalar")
+    return x.transpose(a, b)
+
+
+def _squeeze(x: Any, *dim: int) -> Any:
+    unless(dim, "an axis that may be longer than 1")
+    return x.squeeze()
+
+
+ROWS: tuple[Row, ...] = (
+    Row("gather", _gather, R),
+    Row("index_select", _index_select, R),
+    Row("scatter", _scatter("replace"), R),
+    Row("scatter_add", _scatter_add, R, **SUMMED),
+    Row("scatter_reduce.amax", _scatter("max"), R),
+    Row("scatter_reduce.amin", _scatter("min"), R),
+    Row("scatter_reduce.sum", _scatter("add"), R, **SUMMED),
+    Row("reshape", lambda x, shape: x.reshape(tuple(shape))),
+    Row("permute", lambda x, dims: x.permute(tuple(dims))),
+    Row("transpose", _transpose),
+    Row("broadcast_to", lambda x, shape: ptir.broadcast_to(x, shape=tuple(shape))),
+    Row("unsqueeze", lambda x, dim: x.unsqueeze(dim)),
+    Row("squeeze", _squeeze),
+    Row("cat", _cat, R),
+    Row("stack", lambda xs, dim=0: ptir.stack(xs, dim), R),
+    Row("tile", _tile),
+    *plain({"matmul": "matmul", "mm": "matmul", "bmm": "matmul", "dot": "matmul"}, **SUMMED),
+    *plain({"mv": "matmul"}, **SUMMED),
+)
