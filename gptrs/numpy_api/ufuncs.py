@@ -14,6 +14,7 @@ from gptrs.errors import ArgumentError
 from gptrs.ir.dispatch import FUNCTIONS
 from gptrs.ir.promotion import NUMBERS
 from gptrs.ir.tensor import Tensor
+from gptrs.ir.types import as_dtype
 from gptrs.numpy_api.function import as_tensor
 from gptrs.numpy_api.numpy_functions import Call, lacking, named, no_array, run
 
@@ -62,6 +63,8 @@ def _ufunc_call(ufunc: Any, method: str, args: Any, kwargs: dict[str, Any]) -> C
     outs: tuple[Any, ...] = kwargs.pop("out", None) or (None,)
     out: Any = outs[0] if len(outs) == 1 else outs
     if out is not None and not isinstance(out, Tensor):
+        if out is args[0] and method == "__call__" and not kwargs and _is_traced(args[-1]):
+            return Call(_assigned, (ours, *args), {})
         return no_array(name if method == "__call__" else f"{name}.{method}")
     if method == "__call__":
         return _element_by_element(name, ours, args, kwargs, out)
@@ -99,6 +102,18 @@ def _element_by_element(
     if dtype is not None:
         args = [arg if isinstance(arg, NUMBERS) else as_tensor(arg).astype(dtype) for arg in args]
     return Call(ours, args, {}, out, where)
+
+
+def _is_traced(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.is_traced
+
+
+def _assigned(function: Any, array: Any, value: Tensor) -> Tensor:
+    """``array += value`` of a traced value: the array is not written; the name that Python assigns
+    the result to refers to a Tensor from then on, of the array's dtype if that is of its kind."""
+    result = function(array, value)
+    dtype = as_dtype(array.dtype)
+    return result.astype(dtype) if result.dtype.kind == dtype.kind else result
 
 
 def _updating(name: str, ours: Any, args: Sequence[Any]) -> Call | str:

@@ -176,3 +176,21 @@ def test_dtypes_are_those_of_numpy() -> None:
     assert np.dtype(x.dtype) == np.float32
     assert np.empty(3, x.dtype).dtype == np.float32
     assert np.result_type(x, np.float64) == np.float64
+
+
+def test_an_array_is_added_to_in_place() -> None:
+    """The name refers to a Tensor then: the array, which may be the caller's, is not written."""
+    given = np.arange(3, dtype=np.float64)
+
+    def added(x: Any) -> Any:
+        total: Any = given
+        total += x
+        whole: Any = np.arange(3)
+        whole *= x
+        return total, whole
+
+    total, whole = ptir.jit(added)(np.full(3, 0.5, np.float32))
+    assert (str(total.dtype), str(whole.dtype)) == ("f64", "f32")
+    np.testing.assert_array_equal(total.numpy(), [0.5, 1.5, 2.5])
+    np.testing.assert_array_equal(whole.numpy(), [0, 0.5, 1])
+    np.testing.assert_array_equal(given, np.arange(3))
