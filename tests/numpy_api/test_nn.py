@@ -195,6 +195,7 @@ TABLE: list[Call] = [
     *calls("binary_cross_entropy_with_logits", X, P, P, pos_weight=SHARES),
     *calls("cosine_similarity", X, P),
     *calls("cosine_similarity", X, X[:1, :1], dim=2),
+    *calls("cosine_similarity", X, X[:, :1], dim=1),
     *calls("ctc_loss", LOG_P[:4], TARGETS, np.array([4, 4]), ENDS_OF, 0, "sum", True),
     *calls("ctc_loss", LOG_P[:, 0], TARGETS[0], STEPS[:1].reshape(()), ENDS_OF[:1].reshape(())),
     *calls("multi_margin_loss", X[0, 0], CLASSES[0, :1].reshape(())),

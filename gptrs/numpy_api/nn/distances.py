@@ -10,7 +10,7 @@ from gptrs.errors import ArgumentError, ShapeError
 from gptrs.ir.dispatch import OPS
 from gptrs.ir.ops.widening import narrow, widen
 from gptrs.ir.tensor import Tensor
-from gptrs.ir.types import normal_axis, shape_text
+from gptrs.ir.types import broadcast_shapes, normal_axis, shape_text
 from gptrs.numpy_api.nn.norms import p_norm
 from gptrs.numpy_api.nn.operands import as_float, fixed, nn_function
 from gptrs.numpy_api.nn.reductions import float_pair
@@ -22,9 +22,9 @@ __all__ = ["cosine_similarity", "pairwise_distance", "pdist"]
 def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """Σ a b / (max(‖a‖, eps) · max(‖b‖, eps)) along ``dim``; shapes broadcast."""
     x, a, b = float_pair(x1, x2)
-    rank = max(a.ndim, b.ndim)
-    axis = normal_axis(dim, rank) - rank  # counted from the end, as shapes are aligned there
-    a, b = (wide.reshape([*(1,) * (rank - wide.ndim), *wide.shape]) for wide in (a, b))
+    shape = broadcast_shapes(a.shape, b.shape)
+    axis = normal_axis(dim, len(shape))
+    a, b = (OPS["broadcast_to"](wide, shape=shape) for wide in (a, b))
     sizes = [OPS["maximum"](p_norm(wide, 2, axis, keepdims=True), eps) for wide in (a, b)]
     return narrow(OPS["reduce_sum"]((a / sizes[0]) * (b / sizes[1]), axes=axis), x)
 
