@@ -22,16 +22,23 @@ operators and methods of tensors find it there, ``ptir`` too.
 | `data_types` | astype, can_cast, finfo, iinfo, isdtype, result_type |
 | `statistics` | sum, prod, max, min, mean, var, std, all, any, cumulative sums, quantiles |
 | `missing_values` | reductions that leave out NaN |
-| `counting` | bincount, digitize, histogram, isin |
+| `counting` | bincount, digitize, histogram, histogramdd, isin |
 | `sampled` | interp, gradient, trapezoid, convolve, cov, corrcoef, polyval |
 | `grids` | logarithmic ranges, windows, positions of triangles and of flat indices |
-| `editing` | append, delete, insert, put_along_axis, lexsort, hsplit |
+| `editing` | append, delete, insert, put_along_axis, lexsort, hsplit, trim_zeros |
+| `conditions` | select, piecewise, choose, compress, extract, place, put |
+| `diagonals` | fill_diagonal; positions of diagonals, triangles and masks; ix |
+| `sets` | union1d, intersect1d, setdiff1d, setxor1d |
+| `polynomials` | polyadd, polymul, polydiv, polyder, polyint, polyfit, roots |
+| `bits` | packbits, unpackbits |
+| `inspection` | ndim, shape, size, isscalar, issubdtype, common_type |
+| `slicewise` | apply_along_axis, apply_over_axes, vectorize |
 | `searching` | argmax, argmin, nonzero, searchsorted, sort, argsort, unique |
 | `manipulation` | reshape, broadcast_to, transpose, flip, roll, repeat, squeeze, expand_dims |
 | `joining`, `padding` | concat, stack, vstack, split, unstack; pad |
 | `indexing`, `selection`, `index_keys` | x[key], x[key] = v, x.at[key] |
-| `taking` | take, take_along_axis, diff |
-| `products` | vecdot, tensordot, dot, inner, outer, cross, kron |
+| `taking` | take, take_along_axis, diff, unwrap |
+| `products` | vecdot, matvec, tensordot, dot, inner, outer, cross, kron |
 | `einsum`, `contraction_order` | einsum, and the order of its products |
 | `loops` | fori_loop, map, switch, associative_scan |
 | `linalg` | ``ptir.linalg``: factorisations, equations, norms (a package) |
@@ -75,6 +82,7 @@ MODULES: dict[str, tuple[str, ...]] = {
         *(
             "allclose",
             "array_equal",
+            "array_equiv",
             "deg2rad",
             "divmod",
             "entr",
@@ -103,7 +111,10 @@ MODULES: dict[str, tuple[str, ...]] = {
         *("nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmedian"),
         *("nanmin", "nanpercentile", "nanprod", "nanquantile", "nanstd", "nansum", "nanvar"),
     ),
-    "counting": ("bincount", "digitize", "histogram", "histogram_bin_edges", "isin"),
+    "counting": (
+        *("bincount", "digitize", "histogram", "histogram2d", "histogram_bin_edges"),
+        *("histogramdd", "isin"),
+    ),
     "sampled": (
         *("convolve", "corrcoef", "correlate", "cov", "gradient", "interp", "polyval"),
         *("trapezoid", "vander"),
@@ -115,8 +126,25 @@ MODULES: dict[str, tuple[str, ...]] = {
     ),
     "editing": (
         *("append", "argpartition", "delete", "dsplit", "ediff1d", "hsplit", "insert"),
-        *("lexsort", "partition", "put_along_axis", "resize", "rollaxis", "vsplit"),
+        *("lexsort", "partition", "put_along_axis", "resize", "rollaxis", "sort_complex"),
+        *("trim_zeros", "vsplit"),
     ),
+    "conditions": ("choose", "compress", "extract", "piecewise", "place", "put", "select"),
+    "diagonals": (
+        *("diag_indices_from", "fill_diagonal", "ix", "mask_indices", "tril_indices_from"),
+        "triu_indices_from",
+    ),
+    "sets": ("intersect1d", "setdiff1d", "setxor1d", "union1d"),
+    "polynomials": (
+        *("poly", "polyadd", "polyder", "polydiv", "polyfit", "polyint", "polymul", "polysub"),
+        "roots",
+    ),
+    "bits": ("packbits", "unpackbits"),
+    "inspection": (
+        *("common_type", "iscomplexobj", "isrealobj", "isscalar", "issubdtype"),
+        *("min_scalar_type", "ndim", "shape", "size"),
+    ),
+    "slicewise": ("apply_along_axis", "apply_over_axes", "vectorize"),
     "searching": (
         *("argmax", "argmin", "argsort", "argwhere", "flatnonzero", "nonzero"),
         *("searchsorted", "sort", "unique", "unique_all", "unique_counts", "unique_inverse"),
@@ -129,19 +157,19 @@ MODULES: dict[str, tuple[str, ...]] = {
         *("transpose",),
     ),
     "joining": (
-        *("array_split", "column_stack", "concat", "dstack", "hstack", "split", "stack"),
+        *("array_split", "block", "column_stack", "concat", "dstack", "hstack", "split", "stack"),
         *("unstack", "vstack"),
     ),
     "padding": ("pad",),
     "loops": ("associative_scan", "fori_loop", "map", "switch"),
     "namespace": ("namespace_info",),
     "indexing": ("at", "getitem"),
-    "taking": (*("diff", "take", "take_along_axis"),),
+    "taking": ("diff", "take", "take_along_axis", "unwrap"),
     "products": (
         *("cross", "dot", "inner", "kron", "matvec", "outer", "tensordot", "vdot", "vecdot"),
         "vecmat",
     ),
-    "einsum": ("einsum",),
+    "einsum": ("einsum", "einsum_path"),
     "effects": ("callback", "check", "print"),
     "matrices": (*("diag", "diagonal", "matrix_transpose", "trace"),),
     "scattering": (
@@ -205,6 +233,10 @@ ALIASES: dict[str, str] = {
     "around": "round",
     "rint": "round",
     "as_tensor": "asarray",
+    "asanyarray": "asarray",
+    "ascontiguousarray": "asarray",
+    "copy": "array",
+    "ix_": "ix",
     "concatenate": "concat",
     "cat": "concat",
     "row_stack": "vstack",

@@ -1,9 +1,10 @@
-"""Counts of values: bincount, digitize, histogram; membership: isin."""
+"""Counts of values: bincount, digitize, histograms of any dimension; membership: isin."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from math import prod
+from typing import Any, cast
 
 from gptrs.errors import ArgumentError, TraceError
 from gptrs.ir.dims import DimLike
@@ -14,10 +15,19 @@ from gptrs.ir.traced import described
 from gptrs.numpy_api.creation import linspace
 from gptrs.numpy_api.data_types import result_type
 from gptrs.numpy_api.function import as_tensor, public
+from gptrs.numpy_api.joining import unstack
 from gptrs.numpy_api.manipulation import flip
 from gptrs.numpy_api.searching import searchsorted
 
-__all__ = ["bincount", "digitize", "histogram", "histogram_bin_edges", "isin"]
+__all__ = [
+    "bincount",
+    "digitize",
+    "histogram",
+    "histogram2d",
+    "histogram_bin_edges",
+    "histogramdd",
+    "isin",
+]
 
 
 @public
@@ -106,14 +116,81 @@ def histogram(
     """
     values = as_tensor(x).reshape(-1)
     edges = histogram_bin_edges(values, bins, range)
-    count = edges.shape[0] - 1
-    place = searchsorted(edges, values, side="right") - 1
-    place = OPS["select"](values == edges[-1], count - 1, place)
-    found = bincount(place, weights, length=count)
+    found = bincount(_bin(values, edges), weights, length=edges.shape[0] - 1)
     if not density:
         return found, edges
     total = OPS["reduce_sum"](found).astype(edges.dtype)
     return found.astype(edges.dtype) / (edges[1:] - edges[:-1]) / total, edges
+
+
+def _bin(values: Tensor, edges: Tensor) -> Tensor:
+    """The number of the bin of each value, out of range for those in none."""
+    place = searchsorted(edges, values, side="right") - 1
+    return OPS["select"](values == edges[-1], edges.shape[0] - 2, place)
+
+
+@public(other_names={"x": "sample"})
+def histogramdd(
+    sample: Any,
+    bins: Any = 10,
+    range: Sequence[Bounds | None] | None = None,
+    density: bool = False,
+    weights: Any = None,
+) -> tuple[Tensor, list[Tensor]]:
+    """How many points lie in each cell of a grid [n, m, ...], as floats, or the sums of their
+    ``weights``, and the edges along each axis.
+
+    ``sample`` are points [N, D], or a list of D rows of coordinates. ``bins`` is a number, or a
+    number or the edges for each axis; ``range`` has bounds for each. See `histogram`.
+    """
+    if isinstance(sample, list | tuple):
+        axes = [as_tensor(row).reshape(-1) for row in cast("Sequence[Any]", sample)]
+    else:
+        points = as_tensor(sample)
+        axes = [points] if points.ndim == 1 else [*unstack(points, axis=1)]
+    of_axis = [bins] * len(axes) if isinstance(bins, int) else [*bins]
+    bounds = [None] * len(axes) if range is None else [*range]
+    if not len(axes) == len(of_axis) == len(bounds):
+        raise ArgumentError(
+            f"histogramdd: {len(of_axis)} bins and {len(bounds)} ranges for {len(axes)} axes"
+        )
+    edges = [histogram_bin_edges(*given) for given in zip(axes, of_axis, bounds, strict=True)]
+    extents = [row.shape[0] - 1 for row in edges]
+    cell: Any = 0
+    inside: Any = True
+    for values, row, extent in zip(axes, edges, extents, strict=True):
+        place = _bin(values, row)
+        inside = OPS["logical_and"](OPS["logical_and"](place >= 0, place < extent), inside)
+        cell = place + extent * cell
+    total = prod(extents)
+    cell = OPS["select"](inside, cell, total)
+    found = bincount(cell, weights, length=total).reshape(extents).astype(edges[0].dtype)
+    if density:
+        found = found / OPS["reduce_sum"](found)
+        for axis, row in enumerate(edges):
+            shape = [-1 if i == axis else 1 for i, _ in enumerate(edges)]
+            found = found / (row[1:] - row[:-1]).reshape(shape)
+    return found, edges
+
+
+@public
+def histogram2d(
+    x: Any,
+    y: Any,
+    bins: Any = 10,
+    range: Sequence[Bounds | None] | None = None,
+    density: bool = False,
+    weights: Any = None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """How many of the points (x, y) lie in each cell [n, m], and the edges along both axes.
+
+    ``bins`` is a number, one row of edges for both, or a pair. See `histogramdd`.
+    """
+    is_number = isinstance(bins, int)
+    is_pair = isinstance(bins, list | tuple) and len(cast("Sequence[Any]", bins)) == 2
+    pair = cast("Any", bins) if is_number or is_pair else [bins, bins]
+    found, (rows, columns) = histogramdd([x, y], pair, range, density, weights)
+    return found, rows, columns
 
 
 @public(other_names={"element": "x1", "test_elements": "x2", "elements": "x1"})

@@ -12,8 +12,9 @@ from gptrs.ir.dims import Dim, product
 from gptrs.ir.dispatch import OPS
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.traced import described
-from gptrs.ir.types import normal_axis
+from gptrs.ir.types import normal_axis, shape_text
 from gptrs.numpy_api.creation import full, shape_of
+from gptrs.numpy_api.data_types import result_type
 from gptrs.numpy_api.function import as_tensor, public
 from gptrs.numpy_api.joining import concat, split
 from gptrs.numpy_api.manipulation import broadcast_to, moveaxis, ravel
@@ -33,6 +34,8 @@ __all__ = [
     "put_along_axis",
     "resize",
     "rollaxis",
+    "sort_complex",
+    "trim_zeros",
     "vsplit",
 ]
 
@@ -197,3 +200,32 @@ def lexsort(keys: Any, axis: int = -1) -> Tensor:
         ranked = OPS["gather"](key, order, axis=axis)
         order = OPS["gather"](order, argsort(ranked, axis), axis=axis)
     return order
+
+
+@public(other_names={"a": "x"})
+def sort_complex(x: Any) -> Tensor:
+    """The elements as complex numbers in order of their real, then of their imaginary parts, along
+    the last axis."""
+    x = as_tensor(x)
+    x = x if x.dtype.is_complex else x.astype(result_type(x, "cf32"))
+    return OPS["gather"](x, lexsort((OPS["imag"](x), OPS["real"](x))), axis=-1)
+
+
+@public(other_names={"filt": "x"})
+def trim_zeros(x: Any, trim: str = "fb") -> Tensor:
+    """The row ``x`` without the zeros at its front ("f"), its back ("b"), or both. How many there
+    are depends on values, so it is not for traced functions."""
+    x = as_tensor(x)
+    if x.ndim != 1:
+        raise ShapeError(f"trim_zeros takes a row, found {shape_text(x.shape)}")
+    if x.is_traced:
+        raise TraceError(
+            f"trim_zeros: the length of the result depends on values ({described(x)})",
+            fix="call it outside of the function",
+        )
+    sides = trim.lower()
+    present = np.flatnonzero(x.numpy())
+    if not present.size:
+        return x[:0]
+    first = int(present[0]) if "f" in sides else 0
+    return x[first : int(present[-1]) + 1 if "b" in sides else None]

@@ -25,7 +25,7 @@ from gptrs.numpy_api.contraction_order import OPTIMAL, Path, greedy_path, optima
 from gptrs.numpy_api.function import as_tensor, public
 from gptrs.numpy_api.matrices import diagonal
 
-__all__ = ["einsum"]
+__all__ = ["einsum", "einsum_path"]
 
 Optimize = bool | Literal["optimal", "greedy"]
 _NOMINAL = 64  # the extent that a symbol counts for in the choice of an order
@@ -62,6 +62,31 @@ def einsum(*operands: Any, optimize: Optimize = True) -> Tensor:
     labelled = [_without_ones(x, extents) for x in map(_with_diagonals, labelled)]
     made = _contracted(labelled, result, extents, optimize)
     return made != 0 if is_bool else made
+
+
+@public
+def einsum_path(
+    *operands: Any, optimize: Optimize = True
+) -> tuple[list[str | tuple[int, ...]], str]:
+    """The order in which `einsum` multiplies: pairs of positions in the list of operands, each of
+    which is taken out and its product appended, after the word "einsum_path" as in NumPy; and a
+    text with the labels of each product."""
+    inputs, result, tensors = _parsed(operands)
+    labelled = [_Labelled(x, labels) for x, labels in zip(tensors, inputs, strict=True)]
+    extents = _extents(labelled)
+    path = [(min(pair), max(pair)) for pair in _path(labelled, result, extents, optimize)]
+    left = ["".join(labels) for labels in inputs]
+    lines = [f"{','.join(left)}->{''.join(result)}"]
+    for pair in path:
+        a, b = (left[i] for i in pair)
+        left = [labels for i, labels in enumerate(left) if i not in pair]
+        kept = {*result, *"".join(left)}
+        made = "".join(label for label in dict.fromkeys(a + b) if label in kept)
+        made = made if left else "".join(result)
+        left.append(made)
+        lines.append(f"{a},{b}->{made}")
+    whole = path if path else [(0,)]
+    return ["einsum_path", *whole], "\n".join(lines)
 
 
 def _parsed(operands: Sequence[Any]) -> tuple[list[tuple[str, ...]], tuple[str, ...], list[Tensor]]:

@@ -1,10 +1,10 @@
-"""Joining and splitting: concat, stack, vstack, hstack; split, array_split, unstack."""
+"""Joining and splitting: concat, stack, vstack, hstack, block; split, array_split, unstack."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from gptrs.numpy_api.manipulation import atleast_1d, atleast_2d, atleast_3d, exp
 
 __all__ = [
     "array_split",
+    "block",
     "column_stack",
     "concat",
     "dstack",
@@ -69,6 +70,38 @@ def hstack(arrays: Sequence[Any]) -> Tensor:
     """The arrays beside each other: along the second axis, vectors along the first."""
     made = [atleast_1d(x) for x in arrays]
     return concat(made, 0 if made and made[0].ndim == 1 else 1)
+
+
+@public
+def block(arrays: Any) -> Tensor:
+    """An array from nested lists of blocks: the innermost ones beside each other along the last
+    axis, those around them along the axis before, and so on. Blocks of fewer axes get leading
+    ones."""
+
+    def depth(value: Any) -> int:
+        if not isinstance(value, list):
+            return 0
+        depths = {depth(part) for part in cast("list[Any]", value)}
+        if len(depths) != 1:
+            found = "no blocks" if not depths else "blocks of several depths"
+            raise ArgumentError(f"block: a list has {found}", fix="nest all blocks alike")
+        return 1 + depths.pop()
+
+    def rank(value: Any) -> int:
+        if isinstance(value, list):
+            return max(rank(part) for part in cast("list[Any]", value))
+        return as_tensor(value).ndim
+
+    levels = depth(arrays)
+    axes = max(levels, rank(arrays))
+
+    def joined(value: Any, level: int) -> Tensor:
+        if not isinstance(value, list):
+            x = as_tensor(value)
+            return x.reshape((*(1,) * (axes - x.ndim), *x.shape))
+        return concat([joined(part, level - 1) for part in cast("list[Any]", value)], -level)
+
+    return joined(arrays, levels)
 
 
 @public

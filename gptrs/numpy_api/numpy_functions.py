@@ -27,25 +27,14 @@ _NAMESPACES = {"numpy.linalg": "linalg", "numpy.fft": "fft"}
 _HINTS = frozenset({"casting", "kind", "subok"})
 """Parameters that do not change what ours gives."""
 _ADVICE = {
-    "apply_along_axis": "ptir.vmap(function, in_axes=...)(x)",
     "array2string": "ptir.print(x)",
     "array_repr": "ptir.print(x)",
     "array_str": "ptir.print(x)",
-    "choose": "ptir.where(index == 0, first, second)",
-    "compress": "the number of elements would depend on values: ptir.where(mask, x, 0)",
-    "extract": "the number of elements would depend on values: ptir.where(mask, x, 0)",
-    "fill_diagonal": "i = ptir.arange(n); x[i, i] = value",
-    "intersect1d": "ptir.isin(x, y) says which are in both, ptir.unique(x, size=n)",
-    "piecewise": "ptir.where(condition, first, second)",
-    "place": "x[mask] = values",
-    "put": "x.reshape(-1)[indices] = values",
     "putmask": "x[mask] = values",
     "save": "return the value, and save the result",
     "savetxt": "return the value, and save the result",
     "savez": "return the values, and save the results",
     "savez_compressed": "return the values, and save the results",
-    "setdiff1d": "ptir.isin(x, y, invert=True) says which are, ptir.unique(x, size=n)",
-    "union1d": "ptir.unique(ptir.concat([x, y]), size=n)",
 }
 
 
@@ -194,51 +183,21 @@ def _where_or_nonzero(condition: Any, x: Any = None, y: Any = None) -> Any:
     return FUNCTIONS["nonzero"](condition) if x is None else _chosen(condition, x, y)
 
 
-def _select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Tensor:
-    """The choice of the first condition that holds, else ``default``."""
-    if len(condlist) != len(choicelist):
-        raise ArgumentError(f"select: {len(condlist)} conditions, {len(choicelist)} choices")
-    result = default
-    for condition, choice in zip(reversed(condlist), reversed(choicelist), strict=True):
-        result = _chosen(condition, choice, result)
-    return as_tensor(result)
-
-
 def _copyto(dst: Any, src: Any, where: Any = True) -> None:
     if not isinstance(dst, Tensor):
         raise ArgumentError("copyto: an array cannot take a tensor", fix="x = ptir.array(x)")
     dst[...] = src if where is True else _chosen(where, src, dst)
 
 
-def _size(a: Any, axis: int | None = None) -> Any:
-    return as_tensor(a).size if axis is None else as_tensor(a).shape[axis]
+def _writing(name: str) -> Callable[..., None]:
+    """A function that returns the new array here, as NumPy's, which writes it."""
 
+    def write(x: Any, *args: Any, **kwargs: Any) -> None:
+        if not isinstance(x, Tensor):
+            raise ArgumentError(f"{name}: an array cannot take a tensor", fix="x = ptir.array(x)")
+        x[...] = FUNCTIONS[name](x, *args, **kwargs)
 
-def _is_complex(x: Any) -> bool:
-    return as_tensor(x).dtype.is_complex
-
-
-def _is_real(x: Any) -> bool:
-    return not as_tensor(x).dtype.is_complex
-
-
-def _read(attribute: str) -> Callable[[Any], Any]:
-    def get(a: Any) -> Any:
-        return getattr(as_tensor(a), attribute)
-
-    return get
-
-
-def _diagonal_of(arr: Any) -> Any:
-    return FUNCTIONS["diag_indices"](as_tensor(arr).shape[0], as_tensor(arr).ndim)
-
-
-def _triangle(name: str) -> Callable[..., Any]:
-    def places(arr: Any, k: int = 0) -> Any:
-        rows, columns = as_tensor(arr).shape
-        return FUNCTIONS[name](rows, k, columns)
-
-    return places
+    return write
 
 
 def _copy(a: Any) -> Tensor:
@@ -252,16 +211,11 @@ def _take(a: Any, indices: Any, axis: int | None = None, mode: str = "raise") ->
 _DIFFERING: dict[str, Callable[..., Any]] = {
     "copy": _copy,
     "copyto": _copyto,
-    "diag_indices_from": _diagonal_of,
-    "iscomplexobj": _is_complex,
-    "isrealobj": _is_real,
-    "ndim": _read("ndim"),
-    "select": _select,
-    "shape": _read("shape"),
-    "size": _size,
+    "fill_diagonal": _writing("fill_diagonal"),
+    "place": _writing("place"),
+    "put": _writing("put"),
+    "put_along_axis": _writing("put_along_axis"),
     "take": _take,
-    "tril_indices_from": _triangle("tril_indices"),
-    "triu_indices_from": _triangle("triu_indices"),
     "where": _where_or_nonzero,
 }
 """NumPy's functions for which ``ptir`` has an attribute, a method or another function."""

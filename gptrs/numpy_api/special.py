@@ -7,16 +7,18 @@ from typing import Any
 
 import numpy as np
 
+from gptrs.errors import ShapeError
 from gptrs.ir.dims import same_shape
 from gptrs.ir.dispatch import FUNCTIONS, OPS
 from gptrs.ir.promotion import NUMBERS, promote
 from gptrs.ir.tensor import Tensor
-from gptrs.ir.types import DType
+from gptrs.ir.types import DType, broadcast_shapes
 from gptrs.numpy_api.function import as_tensor, public
 
 __all__ = [
     "allclose",
     "array_equal",
+    "array_equiv",
     "deg2rad",
     "divmod",
     "entr",
@@ -212,3 +214,14 @@ def array_equal(x: Operand, y: Operand, equal_nan: bool = False) -> Tensor:
         both = OPS["logical_and"](OPS["is_nan"](x), OPS["is_nan"](y))
         same = OPS["logical_or"](same, both)
     return OPS["reduce_all"](same)
+
+
+@public
+def array_equiv(x: Operand, y: Operand) -> Tensor:
+    """Whether shapes broadcast to one of them and all elements are equal then."""
+    x, y = _shared(x, y)
+    try:
+        shape = broadcast_shapes(x.shape, y.shape)
+    except ShapeError:
+        return Tensor.of_array(np.asarray(False))
+    return OPS["reduce_all"](OPS["broadcast_to"](OPS["equal"](x, y), shape=shape))

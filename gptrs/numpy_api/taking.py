@@ -1,7 +1,8 @@
-"""Elements at positions: take, take_along_axis; differences of neighbours."""
+"""Elements at positions: take, take_along_axis; differences of neighbours: diff, unwrap."""
 
 from __future__ import annotations
 
+from math import tau
 from typing import Any, Literal
 
 from gptrs.errors import ArgumentError, ShapeError
@@ -13,7 +14,7 @@ from gptrs.numpy_api.function import as_tensor, public
 from gptrs.numpy_api.joining import concat
 from gptrs.numpy_api.manipulation import moveaxis
 
-__all__ = ["diff", "take", "take_along_axis"]
+__all__ = ["diff", "take", "take_along_axis", "unwrap"]
 
 Mode = Literal["raise", "clip", "wrap"]
 
@@ -109,3 +110,26 @@ def _end(x: Tensor, end: Any, axis: int) -> Tensor:
         return end
     shape = tuple(1 if i == axis else n for i, n in enumerate(x.shape))
     return OPS["broadcast_to"](end, shape=shape)
+
+
+@public(other_names={"p": "x"})
+def unwrap(x: Any, discont: Any = None, axis: int = -1, *, period: Any = tau) -> Tensor:
+    """``x`` with multiples of ``period`` added along ``axis``, so that neighbours differ by at most
+    half of it. Steps below ``discont`` (at least half a period) stay."""
+    x = as_tensor(x)
+    if isinstance(period, float) and (x.dtype.is_integer or x.dtype.is_bool):
+        x = x.astype("f32")
+    axis = normal_axis(axis, x.ndim)
+    half = period / 2 if x.dtype.is_float else period // 2
+    low = -half
+    steps = diff(x, axis=axis)
+    near = OPS["remainder"](steps - low, period) + low
+    at_end = OPS["logical_and"](near == low, steps > 0)
+    if x.dtype.is_float or period % 2 == 0:  # else the interval has no two ends for one step
+        near = OPS["select"](at_end, half, near)
+    added = near - steps
+    least = half if discont is None else discont
+    added = OPS["select"](OPS["abs"](steps) < least, 0, added)
+    keys = (slice(None),) * axis
+    later = x[(*keys, slice(1, None))] + OPS["cumsum"](added, axis=axis)
+    return concat([x[(*keys, slice(0, 1))], later], axis)

@@ -41,7 +41,9 @@ class Call(NamedTuple):
 def _shown(value: Any) -> str:
     if isinstance(value, np.ndarray):
         return f"{value.dtype}{list(value.shape)}"
-    return "arrays" if isinstance(value, list) and isinstance(value[0], np.ndarray) else str(value)
+    if isinstance(value, list):
+        return f"[{', '.join(map(_shown, value))}]"
+    return getattr(value, "__name__", str(value))
 
 
 def calls(names: str, *args: Any, **kwargs: Any) -> list[Call]:

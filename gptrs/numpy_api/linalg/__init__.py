@@ -24,6 +24,8 @@ from gptrs.numpy_api.linalg.equations import (
     slogdet,
     solve,
     solve_triangular,
+    tensorinv,
+    tensorsolve,
 )
 from gptrs.numpy_api.linalg.factorisations import (
     cholesky,
@@ -77,6 +79,8 @@ __all__ = [
     "svd",
     "svdvals",
     "tensordot",
+    "tensorinv",
+    "tensorsolve",
     "trace",
     "vecdot",
     "vector_norm",

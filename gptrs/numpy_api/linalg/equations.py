@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gptrs.errors import ShapeError
-from gptrs.ir.dims import Dim, same, surely_greater
+from gptrs.ir.dims import Dim, product, same, same_shape, surely_greater
 from gptrs.ir.dispatch import FUNCTIONS, OPS
 from gptrs.ir.promotion import promote
 from gptrs.ir.tensor import Tensor
-from gptrs.ir.types import DType, broadcast_shapes, shape_text
+from gptrs.ir.types import DType, broadcast_shapes, normal_axis, shape_text
 from gptrs.numpy_api.function import as_tensor, public
 from gptrs.numpy_api.linalg.factorisations import floating, matrices, svd, svdvals
 from gptrs.numpy_api.matrices import matrix_transpose
@@ -26,6 +26,8 @@ __all__ = [
     "slogdet",
     "solve",
     "solve_triangular",
+    "tensorinv",
+    "tensorsolve",
 ]
 
 
@@ -177,3 +179,35 @@ def lstsq(a: Any, b: Any, /, rcond: Any = None) -> LstsqResult:
     else:
         residuals = FUNCTIONS["zeros"]((0,), dtype=s.dtype)
     return LstsqResult(x, residuals, rank, s)
+
+
+@public(namespace="linalg", other_names={"x1": "a", "x2": "b"})
+def tensorsolve(a: Any, b: Any, /, axes: Any = None) -> Tensor:
+    """X with tensordot(a, X, X.ndim) = b.
+
+    The first axes of ``a`` are those of ``b``, and its other ones, those of X, have as many
+    elements; ``axes`` of ``a`` are moved to its end first.
+    """
+    a, b = floating(a), floating(b)
+    if axes is not None:
+        moved = [normal_axis(axis, a.ndim) for axis in axes]
+        rest = [axis for axis in range(a.ndim) if axis not in moved]
+        a = OPS["transpose"](a, perm=(*rest, *moved))
+    unknowns = a.shape[b.ndim :]
+    if not same_shape(a.shape[: b.ndim], b.shape) or not same(product(unknowns), product(b.shape)):
+        raise ShapeError(
+            f"a has shape {shape_text(a.shape)} and b has shape {shape_text(b.shape)}, expected the"
+            " axes of b first, then others with as many elements"
+        )
+    found = solve(a.reshape((-1, product(unknowns))), b.reshape(-1))
+    return found.reshape(unknowns)
+
+
+@public(namespace="linalg", other_names={"a": "x"})
+def tensorinv(x: Any, /, ind: int = 2) -> Tensor:
+    """The inverse of `tensordot` with x: its first ``ind`` axes become the last ones."""
+    x = floating(x)
+    if not 0 < ind <= x.ndim:
+        raise ShapeError(f"ind is {ind}, expected 1 to {x.ndim}, the rank")
+    first, last = x.shape[:ind], x.shape[ind:]
+    return inv(x.reshape((product(first), -1))).reshape((*last, *first))
