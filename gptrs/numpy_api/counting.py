@@ -173,6 +173,13 @@ def histogramdd(
     return found, edges
 
 
+def _is_pair(bins: object) -> bool:
+    """Whether ``bins`` say how both axes are cut, rather than being the edges for each."""
+    if isinstance(bins, list | tuple):
+        return len(cast("Sequence[Any]", bins)) == 2
+    return isinstance(bins, int)
+
+
 @public
 def histogram2d(
     x: Any,
@@ -186,9 +193,7 @@ def histogram2d(
 
     ``bins`` is a number, one row of edges for both, or a pair. See `histogramdd`.
     """
-    is_number = isinstance(bins, int)
-    is_pair = isinstance(bins, list | tuple) and len(cast("Sequence[Any]", bins)) == 2
-    pair = cast("Any", bins) if is_number or is_pair else [bins, bins]
+    pair = bins if _is_pair(bins) else [bins, bins]
     found, (rows, columns) = histogramdd([x, y], pair, range, density, weights)
     return found, rows, columns
 
