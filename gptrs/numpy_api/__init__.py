@@ -30,6 +30,8 @@ operators and methods of tensors find it there, ``ptir`` too.
 | `diagonals` | fill_diagonal; positions of diagonals, triangles and masks; ix |
 | `sets` | union1d, intersect1d, setdiff1d, setxor1d |
 | `polynomials` | polyadd, polymul, polydiv, polyder, polyint, polyfit, roots |
+| `axis_slices` | slice_in_dim, dynamic_slice_in_dim, dynamic_update_index_in_dim |
+| `lax`, `lax_convolution` | broadcast_in_dim, select_n, reduce, clz; conv_general_dilated |
 | `bits` | packbits, unpackbits |
 | `inspection` | ndim, shape, size, isscalar, issubdtype, common_type |
 | `slicewise` | apply_along_axis, apply_over_axes, vectorize |
@@ -139,6 +141,16 @@ MODULES: dict[str, tuple[str, ...]] = {
         *("poly", "polyadd", "polyder", "polydiv", "polyfit", "polyint", "polymul", "polysub"),
         "roots",
     ),
+    "axis_slices": (
+        *("dynamic_index_in_dim", "dynamic_slice_in_dim", "dynamic_update_index_in_dim"),
+        *("dynamic_update_slice_in_dim", "index_in_dim", "slice_in_dim"),
+    ),
+    "lax": (
+        *("broadcast_in_dim", "broadcasted_iota", "clz", "convert_element_type", "cumlogsumexp"),
+        *("integer_pow", "population_count", "reduce", "reduce_and", "reduce_or", "reduce_xor"),
+        *("rev", "select_n", "shift_right_arithmetic", "shift_right_logical", "sort_key_val"),
+    ),
+    "lax_convolution": ("conv_general_dilated",),
     "bits": ("packbits", "unpackbits"),
     "inspection": (
         *("common_type", "iscomplexobj", "isrealobj", "isscalar", "issubdtype"),
@@ -236,6 +248,9 @@ ALIASES: dict[str, str] = {
     "asanyarray": "asarray",
     "ascontiguousarray": "asarray",
     "copy": "array",
+    "erf_inv": "erfinv",
+    "logistic": "sigmoid",
+    "rem": "fmod",
     "ix_": "ix",
     "concatenate": "concat",
     "cat": "concat",

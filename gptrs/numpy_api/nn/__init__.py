@@ -38,6 +38,11 @@ MODULES: dict[str, tuple[str, ...]] = {
     "embeddings": ("embedding", "embedding_bag", "one_hot"),
     "grid_sampling": ("affine_grid", "grid_sample"),
     "interpolation": ("interpolate", "upsample", "upsample_bilinear", "upsample_nearest"),
+    "jax_functions": (
+        *("dot_product_attention", "hard_sigmoid", "hard_silu", "hard_swish", "hard_tanh"),
+        *("identity", "log1mexp", "log_sigmoid", "logmeanexp", "soft_sign", "sparse_plus"),
+        *("sparse_sigmoid", "squareplus", "standardize", "swish"),
+    ),
     "likelihoods": ("ctc_loss", "gaussian_nll_loss", "poisson_nll_loss"),
     "linear_maps": ("bilinear", "linear"),
     "losses": (
