@@ -48,6 +48,7 @@ operators and methods of tensors find it there, ``ptir`` too.
 | `numpy_functions`, `ufuncs` | NumPy's own functions and ufuncs, called with tensors |
 | `scattering` | index_select, index_add, scatter, masked_select: positions in torch's words |
 | `sections` | chunk, narrow, unflatten, block_diag, diag_embed, combinations |
+| `paired_results` | topk, kthvalue, aminmax, std_mean, var_mean; msort, bucketize |
 | `fused_arithmetic` | addmm, baddbmm, addcmul and what else adds a product to something |
 | `einops_backend` | einops' functions, called with tensors |
 | `matrices` | matrix_transpose, diagonal, trace, diag |
@@ -193,6 +194,9 @@ MODULES: dict[str, tuple[str, ...]] = {
         *("adjoint", "block_diag", "broadcast_tensors", "cartesian_prod", "chunk"),
         *("combinations", "diag_embed", "narrow", "repeat_interleave", "split_with_sizes", "t"),
         *("tensor_split", "unflatten"),
+    ),
+    "paired_results": (
+        *("aminmax", "bucketize", "kthvalue", "msort", "std_mean", "topk", "var_mean"),
     ),
     "fused_arithmetic": (
         *("addbmm", "addcdiv", "addcmul", "addmm", "addmv", "addr", "baddbmm", "rsub"),

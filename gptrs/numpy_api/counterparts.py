@@ -51,7 +51,6 @@ COUNTERPARTS: dict[str, dict[str, str]] = {
         "seed": "key = ptir.random.key(seed), an argument of its functions",
         "set_default_dtype": "dtypes are arguments: dtype='f64'",
         "set_grad_enabled": _NO_GRADIENT,
-        "topk": "ptir.top_k",
         "uint": "ptir.ui64",
     },
     "ptir.linalg": {
@@ -110,7 +109,7 @@ COUNTERPARTS: dict[str, dict[str, str]] = {
         "stride": "leave it out: elements are in row-major order",
         "t": "x.T",
         "tobytes": "x.numpy().tobytes()",
-        "topk": "ptir.top_k(x, k)",
+        "topk": "ptir.topk(x, k)",
         "type_as": "x.astype(y.dtype)",
         "values": "x.max(axis) is the values, x.argmax(axis) the positions",
         "view_as": "x.reshape(y.shape)",
