@@ -81,15 +81,15 @@ def join(
         made_at.update(dict.fromkeys(step.results, place))
     read = {*needed, *(value for step in joint for value in step.inputs)}
     for place, region in enumerate(regions):
-        if region is not None and not read.issuperset(region.results):
+        if region is not None and region.others and not read.issuperset(region.results):
             joint[place] = step_of(_storing(region, read))
     return joint
 
 
 def _storing(region: Region, read: Set[Value]) -> Region:
-    """A region without the results that nobody reads."""
+    """A region without the results that nobody reads; with one at least."""
     outputs = [one for one in (region, *region.others) if one.result in read]
-    return _joined(outputs, region.members)
+    return _joined(outputs or [region], region.members)
 
 
 def _joined(regions: Sequence[Region], members: frozenset[Instruction]) -> Region:

@@ -12,8 +12,10 @@ import numpy as np
 import pytest
 
 from gptrs import ptir
+from gptrs.backends.faer.backend import FaerBackend
 from gptrs.backends.faer.joint_regions import MOST_RESULTS
 from gptrs.ir.types import Array, bf16, f32
+from gptrs.jit.derived import run_of
 
 
 def spread(x: Any) -> Any:
@@ -141,3 +143,19 @@ def test_bodies_of_driven_loops_have_joint_regions() -> None:
         return ptir.scan(body, (x, y), length=3)[0]
 
     check(function, x, y)
+
+
+def test_results_that_nobody_reads() -> None:
+    """Without passes, a step may have no reader."""
+    text = """
+def f(x: "f32[20,30]"):
+    a = ptir.exp(x)
+    b = ptir.mul(x, 2.0)
+    c = ptir.reduce_sum(x, axes=(1,))
+    d = ptir.sub(x, 1.0)
+    return d
+"""
+    program = ptir.parse(text)
+    x = np.random.default_rng(1).standard_normal((20, 30)).astype(np.float32)
+    (found,) = run_of(program, FaerBackend().plan(program))([x], {})
+    np.testing.assert_array_equal(found, x - 1)
