@@ -147,7 +147,9 @@ def test_bodies_of_driven_loops_have_joint_regions() -> None:
 
 def test_results_that_nobody_reads() -> None:
     """Without passes, a step may have no reader."""
-    text = """
+    text = """# ptir.v0.4
+from gptrs.ptir import ops as ptir
+
 def f(x: "f32[20,30]"):
     a = ptir.exp(x)
     b = ptir.mul(x, 2.0)
