@@ -49,6 +49,7 @@ operators and methods of tensors find it there, ``ptir`` too.
 | `scattering` | index_select, index_add, scatter, masked_select: positions in torch's words |
 | `sections` | chunk, narrow, unflatten, block_diag, diag_embed, combinations |
 | `paired_results` | topk, kthvalue, aminmax, std_mean, var_mean; msort, bucketize |
+| `element_views` | is_complex, is_floating_point, numel; view_as_real, view_as_complex |
 | `fused_arithmetic` | addmm, baddbmm, addcmul and what else adds a product to something |
 | `einops_backend` | einops' functions, called with tensors |
 | `matrices` | matrix_transpose, diagonal, trace, diag |
@@ -197,6 +198,10 @@ MODULES: dict[str, tuple[str, ...]] = {
     ),
     "paired_results": (
         *("aminmax", "bucketize", "kthvalue", "msort", "std_mean", "topk", "var_mean"),
+    ),
+    "element_views": (
+        *("is_complex", "is_floating_point", "is_signed", "is_tensor", "numel"),
+        *("view_as_complex", "view_as_real"),
     ),
     "fused_arithmetic": (
         *("addbmm", "addcdiv", "addcmul", "addmm", "addmv", "addr", "baddbmm", "rsub"),

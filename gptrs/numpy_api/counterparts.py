@@ -37,7 +37,6 @@ COUNTERPARTS: dict[str, dict[str, str]] = {
         "njit": "ptir.jit",
         "no_grad": _NO_GRADIENT,
         "normal": "mean + std * ptir.random.normal(key, shape)",
-        "numel": "x.size",
         "numpy": "its functions are in ptir",
         "poisson": "ptir.random.poisson(key, rate)",
         "prange": "ptir.vmap, or operations on whole arrays",

@@ -146,9 +146,10 @@ def masked_select(x: Any, mask: Any, *, size: DimLike | None = None, fill_value:
 @public
 def masked_scatter(x: Any, mask: Any, source: Any) -> Tensor:
     """``x`` with the elements of ``source``, one after the other in row-major order, where ``mask``
-    holds. Raises `ElementError` where ``source`` has fewer."""
-    x, row = as_tensor(x), as_tensor(source).reshape(-1)
-    mask = OPS["broadcast_to"](truth(mask), shape=x.shape)
+    holds; shapes broadcast. Raises `ElementError` where ``source`` has fewer."""
+    x, mask, row = as_tensor(x), truth(mask), as_tensor(source).reshape(-1)
+    shape = broadcast_shapes(x.shape, mask.shape)
+    x, mask = (OPS["broadcast_to"](each, shape=shape) for each in (x, mask))
     rank: Tensor = OPS["cumsum"](OPS["cast"](mask.reshape(-1), dtype="si64"), axis=0) - 1
     chosen = OPS["take"](row.astype(x.dtype), OPS["maximum"](rank, 0))
     return OPS["select"](mask, chosen.reshape(x.shape), x)

@@ -102,6 +102,8 @@ ROWS: Rows = {
     "std_mean": (lambda m, x: m.std_mean(x, dim=1), (X,)),
     "var_mean": (lambda m, x: m.var_mean(x, dim=(0, 2), correction=0, keepdim=True), (CUBE,)),
     "bucketize": (lambda m, x, e: m.bucketize(x, e, right=True), (WHOLE, np.array([-3, 0, 2]))),
+    "view_as_real": (lambda m, x: m.view_as_real(x), (COMPLEX,)),
+    "view_as_complex": (lambda m, x: m.view_as_complex(x), (CUBE[:, :, :2],)),
     "pinverse": (lambda m, x: m.pinverse(x), (X,)),
     "inverse": (lambda m, x: m.inverse(x), (SQUARE,)),
     "pixel_shuffle": (
@@ -139,6 +141,13 @@ def test_a_name_of_torch(name: str) -> None:
 def test_a_name_of_another_namespace(space: str) -> None:
     for name in ELSEWHERE[space]:
         assert getattr(ptir, name) is getattr(getattr(ptir, space), name)
+
+
+@pytest.mark.parametrize("x", [X, WHOLE, COMPLEX, X > 0, np.arange(3, dtype="u1")])
+def test_questions(x: Any) -> None:
+    theirs = torch.from_numpy(np.array(x))
+    for name in ("is_complex", "is_floating_point", "is_signed", "is_tensor", "numel"):
+        assert getattr(ptir, name)(ptir.tensor(x)) == getattr(torch, name)(theirs)
 
 
 def test_chosen_elements() -> None:

@@ -34,6 +34,20 @@ def _scatter(reduce: str) -> Callable[..., Any]:
     return call
 
 
+def _with_axes(name: str) -> Callable[..., Any]:
+    """The function of torch's name and arguments, for all but scalars."""
+
+    def call(x: Any, *args: Any, **kwargs: Any) -> Any:
+        unless(
+            any(isinstance(t, ptir.Tensor) and not t.ndim for t in (x, *args)),
+            "an axis of a scalar",
+        )
+        found = getattr(ptir, name)(x, *args, **kwargs)
+        return found[0] if isinstance(found, tuple) else found
+
+    return call
+
+
 def _gather(x: Any, dim: int, index: Any) -> Any:
     unless(not x.ndim or x.ndim != index.ndim, "scalars, or an empty index of another rank")
     return ptir.gather(x, index, axis=dim)
@@ -62,6 +76,14 @@ def _squeeze(x: Any, *dim: int) -> Any:
 
 ROWS: tuple[Row, ...] = (
     Row("gather", _gather, R),
+    Row("index_add", _with_axes("index_add"), R, **SUMMED),
+    Row("index_copy", _with_axes("index_copy"), R),
+    Row("masked_scatter", _with_axes("masked_scatter"), R),
+    Row("diag_embed", _with_axes("diag_embed"), R),
+    Row("diagonal_scatter", _with_axes("diagonal_scatter"), R),
+    Row("slice_scatter", _with_axes("slice_scatter"), R),
+    Row("select_scatter", _with_axes("select_scatter"), R),
+    Row("kthvalue", _with_axes("kthvalue")),
     Row("index_select", _index_select, R),
     Row("scatter", _scatter("replace"), R),
     Row("scatter_add", _scatter_add, R, **SUMMED),
