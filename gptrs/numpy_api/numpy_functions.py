@@ -26,6 +26,8 @@ from gptrs.numpy_api.function import as_tensor
 _NAMESPACES = {"numpy.linalg": "linalg", "numpy.fft": "fft"}
 _HINTS = frozenset({"casting", "kind", "subok"})
 """Parameters that do not change what ours gives."""
+_ANSWERS = frozenset({"allclose", "array_equal", "array_equiv"})
+"""Functions that give a bool of Python, where the elements are known."""
 _ADVICE = {
     "array2string": "ptir.print(x)",
     "array_repr": "ptir.print(x)",
@@ -58,7 +60,9 @@ class Call(NamedTuple):
 def call_function(function: Any, args: Any, kwargs: Any) -> Any:
     """What a function of NumPy gives for tensors (``__array_function__``)."""
     found = _function_call(function, args, kwargs)
-    return run(found, function, function.__name__, args, kwargs)
+    result = run(found, function, function.__name__, args, kwargs)
+    known = isinstance(result, Tensor) and not result.is_traced
+    return bool(result) if known and function.__name__ in _ANSWERS else result
 
 
 def run(found: Call | str, function: Any, name: str, args: Any, kwargs: Any) -> Any:

@@ -210,3 +210,11 @@ def test_an_array_is_added_to_in_place() -> None:
     np.testing.assert_array_equal(total.numpy(), [0.5, 1.5, 2.5])
     np.testing.assert_array_equal(whole.numpy(), [0, 0.5, 1])
     np.testing.assert_array_equal(given, np.arange(3))
+
+
+def test_answers_are_bools_of_python_where_elements_are_known() -> None:
+    x = ptir.tensor(X)
+    assert np.allclose(x, X) is True
+    assert np.array_equal(x, X + 1) is False
+    assert np.array_equiv(X, x) is True
+    assert bool(ptir.jit(lambda x: np.allclose(x, X))(X))  # pyright: ignore
