@@ -24,7 +24,7 @@ from gptrs import ptir
 from gptrs.cli.app import app
 from gptrs.ir.composites import Composite
 from gptrs.ir.dispatch import OPS
-from gptrs.numpy_api import ALIASES, MODULES, NAMES
+from gptrs.numpy_api import ALIASES, ELSEWHERE, MODULES, NAMES
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
@@ -67,6 +67,9 @@ def _aliases() -> Iterator[str]:
     yield "| name | is |\n|---|---|"
     for name, target in sorted(ALIASES.items()):
         yield f"| `ptir.{name}` | `ptir.{target}` |"
+    for space, names in ELSEWHERE.items():
+        for name in names:
+            yield f"| `ptir.{name}` | `ptir.{space}.{name}` |"
 
 
 def ops_of(module: str) -> str:

@@ -12,81 +12,36 @@ their precision; other real dtypes are computed as f32. What has no result (a si
 | `matrix_products` | those of ``ptir`` over the last axes, multi_dot, matrix_power |
 """
 
-from typing import NoReturn
+from __future__ import annotations
+
+from typing import Any
 
 from gptrs.ir.names import unknown_name
-from gptrs.numpy_api.linalg.equations import (
-    det,
-    inv,
-    lstsq,
-    matrix_rank,
-    pinv,
-    slogdet,
-    solve,
-    solve_triangular,
-    tensorinv,
-    tensorsolve,
-)
-from gptrs.numpy_api.linalg.factorisations import (
-    cholesky,
-    eig,
-    eigh,
-    eigvals,
-    eigvalsh,
-    qr,
-    svd,
-    svdvals,
-)
-from gptrs.numpy_api.linalg.matrix_products import (
-    cross,
-    diagonal,
-    matmul,
-    matrix_power,
-    matrix_transpose,
-    multi_dot,
-    outer,
-    tensordot,
-    trace,
-    vecdot,
-)
-from gptrs.numpy_api.linalg.norms import cond, matrix_norm, norm, vector_norm
+from gptrs.locks import late_import
 
-__all__ = [
-    "cholesky",
-    "cond",
-    "cross",
-    "det",
-    "diagonal",
-    "eig",
-    "eigh",
-    "eigvals",
-    "eigvalsh",
-    "inv",
-    "lstsq",
-    "matmul",
-    "matrix_norm",
-    "matrix_power",
-    "matrix_rank",
-    "matrix_transpose",
-    "multi_dot",
-    "norm",
-    "outer",
-    "pinv",
-    "qr",
-    "slogdet",
-    "solve",
-    "solve_triangular",
-    "svd",
-    "svdvals",
-    "tensordot",
-    "tensorinv",
-    "tensorsolve",
-    "trace",
-    "vecdot",
-    "vector_norm",
-]
+MODULES: dict[str, tuple[str, ...]] = {
+    "factorisations": ("cholesky", "eig", "eigh", "eigvals", "eigvalsh", "qr", "svd", "svdvals"),
+    "equations": (
+        *("det", "inv", "lstsq", "matrix_rank", "pinv", "slogdet", "solve", "solve_triangular"),
+        *("tensorinv", "tensorsolve"),
+    ),
+    "norms": ("cond", "matrix_norm", "norm", "vector_norm"),
+    "matrix_products": (
+        *("cross", "diagonal", "matmul", "matrix_power", "matrix_transpose", "multi_dot"),
+        *("outer", "tensordot", "trace", "vecdot"),
+    ),
+}
+"""The names of each module, its ``__all__``."""
+
+_PLACES = {name: module for module, names in MODULES.items() for name in names}
 
 
-def __getattr__(name: str) -> NoReturn:
-    """The error for a name that is not there."""
-    raise unknown_name("ptir.linalg", name)
+def __getattr__(name: str) -> Any:
+    """The function called ``name``."""
+    if name not in _PLACES:
+        raise unknown_name("ptir.linalg", name)
+    return getattr(late_import(f"{__name__}.{_PLACES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(_PLACES)
