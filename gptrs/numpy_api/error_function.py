@@ -136,7 +136,12 @@ def _inverse(s: Tensor, q: Tensor, wide: bool, *, far: bool = False) -> Tensor:
         apart = OPS["sub"](q, _tail(y, wide))
         apart = OPS["select"](OPS["less"](s, 0.5), OPS["sub"](OPS["erf"](y), s), apart)
         slope = OPS["exp"](OPS["neg"](OPS["mul"](y, y)))
-        step = OPS["div"](OPS["mul"](apart, math.sqrt(math.pi) / 2), slope)
+        step = OPS["div"](apart, slope)
+        if far:  # where q has few bits left, the tail would have as few
+            half = _exp_of_square(y, 0.5, wide)
+            apart = OPS["sub"](OPS["mul"](OPS["mul"](q, half), half), _scaled_tail(y, wide))
+            step = OPS["select"](OPS["less"](q, 1e-290), apart, step)
+        step = OPS["mul"](step, math.sqrt(math.pi) / 2)
         y = OPS["sub"](y, OPS["div"](step, OPS["add"](OPS["mul"](y, step), 1.0)))
     return OPS["select"](OPS["equal"](q, 0.0), math.inf, y)
 

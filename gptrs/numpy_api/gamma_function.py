@@ -52,6 +52,8 @@ _LOG_DERIVATIVE = (
     *(0.007575757575757576, -0.021092796092796094, 0.08333333333333333, -0.4432598039215686),
 )
 _LARGE_LOG_GAMMA, _LARGE_DIGAMMA = 8, 10
+_TINY = -1e-30
+"""log |Γ(x)| is −log |x| nearer to 0; the product in its reflection would be 0."""
 
 
 def _parts(size: Tensor, most: int) -> tuple[Tensor, Tensor]:
@@ -85,7 +87,8 @@ def _log_gamma(x: Tensor, _: bool) -> Tensor:
     found = OPS["select"](large, far, near)
     sine = OPS["abs"](OPS["mul"](OPS["sin"](_from_nearest(size)), size))
     reflected = OPS["sub"](OPS["sub"](math.log(math.pi), OPS["log"](sine)), found)
-    found = OPS["select"](OPS["less"](x, 0.0), reflected, found)
+    reflected = OPS["select"](OPS["equal"](sine, 0.0), math.inf, reflected)
+    found = OPS["select"](OPS["less"](x, _TINY), reflected, found)
     return OPS["select"](OPS["is_inf"](x), math.inf, found)
 
 

@@ -63,6 +63,12 @@ def _getitem(x: Any, key: Any) -> Any:
     return (_item if _is_mask(key) else _compiled_item)(x, key)
 
 
+def _repeat(x: Any, repeats: Any, **kwargs: Any) -> Any:
+    """``ptir.repeat``; with counts as a tensor the extent depends on values: that runs eagerly."""
+    counts = isinstance(repeats, ptir.Tensor)
+    return (ptir.repeat if counts else compiled(ptir.repeat))(x, repeats, **kwargs)
+
+
 def _compile_operators() -> None:
     for name in OPERATORS:
         method = f"__{name}__"
@@ -81,7 +87,7 @@ def _compile_extension(extension: Any) -> Any:
 _item: Any = ptir.Tensor.__getitem__
 _compiled_item = compiled(_item)
 _compile_operators()
-_found: dict[str, Any] = {}
+_found: dict[str, Any] = {"repeat": _repeat}
 
 
 def __getattr__(name: str) -> Any:

@@ -43,7 +43,7 @@ NAMES = {theirs: name for name, theirs in TORCH.items()}
 MOST = 24
 """Samples of a row and a dtype that are compared."""
 COMPILED = 1
-"""Those of them that are compiled as well, of each of a row's first two dtypes: with special values
+"""Those of them that are compiled as well, of each of a row's first dtypes: with special values
 where the row has them, as kernels take the same path for all others."""
 
 
@@ -74,7 +74,14 @@ def changed(value: Any, change: Callable[[torch.Tensor], Any]) -> Any:
 
 
 def array_of(tensor: torch.Tensor) -> Array:
-    return np.array(tensor.detach().numpy())
+    return np.array(tensor.detach().resolve_conj().numpy())
+
+
+def leaves(results: Any) -> tuple[Any, ...]:
+    """What a function gives, or the parts of what it gives."""
+    if isinstance(results, list | tuple):
+        return tuple(leaf for part in results for leaf in leaves(part))
+    return (results,)
 
 
 def with_special(row: Row, rng: np.random.Generator) -> Callable[[torch.Tensor], torch.Tensor]:
@@ -110,8 +117,7 @@ class Call:
         """The results of our function, on tensors in the place of the arrays."""
         rest = iter(tensors)
         x, args, kwargs = changed(self.parts, lambda _: next(rest))
-        found = self.row.call(x, *args, **kwargs)
-        return found if isinstance(found, tuple) else (found,)
+        return leaves(self.row.call(x, *args, **kwargs))
 
     def expected(self, info: Any) -> tuple[Array, ...] | None:
         """torch's results, or NumPy's; None where torch refuses."""
@@ -123,8 +129,7 @@ class Call:
             found = info.op(x, *args, **kwargs)
         except (RuntimeError, IndexError, NotImplementedError):
             return None
-        results = tuple(found) if isinstance(found, list | tuple) else (found,)
-        return tuple(array_of(result) for result in results)
+        return tuple(array_of(result) for result in leaves(found))
 
 
 def _with_tensors(value: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
@@ -173,7 +178,8 @@ def test_samples(row: Row) -> None:
         for call, found, expected in calls(row, dtype):
             tried += 1
             check(call, found, expected)
-            if dtype in row.dtypes[:2] and compiled < COMPILED and call.arrays[0].size > 1:
+            some = call.arrays and call.arrays[0].size > 1
+            if dtype in row.dtypes[: row.compiled] and compiled < COMPILED and some:
                 compiled += 1
                 jitted = ptir.jit(lambda *xs: call.ours(*xs))(*call.arrays)  # noqa: B023
                 results = tuple(t.numpy() for t in jitted)

@@ -38,6 +38,8 @@ class Row:
     why: str = ""
     special: bool = True
     """Whether special values take the place of some elements in samples of their own."""
+    compiled: int = 2
+    """Of how many of the first dtypes a sample is compiled as well."""
     numpy: Callable[..., Any] | None = None
     """NumPy's function, where torch gives something else..."""
     differs: str = ""
