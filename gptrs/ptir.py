@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import gptrs.ir.ops.bitcast as bitcast_ops
 import gptrs.ir.ops.complex_numbers as complex_ops
 import gptrs.ir.ops.composite as composite_ops
 import gptrs.ir.ops.contract as contract_ops
@@ -167,6 +168,7 @@ __all__: list[str] = [
     "vmap",
 ]
 __all__ += ["abs", "complex", "pow", "print", "round", "slice"]
+__all__ += bitcast_ops.__all__
 __all__ += complex_ops.__all__
 __all__ += composite_ops.__all__
 __all__ += contract_ops.__all__

@@ -8,7 +8,7 @@ structural rules of `gptrs.backends.fusion`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -29,6 +29,7 @@ from gptrs.backends.views import (
 )
 from gptrs.ir.dims import Dim, Shape, product, same
 from gptrs.ir.kinds import OpKind
+from gptrs.ir.ops.bitcast import bitcast, bits_dtype
 from gptrs.ir.ops.elementwise import add, logical_and, logical_or, maximum, minimum, mul
 from gptrs.ir.ops.literal import constant, full, iota
 from gptrs.ir.ops.reduce import (
@@ -193,6 +194,8 @@ class Inliner:
         self._agree_on_rows(instruction)
         dtype = next(v.type.dtype for v in reversed(list(instruction.values())))
         operands = tuple(self._read(o, dtype) for o in instruction.operands)
+        if instruction.op is bitcast:
+            operands = tuple(map(_as_bits, operands))
         attrs = () if instruction.op.scalar_rule is None else tuple(instruction.attrs.items())
         return Apply(instruction.op, type.dtype, operands, value, attrs)
 
@@ -271,6 +274,12 @@ def _element(extents: Shape, number: int, view: View, around: int) -> View:
         offset = offset + number % int(extent) * stride
         number //= int(extent)
     return View(view.shape[:outer], view.strides[:outer], offset)
+
+
+def _as_bits(x: Expression) -> Expression:
+    """A loaded narrow float as the integer in memory; arithmetic would lose the payload of NaN."""
+    narrow = x.dtype.is_float and x.dtype.compute is not x.dtype
+    return replace(x, bits=bits_dtype(x.dtype)) if narrow and isinstance(x, Load) else x
 
 
 def _literal(value: Any, dtype: DType) -> Literal:

@@ -45,7 +45,7 @@ class ValueNumbering:
     def _key(self, part: Expression) -> object:
         match part:
             case Load():
-                return "load", part.value, self._place(part.view)
+                return "load", part.value, part.dtype.name, self._place(part.view)
             case Iota():
                 return "iota", part.dtype.name, self._place(part.view)
             case Literal():

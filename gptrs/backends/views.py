@@ -143,10 +143,12 @@ class Load:
 
     value: Value
     view: View
+    bits: DType | None = None
+    """The dtype as which the bits in memory are read, where that is another one of their width."""
 
     @property
     def dtype(self) -> DType:
-        return self.value.type.dtype
+        return self.bits or self.value.type.dtype
 
 
 @dataclass(frozen=True, eq=False, slots=True)

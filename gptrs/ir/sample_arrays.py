@@ -126,9 +126,10 @@ def same_bits(a: Array, b: Array) -> bool:
         return False
     if a.dtype.kind == "c":
         return same_bits(np.real(a), np.real(b)) and same_bits(np.imag(a), np.imag(b))
-    return not as_dtype(a.dtype).is_float or bool(
-        np.array_equal(np.signbit(a) & (a == a), np.signbit(b) & (b == b))
-    )
+    if not as_dtype(a.dtype).is_float:
+        return True
+    with np.errstate(all="ignore"):  # signalling NaNs
+        return bool(np.array_equal(np.signbit(a) & (a == a), np.signbit(b) & (b == b)))
 
 
 def _finfo(dtype: DType) -> Any:

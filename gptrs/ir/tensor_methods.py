@@ -91,15 +91,13 @@ class TensorMethods(Operators[Result]):
                 result = result.astype(dtype)
         return result
 
-    def view(self, *shape: Any) -> Result:
-        """`reshape`. Raises `ArgumentError` for a dtype: bits are not read as another one."""
+    def view(self, *shape: Any, dtype: object = None) -> Result:
+        """`reshape`; with a dtype, the bits as elements of it: the last axis grows or shrinks with
+        the width."""
         extents = spread(shape)
-        if any(not hasattr(n, "__index__") for n in extents):
-            raise ArgumentError(
-                f"view: the shape is {shape}, expected integers",
-                fix="x.astype(dtype) converts elements",
-            )
-        return self.reshape(*extents)
+        if dtype is None and all(hasattr(n, "__index__") for n in extents):
+            return self.reshape(*extents)
+        return FUNCTIONS["view"](self, *shape, **({} if dtype is None else {"dtype": dtype}))
 
     def expand(self, *shape: Any) -> Result:
         """Repeated along axes of extent 1 and new leading ones, as in torch; -1 keeps an extent."""

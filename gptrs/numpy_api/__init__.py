@@ -49,7 +49,7 @@ operators and methods of tensors find it there, ``ptir`` too.
 | `scattering` | index_select, index_add, scatter, masked_select: positions in torch's words |
 | `sections` | chunk, narrow, unflatten, block_diag, diag_embed, combinations |
 | `paired_results` | topk, kthvalue, aminmax, std_mean, var_mean; msort, bucketize |
-| `element_views` | is_complex, is_floating_point, numel; view_as_real, view_as_complex |
+| `element_views` | is_complex, numel; view, view_as_real, view_as_complex, bitcast |
 | `fused_arithmetic` | addmm, baddbmm, addcmul and what else adds a product to something |
 | `einops_backend` | einops' functions, called with tensors |
 | `matrices` | matrix_transpose, diagonal, trace, diag |
@@ -200,8 +200,8 @@ MODULES: dict[str, tuple[str, ...]] = {
         *("aminmax", "bucketize", "kthvalue", "msort", "std_mean", "topk", "var_mean"),
     ),
     "element_views": (
-        *("is_complex", "is_floating_point", "is_signed", "is_tensor", "numel"),
-        *("view_as_complex", "view_as_real"),
+        *("bitcast", "is_complex", "is_floating_point", "is_signed", "is_tensor", "numel"),
+        *("view", "view_as_complex", "view_as_real"),
     ),
     "fused_arithmetic": (
         *("addbmm", "addcdiv", "addcmul", "addmm", "addmv", "addr", "baddbmm", "rsub"),
@@ -253,6 +253,7 @@ ALIASES: dict[str, str] = {
     "fabs": "abs",
     "around": "round",
     "rint": "round",
+    "bitcast_convert_type": "bitcast",
     "as_tensor": "asarray",
     "asanyarray": "asarray",
     "ascontiguousarray": "asarray",

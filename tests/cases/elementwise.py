@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from gptrs.ir.types import DTYPES
+from gptrs.ir.types import DTYPES, DType
 from tests.cases.sample import (
     COMPLEX,
     FLOATS,
@@ -124,7 +124,31 @@ def _cast(x: torch.Tensor, *, dtype: str) -> torch.Tensor:
     return x.to(getattr(torch, name.get(dtype, target.numpy.name))).float()
 
 
+def _bit_patterns(name: str) -> Case:
+    """A row of the bits of elements of the dtype ``name`` as those of others."""
+    source = DTYPES[name]
+    same = [d for d in DTYPES.values() if d.bits == source.bits and not d.is_complex]
+    values = "" if source.compute is not source else "any"  # torch's narrow NaNs have other bits
+
+    def bitcast(x: torch.Tensor, *, dtype: str) -> torch.Tensor:
+        bits = x.to(_of_torch(source)).view(_of_torch(DTYPES[dtype]))
+        return bits.float() if DTYPES[dtype].is_float and source.bits < 32 else bits
+
+    samples = tuple(
+        sample(f"{name}[{shape}] {values}", dtype=target.name)
+        for target in same
+        for shape in ("S,17", "", "0,2")
+    )
+    return Case("bitcast", samples, bitcast)
+
+
+def _of_torch(dtype: DType) -> torch.dtype:
+    return getattr(torch, dtype.numpy.name)
+
+
 _ANY = ("si8", "ui8", "si32", "si64", "si4", "f32", "f64", "f16", "bf16", "fp8_e5m2", "i1")
+
+_BIT_WIDTHS = ("f32", "si32", "bf16", "f16", "ui16", "f64", "si64", "fp8_e4m3", "si8")
 
 UNARY = (
     row("neg", torch_op("neg"), unary("any"), NUMERIC),
@@ -161,6 +185,7 @@ UNARY = (
         _cast,
         _ANY,
     ),
+    *map(_bit_patterns, _BIT_WIDTHS),
 )
 
 _INTS = (("T[S,3] any", 2), (3, "T[5] any"), ("T[] any", 1), (0, "T[0] any"))

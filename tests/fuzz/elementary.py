@@ -126,6 +126,13 @@ def _cast(b: Builder) -> Tensor:
     return OPS["cast"](b.value(), dtype=b.dtype() if b.chance(2) else b.pick([*DTYPES.values()]))
 
 
+def _bitcast(b: Builder) -> Tensor:
+    """Of integers, as the sign of a NaN that is computed is nobody's promise."""
+    x = b.value("int", "uint")
+    same = [d for d in DTYPES.values() if d.bits == x.dtype.bits and not d.is_complex]
+    return OPS["bitcast"](x, dtype=b.pick(same))
+
+
 def _constant(b: Builder) -> Tensor:
     shape = tuple(b.pick((1, 2, 3, 0, 5)) for _ in range(b.integer(0, 2)))
     type = Type(shape, b.dtype())
@@ -223,6 +230,7 @@ COMPUTING: dict[str, Draw] = {
     "select": _select,
     "clamp": _clamp,
     "cast": _cast,
+    "bitcast": _bitcast,
     "constant": _constant,
     "full": _full,
     "iota": _iota,

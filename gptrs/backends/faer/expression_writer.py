@@ -20,6 +20,7 @@ from gptrs.backends.regions import Region
 from gptrs.backends.value_numbering import ValueNumbering
 from gptrs.backends.views import Apply, Expression, Iota, Literal, Load, Reduce, View
 from gptrs.ir.dims import Dim, Shape, same
+from gptrs.ir.ops.bitcast import bitcast
 from gptrs.ir.ops.elementwise import add, cast, div, mul, remainder, shift_left, shift_right, sub
 from gptrs.ir.program import Operation, Value
 from gptrs.ir.types import DType
@@ -122,9 +123,10 @@ class ExpressionWriter(ABC):
             for o in part.operands
         )
         self._ops[part.op.name] = part.op
-        dtype = part.operands[-1].dtype.compute if part.op is not cast else part.operands[0].dtype
+        converts = part.op in _CONVERTING
+        dtype = part.operands[0].dtype if converts else part.operands[-1].dtype.compute
         last = part.operands[-1]
-        result = part.dtype if part.op is cast else part.dtype.compute
+        result = part.dtype if converts else part.dtype.compute
         number = last.value if isinstance(last, Literal) else None
         if failure := scalars.failure(part.op, dtype, operands):
             self._fail_where(failure, last, scope)
@@ -135,7 +137,8 @@ class ExpressionWriter(ABC):
             element = part.operands[0].dtype
             text = rule(scalars.Scalars(operands, dtype, result, number, element))
         name = self._name(scope, part.op.name, text, part.dtype.compute)
-        if self._precise and part.dtype.is_float and part.dtype.compute is not part.dtype:
+        narrow = part.dtype.is_float and part.dtype.compute is not part.dtype
+        if self._precise and narrow and part.op is not bitcast:
             text = scalars.rounded(part.dtype, name)
             name = self._name(scope, "rounded", text, part.dtype.compute)
         return name
@@ -246,6 +249,8 @@ _COMMON = (0, 1, -1, math.inf, -math.inf)
 """Numbers that stay in the text: loops are often faster for them."""
 _INTERLEAVED = (2, 3, 4)
 """Strides that stay in the text: loads of whole vectors and shuffles are faster than gathers."""
+_CONVERTING = frozenset([cast, bitcast])
+"""Ops that depend on the dtype in memory, and not only on that of arithmetic."""
 _SHIFTING = frozenset([shift_left, shift_right])
 _DIVIDING = frozenset([div, remainder])
 """Ops on integers that are much faster by a number that the compiler knows."""

@@ -25,12 +25,14 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 
 from gptrs.backends.faer import scalars
+from gptrs.backends.faer.bit_rules import bits_of, in_memory
 from gptrs.backends.faer.expression_writer import ExpressionWriter, Scope
 from gptrs.backends.kept_values import kept_value
 from gptrs.backends.regions import Region
 from gptrs.backends.vectorization import crosses_rows
 from gptrs.backends.views import Apply, Expression, Load, Reduce
 from gptrs.ir.dims import DimLike, Shape, same
+from gptrs.ir.ops.bitcast import bitcast, bits_dtype
 from gptrs.ir.ops.elementwise import cast
 from gptrs.ir.ops.reduce import reduce_sum
 from gptrs.ir.types import DType, cf64, f32, f64
@@ -158,11 +160,24 @@ class LoopWriter(ExpressionWriter):
     def _store(self, region: Region, name: str, scope: Scope) -> None:
         """Store an element of the result of ``region`` in the array ``name``."""
         dtype = region.result.type.dtype
+        at = self._at(name, region.output, scope)
+        if bits := self._bits(region.expression, scope):
+            scope.add(f"{name}[{at}] = {bits}")
+            return
         value = self._unrounded(region.expression, dtype, scope)
         if dtype.bits < 32 and dtype.is_float and not value.isidentifier():
             value = self._name(scope, "wide", value, dtype.compute)
-        at = self._at(name, region.output, scope)
         scope.add(f"{name}[{at}] = {scalars.stored(dtype, value)}")
+
+    def _bits(self, part: Expression, scope: Scope) -> str:
+        """The bits to store of a narrow float that is made of bits; empty for any other value."""
+        narrow = part.dtype.is_float and part.dtype.bits < 32
+        if not narrow or not (isinstance(part, Apply) and part.op is bitcast):
+            return ""
+        (x,) = part.operands
+        self._ops[bitcast.name] = bitcast
+        bits = bits_of(x.dtype, self._emit(x, scope))
+        return self._name(scope, bitcast.name, in_memory(part.dtype, bits), bits_dtype(part.dtype))
 
     def _read_kept(self, part: Reduce, scope: Scope) -> None:
         """The elements of a reduction, which it has left in the result's memory."""

@@ -14,6 +14,7 @@ import math
 from collections.abc import Callable
 from functools import partial
 
+from gptrs.backends.faer.bit_rules import bitcast as of_bitcast
 from gptrs.backends.faer.complex_rules import COMPLEX_RULES
 from gptrs.backends.faer.element_types import POINTERS as POINTERS
 from gptrs.backends.faer.element_types import convert as convert
@@ -27,7 +28,7 @@ from gptrs.backends.faer.scalar_functions import can_write
 from gptrs.backends.faer.scalar_text import Rule as Rule
 from gptrs.backends.faer.scalar_text import Scalars as Scalars
 from gptrs.backends.faer.scalar_text import of_kernels, of_libm, to_whole
-from gptrs.ir.ops import elementwise, reduce
+from gptrs.ir.ops import bitcast, elementwise, reduce
 from gptrs.ir.program import Instruction, Operation
 from gptrs.ir.types import DType, f64
 
@@ -224,6 +225,7 @@ RULES: dict[Operation, Rule] = {
     elementwise.bit_not: lambda s: s.wrapped(f"~{s.operands[0]}"),
     elementwise.stop_gradient: lambda s: s.operands[0],
     elementwise.cast: _cast,
+    bitcast.bitcast: of_bitcast,
     elementwise.add: _infix("+"),
     elementwise.sub: _infix("-"),
     elementwise.mul: _infix("*"),
@@ -296,7 +298,8 @@ _APPROXIMATE: frozenset[Operation] = frozenset(
 _COMPLEX: frozenset[Operation] = frozenset(
     [
         *(elementwise.add, elementwise.sub, elementwise.neg, elementwise.select),
-        *(elementwise.cast, elementwise.stop_gradient, *COMPLEX_RULES),
+        *(elementwise.cast, elementwise.stop_gradient, bitcast.bitcast),
+        *COMPLEX_RULES,
     ]
 )
 """What NumPy computes of each part of complex numbers."""

@@ -4,6 +4,7 @@
 |---|---|
 | `elementwise` | unary, binary, comparison, select, clamp, cast |
 | `elementary` | log1p, expm1, tan, inverse and hyperbolic functions, atan2, hypot, nextafter, gcd |
+| `bitcast` | bitcast: bits as another dtype |
 | `complex_numbers` | complex, real, imag, conj |
 | `reduce` | sum, product, max, min, any, all, argmax, argmin, cumsum, cumprod, cummax, cummin |
 | `contract` | dot_general |
@@ -31,6 +32,7 @@ have a definition instead.
 """
 
 from gptrs.ir.ops import (
+    bitcast,
     complex_numbers,
     composite,
     contract,
@@ -56,6 +58,7 @@ from gptrs.ir.ops import (
 )
 
 __all__ = [
+    "bitcast",
     "complex_numbers",
     "composite",
     "contract",

@@ -1,4 +1,4 @@
-"""Casts: redundant casts removed, casts moved to where fewer elements are converted."""
+"""Casts and bitcasts: redundant ones removed, casts moved to where fewer elements are converted."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from gptrs.ir.dims import Shape, dim
+from gptrs.ir.ops.bitcast import bitcast
 from gptrs.ir.ops.elementwise import (
     cast,
     equal,
@@ -49,6 +50,28 @@ def skip_widening_cast(x: Tensor, a: DType, b: DType) -> Tensor | None:
     # An integer that does not fit wraps, where a float saturates.
     same_overflow = not (x.dtype.is_integer and a.is_float and b.is_integer) or holds(b, x.dtype)
     return cast(x, dtype=b) if holds(a, x.dtype) and same_overflow else None
+
+
+@rewrite(
+    lambda x, t: bitcast(x, dtype=t),
+    samples=[{"x": "T[*]", "t": "T"}, {"x": "i1[*]", "t": "i1"}],
+)
+def drop_identity_bitcast(x: Tensor, t: DType) -> Tensor | None:
+    """A bitcast to the operand's own dtype."""
+    return x if x.dtype is t else None
+
+
+@rewrite(
+    lambda x, a, b: bitcast(bitcast(x, dtype=a), dtype=b),
+    samples=[
+        {"x": "f32[*]", "a": "si32", "b": "ui32"},
+        {"x": "si16[*]", "a": "ui16", "b": "si16"},
+        {"x": "i1[*]", "a": "ui8", "b": "si8"},
+    ],
+)
+def merge_bitcasts(x: Tensor, b: DType) -> Tensor:
+    """bitcast(bitcast(x)) = bitcast(x)."""
+    return bitcast(x, dtype=b)
 
 
 _FRACTION = {"fp8_e4m3": 3, "fp8_e5m2": 2, "bf16": 7, "f16": 10, "f32": 23, "f64": 52}
