@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from gptrs.backends.views import Apply, Expression, Iota, Literal, Load, Reduce, View
 from gptrs.ir.dims import same
+from gptrs.ir.program import key_of
 
 
 class ValueNumbering:
@@ -49,7 +50,7 @@ class ValueNumbering:
             case Iota():
                 return "iota", part.dtype.name, self._place(part.view)
             case Literal():
-                return "literal", part.dtype.name, type(part.value), str(part.value)
+                return "literal", part.dtype.name, key_of(part.value)
             case Apply():
                 operands = tuple(map(self.number, part.operands))
                 return part.op, part.dtype.name, operands, part.attrs

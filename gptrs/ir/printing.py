@@ -16,7 +16,17 @@ from typing import cast
 import numpy as np
 
 from gptrs.errors import ParseError, PtirError
-from gptrs.ir.program import VERSION, Instruction, Operand, Param, Program, Value, key_of, printer
+from gptrs.ir.program import (
+    VERSION,
+    Instruction,
+    Operand,
+    Param,
+    Program,
+    Value,
+    float_text,
+    key_of,
+    printer,
+)
 from gptrs.ir.types import Array, DType, Type
 
 _INLINE_ELEMENTS = 64  # arrays up to this size are printed as numbers, larger ones as base64
@@ -126,7 +136,7 @@ def _literal(value: object) -> str:
         parts = [*map(_literal, cast("tuple[object, ...]", value))]
         return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
     if isinstance(value, float) and not np.isfinite(value):
-        return f'float("{value}")'
+        return f'float("{float_text(value)}")'
     if isinstance(value, complex):
         return f"complex({_literal(value.real)}, {_literal(value.imag)})"
     return repr(value)

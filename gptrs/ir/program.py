@@ -6,6 +6,7 @@ that shares the unchanged instructions.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -264,7 +265,8 @@ def map_values(
 def key_of(thing: object) -> object:
     """A hashable key by which literals, attributes and types are compared.
 
-    Unlike ``==`` it tells 1 from 1.0 and True, 0.0 from -0.0, and finds NaN equal to itself.
+    Unlike ``==`` it tells 1 from 1.0 and True, 0.0 from -0.0, NaN from -NaN, and finds each equal
+    to itself.
     """
     kind = type(thing)
     if kind is int or kind is str:  # most of them
@@ -273,12 +275,19 @@ def key_of(thing: object) -> object:
         return tuple([key_of(each) for each in cast("tuple[object, ...]", thing)])
     if isinstance(thing, Dim):
         return Dim, thing.terms
-    if isinstance(thing, (float, complex)):
-        return kind, repr(thing)
+    if isinstance(thing, float):
+        return kind, float_text(thing)
+    if isinstance(thing, complex):
+        return kind, float_text(thing.real), float_text(thing.imag)
     if isinstance(thing, np.ndarray):
         array = cast("Array", thing)
         return array.dtype.str, array.dtype.name, array.shape, array.tobytes()
     return kind, thing
+
+
+def float_text(value: float) -> str:
+    """A float as text that `float` reads; with the sign of NaN, which ``repr`` leaves out."""
+    return "-nan" if value != value and math.copysign(1.0, value) < 0 else repr(value)
 
 
 def attrs_key(attrs: Mapping[str, object]) -> tuple[object, ...]:

@@ -21,9 +21,6 @@ DEVIATIONS: dict[str, str] = {
         for test in _FLOOR_TESTS
         for case in _FLOOR_CASES
     },
-    "test_special_cases.py::test_unary[signbit(x_i is -NaN) -> True]": (
-        "compiled: the number NaN has no sign in the text of a program"
-    ),
     "test_special_cases.py::test_unary[tanh(real(x_i) is +infinity and isfinite(imag(x_i)) and"
     " imag(x_i) > 0) -> 1 + 0j]": "the zero has the sign of sin 2y, as in C and NumPy",
     "test_data_type_functions.py::test_broadcast_arrays": (

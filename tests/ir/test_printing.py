@@ -69,6 +69,15 @@ def test_literals(value: float) -> None:
     assert repr(literal) == repr(value)
 
 
+def test_literals_keep_the_sign_of_nan() -> None:
+    program = record(lambda x: ptir.copysign(x * math.nan, -math.nan), "f32[3]")
+    assert 'float("nan")' in str(program)
+    assert 'float("-nan")' in str(program)
+    literal = assert_round_trip(program).body[1].operands[1]
+    assert isinstance(literal, float)
+    assert math.copysign(1.0, literal) < 0
+
+
 @pytest.mark.parametrize("value", [2j, -1 - 0.5j, complex(math.nan, -0.0), complex(-0.0, math.inf)])
 def test_complex_literals(value: complex) -> None:
     program = record(lambda x: x * value, "cf32[3]")

@@ -20,10 +20,8 @@ def bits_of(dtype: DType, x: str) -> str:
             return f"double_bits({x})"
         case "f32":
             return f"float_bits({x})"
-        case "bf16":  # a NaN with its sign and the upper part of its payload
-            bits = f"float_bits({x})"
-            nan = f"uint16(({bits} >> 16) | int32(({bits} & 65535) != 0))"
-            return f"({stored(dtype, x)} if {x} == {x} else {nan})"
+        case "bf16":
+            return f"({stored(dtype, x)})"
         case _:
             return stored(dtype, x)
 

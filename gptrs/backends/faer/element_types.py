@@ -61,6 +61,9 @@ KEYS: dict[str, KeyType] = {
 """The order of each real dtype, as integers."""
 
 
+_NEGATIVE_NAN = -(1 << 51)
+
+
 def local_pointer(dtype: DType) -> str:
     """The pointer type of values in arithmetic on ``dtype``."""
     return "int8s" if dtype.bits == 4 else POINTERS[dtype.compute.name]
@@ -98,8 +101,14 @@ def literal(dtype: DType, value: bool | int | float | complex) -> str:
     number = float(value)
     if math.isfinite(number):
         return convert(dtype, repr(number))
-    name = "math.nan" if number != number else "math.inf" if number > 0 else "-math.inf"
-    return convert(dtype, name)
+    return convert(dtype, not_finite(number))
+
+
+def not_finite(number: float) -> str:
+    """NaN or an infinity in f64, the sign of NaN by its bits: arithmetic does not promise it."""
+    if number != number:
+        return "math.nan" if math.copysign(1.0, number) > 0 else f"bits_double({_NEGATIVE_NAN})"
+    return "math.inf" if number > 0 else "-math.inf"
 
 
 def loaded(dtype: DType, text: str) -> str:
@@ -122,7 +131,8 @@ def loaded(dtype: DType, text: str) -> str:
 
 
 def stored(dtype: DType, x: str) -> str:
-    """A value converted for storing; ``x`` is a name. Narrow floats round to nearest even."""
+    """A value converted for storing; ``x`` is a name. Narrow floats round to nearest even,
+    NaN keeps its sign."""
     match dtype.name:
         case "i1":
             return f"uint8({x})"
@@ -131,7 +141,7 @@ def stored(dtype: DType, x: str) -> str:
         case "bf16":
             bits = f"float_bits({x})"
             rounded = f"uint16(({bits} + 32767 + (({bits} >> 16) & 1)) >> 16)"
-            return f"{rounded} if {x} == {x} else uint16(32704)"
+            return f"{rounded} if {x} == {x} else uint16(({bits} >> 16) | 64)"
         case "f16":
             return f"float_half({x})"
         case "fp8_e4m3":

@@ -14,6 +14,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from gptrs.backends.faer.element_types import not_finite
 from gptrs.ir.program import Operation
 from gptrs.ir.types import DType
 
@@ -51,7 +52,7 @@ def _number(value: float, dtype: DType) -> ast.expr:
     """A constant in arithmetic on ``dtype``; a float stays one in arithmetic on integers."""
     text = repr(value)
     if not math.isfinite(value):
-        text = "math.nan" if value != value else "math.inf" if value > 0 else "-math.inf"
+        text = not_finite(value)
     return ast.parse(f"{dtype.numpy.name}({text})" if dtype.is_float else text, mode="eval").body
 
 

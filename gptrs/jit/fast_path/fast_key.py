@@ -21,6 +21,7 @@ import numpy as np
 from numpy import ndarray
 
 from gptrs import tree
+from gptrs.ir.program import key_of
 from gptrs.ir.tensor import Parameter, Tensor
 from gptrs.ir.types import DTYPES, Array
 
@@ -128,7 +129,7 @@ def add_static(value: Any, tokens: list[Hashable], roots: list[object]) -> None:
     """Add a static argument: its value is part of the key."""
     kind = type(value)
     if kind in (float, complex):
-        tokens += kind, repr(value)  # 0.0 differs from -0.0, NaN equals itself
+        tokens.append(key_of(value))  # 0.0 differs from -0.0, NaN equals itself
     elif kind is int or kind in _VALUES:
         tokens += kind, value
     elif container := tree.container_of(kind):

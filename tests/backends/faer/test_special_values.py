@@ -202,3 +202,19 @@ def test_zeros_have_an_order(name: str, dtype: str) -> None:
             for found in (compiled(signs * 0).numpy(), eagerly(function, signs * 0)):
                 assert not found.any()
                 assert np.array_equal(np.signbit(found), expected), (extreme, columns)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_numbers_keep_the_sign_of_nan(dtype: str) -> None:
+    """Two numbers that differ by it alone are two, in a loop and in memory."""
+
+    @ptir.jit
+    def chosen(pred: ptir.Tensor) -> ptir.Tensor:
+        minus, plus = (
+            ptir.full(shape=(), value=nan, dtype=as_dtype(dtype)) for nan in (-math.nan, math.nan)
+        )
+        return ptir.where(pred, minus, plus)
+
+    found = chosen(np.array([True, False])).numpy()
+    assert np.signbit(found).tolist() == [True, False]
+    assert np.isnan(found.astype(np.float32)).all()
