@@ -102,7 +102,8 @@ class _ArgumentRows:
 
     def _container(self, register: int, value: Any, add: Callable[[int, Any], None]) -> None:
         checks, kind = self._checks, cast("type[Any]", type(value))
-        checks.type(register, kind)
+        if kind is not dict:
+            checks.type(register, kind)
         if kind is tuple or kind is list:
             children = cast("Sequence[Any]", value)
             registers = checks.unpack(register, value)

@@ -30,6 +30,7 @@ class Checks:
         self.registers = 2
         self.arrays = 0
         self.held: list[object] = []
+        self._alike: tuple[object, ...] = ()
 
     def new(self, count: int = 1) -> int:
         """The first of ``count`` new registers."""
@@ -87,7 +88,7 @@ class Checks:
         """Registers of the values of a dictionary with exactly these keys in this order."""
         first, count = self.new(len(labels)), len(labels)
         self.held += labels
-        self.add(Op.DICT, register, first, count, self.ids(labels))
+        self.add(Op.DICT, register, first, count, self.ids(labels), id(dict))
         return range(first, first + count)
 
     def exactly(self, register: int, pairs: Sequence[tuple[object, int]]) -> None:
@@ -123,11 +124,16 @@ class Checks:
         self.add(Op.WORD, self.constant(values), 0, SIZE, len(values))
 
     def array(self, register: int, number: int, array: Array) -> None:
-        """Array ``number`` is an ndarray of this dtype and shape."""
-        self.type(register, np.ndarray)
+        """Array ``number`` is an ndarray of this dtype and shape. A row covers several of a kind
+        whose registers and numbers follow each other."""
+        row = id(array.dtype), array.shape, register - number, len(self.rows)
+        if row == self._alike and number == self.rows[-4] + self.rows[-3]:
+            self.rows[-3] += 1
+            return
         self.held.append(array.dtype)
-        words = id(array.dtype), self.words(array.shape), array.ndim
-        self.add(Op.ARRAY, register, number, *words)
+        words = self.words((id(np.ndarray), id(array.dtype), array.ndim, *array.shape))
+        self.add(Op.ARRAY, register, number, 1, words)
+        self._alike = *row[:3], len(self.rows)
 
     def elements(self, register: int, elements: bytes) -> None:
         copy = np.frombuffer(elements, np.uint8)

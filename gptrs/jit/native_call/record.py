@@ -149,6 +149,8 @@ class _Words:
         self._set(
             {
                 Field.INPUTS: self._inputs,
+                Field.HELD: len(launch.inputs),
+                Field.HELD_ROWS: checks.words(number for number, _ in launch.inputs),
                 Field.OUTPUTS: len(launch.outputs),
                 Field.OUTPUT_ROWS: checks.words(rows),
                 Field.NEW_ARRAY: new_array_address(),

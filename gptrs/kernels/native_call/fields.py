@@ -6,6 +6,7 @@ the call are numbered, the inputs, then the outputs. Rows are:
     relocation           | array | address of the word | offset |
     arena relocation     | address of the word | offset |
     copy                 | source | target | bytes |
+    held                 | array |
     output               | dtype | rank | address of the extents |
     result               | output | type | weakness |
 """
@@ -27,6 +28,9 @@ class Field(IntEnum):
     NUMBERS = auto()
     # Arrays
     INPUTS = auto()
+    HELD = auto()
+    """Arrays of the arguments that the run reads: others may go meanwhile."""
+    HELD_ROWS = auto()
     OUTPUTS = auto()
     OUTPUT_ROWS = auto()
     NEW_ARRAY = auto()

@@ -46,7 +46,12 @@ class _Row(NamedTuple):
 
     @property
     def source(self) -> Any:
-        return self.code.at_index(self.state, self._word(1))
+        return self.code.at_index(self.state, self.first)
+
+    @property
+    def first(self) -> Any:
+        """The number of the first source."""
+        return self._word(1)
 
     @property
     def target(self) -> Any:
@@ -181,6 +186,7 @@ class Interpreter:
 
     def _dict(self, code: CallCode, row: _Row) -> None:
         mapping, keys = row.source, row.b
+        self._need_same(code.at(mapping, TYPE), row.c)
         self._need_count(mapping, row.a)
         with code.each(row.a) as index:
             key, value = self._next(mapping)
@@ -227,14 +233,20 @@ class Interpreter:
         row.put(code.call_at(row.a, row.source))
 
     def _array(self, code: CallCode, row: _Row) -> None:
-        array = row.source
-        self._need_same(code.at(array, DESCR), row.a)
-        self._need_same(code.int_at(array, RANK), row.c)
-        extents, wanted = code.at(array, EXTENTS), row.b
-        with code.each(row.c) as axis:
-            self._need_same(code.at_index(extents, axis), code.at_index(wanted, axis))
-        code.set_index(code.at(array, DATA), self._arrays, row.target)
-        code.set_index(array, self._objects, row.target)
+        count, first, target = row.a, row.first, row.target
+        kind, dtype, rank = (code.at(row.b, 8 * word) for word in range(3))
+        wanted = code.add(row.b, i64(24))
+        with code.each(count) as index:
+            array = code.at_index(self._state, code.add(first, index))
+            self._need_same(code.at(array, TYPE), kind)
+            self._need_same(code.at(array, DESCR), dtype)
+            self._need_same(code.int_at(array, RANK), rank)
+            extents = code.at(array, EXTENTS)
+            with code.each(rank) as axis:
+                self._need_same(code.at_index(extents, axis), code.at_index(wanted, axis))
+            number = code.add(target, index)
+            code.set_index(code.at(array, DATA), self._arrays, number)
+            code.set_index(array, self._objects, number)
 
     def _flags(self, code: CallCode, row: _Row) -> None:
         self._need_same(code.and_(code.int_at(row.source, FLAGS), row.a), row.a)

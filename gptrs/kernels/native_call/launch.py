@@ -5,7 +5,7 @@
             match: run the rows of checks                       else: next record
             take:  the program was not evicted; its binding, an arena and the packed weights
                    are free and as they were                    else: next record
-            hold the arrays of the arguments; make those of the results
+            hold the arrays of the arguments that are read; make those of the results
             store their addresses in the argument blocks
             without the GIL: run the step table; copy results that are arguments
             release what was taken
@@ -19,6 +19,7 @@ step gives NotImplemented, too: the Python path runs the call again and raises t
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from typing import Any
 
 from llvmlite import ir
@@ -228,10 +229,18 @@ class _Call:
             code.api("Py_DecRef", arena)
         code.api("PyList_Append", *self._fields(code, record, Field.FREE, Field.BOUND))
         objects = self._part(code, record, state, Field.OBJECTS)
-        with code.each(self._field(code, record, Field.INPUTS)) as index:
-            self._drop(code, code.at_index(objects, index))
+        for held in self._each_held(code, record, objects):
+            code.api("Py_DecRef", held)
         code.ret_void()
         return code.made
+
+    def _each_held(self, code: CallCode, record: Any, objects: Any) -> Generator[Any]:
+        """A loop over the arrays of arguments that are held during a run; numbers are none."""
+        count, rows = self._fields(code, record, Field.HELD, Field.HELD_ROWS)
+        with code.each(count) as index:
+            held = code.at_index(objects, code.at_index(rows, index))
+            with code.if_then(code.differ(held, i64(0))):
+                yield held
 
     @staticmethod
     def _drop(code: CallCode, value: Any) -> None:
@@ -321,10 +330,8 @@ class _Call:
         code.go_if(code.icmp_signed("==", arena, i64(MISSED)), "missed")
         objects = self._part(code, record, state, Field.OBJECTS)
         inputs, outputs = self._fields(code, record, Field.INPUTS, Field.OUTPUTS)
-        with code.each(inputs) as index:
-            held = code.at_index(objects, index)
-            with code.if_then(code.differ(held, i64(0))):
-                code.api("Py_IncRef", held)
+        for held in self._each_held(code, record, objects):
+            code.api("Py_IncRef", held)
         result = code.local(i64(ERROR))
         made = code.call(self._make, [record, state])
         code.go_if(code.is_zero(made), "release")

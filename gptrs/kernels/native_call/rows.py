@@ -35,7 +35,8 @@ class Op(IntEnum):
     ITEMS = auto()
     """The a items of R[s] are those at b: of a list if c, else of a tuple."""
     DICT = auto()
-    """R[t], R[t + 1], ... = the a values of the dictionary R[s], whose keys equal those at b."""
+    """R[t], R[t + 1], ... = the a values of the dictionary R[s], of the type c, whose keys equal
+    those at b."""
     ENTRIES = auto()
     """The a keys and values of the dictionary R[s] are those at b, in pairs; value 0 is any."""
     ITEM = auto()
@@ -47,7 +48,8 @@ class Op(IntEnum):
     CALL = auto()
     """R[t] = what the C function a returns for R[s], or null."""
     ARRAY = auto()
-    """Array t = R[s]: its dtype is a, its extents are those at b, c is the rank."""
+    """Arrays t, t + 1, ... = the a registers from R[s] on: ndarrays of the type, the dtype, the
+    rank and the extents at b."""
     FLAGS = auto()
     """R[s] has the flags a of NumPy."""
     ELEMENTS = auto()
