@@ -18,6 +18,7 @@ import pytest
 from gptrs import nn, ptir
 from gptrs.errors import ElementError
 from gptrs.ir.tensor import Parameter
+from gptrs.jit.native_call import checks
 from tests.support.native_calls import NEEDS_NATIVE_CALLS, X, is_native, outcome, warm
 
 pytestmark = NEEDS_NATIVE_CALLS
@@ -160,3 +161,41 @@ def test_an_evicted_program() -> None:
     assert not is_native(jitted, X)
     jitted(X)
     assert jitted.cache_info().misses == 1
+
+
+FACTOR = 2.0
+
+
+def scaled(x: Any) -> Any:
+    return x * FACTOR
+
+
+@pytest.mark.parametrize("versions", [True, False])
+def test_globals_that_change_and_change_back(
+    monkeypatch: pytest.MonkeyPatch, versions: bool
+) -> None:
+    """A dictionary that was changed is looked at again, whatever was changed in it."""
+    if not versions:
+        monkeypatch.setattr(checks, "has_versions", lambda: False)
+    jitted = ptir.jit(scaled)
+    warm(jitted, X)
+    before = FACTOR
+    for _ in range(2):
+        monkeypatch.setitem(globals(), "FACTOR", 3.0)
+        np.testing.assert_array_equal(jitted(X).numpy(), X * 3)
+        monkeypatch.setitem(globals(), "FACTOR", before)
+        assert is_native(jitted, X)
+        np.testing.assert_array_equal(jitted(X).numpy(), X * 2)
+        monkeypatch.setitem(globals(), "ANOTHER", 1.0)
+        assert is_native(jitted, X)
+
+
+def test_variables_of_the_environment_that_change_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    jitted = ptir.jit(lambda x: x + 1)
+    warm(jitted, X)
+    for _ in range(2):
+        monkeypatch.setenv("GPTRS_EAGER", "1")
+        assert not is_native(jitted, X)
+        monkeypatch.delenv("GPTRS_EAGER")
+        monkeypatch.setenv("ANOTHER_VARIABLE", "1")
+        assert is_native(jitted, X)

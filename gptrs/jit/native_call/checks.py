@@ -6,7 +6,8 @@ reached by the rows before: no row reads an object that may be gone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from types import GetSetDescriptorType
 from typing import Any
@@ -14,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from gptrs.ir.types import Array
-from gptrs.kernels.native_call.layout import CONTENT, SIZE, TYPE, data_of
-from gptrs.kernels.native_call.rows import Op
+from gptrs.kernels.native_call.layout import CONTENT, SIZE, TYPE, data_of, has_versions
+from gptrs.kernels.native_call.rows import ROW, Op
 
 
 class NoRowsError(Exception):
@@ -106,11 +107,28 @@ class Checks:
         self.held.append(key)
         self.add(Op.SAME, self.load(Op.ITEM, register, id(key), 1), 0, 0)
 
+    @contextmanager
+    def looked_at_once(self, register: int) -> Generator[None]:
+        """The rows of this block are about the dictionary alone: they are run again when it has
+        changed since they held."""
+        if not has_versions():
+            yield
+            return
+        version = np.zeros(1, np.uint64)  # of no dictionary
+        self.held.append(version)
+        self.add(Op.UNCHANGED, register, 0, data_of(version))
+        start = len(self.rows)
+        yield
+        self.add(Op.REMEMBER, register, 0, data_of(version))
+        self.rows[start - 2] = (len(self.rows) - start) // ROW
+
     def global_(self, module: object, name: str) -> None:
-        """A global of a module of this package, which lives on, is the object that it is now."""
-        scope, value = vars(module), vars(module)[name]
+        """A global of a module that lives on is the object that it is now."""
+        scope = self.constant(vars(module))
+        value = vars(module)[name]
         self.held.append(value)
-        self.item(self.constant(scope), name, value)
+        with self.looked_at_once(scope):
+            self.item(scope, name, value)
 
     def context(self, variable: ContextVar[Any]) -> None:
         """A context variable, which lives on, has the value that it has now."""

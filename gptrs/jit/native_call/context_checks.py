@@ -51,19 +51,18 @@ def _environment(checks: Checks, names: Iterable[str]) -> None:
     texts: dict[object, object] | None = getattr(environment, "_data", None)
     if type(texts) is not dict:  # pyright: ignore[reportUnknownArgumentType]
         raise NoRowsError
-    checks.held.append(environment)
-    checks.item(checks.constant(vars(os)), "environ", environment)
+    checks.global_(os, "environ")
     attributes = checks.load(Op.ATTRIBUTES, checks.constant(environment))
     checks.item(attributes, "_data", texts)
     data = checks.constant(texts)
-    for name in names:
-        key = environment.encodekey(name)
-        text = texts.get(key)
-        if text is None:
-            checks.absent(data, key)
-        else:
-            checks.held.append(key)
-            checks.equal(checks.load(Op.ITEM, data, id(key)), text)
+    with checks.looked_at_once(data):
+        for key in map(environment.encodekey, names):
+            text = texts.get(key)
+            if text is None:
+                checks.absent(data, key)
+            else:
+                checks.held.append(key)
+                checks.equal(checks.load(Op.ITEM, data, id(key)), text)
 
 
 def _cores(checks: Checks) -> None:

@@ -161,10 +161,11 @@ class _GuardRows:
         if not (read.present or read.absent):
             return
         scope = self._call(register, "PyFunction_GetGlobals")
-        for name, value in zip(read.present, found[1 + count :], strict=False):
-            checks.item(scope, name, value)
-        for name in read.absent:
-            checks.absent(scope, name)
+        with checks.looked_at_once(scope):
+            for name, value in zip(read.present, found[1 + count :], strict=False):
+                checks.item(scope, name, value)
+            for name in read.absent:
+                checks.absent(scope, name)
 
     def _metadata(self, register: int, _: Any, __: Any, found: Sequence[Any]) -> None:
         checks, (defaults, by_name, module, attributes) = self._checks, found
@@ -179,8 +180,9 @@ class _GuardRows:
 
     def _names(self, register: int, parent: Any, read: NamesReader, found: Sequence[Any]) -> None:
         mapping = self._mapping(register, parent, read.mapping)
-        for name, value in zip(read.names, found, strict=False):
-            self._checks.item(mapping, name, value)
+        with self._checks.looked_at_once(mapping):
+            for name, value in zip(read.names, found, strict=False):
+                self._checks.item(mapping, name, value)
 
     def _absence(self, register: int, parent: Any, read: AbsenceReader, _: object) -> None:
         mapping = self._mapping(register, parent, read.mapping)

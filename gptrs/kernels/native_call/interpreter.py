@@ -12,6 +12,7 @@ No row runs Python code: dictionaries are read at strings, and only built-in val
 
 from __future__ import annotations
 
+import sys
 from typing import Any, NamedTuple
 
 from llvmlite import ir
@@ -29,12 +30,13 @@ from gptrs.kernels.native_call.layout import (
     RANK,
     SIZE,
     TYPE,
+    VERSION,
 )
 from gptrs.kernels.native_call.rows import ROW, Op
 
 F64 = ir.DoubleType()
 _EQUAL = 2  # Py_EQ
-_MONOTONIC = 1  # CLOCK_MONOTONIC
+_MONOTONIC = 6 if sys.platform == "linux" else 1  # CLOCK_MONOTONIC, Linux's of the last tick
 
 
 class _Row(NamedTuple):
@@ -91,7 +93,7 @@ class Interpreter:
         self._key, self._value, self._at = (code.local(i64(0)) for _ in range(3))
         with code.goto_entry_block():
             self._times = code.alloca(code.arguments[0].type, 2)
-        row = code.local(code.at(record, 8 * Field.ROWS))
+        row = self._row = code.local(code.at(record, 8 * Field.ROWS))
         code.enter("row")
         words = code.load(row)
         code.store(code.add(words, i64(8 * ROW)), row)
@@ -210,6 +212,14 @@ class Interpreter:
             self._need_no_error()
             code.go_if(code.is_zero(row.b), "missed")
         row.put(value)
+
+    def _unchanged(self, code: CallCode, row: _Row) -> None:
+        with code.if_then(code.icmp_signed("==", code.at(row.source, VERSION), code.at(row.a))):
+            rest = code.mul(row.b, i64(8 * ROW))
+            code.store(code.add(code.load(self._row), rest), self._row)
+
+    def _remember(self, code: CallCode, row: _Row) -> None:
+        code.set_at(code.at(row.source, VERSION), row.a)
 
     def _attributes(self, code: CallCode, row: _Row) -> None:
         found = code.api("PyObject_GenericGetDict", row.source, i64(0))

@@ -3,6 +3,7 @@
     PyObject        refcount 0    type 8          size 16 (of tuples, lists and dictionaries)
     set             size 24
     tuple, list     items 24      (a list has a pointer to them)
+    dictionary      version 24    (another one after each change; up to 3.12)
     float, complex  value 16
     cell, module    content 16 (also of static and class methods)
     method          function 16   self 24
@@ -26,7 +27,7 @@ from typing import Any
 import numpy as np
 
 TYPE, SIZE, ITEMS, CONTENT = 8, 16, 24, 16
-SET_SIZE = 24
+SET_SIZE, VERSION = 24, 24
 METHOD_FUNCTION, METHOD_SELF = 16, 24
 DATA, RANK, EXTENTS, DESCR, FLAGS = 16, 24, 32, 56, 64
 
@@ -100,6 +101,20 @@ def supported() -> bool:
         return _agrees() and all(map(type_offset, ("__dict__", "__mro__")))
     except Exception:  # a name that is gone
         return False
+
+
+@cache
+def has_versions() -> bool:
+    """Whether each change of a dictionary gives it another version."""
+    if sys.version_info >= (3, 13):
+        return False
+    changed: dict[str, object] = {"a": object()}
+    versions = [_word_of(changed, VERSION)]
+    for key in "aba":
+        changed[key] = object()
+        versions.append(_word_of(changed, VERSION))
+    del changed["b"]
+    return len({*versions, _word_of(changed, VERSION)}) == len(versions) + 1
 
 
 class _Slotted:

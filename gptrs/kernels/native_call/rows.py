@@ -41,6 +41,10 @@ class Op(IntEnum):
     """The a keys and values of the dictionary R[s] are those at b, in pairs; value 0 is any."""
     ITEM = auto()
     """R[t] = the dictionary R[s] at key a; null if it is not there, an error unless b."""
+    UNCHANGED = auto()
+    """The rows behind, b of them, are left out if the dictionary R[s] has the version at a."""
+    REMEMBER = auto()
+    """The word at a = the version of the dictionary R[s]."""
     ATTRIBUTES = auto()
     """R[t] = R[s].__dict__."""
     CONTEXT = auto()
