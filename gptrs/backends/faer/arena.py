@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-_LINE = 64  # bytes; every place begins a cache line
+LINE = 64  # bytes; every place begins a cache line
 Block = NDArray[np.uint8]
 
 
@@ -22,7 +22,7 @@ class OffsetAllocator:
 
     def allocate(self, size: int) -> int:
         """The offset of ``size`` bytes: the smallest gap that fits, or the end."""
-        size = -(-size // _LINE) * _LINE
+        size = -(-size // LINE) * LINE
         fitting = [gap for gap in self._free if gap[1] >= size]
         if not fitting:
             offset = self._open_end()
@@ -41,7 +41,7 @@ class OffsetAllocator:
 
     def free(self, offset: int, size: int) -> None:
         """Free an allocation, merging adjacent gaps."""
-        size = -(-size // _LINE) * _LINE
+        size = -(-size // LINE) * LINE
         if not size:
             return
         merged: list[tuple[int, int]] = []
@@ -70,8 +70,8 @@ class Arena:
         if size > len(self.block) or not self.address:
             self.words[:] = 0
             self._held = self.block = np.empty(0, np.uint8)  # frees before it allocates
-            self._held = np.empty(size + _LINE, np.uint8)
-            start = -self._held.ctypes.data % _LINE
+            self._held = np.empty(size + LINE, np.uint8)
+            start = -self._held.ctypes.data % LINE
             self.block = self._held[start : start + size]
             self.address = self._held.ctypes.data + start
             self.words[:] = self.address, size

@@ -35,7 +35,7 @@ def drive(step: ControlStep, look: Callable[[Value], Argument], sizes: Sizes) ->
             return _branch(
                 step, _array(look(cast("Value", step.instruction.operands[0]))), given, sizes
             )
-        state = [np.array(_array(a), order="C") for a in given[: _state_size(step)]]
+        state = [_array(a) for a in given[: _state_size(step)]]
         rest = given[len(state) :]
         if step.instruction.op is while_loop:
             return _loop(step, state, rest, sizes)
@@ -65,6 +65,7 @@ def _loop(
     iterations = Iterations(state, (), fixed, (), condition=condition, asked=asked)
     if (found := body.repeat(iterations, sizes)) is not None:
         return found
+    state = _copies(state)
     while condition.run([*state, *asked], sizes)[0]:
         state = body.run([*state, *fixed], sizes)
     return state
@@ -86,12 +87,17 @@ def _scan(
     iterations = Iterations(state, xs, fixed, ys, attrs["reverse"], length)
     if (last := body.repeat(iterations, sizes)) is not None:
         return [*last, *ys]
+    state = _copies(state)
     for n in reversed(range(length)) if attrs["reverse"] else range(length):
         found = body.run([*state, *[x[n, ...] for x in xs], *fixed], sizes)
         state = found[:count]
         for y, made in zip(ys, found[count:], strict=True):
             y[n] = made
     return [*state, *ys]
+
+
+def _copies(arrays: Sequence[Array]) -> list[Array]:
+    return [np.array(a, order="C") for a in arrays]
 
 
 def _fitting(plan: RegionPlan, first: int, given: Sequence[Argument]) -> list[Argument]:

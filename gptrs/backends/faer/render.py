@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from gptrs.backends.faer import scalars
 from gptrs.backends.faer.blocked_writer import BlockedWriter, prefers_blocks
 from gptrs.backends.faer.loop_writer import LoopWriter
+from gptrs.backends.faer.neighbour_writer import NeighbourWriter, reads_neighbours
 from gptrs.backends.faer.short_sum_writer import ShortSumWriter, is_short_sum
 from gptrs.backends.faer.tile_writer import TileWriter
 from gptrs.backends.regions import Region
@@ -95,7 +96,9 @@ def writer_of(region: Region) -> type[LoopWriter]:
         return ShortSumWriter
     if prefers_tiles(region):
         return TileWriter
-    return BlockedWriter if prefers_blocks(region) else LoopWriter
+    if prefers_blocks(region):
+        return BlockedWriter
+    return NeighbourWriter if reads_neighbours(region) else LoopWriter
 
 
 def render(region: Region, *, precise: bool = False, shared: bool = False) -> Rendered:

@@ -29,7 +29,7 @@ from typing import Any, Protocol, cast
 
 import numpy as np
 
-from gptrs.backends.faer.arena import Arena, ArenaPool
+from gptrs.backends.faer.arena import LINE, Arena, ArenaPool
 from gptrs.backends.faer.binding import ARENA, Bound
 from gptrs.backends.faer.repeat_layout import Layout, Tables
 from gptrs.backends.faer.run import Call, Weights, address_of, load, set_poll
@@ -158,13 +158,15 @@ class _Loop:
 
     def _memory(self, given: Iterations) -> list[Any]:
         """The arrays of a call by number, as kernels read them."""
+        layout = self._layout
+        first = [_copied(a, start) for a, start in zip(given.state, layout.starts, strict=True)]
         second = [
-            a if stays else a.copy() if keeps else np.empty_like(a)
-            for a, stays, keeps in zip(
-                given.state, self._layout.stays, self._layout.keeps, strict=True
+            a if stays else _copied(a, start) if keeps else np.empty_like(a)
+            for a, stays, keeps, start in zip(
+                first, layout.stays, layout.keeps, layout.starts, strict=True
             )
         ]
-        arrays: list[Any] = [*given.state, *given.xs, *given.fixed]
+        arrays: list[Any] = [*first, *given.xs, *given.fixed]
         arrays += [*second, *given.ys, *given.asked, self._flag, None]
         for number, wanted in self._layout.required:
             array = arrays[number]
@@ -237,3 +239,14 @@ class _Loop:
             failure = bound.status.failure()
             if failure is not None:
                 Call(bound, arena, arguments, outputs).fail(failure)
+
+
+def _copied(array: Array, start: int) -> Array:
+    """A copy in C order; byte ``start``, if it is not 0, begins a cache line."""
+    if not start:
+        return np.array(array, order="C")
+    memory = np.empty(array.nbytes + LINE, np.uint8)
+    first = -(address_of(memory) + start) % LINE
+    copy = memory[first : first + array.nbytes].view(array.dtype).reshape(array.shape)
+    copy[...] = array
+    return copy

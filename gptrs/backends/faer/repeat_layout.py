@@ -150,6 +150,8 @@ class Layout:
         """By state: whether it is not written, or in place."""
         self.keeps = [not stays and self._keeps_rest(k) for k, stays in enumerate(self.stays)]
         """By state: whether an iteration writes a block of it alone."""
+        self.starts = [self._start(k) if keeps else 0 for k, keeps in enumerate(self.keeps)]
+        """By state: the byte that best begins a cache line, the first one of the block."""
         for k, stays in enumerate(self.stays):
             if stays:
                 self.numbers.second[k] = self.numbers.first[k]
@@ -172,6 +174,14 @@ class Layout:
                 self.table = self.table.without(copying)
                 return True
         return False
+
+    def _start(self, number: int) -> int:
+        result = self._body.assignment.program.results[number]
+        for step in dict.fromkeys(self._body.owners):
+            if isinstance(step, UpdateStep) and result in step.results:
+                start = step.region.output.offset * result.type.dtype.numpy.itemsize
+                return start if isinstance(start, int) else 0
+        return 0
 
     def _place_body(self, program: Program, given: Iterations) -> list[Copy]:
         """Place the operands and results of the body; the results that have to be copied."""

@@ -119,7 +119,7 @@ class Iterations:
     """The iterations of a scan or while_loop: what its body is given, and where results go."""
 
     state: Sequence[Array]
-    """Of the first iteration, in memory that may be overwritten."""
+    """Of the first iteration, which reads a copy."""
     xs: Sequence[Array]
     """Read one after the other along the first axis."""
     fixed: Sequence[Array | Parameter]
