@@ -146,7 +146,7 @@ def scalar_function(module: Any, name: str) -> Any:
         return _branching(module, name)
     kind, formula = _DIRECT[name]
     made = ir.Function(module, ir.FunctionType(kind, [kind] * operands(name)), f"scalar.{name}")
-    made.linkage = "internal"
+    made.linkage = "linkonce_odr"
     made.attributes.add("alwaysinline")
     f = Builder(made.append_basic_block("entry"))
     f.ret(formula(f, *made.args))

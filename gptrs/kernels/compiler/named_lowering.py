@@ -1,11 +1,16 @@
-"""Numba's compilation pipeline with two changes: LLVM values carry the names of the variables that
-hold them, and results are known not to overlap what a loop reads.
+"""Numba's compilation pipeline with three changes: LLVM values carry the names of the variables
+that hold them, results are known not to overlap what a loop reads, and no function is compiled
+further than to LLVM IR.
 
 Numba numbers its values (``%.163``). With the name of the variable that each is assigned to
 (``%exp0``), the LLVM IR of a kernel reads like its source. Names do not change the code.
 
 Parameters with names like `RESULT` are ``noalias``: LLVM vectorises its loops without a check, at
 each entry, that the array is apart from all others.
+
+Numba would optimise each function that a kernel calls and generate machine code for it, with a
+wrapper for Python and one for C, though the kernel is linked from the LLVM IR. That would be half
+of the time of a kernel of many functions.
 """
 
 # Numba and llvmlite have no types.
@@ -20,6 +25,7 @@ import re
 from typing import Any
 
 from llvmlite import ir
+from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import register_pass
 from numba.core.lowering import Lower
@@ -52,6 +58,33 @@ class _NamedLowering(BaseNativeLowering):
     @property
     def lowering_class(self) -> Any:
         return _NamedLower
+
+    def run_pass(self, state: Any) -> Any:
+        flags = state.flags
+        called = not flags.no_compile
+        state.library = _TextLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
+        flags.no_compile = flags.no_cpython_wrapper = True
+        flags.no_cfunc_wrapper |= called
+        super().run_pass(state)
+        if called:
+            # Its callers look it up by an entry point, which has to be a built-in function of its
+            # own and is never called.
+            entry = [state.library].append
+            state.targetctx.insert_user_function(entry, state.cr.fndesc, [state.library])
+            state["cr"] = state.cr._replace(cfunc=entry)
+        return True
+
+
+class _TextLibrary(JITCodeLibrary):
+    """The LLVM IR of a function and, once it is finalised, of those that it calls."""
+
+    def finalize(self) -> None:
+        missing = {f.name for f in self._final_module.functions if f.is_declaration}
+        for library in dict.fromkeys(self._linking_libraries):
+            part = library._get_module_for_linking()
+            if missing & {f.name for f in part.functions if not f.is_declaration}:
+                self._final_module.link_in(part, preserve=True)
+        self._finalized = True
 
 
 class NamedCompiler(CompilerBase):

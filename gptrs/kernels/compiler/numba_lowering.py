@@ -172,14 +172,9 @@ def _early_module(function: FunctionType, signature: Any) -> tuple[Any, str]:
     given = signature.args, signature.return_type
     compiled: Any = CFunc(function, given, locals={}, **options)
     result = compiled._compile_uncached()
+    result.library.finalize()
     text = _POINTER.sub("getelementptr nusw ", result.library.get_llvm_str())
-    module = llvm.parse_assembly(text)
-    for library in result.library._linking_libraries:
-        missing = {f.name for f in module.functions if f.is_declaration}
-        part = llvm.parse_assembly(library.get_llvm_str())
-        if missing & {f.name for f in part.functions if not f.is_declaration}:
-            module.link_in(part)
-    return module, result.fndesc.llvm_cfunc_wrapper_name
+    return llvm.parse_assembly(text), result.fndesc.llvm_cfunc_wrapper_name
 
 
 def _final_module(function: FunctionType, signature: Any) -> tuple[Any, str]:

@@ -47,7 +47,7 @@ def inline_product(module: Any, element: Any, sizes: ProductSizes) -> Any:
     if (found := module.globals.get(symbol)) is not None:
         return found
     made = ir.Function(module, ir.FunctionType(VOID, [POINTER] * 3), symbol)
-    made.linkage = "internal"
+    made.linkage = "linkonce_odr"
     writer = _Writer(made, element, sizes)
     writer.write()
     writer.f.ret_void()

@@ -33,7 +33,7 @@ def partition(module: Any, key: Any) -> Any:
     if (found := module.globals.get(symbol)) is not None:
         return found
     made = ir.Function(module, ir.FunctionType(I64, [POINTER, POINTER, I64, key]), symbol)
-    made.linkage = "internal"
+    made.linkage = "linkonce_odr"
     made.attributes.add("noinline")
     f = Builder(made.append_basic_block("entry"))
     keys, spare, count, pivot = made.args

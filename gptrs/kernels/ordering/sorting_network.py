@@ -42,7 +42,7 @@ def sort_block(module: Any, key: Any) -> Any:
         return found
     networks = [(rows, _network(module, key, rows)) for rows in (1, 2, 4, 8, MOST_ROWS)]
     made = ir.Function(module, ir.FunctionType(VOID, [POINTER, I64]), symbol)
-    made.linkage = "internal"
+    made.linkage = "linkonce_odr"
     f = Builder(made.append_basic_block("entry"))
     keys, count = made.args
     for rows, network in networks:
@@ -69,7 +69,7 @@ def lane_mask(f: Builder, count: Any, key: Any) -> Any:
 def _network(module: Any, key: Any, rows: int) -> Any:
     """The function ``void sort(ptr keys, i64 count)`` of up to ``rows`` vectors."""
     made = ir.Function(module, ir.FunctionType(VOID, [POINTER, I64]), f"sort_rows{rows}.{key}")
-    made.linkage = "internal"
+    made.linkage = "linkonce_odr"
     made.attributes.add("noinline")
     f = Builder(made.append_basic_block("entry"))
     keys, count = made.args

@@ -58,7 +58,7 @@ def reduction(module: Any, name: str, element: Any, *, filled: bool) -> Any:
     if (found := module.globals.get(symbol)) is not None:
         return found
     made = ir.Function(module, ir.FunctionType(element, [POINTER, I64]), symbol)
-    made.linkage = "internal"
+    made.linkage = "linkonce_odr"
     f = Builder(made.append_basic_block("entry"))
     array, count = made.args
     neutral, join = REDUCTIONS[name]
@@ -176,7 +176,7 @@ def join_lanes(module: Any, name: str, element: Any) -> Any:
     if (found := module.globals.get(symbol)) is not None:
         return found
     made = ir.Function(module, ir.FunctionType(ir.VoidType(), [POINTER, I64]), symbol)
-    made.linkage = "internal"
+    made.linkage = "linkonce_odr"
     f = Builder(made.append_basic_block("entry"))
     array, used = made.args
     _, join = REDUCTIONS[name]
