@@ -119,6 +119,7 @@ class _BlockedGemm:
         self._add_up = add_up_function(module, isa)
         self._unpack = decompress_function(module, isa, weights) if product.compressed else None
         self._decompresses = product.compressed and isa.lookup
+        self._reads_stored = weights == "f32"
         if self._decompresses:
             self._decoded, self._kept = tiles.functions("decoded"), tiles.functions("kept")
         self._f = f = Function.kernel(module, isa, self.name)
@@ -190,6 +191,17 @@ class _BlockedGemm:
             f.call(self._unpack, [*where, self._beside])
             emit_tiles(self._stored, top, bottom, self._beside)
 
+        def emit_other() -> None:
+            """A panel that no tile decodes, where it lies if tiles read it as it is."""
+            if self._container is None or not self._reads_stored:
+                emit_decompressed()
+                return
+            with f.if_else(self._container.compressed) as (compressed, plain):
+                with compressed:
+                    emit_decompressed()
+                with plain:
+                    emit_tiles(self._stored, top, bottom, here)
+
         if self._container is None:
             emit_tiles(self._stored, top, bottom, here)
         elif not self._decompresses:
@@ -208,7 +220,7 @@ class _BlockedGemm:
                             emit_tiles(self._kept, top, second, *given, self._beside)
                             emit_tiles(self._stored, second, bottom, self._beside)
                 with other:
-                    emit_decompressed()
+                    emit_other()
 
     def _tile(
         self,
