@@ -6,7 +6,7 @@ which loops are vectorised; of complex numbers they are the C library's.
 
 from __future__ import annotations
 
-from gptrs.backends.faer.element_types import literal, loaded, rounded, stored
+from gptrs.backends.faer.element_types import loaded, rounded, stored
 from gptrs.backends.faer.scalar_text import Rule, Scalars, of_kernels, to_whole
 from gptrs.ir.ops import elementary
 from gptrs.ir.program import Operation
@@ -30,12 +30,6 @@ def _is_nan(s: Scalars) -> str:
 def _is_inf(s: Scalars) -> str:
     infinity = f"{'float64' if s.dtype.name in ('f64', 'cf64') else 'float32'}(math.inf)"
     return " or ".join(f"abs({x}) == {infinity}" for x in _parts(s))
-
-
-def _trunc(s: Scalars) -> str:
-    x, (small, whole) = s.operands[0], to_whole(s)
-    less = f"math.copysign(abs({whole}) - {literal(s.dtype, 1)}, {x})"
-    return f"({less} if abs({whole}) > abs({x}) else {whole}) if {small} else {x}"
 
 
 def _signbit(s: Scalars) -> str:
@@ -84,7 +78,7 @@ _OF_TWO: dict[Operation, str] = {elementary.atan2: "atan2", elementary.hypot: "h
 ELEMENTARY_RULES: dict[Operation, Rule] = {
     **{op: of_kernels(name) for op, name in _OF_KERNELS.items()},
     **{op: _of_two(name) for op, name in _OF_TWO.items()},
-    elementary.trunc: _trunc,
+    elementary.trunc: to_whole("trunc"),
     elementary.signbit: _signbit,
     elementary.is_nan: _is_nan,
     elementary.is_inf: _is_inf,

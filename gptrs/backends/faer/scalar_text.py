@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from gptrs.backends.faer.element_types import convert, literal
+from gptrs.backends.faer.element_types import convert
 from gptrs.ir.types import DType
 
 
@@ -56,10 +56,6 @@ def of_kernels(name: str) -> Rule:
     return text
 
 
-def to_whole(s: Scalars) -> tuple[str, str]:
-    """|x| that may have a fraction, and x rounded to the nearest whole number then.
-
-    Adding and taking away a number with no room for a fraction rounds, halves to even.
-    """
-    x, big = s.operands[0], literal(s.dtype, 2.0 ** (52 if s.dtype.bits == 64 else 23))
-    return f"abs({x}) < {big}", f"math.copysign((abs({x}) + {big}) - {big}, {x})"
+def to_whole(name: str) -> Rule:
+    """A float rounded to a whole number: ``floor``, ``ceil``, ``trunc`` or ``nearest``."""
+    return lambda s: f"{name}({s.operands[0]})"

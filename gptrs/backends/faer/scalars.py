@@ -68,23 +68,6 @@ def _rsqrt(s: Scalars) -> str:
     return _one_over(s, of_libm("sqrt")(s))
 
 
-def _round(s: Scalars) -> str:
-    small, whole = to_whole(s)
-    return f"{whole} if {small} else {s.operands[0]}"
-
-
-def _floor(s: Scalars) -> str:
-    x, (small, whole) = s.operands[0], to_whole(s)
-    less = f"{whole} - {literal(s.dtype, 1)} if {whole} > {x} else {whole}"
-    return f"({less}) if {small} else {x}"
-
-
-def _ceil(s: Scalars) -> str:
-    x, (small, whole) = s.operands[0], to_whole(s)
-    more = f"math.copysign({whole} + {literal(s.dtype, 1)}, {x}) if {whole} < {x} else {whole}"
-    return f"({more}) if {small} else {x}"
-
-
 def _sign(s: Scalars) -> str:
     x, zero = s.operands[0], literal(s.dtype, 0)
     sign = convert(s.dtype, f"int64({x} > {zero}) - int64({x} < {zero})")
@@ -216,9 +199,9 @@ RULES: dict[Operation, Rule] = {
     elementwise.cos: of_kernels("cos"),
     elementwise.rsqrt: _rsqrt,
     elementwise.reciprocal: lambda s: _one_over(s, s.operands[0]),
-    elementwise.floor: _floor,
-    elementwise.ceil: _ceil,
-    elementwise.round_: _round,
+    elementwise.floor: to_whole("floor"),
+    elementwise.ceil: to_whole("ceil"),
+    elementwise.round_: to_whole("nearest"),
     elementwise.sign: _sign,
     elementwise.is_finite: _is_finite,
     elementwise.logical_not: lambda s: f"not {s.operands[0]}",
@@ -331,8 +314,8 @@ REDUCTIONS: dict[Operation, tuple[float, Join]] = {
     reduce.reduce_prod: (1, _join("*")),
     reduce.reduce_max: (-math.inf, partial(_extreme, "maximum")),
     reduce.reduce_min: (math.inf, partial(_extreme, "minimum")),
-    reduce.reduce_any: (0, _join("or")),
-    reduce.reduce_all: (1, _join("and")),
+    reduce.reduce_any: (0, _join("|")),
+    reduce.reduce_all: (1, _join("&")),
 }
 """By op: the start of its accumulator, and how an element joins it."""
 

@@ -18,6 +18,7 @@ miss only.
 | ``integer_power(x, n)`` ``unsigned_power(x, n)`` | modulo 2⁶⁴ |
 | ``greatest_divisor(x, y)`` | of two uint64 |
 | ``complex_exp(z)`` and the like | on complex128: `gptrs.kernels.compiler.number_functions` |
+| ``floor(x)`` ``ceil(x)`` ``trunc(x)`` ``nearest(x)`` | to a whole number, halves to even |
 | ``maximum(x, y)`` ``minimum(x, y)`` | of two floats of one type: NaN wins, −0 is less than +0 |
 | ``exp32 log32 tanh32 erf32 sin32 cos32`` | on float32; loops over them are vectorised |
 | ``pow32(x, y)`` ``pow64(x, y)`` | powers |
@@ -122,6 +123,22 @@ def _extreme(name: str) -> Any:
 
 
 maximum, minimum = _extreme("maximum"), _extreme("minimum")
+
+
+def _to_whole(name: str) -> Any:
+    def of(typing_context, x):
+        def code(context, builder, signature, arguments):
+            kind = arguments[0].type
+            function_type = ir.FunctionType(kind, (kind,))
+            function = builder.module.declare_intrinsic(f"llvm.{name}", (kind,), function_type)
+            return builder.call(function, arguments)
+
+        return x(x), code
+
+    return intrinsic(of)
+
+
+floor, ceil, trunc, nearest = map(_to_whole, ("floor", "ceil", "trunc", "nearbyint"))
 
 
 def _reduction(name: str) -> Any:
@@ -337,6 +354,10 @@ NAMES: dict[str, Any] = {
     **FUNCTIONS,
     "failed": failed,
     "report_failure": report_failure,
+    "floor": floor,
+    "ceil": ceil,
+    "trunc": trunc,
+    "nearest": nearest,
     "maximum": maximum,
     "minimum": minimum,
     **MATH,

@@ -86,18 +86,16 @@ def _fold(
             value = term(f.add(loop.index, i64(i * lanes)), None)
             loop.values[i] = combine(value, loop.values[i])
     sums = loop.values
-    whole = f.block
-    with f.if_then(f.icmp_signed("<", full, columns)):
-        more: list[Any] = []
-        for i in range(_SUMS):
-            index = f.add(full, i64(i * lanes))
-            mask = f.mask(f.sub(columns, index))
-            more.append(combine(f.select(mask, term(index, mask), begin), sums[i]))
-        cut = f.block
     for i in range(_SUMS):
+        index = f.add(full, i64(i * lanes))
+        before = f.block
+        with f.if_then(f.icmp_signed("<", index, columns)):
+            mask = f.mask(f.sub(columns, index))
+            more = combine(f.select(mask, term(index, mask), begin), sums[i])
+            inside = f.block
         both = f.phi(f.vector)
-        both.add_incoming(sums[i], whole)
-        both.add_incoming(more[i], cut)
+        both.add_incoming(sums[i], before)
+        both.add_incoming(more, inside)
         sums[i] = both
     pairs = [combine(sums[0], sums[1]), combine(sums[2], sums[3])]
     return across(f, combine(*pairs), combine)
