@@ -18,6 +18,7 @@ of any element type (`gptrs.backends.faer.calls.tiled_steps`).
 | `number_types` | element types of products of arguments: operands, sums, results |
 | `tiled` | batches of products of arguments, packed or where they lie |
 | `mirror` | the upper halves of products A·Aᵀ, of which `tiled` computes the lower ones |
+| `gemv_row` | rows of `tiled` that have no second one beside them |
 | `register_tile` | register tiles of `tiled` |
 | `pack_operand` | packing of operands of any strides, widened on the way |
 

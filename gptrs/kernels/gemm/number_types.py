@@ -93,6 +93,11 @@ class NumberTypes:
         return self.stored == self.sums
 
     @property
+    def has_rows(self) -> bool:
+        """Whether rows of B can be read where they lie by `gptrs.kernels.gemm.gemv_row`."""
+        return self.reads and self.parts == 1
+
+    @property
     def sum_type(self) -> Any:
         return _STORED[self.sums]
 

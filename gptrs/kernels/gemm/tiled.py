@@ -5,7 +5,7 @@
             for depth block of the cache:
                 for panel of the column block:
                     for tile of the row block:
-                        C[h, w] += A · B        # `register_tile`
+                        C[h, w] += A · B        # `register_tile`; of one row: `gemv_row`
                         at the end of a depth block: totals (f64) += C
                         at the end of the depth: epilogue, or C as elements of the result
 
@@ -29,6 +29,7 @@ from llvmlite import ir
 
 from gptrs.kernels.compiler.ir_builder import F64, I1, I64, POINTER, Function, KernelText, i64
 from gptrs.kernels.compiler.isa import Isa
+from gptrs.kernels.gemm.gemv_row import row_function
 from gptrs.kernels.gemm.number_types import PLAIN, NumberTypes, narrowed, stored_type
 from gptrs.kernels.gemm.product import DepthBlock, Finish, Product, depth_blocks, is_given
 from gptrs.kernels.gemm.register_tile import tile_function
@@ -131,6 +132,7 @@ class _TiledProduct:
         self._types = types
         self.module: Any = ir.Module(f"{self.name} {isa.name}")
         self._tile = tile_function(self.module, isa, types)
+        self._row = row_function(self.module, isa, types) if types.has_rows else None
         self._finish = Finish(self.module, isa, product) if types == PLAIN else None
         self._add_up = None if types.is_integer else add_up_function(self.module, isa, types)
         self._convert = None if types.copies else _convert(self.module, isa, types)
@@ -168,7 +170,8 @@ class _TiledProduct:
             begin = f.add(before, f.positive(f.sub(first, before)))
             end = f.least(last, f.add(before, most))
             place = begin, f.sub(end, begin), nothing, nothing
-            self._emit_tile(place, self._matrices(begin), (nothing, w["depth"]))
+            size = self._height, self._width
+            self._emit_tile(place, size, self._matrices(begin), (nothing, w["depth"]))
 
     def _matrices(self, matrix: Any) -> tuple[Any, Any]:
         """The first elements of A and of B of a matrix."""
@@ -195,12 +198,40 @@ class _TiledProduct:
                     length = f.least(f.sub(self._block.end, k.index), w["depth_block"])
                     begin = f.at(a, f.mul(k.index, w["a_depth"]), number)
                     row = f.at(b, f.mul(k.index, w["b_depth"]), number)
-                    with f.loop(*panels) as panel, self._tiles(panel.index, *tiles) as tile:
-                        left = f.at(begin, f.mul(tile.index, w["a_tile"]), number)
-                        right = f.at(row, f.mul(panel.index, w["b_panel"]), number)
-                        place = f.mul(tile.index, self._height), f.mul(panel.index, self._width)
-                        one = matrix, i64(1)
-                        self._emit_tile((*one, *place), (left, right), (k.index, length))
+                    self._emit_items(matrix, (begin, row), (tiles, panels), (k.index, length))
+
+    def _emit_items(
+        self,
+        matrix: Any,
+        operands: tuple[Any, Any],
+        block: tuple[tuple[Any, Any], tuple[Any, Any]],
+        depth: tuple[Any, Any],
+    ) -> None:
+        """Tiles and panels of a ``block`` in a block of the ``depth``; or one row, of whole rows
+        of B where they lie."""
+        f, w, number = self._f, self._w, self._types.sum_type
+        (begin, row), (tiles, panels), one = operands, block, i64(1)
+
+        def tiled() -> None:
+            with f.loop(*panels) as panel, self._tiles(panel.index, *tiles) as tile:
+                left = f.at(begin, f.mul(tile.index, w["a_tile"]), number)
+                right = f.at(row, f.mul(panel.index, w["b_panel"]), number)
+                place = f.mul(tile.index, self._height), f.mul(panel.index, self._width)
+                size = self._height, self._width
+                self._emit_tile((matrix, one, *place), size, (left, right), depth)
+
+        if self._row is None:
+            tiled()
+            return
+        single = f.icmp_signed("==", w["rows"], one)
+        lies = f.icmp_signed("==", w["b_panel"], self._width)
+        with f.if_else(f.and_(single, lies)) as (alone, several):
+            with alone:
+                first, last = (f.mul(panel, self._width) for panel in panels)
+                place, size = (matrix, one, i64(0), first), (one, f.sub(last, first))
+                self._emit_tile(place, size, (begin, f.at(row, first, number)), depth, alone=True)
+            with several:
+                tiled()
 
     def _tiles(self, panel: Any, first: Any, last: Any) -> Any:
         """A loop over the tiles of a panel."""
@@ -227,21 +258,29 @@ class _TiledProduct:
     def _emit_tile(
         self,
         place: tuple[Any, Any, Any, Any],
+        size: tuple[Any, Any],
         operands: tuple[Any, Any],
         depth: tuple[Any, Any],
+        *,
+        alone: bool = False,
     ) -> None:
-        """The tile at a ``place``: of a matrix and so many matrices, a row and a column."""
+        """The tile of up to ``size`` at a ``place``: of a matrix and so many matrices, a row and a
+        column; or a row ``alone``."""
         f, w, (matrix, count, row, column), (k, length) = self._f, self._w, place, depth
-        rows = f.least(f.sub(w["rows"], row), self._height)
-        columns = f.least(f.sub(w["columns"], column), self._width)
+        rows = f.least(f.sub(w["rows"], row), size[0])
+        columns = f.least(f.sub(w["columns"], column), size[1])
         whole = f.mul(matrix, w["rows"])
         at = f.add(f.mul(f.add(whole, row), w["columns"]), column)
         c = f.at(w["c"], at, self._types.sum_type)
         ldc = w["columns"]
         fresh = f.icmp_signed("==", k, self._block.begin)
         a, b = operands
-        given = [a, w["a_row"], w["a_depth"], w["a_step2"], b, w["b_depth"], w["b_step2"], c, ldc]
-        f.call(self._tile, [*given, length, fresh, count, rows, columns])
+        if alone:
+            f.call(self._row, [a, w["a_depth"], b, w["b_depth"], c, columns, length, fresh])
+        else:
+            strides = [w["a_row"], w["a_depth"], w["a_step2"]]
+            given = [a, *strides, b, w["b_depth"], w["b_step2"], c, ldc]
+            f.call(self._tile, [*given, length, fresh, count, rows, columns])
         rows = f.mul(rows, count)  # those of several matrices follow each other
         reached = f.add(k, length)
         if self._add_up is not None:

@@ -196,6 +196,16 @@ def test_values(level: isa.Isa, name: str) -> None:
     check(level, TYPES[name], name.split()[0], ("rows", "columns"))
 
 
+@pytest.mark.parametrize("name", ["f32", "f64", "si64"])
+def test_one_row_reads_b_where_it_lies(level: isa.Isa, name: str) -> None:
+    types = TYPES[name]
+    for depth, columns in ((0, 70), (5, 67), (27, 96), (4100, 35)):
+        a, b = numbers((2, 1, depth), name, 1), numbers((2, depth, columns), name, 2)
+        more = {"pack_b": False, "blocks": (1, 2), "splits": 3, "depth_block": 4096}
+        wanted = expected(types, a, b)
+        np.testing.assert_array_equal(multiplied(level, types, a, b, **more), wanted)
+
+
 def dots(level: isa.Isa, types: NumberTypes, a: Array, x: Array) -> Array:
     """a [batch, rows, depth] · x [batch, depth], rows contiguous: both kernels, in two ranges."""
     batch, rows, depth = a.shape

@@ -37,6 +37,8 @@ _IN_CACHE = 256 * KB
 """The size up to which B is read where it lies: each of its rows is in another page."""
 _FEW_ROWS, _FEW_DEPTH = 2, 8
 """A product of few rows reads B once: so many of its rows side by side, in as many pages."""
+_WIDE = 1024
+"""The least columns per thread of one row times B where it lies: long reads are faster."""
 _ALIASING = 1024
 """Rows at multiples of so many bytes share few lines of L1: they are packed."""
 
@@ -89,7 +91,8 @@ def _bind_grid(
     types = _grouped(core.types, b.isa)
     held = -(-depth // types.group)
     left, right = _operands(b, core, types, grid)
-    blocks = _blocks(b, types, (rows, held, columns), count)
+    lies = types.has_rows and right.tile == types.width(b.isa)
+    blocks = _blocks(b, types, (rows, held, columns), count, is_row=rows == 1 and lies)
     words: dict[str, Word] = {"a": left.address, "b": right.address}
     first_row, row = grid.first * rows, columns * types.parts
     out = b.address(result, first_row * columns)
@@ -209,9 +212,10 @@ def _packed(
 
 
 def _blocks(
-    b: Binder, types: NumberTypes, sizes: tuple[int, int, int], count: int
+    b: Binder, types: NumberTypes, sizes: tuple[int, int, int], count: int, *, is_row: bool
 ) -> dict[str, int]:
-    """Blocks that suit the caches, and are enough for all threads."""
+    """Blocks that suit the caches, and are enough for all threads; of one row times rows of B where
+    they lie, the columns of a thread."""
     isa, (rows, depth, columns) = b.isa, sizes
     most = isa.panel_bytes // (types.width(isa) * types.bytes)
     several = columns * types.parts > types.width(isa)
@@ -222,6 +226,9 @@ def _blocks(
     row_blocks = -(-tiles // fitting)
     wanted = b.threads * PIECES if b.threads > 1 else 1
     column_blocks = max(1, min(panels, -(-wanted // (count * row_blocks))))
+    if is_row:
+        depth_block = FIRST_BLOCK
+        column_blocks = min(column_blocks, max(b.threads, columns // _WIDE))
     return {
         "depth_block": max(1, depth_block),
         "row_blocks": row_blocks,
