@@ -1,7 +1,7 @@
 """Matrix products: GEMM and GEMV kernels, the packing of their operands, dot products.
 
-All are of f32 with weights of f32, f16 or bf16, but `dot` and the last four of the table, which are
-of any element type (`gptrs.backends.faer.calls.tiled_steps`).
+All are of f32 with weights of f32, f16 or bf16, but `dot` and those below `weight_elements` in the
+table, which are of any element type (`gptrs.backends.faer.calls.tiled_steps`).
 
 | module | content |
 |---|---|
