@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from gptrs import ptir
-from tests.numpy_api.test_nn import TABLE, Call, call_with
+from tests.numpy_api.nn_calls import TABLE, Call, call_with
 from tests.support.lazy_torch import F, torch
 
 NAMES = {

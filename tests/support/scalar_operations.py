@@ -59,16 +59,27 @@ def _lines(
             yield from _lines(line.body, (*extents, "extent"))
         elif isinstance(line, ast.For):
             assert isinstance(line.iter, ast.Call)
+            if _in_blocks(line.iter):
+                *_, block = line.body
+                assert isinstance(block, ast.For)
+                yield from _lines(block.body, (*extents, *_extent(line.iter)), share)
+                continue
             inside = share * _share(line.iter)
             yield from _lines(line.body, (*extents, *_extent(line.iter)), inside)
         elif isinstance(line, ast.Assign) and _counts(line):
             yield Line(extents, share)
 
 
+def _in_blocks(loop: ast.Call) -> bool:
+    """Whether a loop is over blocks of a row, of which each is a loop."""
+    return len(loop.args) == 3 and ast.unparse(loop.args[1]).endswith(" else 0")
+
+
 def _share(loop: ast.Call) -> Fraction:
-    """One over the elements of a group in a loop over groups, none for what is left of these."""
+    """One over the elements of a group in a loop over groups, none for what is left of these, and
+    none for rows shorter than a block, as the loop over blocks counts all of a row."""
     text = ast.unparse(loop)
-    if f" % {GROUP}, " in text:
+    if f" % {GROUP}, " in text or text.endswith(" else 0)"):
         return Fraction(0)
     return Fraction(1, GROUP if text.endswith(f" - {GROUP - 1}, {GROUP})") else 1)
 
@@ -89,8 +100,10 @@ def _extent(loop: ast.Call) -> tuple[str, ...]:
             return ()
         case ["begin", end, _] if end.startswith("end - "):
             return ()
-        case [_, _] if _share(loop) == 0:
+        case [_] | [_, _] if _share(loop) == 0:
             return ()
+        case ["0", extent, _] if _in_blocks(loop):
+            return (extent.partition(" ")[0],)
         case ["0", extent, _] if _share(loop) != 1:
             return (extent.partition(" ")[0],)
         case ["0", extent, _]:

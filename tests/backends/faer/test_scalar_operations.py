@@ -58,6 +58,7 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "rows and columns": lambda x: ptir.exp(x[0][:, None] * 2.0) + ptir.exp(x[1][None, :]),
     "three sums": lambda x: x - x.mean(0, keepdims=True) - x.mean(1, keepdims=True) + x.mean(),
     "stencils": stencils,
+    "neighbours": lambda x: x[:, 2:] - 2.0 * x[:, 1:-1] + x[:, :-2],
     "histogram": histogram,
 }
 
