@@ -53,7 +53,7 @@ def _reads() -> list[Case]:
             "gather",
             "take rows",
             SIZES,
-            lambda x, i: ptir.take(x, i),
+            lambda x, i: ptir.take(x, i, axis=0),
             lambda xp, x, i: xp.take(x, i, 0),
             make=_indices(),
             torch=lambda torch, x, i: torch.index_select(x, 0, i),

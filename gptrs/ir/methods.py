@@ -86,7 +86,13 @@ class Methods(Generic[Result]):
             ...
 
         def argsort(
-            self, axis: int = -1, *, descending: bool = False, stable: bool = True, dim: int = -1
+            self,
+            axis: int = -1,
+            kind: str | bool | None = None,
+            *,
+            descending: bool = False,
+            stable: bool | None = True,
+            dim: int = -1,
         ) -> Result:
             """The positions that sort the elements along ``axis``."""
             ...
@@ -163,7 +169,7 @@ class Methods(Generic[Result]):
             ...
 
         def nonzero(
-            self, *, size: DimLike | None = None, fill_value: int = 0
+            self, *, size: DimLike | None = None, fill_value: int = 0, as_tuple: bool = True
         ) -> tuple[Result, ...]:
             """The positions of the elements that differ from 0, a row for each axis, as in NumPy.
             In a traced function ``size`` says how many."""
@@ -192,7 +198,13 @@ class Methods(Generic[Result]):
             ...
 
         def sort(
-            self, axis: int = -1, *, descending: bool = False, stable: bool = True, dim: int = -1
+            self,
+            axis: int = -1,
+            kind: str | bool | None = None,
+            *,
+            descending: bool = False,
+            stable: bool | None = True,
+            dim: int = -1,
         ) -> Result:
             """The elements in order along ``axis``; this Tensor stays as it is."""
             ...
@@ -209,6 +221,8 @@ class Methods(Generic[Result]):
             keepdims: bool = False,
             ddof: float | None = None,
             where: Any = None,
+            mean: Any = None,
+            dtype: object = None,
             dim: Axes = None,
             keepdim: bool = False,
         ) -> Result:
@@ -255,6 +269,8 @@ class Methods(Generic[Result]):
             keepdims: bool = False,
             ddof: float | None = None,
             where: Any = None,
+            mean: Any = None,
+            dtype: object = None,
             dim: Axes = None,
             keepdim: bool = False,
         ) -> Result:

@@ -129,8 +129,7 @@ class TensorMethods(Operators[Result]):
 
     def take(self, indices: Any, axis: int | None = None, mode: str = "raise") -> Result:
         """The parts at ``indices`` along ``axis``; without it, of all elements in one row."""
-        row: Any = self.reshape(-1) if axis is None else self
-        return FUNCTIONS["take"](row, indices, axis=axis, mode=mode)
+        return FUNCTIONS["take"](self, indices, axis=axis, mode=mode)
 
     def masked_fill(self, mask: Any, value: Any) -> Result:
         """``value`` where ``mask`` holds, else the element, in the dtype of this Tensor."""

@@ -18,13 +18,14 @@ operators and methods of tensors find it there, ``ptir`` too.
 | `approximation` | polynomials in f64, for these |
 | `special` | degrees, sinc, xlogy, fmax and fmin, divmod, nan_to_num, isclose, array_equal |
 | `complex_numbers` | complex, real, imag, conj, angle |
-| `creation` | asarray, arange, zeros, ones, full, eye, linspace, meshgrid, tril, triu |
+| `creation` | asarray, arange, zeros, ones, full, eye, linspace, tril, triu |
 | `data_types` | astype, can_cast, finfo, iinfo, isdtype, result_type |
-| `statistics` | sum, prod, max, min, mean, var, std, all, any, cumulative sums, quantiles |
+| `statistics` | sum, prod, max, min, mean, var, std, all, any, cumulative sums |
+| `quantiles` | quantile, percentile, median |
 | `missing_values` | reductions that leave out NaN |
 | `counting` | bincount, digitize, histogram, histogramdd, isin |
 | `sampled` | interp, gradient, trapezoid, convolve, cov, corrcoef, polyval |
-| `grids` | logarithmic ranges, windows, positions of triangles and of flat indices |
+| `grids` | meshgrid, logarithmic ranges, windows, positions of triangles and flat indices |
 | `editing` | append, delete, insert, put_along_axis, lexsort, hsplit, trim_zeros |
 | `conditions` | select, piecewise, choose, compress, extract, place, put |
 | `diagonals` | fill_diagonal; positions of diagonals, triangles and masks; ix |
@@ -100,7 +101,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "complex_numbers": (*("angle", "complex", "conj", "imag", "polar", "real"),),
     "creation": (
         *("arange", "array", "asarray", "empty", "empty_like", "eye", "from_dlpack", "full"),
-        *("full_like", "identity", "linspace", "meshgrid", "ones", "ones_like", "tri"),
+        *("full_like", "identity", "linspace", "ones", "ones_like", "tri"),
         *("tril", "triu", "zeros", "zeros_like"),
     ),
     "data_types": (
@@ -108,12 +109,15 @@ MODULES: dict[str, tuple[str, ...]] = {
     ),
     "statistics": (
         *("all", "any", "average", "count_nonzero", "cummax", "cummin", "cumprod", "cumsum"),
-        *("cumulative_prod", "cumulative_sum", "logsumexp", "max", "mean", "median", "min"),
-        *("percentile", "prod", "ptp", "quantile", "std", "sum", "var"),
+        *("cumulative_prod", "cumulative_sum", "logsumexp", "max", "mean", "min", "prod", "ptp"),
+        *("std", "sum", "var"),
+    ),
+    "quantiles": (
+        *("median", "nanmedian", "nanpercentile", "nanquantile", "percentile", "quantile"),
     ),
     "missing_values": (
-        *("nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmedian"),
-        *("nanmin", "nanpercentile", "nanprod", "nanquantile", "nanstd", "nansum", "nanvar"),
+        *("nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmin"),
+        *("nanprod", "nanstd", "nansum", "nanvar"),
     ),
     "counting": (
         *("bincount", "digitize", "histogram", "histogram2d", "histogram_bin_edges"),
@@ -126,6 +130,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "grids": (
         *("bartlett", "blackman", "broadcast_shapes", "diag_indices", "diagflat"),
         *("fromfunction", "geomspace", "hamming", "hanning", "indices", "kaiser", "logspace"),
+        "meshgrid",
         *("ravel_multi_index", "tril_indices", "triu_indices", "unravel_index"),
     ),
     "editing": (

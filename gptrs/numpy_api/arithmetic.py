@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gptrs.errors import DTypeError
-from gptrs.ir.dispatch import OPS
+from gptrs.errors import ArgumentError, DTypeError
+from gptrs.ir.dispatch import FUNCTIONS, OPS
 from gptrs.ir.promotion import DEFAULT_FLOAT, NUMBERS, is_strict, result_dtype
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.traced import cast_text, code_of
@@ -175,7 +175,7 @@ def logical_not(x: Operand) -> Tensor:
 
 
 @public(op="clamp", other_names={"a_min": "min", "a_max": "max"})
-def clip(x: Operand, /, min: Operand | None = None, max: Operand | None = None) -> Tensor:
+def clip(x: Operand, min: Operand | None = None, max: Operand | None = None) -> Tensor:
     """min(max(x, min), max), in the dtype of ``x``; None leaves a bound out. NaN wins."""
     x = as_tensor(x)
     low, high = (_bound(x, bound) for bound in (min, max))
@@ -197,8 +197,20 @@ def _bound(x: Tensor, bound: Operand | None) -> Any:
 
 
 @public(op="select")
-def where(condition: Operand, x: Operand, y: Operand) -> Tensor:
-    """x where ``condition`` differs from 0, else y. Shapes broadcast."""
+def where(
+    condition: Operand,
+    x: Operand = None,
+    y: Operand = None,
+    *,
+    size: Any = None,
+    fill_value: int = 0,
+) -> Any:
+    """x where ``condition`` differs from 0, else y. Shapes broadcast. Of a condition alone the
+    positions where it holds: `nonzero`, with its ``size`` and ``fill_value``."""
+    if x is None and y is None:
+        return FUNCTIONS["nonzero"](condition, size=size, fill_value=fill_value)
+    if x is None or y is None:
+        raise ArgumentError("where: x or y is missing", fix="where(condition, x, y)")
     if isinstance(x, NUMBERS) and isinstance(y, NUMBERS):
         x = as_tensor(x)
     return OPS["select"](truth(condition), x, y)

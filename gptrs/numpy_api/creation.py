@@ -7,14 +7,14 @@ written for several libraries: "cpu" is the one device.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 import numpy as np
 
 from gptrs import tree
 from gptrs.errors import ArgumentError, ShapeError
 from gptrs.ir.dims import Dim, DimLike, Shape, same
-from gptrs.ir.dispatch import OPS
+from gptrs.ir.dispatch import FUNCTIONS, OPS
 from gptrs.ir.printing import array as printed_array
 from gptrs.ir.promotion import (
     DEFAULT_COMPLEX,
@@ -41,7 +41,6 @@ __all__ = [
     "full_like",
     "identity",
     "linspace",
-    "meshgrid",
     "ones",
     "ones_like",
     "tri",
@@ -73,7 +72,7 @@ def _dtype(dtype: object, default: DType) -> DType:
 
 @public
 def asarray(
-    obj: Any, /, dtype: object = None, *, device: object = None, copy: bool | None = None
+    obj: Any, dtype: object = None, *, device: object = None, copy: bool | None = None
 ) -> Tensor:
     """``obj`` as a Tensor: arrays are shared unless ``copy``, numbers and nested lists of numbers
     and Tensors (which are stacked) get the default dtype of their kind."""
@@ -95,12 +94,14 @@ def asarray(
 
 
 @public
-def array(data: Any, dtype: object = None, *, copy: bool | None = True) -> Tensor:
-    """`asarray` of a copy, so that later writes into a NumPy array are not seen. With a type and
-    its elements, ``array("f32[2]", [1, 2])``, the constant of a program's text."""
+def array(data: Any, dtype: object = None, *, copy: bool | None = True, ndmin: int = 0) -> Tensor:
+    """`asarray` of a copy, so that later writes into a NumPy array are not seen, with leading axes
+    up to ``ndmin``. With a type and its elements, ``array("f32[2]", [1, 2])``, the constant of a
+    program's text."""
     if isinstance(data, str):
         return Tensor(printed_array(data, cast("Any", dtype)))
-    return asarray(data, dtype=dtype, copy=copy)
+    made = asarray(data, dtype=dtype, copy=copy)
+    return made.reshape((*(1,) * (ndmin - made.ndim), *made.shape)) if made.ndim < ndmin else made
 
 
 def _in_kind(number: Any, dtype: DType) -> Any:
@@ -147,10 +148,18 @@ def full(shape: Extents, fill_value: Any, dtype: object = None, *, device: objec
 
 
 @public
-def full_like(x: Any, /, fill_value: Any, dtype: object = None, *, device: object = None) -> Tensor:
-    """An array of the shape, and unless given the dtype, of ``x``, filled with a number."""
+def full_like(
+    x: Any,
+    fill_value: Any,
+    dtype: object = None,
+    *,
+    device: object = None,
+    shape: Extents | None = None,
+) -> Tensor:
+    """An array of the shape and dtype of ``x``, unless these are given, filled with a number."""
     like = as_tensor(x)
-    return full(like.shape, fill_value, dtype=_dtype(dtype, like.dtype), device=device)
+    extents = like.shape if shape is None else shape
+    return full(extents, fill_value, dtype=_dtype(dtype, like.dtype), device=device)
 
 
 @public
@@ -172,27 +181,32 @@ def empty(shape: Extents, dtype: object = None, *, device: object = None) -> Ten
 
 
 @public
-def zeros_like(x: Any, /, dtype: object = None, *, device: object = None) -> Tensor:
-    """Zeros of the shape and dtype of ``x``."""
-    return full_like(x, 0, dtype=dtype, device=device)
+def zeros_like(
+    x: Any, dtype: object = None, *, device: object = None, shape: Extents | None = None
+) -> Tensor:
+    """Zeros of the shape and dtype of ``x``, unless these are given."""
+    return full_like(x, 0, dtype=dtype, device=device, shape=shape)
 
 
 @public
-def ones_like(x: Any, /, dtype: object = None, *, device: object = None) -> Tensor:
-    """Ones of the shape and dtype of ``x``."""
-    return full_like(x, 1, dtype=dtype, device=device)
+def ones_like(
+    x: Any, dtype: object = None, *, device: object = None, shape: Extents | None = None
+) -> Tensor:
+    """Ones of the shape and dtype of ``x``, unless these are given."""
+    return full_like(x, 1, dtype=dtype, device=device, shape=shape)
 
 
 @public
-def empty_like(x: Any, /, dtype: object = None, *, device: object = None) -> Tensor:
-    """Zeros of the shape and dtype of ``x``."""
-    return full_like(x, 0, dtype=dtype, device=device)
+def empty_like(
+    x: Any, dtype: object = None, *, device: object = None, shape: Extents | None = None
+) -> Tensor:
+    """Zeros of the shape and dtype of ``x``, unless these are given."""
+    return full_like(x, 0, dtype=dtype, device=device, shape=shape)
 
 
 @public
 def arange(
     start: Any,
-    /,
     stop: Any = None,
     step: Any = 1,
     dtype: object = None,
@@ -247,15 +261,17 @@ def _known(name: str, number: Any) -> Any:
 def linspace(
     start: Any,
     stop: Any,
-    /,
     num: int = 50,
-    *,
-    dtype: object = None,
-    device: object = None,
     endpoint: bool = True,
-) -> Tensor:
+    retstep: bool = False,
+    dtype: object = None,
+    axis: int = 0,
+    *,
+    device: object = None,
+) -> Any:
     """``num`` numbers at equal distances from ``start`` to ``stop``, which is left out without
-    ``endpoint``. Computed in f64 and rounded once. Tensors broadcast; the new axis is the first."""
+    ``endpoint``; with ``retstep`` the distance, too. Computed in f64 and rounded once. Tensors
+    broadcast; the new axis is ``axis``."""
     check_device(device)
     if isinstance(num, Dim) or num < 0:
         raise ArgumentError(f"linspace: num is {num}, expected an integer of at least 0")
@@ -267,10 +283,12 @@ def linspace(
     parts = num - 1 if endpoint else num
     shape = (num, *(1,) * max(first.ndim, last.ndim))
     places: Tensor = OPS["iota"](shape=shape, dtype="si64")
-    values = low + places.astype("f64").astype(wide) * ((high - low) / max(parts, 1))
+    step = (high - low) / max(parts, 1)
+    values = low + places.astype("f64").astype(wide) * step
     if endpoint and num > 1:
         values = OPS["select"](places == num - 1, high, values)
-    return values.astype(kind)
+    values = FUNCTIONS["moveaxis"](values.astype(kind), 0, axis) if axis else values.astype(kind)
+    return (values, step.astype(kind)) if retstep else values
 
 
 def _wide(number: Any, dtype: str) -> Tensor:
@@ -299,10 +317,9 @@ def _below(shape: Shape, k: int) -> Tensor:
 def eye(
     n_rows: DimLike,
     n_cols: DimLike | None = None,
-    /,
-    *,
     k: int = 0,
     dtype: object = None,
+    *,
     device: object = None,
 ) -> Tensor:
     """Ones on the ``k``-th diagonal, zeros elsewhere."""
@@ -331,7 +348,7 @@ def _zero(x: Tensor) -> Any:
 
 
 @public
-def tril(x: Any, /, k: int = 0) -> Tensor:
+def tril(x: Any, k: int = 0) -> Tensor:
     """The elements at and below the ``k``-th diagonal of the matrices in the last two axes, else
     0."""
     x = _matrices(x)
@@ -339,29 +356,11 @@ def tril(x: Any, /, k: int = 0) -> Tensor:
 
 
 @public
-def triu(x: Any, /, k: int = 0) -> Tensor:
+def triu(x: Any, k: int = 0) -> Tensor:
     """The elements at and above the ``k``-th diagonal of the matrices in the last two axes, else
     0."""
     x = _matrices(x)
     return OPS["select"](OPS["logical_not"](_below(x.shape[-2:], k - 1)), x, _zero(x))
-
-
-@public
-def meshgrid(*arrays: Any, indexing: Literal["xy", "ij"] = "xy") -> list[Tensor]:
-    """The coordinates of a grid: array i repeated along all axes but its own. With "xy" the first
-    two axes are exchanged."""
-    if indexing not in ("xy", "ij"):
-        raise ArgumentError(f"meshgrid: indexing is {indexing!r}, expected 'xy' or 'ij'")
-    lines = [as_tensor(array).reshape(-1) for array in arrays]
-    axes = list(range(len(lines)))
-    if indexing == "xy" and len(lines) > 1:
-        axes[:2] = 1, 0
-    extents = [lines[i].shape[0] for i in axes]
-    grids: list[Tensor] = []
-    for axis, line in zip(axes, lines, strict=True):
-        shape = [line.shape[0] if i == axis else 1 for i in range(len(lines))]
-        grids.append(OPS["broadcast_to"](line.reshape(shape), shape=tuple(extents)))
-    return grids
 
 
 @public

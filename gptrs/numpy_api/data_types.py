@@ -62,7 +62,7 @@ def astype(x: Any, dtype: object, /, *, copy: bool = True, device: object = None
 
 
 @public
-def can_cast(from_: Any, to: Any, /) -> bool:
+def can_cast(from_: Any, to: Any) -> bool:
     """Whether promotion takes the dtype ``from_`` (or that of an array) to ``to``."""
     target = as_dtype(to)
     return result_dtype((_dtype_of(from_), target)) is target

@@ -1,21 +1,22 @@
-"""Rows of numbers and positions: logarithmic ranges, windows, triangles, flat positions."""
+"""Rows and grids of numbers and positions: meshgrid, logarithmic ranges, windows, triangles."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal, cast
 
 import numpy as np
 
-from gptrs.errors import ShapeError
+from gptrs.errors import ArgumentError, ShapeError
 from gptrs.ir.dispatch import OPS
 from gptrs.ir.promotion import DEFAULT_FLOAT
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import as_dtype
 from gptrs.ir.types import broadcast_shapes as broadcast_extents
-from gptrs.numpy_api.creation import linspace, shape_of
+from gptrs.numpy_api.creation import arange, linspace, shape_of
 from gptrs.numpy_api.function import as_tensor, public
 from gptrs.numpy_api.joining import stack
+from gptrs.numpy_api.manipulation import moveaxis
 from gptrs.numpy_api.matrices import diag
 
 __all__ = [
@@ -31,11 +32,39 @@ __all__ = [
     "indices",
     "kaiser",
     "logspace",
+    "meshgrid",
     "ravel_multi_index",
     "tril_indices",
     "triu_indices",
     "unravel_index",
 ]
+
+
+@public
+def meshgrid(
+    *arrays: Any,
+    indexing: Literal["xy", "ij"] = "xy",
+    sparse: bool = False,
+    copy: bool = True,
+) -> list[Tensor]:
+    """The coordinates of a grid: array i repeated along all axes but its own, or, if ``sparse``,
+    of extent 1 there; new ones whatever ``copy`` says. With "xy" the first two axes are exchanged.
+    The arrays may be in a list."""
+    if len(arrays) == 1 and isinstance(arrays[0], list | tuple):
+        arrays = tuple(cast("Sequence[Any]", arrays[0]))
+    if indexing not in ("xy", "ij"):
+        raise ArgumentError(f"meshgrid: indexing is {indexing!r}, expected 'xy' or 'ij'")
+    lines = [as_tensor(array).reshape(-1) for array in arrays]
+    axes = list(range(len(lines)))
+    if indexing == "xy" and len(lines) > 1:
+        axes[:2] = 1, 0
+    extents = [lines[i].shape[0] for i in axes]
+    grids: list[Tensor] = []
+    for axis, line in zip(axes, lines, strict=True):
+        shape = [line.shape[0] if i == axis else 1 for i in range(len(lines))]
+        grid = line.reshape(shape)
+        grids.append(grid if sparse else OPS["broadcast_to"](grid, shape=tuple(extents)))
+    return grids
 
 
 @public
@@ -46,17 +75,26 @@ def logspace(
     endpoint: bool = True,
     base: float = 10.0,
     dtype: object = None,
+    axis: int = 0,
+    *,
+    device: object = None,
 ) -> Tensor:
     """``base`` to the powers of `linspace`: numbers at equal distances on a logarithmic scale."""
-    powers = linspace(start, stop, num, dtype="f64", endpoint=endpoint)
+    powers = linspace(start, stop, num, endpoint, dtype="f64", axis=axis, device=device)
     return OPS["pow"](as_tensor(base).astype("f64"), powers).astype(dtype or DEFAULT_FLOAT)
 
 
 @public
 def geomspace(
-    start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: object = None
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    dtype: object = None,
+    axis: int = 0,
 ) -> Tensor:
-    """``num`` numbers from ``start`` to ``stop``, each the same multiple of the one before."""
+    """``num`` numbers from ``start`` to ``stop``, each the same multiple of the one before; the new
+    axis is ``axis``."""
     first, last = as_tensor(start).astype("f64"), as_tensor(stop).astype("f64")
     powers = linspace(0, 1, num, dtype="f64", endpoint=endpoint)
     shape = (num, *(1,) * max(first.ndim, last.ndim))
@@ -64,12 +102,13 @@ def geomspace(
     if endpoint and num > 1:
         places: Tensor = OPS["iota"](shape=shape, dtype="si64")
         values = OPS["select"](places == num - 1, last, values)
+    values = moveaxis(values, 0, axis) if axis else values
     return values.astype(dtype or DEFAULT_FLOAT)
 
 
 def _window(name: str, formula: Callable[..., Any], doc: str) -> Callable[..., Tensor]:
-    def window(m: int, *shape: float) -> Tensor:
-        return Tensor.of_array(np.asarray(formula(m, *shape)).astype(DEFAULT_FLOAT.numpy))
+    def window(m: int) -> Tensor:
+        return Tensor.of_array(np.asarray(formula(m)).astype(DEFAULT_FLOAT.numpy))
 
     window.__name__, window.__doc__ = name, doc
     return public(window)
@@ -79,7 +118,12 @@ bartlett = _window("bartlett", np.bartlett, "The triangular window of ``m`` poin
 blackman = _window("blackman", np.blackman, "The Blackman window of ``m`` points.")
 hamming = _window("hamming", np.hamming, "The Hamming window of ``m`` points.")
 hanning = _window("hanning", np.hanning, "The Hann window of ``m`` points.")
-kaiser = _window("kaiser", np.kaiser, "The Kaiser window of ``m`` points and shape ``beta``.")
+
+
+@public
+def kaiser(m: int, beta: float) -> Tensor:
+    """The Kaiser window of ``m`` points and shape ``beta``."""
+    return Tensor.of_array(np.kaiser(m, beta).astype(DEFAULT_FLOAT.numpy))
 
 
 @public
@@ -100,10 +144,14 @@ def fromfunction(
 
 
 @public
-def indices(dimensions: Sequence[Any], dtype: object = int) -> Tensor:
-    """The positions along each axis of an array of these extents [rank, ...]."""
+def indices(dimensions: Sequence[Any], dtype: object = int, sparse: bool = False) -> Any:
+    """The positions along each axis of an array of these extents [rank, ...]; if ``sparse``, a
+    tuple of arrays that broadcast to it."""
     extents = shape_of(dimensions)
     kind = "si64" if dtype is int else as_dtype(dtype)
+    if sparse:
+        rows = [arange(extent, dtype=kind) for extent in extents]
+        return tuple(meshgrid(*rows, indexing="ij", sparse=True))
     places = [OPS["iota"](shape=extents, axis=i, dtype="si64") for i in range(len(extents))]
     return stack(places).astype(kind)
 
@@ -157,7 +205,7 @@ def ravel_multi_index(multi_index: Sequence[Any], dims: Any) -> Tensor:
     return place
 
 
-@public
+@public(other_names={"offset": "k"})
 def diagflat(v: Any, k: int = 0) -> Tensor:
     """A matrix with the elements of ``v`` in a row on its ``k``-th diagonal."""
     return diag(as_tensor(v).reshape(-1), k)

@@ -49,27 +49,27 @@ def concat(arrays: Sequence[Any], axis: int | None = 0, *, dtype: object = None)
     return OPS["concat"](tuple(made), axis=axis)
 
 
-@public(other_names={"tensors": "arrays"})
-def stack(arrays: Sequence[Any], axis: int = 0) -> Tensor:
+@public
+def stack(arrays: Sequence[Any], axis: int = 0, *, dtype: object = None) -> Tensor:
     """Arrays of one shape, one after the other along a new axis."""
     made = _tensors(arrays, "stack")
     for x in made[1:]:
         if x.ndim != made[0].ndim or not all(map(same, x.shape, made[0].shape)):
             raise ShapeError(f"stack: shapes {made[0].shape} and {x.shape} differ")
-    return OPS["concat"](tuple(expand_dims(x, axis) for x in made), axis=axis)
+    return concat([expand_dims(x, axis) for x in made], axis, dtype=dtype)
 
 
 @public
-def vstack(arrays: Sequence[Any]) -> Tensor:
+def vstack(arrays: Sequence[Any], *, dtype: object = None) -> Tensor:
     """The arrays below each other; vectors are rows."""
-    return concat([atleast_2d(x) for x in arrays], 0)
+    return concat([atleast_2d(x) for x in arrays], 0, dtype=dtype)
 
 
 @public
-def hstack(arrays: Sequence[Any]) -> Tensor:
+def hstack(arrays: Sequence[Any], *, dtype: object = None) -> Tensor:
     """The arrays beside each other: along the second axis, vectors along the first."""
     made = [atleast_1d(x) for x in arrays]
-    return concat(made, 0 if made and made[0].ndim == 1 else 1)
+    return concat(made, 0 if made and made[0].ndim == 1 else 1, dtype=dtype)
 
 
 @public
@@ -105,9 +105,9 @@ def block(arrays: Any) -> Tensor:
 
 
 @public
-def dstack(arrays: Sequence[Any]) -> Tensor:
+def dstack(arrays: Sequence[Any], *, dtype: object = None) -> Tensor:
     """The arrays along the third axis."""
-    return concat([atleast_3d(x) for x in arrays], 2)
+    return concat([atleast_3d(x) for x in arrays], 2, dtype=dtype)
 
 
 @public

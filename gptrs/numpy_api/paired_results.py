@@ -81,7 +81,7 @@ def std_mean(
 
 
 @public
-def bucketize(x: Any, boundaries: Any, *, right: bool = False) -> Tensor:
+def bucketize(x: Any, boundaries: Any, *, out_int32: bool = False, right: bool = False) -> Tensor:
     """The positions (si64) of the elements among the sorted ``boundaries``: before equal ones, or
-    after them if ``right``."""
-    return searchsorted(boundaries, x, side="right" if right else "left")
+    after them if ``right``; with ``out_int32`` as si32."""
+    return searchsorted(boundaries, x, right=right, out_int32=out_int32)

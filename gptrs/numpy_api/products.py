@@ -144,19 +144,29 @@ def outer(x: Any, y: Any) -> Tensor:
 
 
 @public(other_names={"x1": "x", "x2": "y", "a": "x", "b": "y", "other": "y"})
-def cross(x: Any, y: Any, axis: int = -1) -> Tensor:
-    """The cross product of vectors of 3 elements along ``axis``; the other axes broadcast."""
+def cross(
+    x: Any,
+    y: Any,
+    axisa: int = -1,
+    axisb: int = -1,
+    axisc: int = -1,
+    axis: int | None = None,
+) -> Tensor:
+    """The cross product of vectors of 3 elements along ``axis``, or along ``axisa`` of ``x`` and
+    ``axisb`` of ``y`` with the result along ``axisc``; the other axes broadcast."""
     x, y = _pair(x, y)
-    for operand in (x, y):
-        if not operand.ndim or not same(operand.shape[normal_axis(axis, operand.ndim)], 3):
+    left, right, out = (axisa, axisb, axisc) if axis is None else (axis, axis, axis)
+    for operand, along in ((x, left), (y, right)):
+        if not operand.ndim or not same(operand.shape[normal_axis(along, operand.ndim)], 3):
             raise ShapeError(
-                f"axis {axis} of an operand of shape {shape_text(operand.shape)} has no extent of 3"
+                f"axis {along} of an operand of shape {shape_text(operand.shape)} has no extent of"
+                " 3"
             )
-    x, y = (moveaxis(operand, axis, -1) for operand in (x, y))
+    x, y = moveaxis(x, left, -1), moveaxis(y, right, -1)
     (x0, x1, x2), (y0, y1, y2) = ([v[..., i] for i in range(3)] for v in (x, y))
     parts = [x1 * y2 - x2 * y1, x2 * y0 - x0 * y2, x0 * y1 - x1 * y0]
     result = FUNCTIONS["stack"](parts, axis=-1)
-    return moveaxis(result, -1, axis)
+    return moveaxis(result, -1, out)
 
 
 @public(other_names={"a": "x", "b": "y", "other": "y"})

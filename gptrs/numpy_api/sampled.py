@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import Any, Literal, cast
 
 from gptrs.errors import ArgumentError, ShapeError
 from gptrs.ir.dims import Dim
@@ -36,10 +37,19 @@ longer ones by a convolution, which takes several times as long for each tap."""
 
 
 @public
-def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None) -> Tensor:
+def interp(
+    x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None
+) -> Tensor:
     """The value at ``x`` of the lines through the points (xp, fp), whose ``xp`` rises; outside of
-    them ``left`` and ``right``, or the values at the ends."""
+    them ``left`` and ``right``, or the values at the ends. With ``period`` the points repeat, and
+    may be in any order."""
     at, places, values = as_float(x), as_float(xp), as_float(fp)
+    if period is not None:
+        at, places = at % abs(period), places % abs(period)
+        places, order = OPS["sort"](places, axis=0)
+        values = OPS["take"](values, order)
+        places = concat([places[-1:] - abs(period), places, places[:1] + abs(period)])
+        values = concat([values[-1:], values, values[:1]])
     if places.ndim != 1 or values.shape != places.shape:
         raise ShapeError(
             f"interp: xp and fp have shapes {list(places.shape)} and {list(values.shape)},"
@@ -60,14 +70,21 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None) -> Ten
 
 @public
 def gradient(
-    f: Any, *varargs: Any, axis: int | tuple[int, ...] | None = None, edge_order: int = 1
+    f: Any,
+    *varargs: Any,
+    axis: int | tuple[int, ...] | None = None,
+    edge_order: int = 1,
+    spacing: Any = None,
 ) -> Any:
     """The derivative along each ``axis`` (a list where there are several) by central differences,
     one-sided at the ends: of order ``edge_order``, 1 or 2.
 
     ``varargs`` are distances of the samples: none (1), one number for all axes, or one for each: a
-    number, or the places as a row.
+    number, or the places as a row. ``spacing`` is torch's name for them.
     """
+    if spacing is not None:
+        several = isinstance(spacing, list | tuple)
+        varargs = tuple(cast("Sequence[Any]", spacing)) if several else (spacing,)
     values = as_float(f)
     axes = normal_axes(axis, values.ndim)
     if edge_order not in (1, 2):
@@ -246,13 +263,19 @@ def cov(
     ddof: int | None = None,
     fweights: Any = None,
     aweights: Any = None,
+    *,
+    dtype: object = None,
+    correction: int | None = None,
 ) -> Tensor:
     """The covariances of the variables in the rows of ``m`` (its columns without ``rowvar``), over
-    n − 1 observations, or n if ``bias``; ``ddof`` says how many fewer than n.
+    n − 1 observations, or n if ``bias``; ``ddof``, torch's ``correction``, says how many fewer
+    than n.
 
     ``fweights`` count observations, ``aweights`` weigh them, as in NumPy.
     """
     table = _observations(m, y, rowvar)
+    table = table if dtype is None else table.astype(dtype)
+    ddof = correction if ddof is None else ddof
     fewer = (0 if bias else 1) if ddof is None else ddof
     weights = None if aweights is None else as_float(aweights).astype(table.dtype)
     if fweights is not None:

@@ -65,29 +65,53 @@ def _sorted(x: Any, axis: int | None, descending: bool) -> tuple[Tensor, Tensor]
 
 
 @public
-def sort(x: Any, axis: int | None = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
-    """The elements in order along ``axis`` (None: all in one row), always stable; NaN last, or
-    first if ``descending``. ``ptir.ops.sort`` gives the positions, too."""
+def sort(
+    x: Any,
+    axis: int | None = -1,
+    kind: str | None = None,
+    *,
+    descending: bool = False,
+    stable: bool | None = True,
+) -> Tensor:
+    """The elements in order along ``axis`` (None: all in one row), always stable, whatever ``kind``
+    says; NaN last, or first if ``descending``. ``ptir.ops.sort`` gives the positions, too."""
     return _sorted(x, axis, descending)[0]
 
 
 @public
 def argsort(
-    x: Any, axis: int | None = -1, *, descending: bool = False, stable: bool = True
+    x: Any,
+    axis: int | None = -1,
+    kind: str | bool | None = None,
+    *,
+    descending: bool = False,
+    stable: bool | None = True,
 ) -> Tensor:
-    """The positions (si64) of the elements in order along ``axis``, always stable."""
+    """The positions (si64) of the elements in order along ``axis``, always stable, whatever
+    ``kind`` says; in torch's place of it, ``descending`` may be given."""
+    descending = kind if isinstance(kind, bool) else descending
     return _sorted(x, axis, descending)[1]
 
 
 @public
 def searchsorted(
-    x1: Any, x2: Any, side: Literal["left", "right"] = "left", sorter: Any = None
+    x1: Any,
+    x2: Any,
+    side: Literal["left", "right"] | None = None,
+    sorter: Any = None,
+    *,
+    right: bool = False,
+    out_int32: bool = False,
 ) -> Tensor:
     """The positions (si64) at which the elements of ``x2`` keep the sorted row ``x1`` in order:
-    before ("left") or after ("right") equal ones. NaN counts as greater than every number.
+    before ("left") or after ("right", or torch's ``right``) equal ones. NaN counts as greater than
+    every number. With ``out_int32`` as si32.
 
     Binary search: ⌈log₂(n + 1)⌉ steps, each a gather and a comparison of all of ``x2``.
     """
+    if out_int32:
+        return searchsorted(x1, x2, side, sorter, right=right).astype("si32")
+    side = side or ("right" if right else "left")
     if side not in ("left", "right"):
         raise ArgumentError(f"searchsorted: side is {side!r}, expected 'left' or 'right'")
     row, values = as_tensor(x1), as_tensor(x2)
@@ -135,10 +159,19 @@ def size_of_result(name: str, x: Tensor, size: DimLike | None) -> None:
 
 
 @public
-def nonzero(x: Any, *, size: DimLike | None = None, fill_value: int = 0) -> tuple[Tensor, ...]:
+def nonzero(
+    x: Any,
+    *,
+    size: DimLike | None = None,
+    fill_value: int = 0,
+    as_tuple: bool = True,
+) -> Any:
     """The positions (si64) of the elements that differ from 0, a row for each axis, in row-major
-    order. In a traced function ``size`` says how many; missing ones are ``fill_value``."""
+    order; without ``as_tuple`` those of `argwhere`, as torch has them by default. In a traced
+    function ``size`` says how many; missing ones are ``fill_value``."""
     x = as_tensor(x)
+    if not as_tuple:
+        return argwhere(x, size=size, fill_value=fill_value)
     if not x.ndim:
         raise ShapeError("x has rank 0: there is no axis for positions", fix="x.reshape(1)")
     size_of_result("nonzero", x, size)
@@ -175,7 +208,10 @@ def flatnonzero(x: Any, *, size: DimLike | None = None, fill_value: int = 0) -> 
 @public
 def argwhere(x: Any, *, size: DimLike | None = None, fill_value: int = 0) -> Tensor:
     """The positions of the elements that differ from 0, one in each row [count, rank]."""
-    places = nonzero(x, size=size, fill_value=fill_value)
+    x = as_tensor(x)
+    if not x.ndim:  # one position of no axes, or none
+        return argwhere(x.reshape(1), size=size)[:, :0]
+    places: tuple[Tensor, ...] = nonzero(x, size=size, fill_value=fill_value)
     return OPS["concat"](tuple(place.reshape(-1, 1) for place in places), axis=1)
 
 
@@ -206,16 +242,21 @@ def unique_all(x: Any, *, size: DimLike | None = None) -> UniqueAll:
     In a traced function ``size`` says how many: further ones are cut, missing ones repeat the
     greatest value with a count of 0.
     """
-    x = as_tensor(x)
+    return _distinct(as_tensor(x), size, equal_nan=False)
+
+
+def _distinct(x: Tensor, size: DimLike | None, equal_nan: bool) -> UniqueAll:
     size_of_result("unique", x, size)
     if size is None:
-        found = np.unique(x.numpy(), True, True, True, equal_nan=False)
+        found = np.unique(x.numpy(), True, True, True, equal_nan=equal_nan)
         values, first, inverse, counts = (Tensor(np.asarray(part)) for part in found)
         return UniqueAll(values, first, inverse.reshape(x.shape), counts)
     flat = x.reshape(-1)
     ordered, order = OPS["sort"](flat, axis=0)
     count = flat.shape[0]
     changes = OPS["not_equal"](ordered[1:], ordered[:-1])
+    if equal_nan and x.dtype.is_float:  # NaN is last
+        changes = OPS["logical_and"](changes, OPS["equal"](ordered[:-1], ordered[:-1]))
     starts = OPS["concat"]((OPS["full"](shape=(1,), value=True, dtype="i1"), changes), axis=0)
     group = OPS["cumsum"](OPS["cast"](starts, dtype="si64"), axis=0) - 1
     places = first_true(starts, size)
@@ -226,6 +267,14 @@ def unique_all(x: Any, *, size: DimLike | None = None) -> UniqueAll:
     counts = OPS["concat"]((places[1:], end), axis=0) - places
     inverse = OPS["scatter_reduce"](order, order, group, axis=0, reduce="replace")
     return UniqueAll(values, first, inverse.reshape(x.shape), counts)
+
+
+def _unique_slices(x: Tensor, axis: int, asked: tuple[bool, bool, bool]) -> Any:
+    size_of_result("unique", x, None)
+    found = np.unique(x.numpy(), True, True, True, axis=axis)
+    wanted = (part for part, wanted in zip(found, (True, *asked), strict=True) if wanted)
+    parts = tuple(Tensor.of_array(np.asarray(part)) for part in wanted)
+    return parts if any(asked) else parts[0]
 
 
 @public
@@ -254,11 +303,18 @@ def unique(
     return_index: bool = False,
     return_inverse: bool = False,
     return_counts: bool = False,
+    axis: int | None = None,
     *,
     size: DimLike | None = None,
+    equal_nan: bool = True,
+    sorted: bool = True,
 ) -> Any:
-    """The distinct elements in order, and what of `unique_all` is asked for."""
-    found = unique_all(x, size=size)
+    """The distinct elements in order (also if not ``sorted``), and what of `unique_all` is asked
+    for; along ``axis`` the distinct slices, of arrays alone. NaN is one element, unless
+    ``equal_nan`` is false."""
+    if axis is not None:
+        return _unique_slices(as_tensor(x), axis, (return_index, return_inverse, return_counts))
+    found = _distinct(as_tensor(x), size, equal_nan)
     asked = (return_index, return_inverse, return_counts)
     more = [part for part, wanted in zip(found[1:], asked, strict=True) if wanted]
     return (found.values, *more) if more else found.values

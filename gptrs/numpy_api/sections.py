@@ -15,8 +15,8 @@ from gptrs.ir.dims import Dim, DimLike
 from gptrs.ir.dispatch import FUNCTIONS, OPS
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Shape, normal_axis, shape_text
-from gptrs.numpy_api.creation import meshgrid
 from gptrs.numpy_api.function import as_tensor, public
+from gptrs.numpy_api.grids import meshgrid
 from gptrs.numpy_api.joining import array_split, concat, stack
 from gptrs.numpy_api.manipulation import moveaxis, repeat
 from gptrs.numpy_api.matrices import placed_on_diagonal

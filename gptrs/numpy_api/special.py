@@ -158,10 +158,16 @@ def fmin(x: Operand, y: Operand) -> Tensor:
 
 @public(op="select")
 def nan_to_num(
-    x: Operand, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
+    x: Operand,
+    nan: float = 0.0,
+    posinf: float | None = None,
+    neginf: float | None = None,
+    *,
+    copy: bool = True,
 ) -> Tensor:
-    """``x`` with numbers for NaN and infinities; without ``posinf`` and ``neginf`` for these the
-    greatest and the least of the dtype. Of complex numbers each part."""
+    """``x``, in a new Tensor whatever ``copy`` says, with numbers for NaN and infinities; without
+    ``posinf`` and ``neginf`` for these the greatest and the least of the dtype. Of complex numbers
+    each part."""
     x = as_tensor(x)
     if x.dtype.is_complex:
         parts = (nan_to_num(OPS[part](x), nan, posinf, neginf) for part in ("real", "imag"))

@@ -31,12 +31,9 @@ __all__ = [
     "logsumexp",
     "max",
     "mean",
-    "median",
     "min",
-    "percentile",
     "prod",
     "ptp",
-    "quantile",
     "std",
     "sum",
     "var",
@@ -165,24 +162,34 @@ def var(
     keepdims: bool = False,
     ddof: float | None = None,
     where: Any = None,
+    mean: Any = None,
+    dtype: object = None,
 ) -> Tensor:
     """Σ|x − mean x|² / (n − correction) over ``axis``. ``ddof`` is NumPy's name of the correction;
-    it is 0 here as there, while torch's default is 1."""
+    it is 0 here as there, while torch's default is 1. ``mean`` is that of `mean` with
+    ``keepdims``, where it is known."""
     correction = correction if ddof is None else ddof
-    values = as_float(x)
-    if where is None and not values.dtype.is_complex and float(correction).is_integer():
+    values = as_float(x) if dtype is None else as_tensor(x).astype(dtype)
+    if (
+        where is None
+        and mean is None
+        and not values.dtype.is_complex
+        and float(correction).is_integer()
+    ):
         return OPS["var"](values, axes=axis, keepdims=keepdims, correction=int(correction))
-    centred = values - mean(values, axis, keepdims=True, where=where)
+    if mean is None:
+        mean = FUNCTIONS["mean"](values, axis, keepdims=True, where=where)
+    centred = values - mean
     size: Tensor = FUNCTIONS["abs"](centred) if values.dtype.is_complex else centred
     squares = size * size
     total = sum(squares, axis, keepdims=keepdims, where=where)
-    count: Any = _number(values, axis)
+    count: Any = number_over(values, axis)
     if where is not None:
         count = _counted(values, where, axis, keepdims).astype(total.dtype)
     return total / OPS["maximum"](as_tensor(count - correction).astype(total.dtype), 0)
 
 
-def _number(x: Tensor, axis: Axes) -> DimLike:
+def number_over(x: Tensor, axis: Axes) -> DimLike:
     """The number of elements over ``axis``."""
     count: DimLike = 1
     for each in normal_axes(axis, x.ndim):
@@ -199,9 +206,12 @@ def std(
     keepdims: bool = False,
     ddof: float | None = None,
     where: Any = None,
+    mean: Any = None,
+    dtype: object = None,
 ) -> Tensor:
     """The square root of `var`."""
-    squared = var(x, axis, correction=correction, keepdims=keepdims, ddof=ddof, where=where)
+    more: dict[str, Any] = {"where": where, "mean": mean, "dtype": dtype}
+    squared = var(x, axis, correction=correction, keepdims=keepdims, ddof=ddof, **more)
     return OPS["sqrt"](squared)
 
 
@@ -286,15 +296,26 @@ def cummin(x: Any, axis: int = -1) -> Tensor:
 
 
 @public
-def average(x: Any, axis: Axes = None, weights: Any = None, keepdims: bool = False) -> Tensor:
-    """Σ weights · x / Σ weights over ``axis``; without weights the mean."""
-    if weights is None:
-        return mean(x, axis, keepdims=keepdims)
-    values, parts = as_float(x), as_float(weights)
+def average(
+    x: Any,
+    axis: Axes = None,
+    weights: Any = None,
+    returned: bool = False,
+    *,
+    keepdims: bool = False,
+) -> Any:
+    """Σ weights · x / Σ weights over ``axis``; without weights the mean. With ``returned`` the sums
+    of weights, too."""
+    values = as_float(x)
+    parts = FUNCTIONS["ones_like"](values) if weights is None else as_float(weights)
     if parts.ndim == 1 and values.ndim > 1 and isinstance(axis, int):
         parts = parts.reshape([-1 if i == axis % values.ndim else 1 for i in range(values.ndim)])
     parts = OPS["broadcast_to"](parts, shape=values.shape)
-    return sum(values * parts, axis, keepdims=keepdims) / sum(parts, axis, keepdims=keepdims)
+    total = sum(parts, axis, keepdims=keepdims)
+    found = sum(values * parts, axis, keepdims=keepdims) / total
+    if weights is None:
+        found = mean(values, axis, keepdims=keepdims)
+    return (found, total) if returned else found
 
 
 @public
@@ -305,64 +326,3 @@ def logsumexp(x: Any, axis: Axes = None, keepdims: bool = False) -> Tensor:
     top = OPS["select"](OPS["is_finite"](top), top, 0)
     total = OPS["reduce_sum"](OPS["exp"](values - top), axes=axis, keepdims=keepdims)
     return OPS["log"](total) + (top if keepdims else top.reshape(total.shape))
-
-
-@public
-def quantile(x: Any, q: Any, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """The ``q``-quantiles (0 to 1) over ``axis``, linear between neighbours in order, as in NumPy;
-    several ``q`` give a leading axis. NaN where there is one."""
-    return quantiles(x, q, axis, keepdims)
-
-
-def quantiles(x: Any, q: Any, axis: Axes, keepdims: bool, *, skip_nan: bool = False) -> Tensor:
-    """`quantile`; with ``skip_nan`` of the elements that are not NaN."""
-    values = as_float(x)
-    axes = normal_axes(axis, values.ndim)
-    kept = [i for i in range(values.ndim) if i not in axes]
-    rows = OPS["transpose"](values, perm=(*kept, *axes))
-    rows = rows.reshape([*(values.shape[i] for i in kept), _number(values, axes)])
-    ordered: Tensor = OPS["sort"](rows, axis=-1)[0]  # NaN last
-    fractions = as_tensor(q).astype(values.dtype)
-    is_nan = OPS["not_equal"](rows, rows)
-    if skip_nan:
-        last = sum(OPS["logical_not"](is_nan), -1, keepdims=True).astype(values.dtype) - 1
-        nothing = last < 0
-        last = OPS["maximum"](last, 0)
-    else:
-        last = OPS["full"](shape=(), value=rows.shape[-1] - 1, dtype=values.dtype)
-        nothing = OPS["reduce_any"](is_nan, axes=-1, keepdims=True)
-    place = fractions.reshape(-1) * last
-    low = OPS["floor"](place)
-    first, after = (
-        _columns(ordered, OPS["cast"](end, dtype="si64")) for end in (low, OPS["ceil"](place))
-    )
-    result: Tensor = first + (after - first) * (place - low)
-    result = OPS["select"](nothing, float("nan"), result)
-    front = OPS["transpose"](result, perm=(len(kept), *range(len(kept))))
-    shape = (
-        [1 if i in axes else n for i, n in enumerate(values.shape)]
-        if keepdims
-        else [values.shape[i] for i in kept]
-    )
-    return front.reshape([*fractions.shape, *shape])
-
-
-def _columns(x: Tensor, places: Tensor) -> Tensor:
-    """The elements of the last axis at ``places``: one row of them for all rows, or one for
-    each."""
-    if places.ndim == x.ndim and x.ndim > 1:
-        return OPS["gather"](x, places, axis=-1)
-    turned = OPS["transpose"](x, perm=(x.ndim - 1, *range(x.ndim - 1)))
-    return OPS["transpose"](OPS["take"](turned, places), perm=(*range(1, x.ndim), 0))
-
-
-@public
-def percentile(x: Any, q: Any, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """`quantile` of ``q`` / 100."""
-    return quantile(x, as_tensor(q) / 100, axis, keepdims)
-
-
-@public
-def median(x: Any, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """The middle element over ``axis`` in order, or the mean of the two."""
-    return quantile(x, 0.5, axis, keepdims)

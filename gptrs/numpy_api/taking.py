@@ -48,15 +48,14 @@ def _wrapped(indices: Tensor, extent: DimLike) -> Tensor:
 
 @public(other_names={"index": "indices"})
 def take(x: Any, indices: Any, axis: int | None = None, mode: Mode = "raise") -> Tensor:
-    """The parts of ``x`` at ``indices`` (of any shape) along ``axis``, the first by default.
+    """The parts of ``x`` at ``indices`` (of any shape) along ``axis``; without it, of all elements
+    in one row.
 
     Negative indices count from the end. ``mode`` says what happens to one out of range: an error,
     or it is moved to the end ("clip") or around it ("wrap").
     """
     x, indices = as_tensor(x), as_tensor(indices)
-    if not x.ndim:
-        raise ShapeError("x has rank 0: there is no axis to take from")
-    axis = 0 if axis is None else normal_axis(axis, x.ndim)
+    x, axis = (x.reshape(-1), 0) if axis is None else (x, normal_axis(axis, x.ndim))
     places = from_front(indices, x.shape[axis], mode)
     if axis == 0:
         return OPS["take"](x, places)
@@ -88,7 +87,7 @@ def take_along_axis(x: Any, indices: Any, axis: int | None = -1, mode: Mode = "r
 
 
 @public
-def diff(x: Any, n: int = 1, axis: int = -1, *, prepend: Any = None, append: Any = None) -> Tensor:
+def diff(x: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Tensor:
     """The ``n``-th differences of neighbours along ``axis``, after putting ``prepend`` and
     ``append`` at its ends. Of bools whether neighbours differ."""
     x = as_tensor(x)

@@ -71,7 +71,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "no depth": (lambda x, y: (x @ y, x.sum(axis=1)), ("f32[2,0]", "f32[0,3]")),
     "rank 0": (lambda x: (x + 1, x.reshape(1), ptir.exp(x), x), ("f32[]",)),
     "integers": (lambda x: (x % 3, x < 1, ptir.select(x > 0, x, -x), x.sum()), ("si32[7]",)),
-    "tokens": (lambda w, i: (ptir.take(w, i), i + 1), ("f32[6,4]", "si64[2,3] 0..5")),
+    "tokens": (lambda w, i: (ptir.take(w, i, axis=0), i + 1), ("f32[6,4]", "si64[2,3] 0..5")),
     "update": (
         lambda x, y: (ptir.dynamic_update_slice(x, y, (1,)), x * 2),
         ("f32[5]", "f32[2]"),

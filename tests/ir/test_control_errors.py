@@ -261,7 +261,7 @@ def test_the_truth_of_a_traced_value_in_a_branch(captured: bool) -> None:
 @pytest.mark.parametrize("backend", ["reference", "faer"])
 def test_an_element_without_a_result_names_the_line_in_the_body(backend: str) -> None:
     def rows(i: Any) -> Any:
-        return ptir.take(ptir.tensor(X), i)
+        return ptir.take(ptir.tensor(X), i, axis=0)
 
     @ptir.jit(backend=backend)
     def function(i: Any) -> Any:

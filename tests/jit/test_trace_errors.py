@@ -103,7 +103,7 @@ MISTAKES: list[tuple[Callable[[Any], Any], Any, type[PtirError], tuple[str, ...]
     (lambda x: x == None, X, PtirError, ("equal(", "argument x")),  # noqa: E711
     (lambda x: ptir.softmax(x, axis=x), 1.0, ArgumentError, ("axis", "known while tracing")),
     (lambda x: SOFTMAX(x, along=0), X, ArgumentError, ("softmax", "along")),
-    (lambda x: ptir.take(ptir.tensor(X), x + 7), I, ElementError, ("take", "out of range")),
+    (lambda x: ptir.take(ptir.tensor(X), x + 7, axis=0), I, ElementError, ("take", "out of range")),
     (lambda x: x // 0, I, ElementError, ("division by zero", "div")),
 ]  # fmt: skip
 

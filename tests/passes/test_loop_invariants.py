@@ -112,7 +112,7 @@ def test_what_may_fail_stays() -> None:
     def function(x: Any, rows: Any, n: Any) -> Any:
         def body(state: Any) -> Any:
             k, h = state
-            return k + 1, h + ptir.take(x, rows)
+            return k + 1, h + ptir.take(x, rows, axis=0)
 
         return ptir.while_loop(lambda s: s[0] < n, body, (ptir.tensor(0), x))[1]
 

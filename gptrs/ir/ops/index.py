@@ -138,7 +138,8 @@ def _check_source(x: Tensor, index: Tensor, source: Tensor, axis: int) -> None:
 
 
 def _check_range(index: Array, extent: int, axis: int) -> None:
-    wrong = (index < 0) | (index >= extent)
+    wide = index.astype(np.int64) if index.dtype.itemsize < 8 else index  # room for the extent
+    wrong = (wide < 0) | (wide >= extent)
     if wrong.any():
         raise ElementError(
             f"index {index[wrong][0]} is out of range for axis {axis} of extent {extent}",

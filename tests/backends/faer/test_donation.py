@@ -71,7 +71,7 @@ def test_a_step_that_cannot_fail_forbids_nothing(then: Any) -> None:
 
 
 def test_explain_names_the_step_that_may_fail() -> None:
-    f = after(lambda y: ptir.take(y, ptir.cast(y, dtype=si32)))
+    f = after(lambda y: ptir.take(y, ptir.cast(y, dtype=si32), axis=0))
     (step,) = updates(f, zeros(), PART)
     assert step.copy
     assert step.note.startswith("copies argument x, as take at ")

@@ -79,8 +79,8 @@ def test_reads_of_every_dtype(name: str) -> None:
     def reads(x: Any, i: Any, rows: Any) -> Any:
         turned = ptir.transpose(x, perm=(2, 0, 1))
         return (
-            ptir.take(x, i),
-            ptir.take(turned, i),
+            ptir.take(x, i, axis=0),
+            ptir.take(turned, i, axis=0),
             *(ptir.gather(x, rows, axis=axis) for axis in range(3)),
         )
 
@@ -90,7 +90,7 @@ def test_reads_of_every_dtype(name: str) -> None:
 @pytest.mark.parametrize("name", INTEGERS)
 def test_indices_of_every_dtype(name: str) -> None:
     x, i = drawn((7, 20), ptir.f64), indices((7, 20), 7, name)
-    check(lambda x, i: (ptir.take(x, i), ptir.gather(x, i, axis=0)), x, i)
+    check(lambda x, i: (ptir.take(x, i, axis=0), ptir.gather(x, i, axis=0)), x, i)
     check(lambda x, i: ptir.gather(x, i, axis=1), x, i)
     check(lambda x, i: ptir.scatter_reduce(x, i, x, axis=0, reduce="replace"), x, i)
     check(lambda x, i: ptir.segment_reduce(x, i[:, 0], count=9, reduce="max"), x, i)
@@ -225,7 +225,7 @@ THREADED: list[tuple[Callable[..., Any], tuple[int, ...], tuple[int, ...], int]]
     (lambda x, i, s: ptir.scatter_add(x, i, s, axis=1), (300, 40), (300, 400), 40),
     (lambda x, i, s: ptir.segment_reduce(s, i, count=40), (1,), (9000, 8), 40),
     (lambda x, i, s: ptir.segment_reduce(s, i, count=40), (1,), (3000, 200), 40),
-    (lambda x, i, s: ptir.take(x, i) + s, (3000,), (70_000,), 3000),
+    (lambda x, i, s: ptir.take(x, i, axis=0) + s, (3000,), (70_000,), 3000),
 ]
 
 

@@ -294,7 +294,7 @@ def test_an_iteration_fails(reverse: bool) -> None:
     @ptir.jit
     def function(h: Tensor, rows: Tensor) -> Any:
         def body(h: Tensor, row: Tensor) -> Any:
-            return h @ W + ptir.take(ptir.tensor(H), row), None
+            return h @ W + ptir.take(ptir.tensor(H), row, axis=0), None
 
         return ptir.scan(body, h, rows, reverse=reverse)
 

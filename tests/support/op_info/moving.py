@@ -20,7 +20,7 @@ def _scatter_add(x: Any, dim: int, index: Any, source: Any) -> Any:
 
 def _index_select(x: Any, dim: int, index: Any) -> Any:
     unless(dim != 0 or not x.ndim, "another axis, or a scalar")
-    return ptir.take(x, index)
+    return ptir.take(x, index, axis=0)
 
 
 def _scatter(reduce: str) -> Callable[..., Any]:
