@@ -118,6 +118,7 @@ if TYPE_CHECKING:  # at run time `__getattr__` finds them
     from gptrs.ir.ops.window import *
     from gptrs.jit.vmap import vmap
     from gptrs.numpy_api.effects import print
+    from gptrs.numpy_api.taking import take as take
 
 __all__: list[str] = [
     "DType",
