@@ -171,6 +171,8 @@ class Launch:
     threads: int
     poll: int
     """The function that kernels poll for signals, or 0."""
+    is_brief: bool
+    """Whether a run is so short that it keeps the GIL."""
     held: tuple[object, ...]
 
 

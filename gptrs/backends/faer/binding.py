@@ -8,6 +8,7 @@ array of words, and each word that holds an address becomes a relocation against
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
@@ -95,6 +96,8 @@ class Bound:
     """Selects these parameters from the arguments."""
     lease: Lease = field(default_factory=Lease)
     """Keeps the parameters that the argument blocks point to, in the order of `weights`."""
+    time: float = 0.0
+    """An estimate of the time of a run on one thread, in ns; infinite if it is not loops alone."""
     polls: bool = False
     """Whether a kernel may run for long and polls for signals."""
     results: Callable[[Sequence[Any]], Any] | None = None
@@ -172,7 +175,8 @@ class _Binder:
         scratch = [self._offsets.allocate(size) for size in template.scratch]
         slots += [(ARENA, offset) for offset in reversed(scratch)]  # slots -1, -2, ...
         blocks, relocations = self._argument_blocks, self._relocations
-        for kernel, block, addresses, extent, chunks in template.steps or ():
+        is_loop = isinstance(assigned.step, RegionStep)
+        for kernel, block, addresses, extent, chunks, time in template.steps or ():
             start = len(blocks)
             blocks += block
             for place, slot, displacement in addresses:
@@ -180,6 +184,7 @@ class _Binder:
                 relocations[buffer].append((start + place, offset + displacement))
             self._steps.append((kernel, start, extent, chunks))
             self._bound.owners.append(assigned.step)
+            self._bound.time += time if is_loop else math.inf
         for offset, size in zip(scratch, template.scratch, strict=True):
             self._offsets.free(offset, size)
 

@@ -19,6 +19,8 @@ from gptrs.ir.dims import size_at
 from gptrs.kernels.driver.current import current_driver
 from gptrs.kernels.driver.polling import poll_address
 
+_BRIEF = 1000.0  # ns: to release the GIL and to take it again is 50
+
 
 def launch_of(bound: Bound, free: list[Any], arenas: ArenaPool) -> Launch | None:
     """The launch of ``bound``, which waits in ``free``; None if Python has a part in its runs."""
@@ -57,6 +59,7 @@ def launch_of(bound: Bound, free: list[Any], arenas: ArenaPool) -> Launch | None
         status=bound.status.address,
         threads=bound.threads,
         poll=poll_address() if bound.polls else 0,
+        is_brief=bound.time < _BRIEF and not bound.polls,
         held=(bound, order),
     )
 

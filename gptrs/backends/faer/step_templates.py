@@ -33,6 +33,8 @@ class TemplateStep(NamedTuple):
     relocations: list[tuple[int, int, int]]
     extent: int
     chunks: int
+    time: float
+    """An estimate of its time on one thread, in ns."""
 
 
 @dataclass
@@ -109,7 +111,7 @@ class TemplateBuilder(Binder):
         block = [0 if isinstance(w, Address) else w for w in words]
         chunks = self._chunks(extent, time)
         assert self.template.steps is not None
-        self.template.steps.append(TemplateStep(kernel, block, addresses, extent, chunks))
+        self.template.steps.append(TemplateStep(kernel, block, addresses, extent, chunks, time))
 
     def _chunks(self, extent: int, time: float) -> int:
         if self.threads == 1 or time < MACHINE.serial:

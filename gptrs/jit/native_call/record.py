@@ -226,6 +226,7 @@ class _Words:
                 Field.ORDER: launch.order,
                 Field.STATUS: launch.status,
                 Field.POLL: launch.poll,
+                Field.BRIEF: int(launch.is_brief),
                 Field.MAIN: main_thread_address(),
             }
         )

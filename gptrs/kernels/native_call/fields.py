@@ -75,6 +75,8 @@ class Field(IntEnum):
     STATUS = auto()
     POLL = auto()
     """The function that kernels poll, or 0."""
+    BRIEF = auto()
+    """Whether the run keeps the GIL."""
     MAIN = auto()
     """The word with the ident of the main thread."""
     # The results

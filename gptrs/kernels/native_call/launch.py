@@ -7,7 +7,8 @@
                    are free and as they were                    else: next record
             hold the arrays of the arguments that are read; make those of the results
             store their addresses in the argument blocks
-            without the GIL: run the step table; copy results that are arguments
+            without the GIL, but for a brief run: run the step table; copy results that are
+            arguments
             release what was taken
             wrap the arrays as Tensors, join them
         NotImplemented: the Python path takes the call
@@ -190,8 +191,8 @@ class _Call:
 
     def _emit_run(self) -> Any:
         """run(record, state) -> the step that failed, or -1. Other threads may run Python
-        meanwhile."""
-        code = self._function("run_without_gil", 2)
+        meanwhile, unless it is brief."""
+        code = self._function("run", 2)
         record, state = code.arguments
         poll, status = self._fields(code, record, Field.POLL, Field.STATUS)
         with code.if_then(code.differ(poll, i64(0)), likely=False):
@@ -200,7 +201,9 @@ class _Call:
             code.set_at(code.select(is_main, poll, i64(0)), status, 8 * POLL)
         run, block, order = self._fields(code, record, Field.RUN, Field.BLOCK, Field.ORDER)
         block = code.at(block)
-        thread = code.api("PyEval_SaveThread")
+        thread = code.local(i64(0))
+        with code.if_then(code.is_zero(self._field(code, record, Field.BRIEF))):
+            code.store(code.api("PyEval_SaveThread"), thread)
         failed = code.call_at(run, block, order)
         code.go_if(code.icmp_signed(">=", failed, i64(0)), "end")
         arrays = self._part(code, record, state, Field.ARRAYS)
@@ -212,7 +215,8 @@ class _Call:
             read, written = (code.inttoptr(place, bytes_at) for place in (source, target))
             code.copy(read, written, code.at(row, 16))
         code.enter("end")
-        code.api("PyEval_RestoreThread", thread)
+        with code.if_then(code.differ(code.load(thread), i64(0))):
+            code.api("PyEval_RestoreThread", code.load(thread))
         code.ret(failed)
         return code.made
 
