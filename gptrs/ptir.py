@@ -223,7 +223,6 @@ def unregister(thing: Op[..., Any] | Rule | Callable[..., Any]) -> None:
 
 def tensor(data: object, dtype: object = None) -> Tensor:
     """A Tensor of ``data``: an array (shared, not copied), a number, or nested lists of them."""
-    introduce_tensors()
     return Tensor(data, dtype)
 
 
@@ -257,3 +256,6 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*__all__, *OPS, *FUNCTION_NAMES, *VALUES, *_NAMESPACES})
+
+
+introduce_tensors()

@@ -25,7 +25,6 @@ from gptrs.ir.tensor import Parameter, Tensor, as_array
 from gptrs.ir.types import Array, Type
 from gptrs.jit.captures import Captures
 from gptrs.jit.options import Axes, Options
-from gptrs.numpy_api.einops_backend import introduce_tensors
 
 _STATIC = (bool, str, bytes, Dim, enum.Enum, type(None))
 _NUMBERS = (int, float, complex)
@@ -58,7 +57,6 @@ class Arguments:
 
     def call(self, function: Any, replace: Iterable[Tensor]) -> Any:
         """Call ``function`` with a tensor from ``replace`` in the place of each input."""
-        introduce_tensors()
         tensors = iter(replace)
         leaves = [next(tensors) if isinstance(leaf, Input) else leaf for leaf in self.leaves]
         values = tree.unflatten(self.structure, leaves)

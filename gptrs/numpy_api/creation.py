@@ -26,7 +26,6 @@ from gptrs.ir.promotion import (
 )
 from gptrs.ir.tensor import Tensor, as_array
 from gptrs.ir.types import Array, DType, as_dtype
-from gptrs.numpy_api.einops_backend import introduce_tensors
 from gptrs.numpy_api.function import as_tensor, public
 
 __all__ = [
@@ -77,7 +76,6 @@ def asarray(
     """``obj`` as a Tensor: arrays are shared unless ``copy``, numbers and nested lists of numbers
     and Tensors (which are stacked) get the default dtype of their kind."""
     check_device(device)
-    introduce_tensors()
     if isinstance(obj, NUMBERS) and not isinstance(obj, np.generic):
         kind = as_dtype(dtype) if dtype is not None else DEFAULTS[kind_of(obj)]
         if isinstance(obj, Dim):

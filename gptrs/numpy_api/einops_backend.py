@@ -1,7 +1,8 @@
 """einops on tensors: ``einops.rearrange(x, "b h w -> b (h w)")``.
 
 einops asks each subclass of its ``AbstractBackend`` whether a tensor is its own. It is not imported
-here: a program that has it tells so by `sys.modules`. ``einops.array_api`` needs no backend.
+here: the subclass is made when the program does so, before or after it imports gptrs.
+``einops.array_api`` needs no backend.
 """
 
 # einops is optional, and has no types.
@@ -11,27 +12,54 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from functools import cache
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
 from typing import Any
 
 from gptrs.ir.dims import DimLike
 from gptrs.ir.dispatch import FUNCTIONS
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Array
-from gptrs.locks import late_import
+
+_MODULE = "einops._backends"
 
 
 def introduce_tensors() -> None:
-    """Make tensors known to einops, if it has been imported."""
-    if "einops" in sys.modules:
-        _backend()
+    """Make tensors known to einops: now, or as soon as it is imported."""
+    if (module := sys.modules.get(_MODULE)) is not None:
+        _define_backend(module)
+    else:
+        sys.meta_path.insert(0, _Introduction())
 
 
-@cache
-def _backend() -> Any:
-    base: Any = late_import("einops._backends").AbstractBackend
+class _Introduction(MetaPathFinder):
+    """Finds einops' module of backends by the other finders, and defines one more after its own."""
 
-    class Backend(base):
+    def find_spec(self, fullname: str, path: Any, target: Any = None) -> ModuleSpec | None:
+        if fullname != _MODULE:
+            return None
+        others = (finder for finder in sys.meta_path if finder is not self)
+        found = (finder.find_spec(fullname, path, target) for finder in others)
+        spec = next((spec for spec in found if spec is not None), None)
+        loader: Any = spec.loader if spec is not None else None
+        if loader is not None:
+            run = loader.exec_module
+
+            def exec_module(module: ModuleType) -> None:
+                loader.exec_module = run
+                run(module)
+                sys.meta_path.remove(self)
+                _define_backend(module)
+
+            loader.exec_module = exec_module
+        return spec
+
+
+def _define_backend(module: Any) -> None:
+    base: Any = module.AbstractBackend
+
+    class Backend(base):  # einops finds it among the subclasses
         """The functions of einops in those of ``ptir``."""
 
         framework_name = "gptrs"
@@ -71,4 +99,4 @@ def _backend() -> Any:
         def einsum(self, pattern: str, *x: Tensor) -> Tensor:
             return FUNCTIONS["einsum"](pattern, *x)
 
-    return Backend
+    module.gptrs_backend = Backend  # subclasses are known by weak references

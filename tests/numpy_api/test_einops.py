@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
@@ -69,3 +71,32 @@ def test_a_symbolic_size() -> None:
 def test_a_pattern_that_does_not_fit_is_the_error_of_einops() -> None:
     with pytest.raises(einops.EinopsError, match="divide axis"):
         ptir.jit(lambda x: einops.rearrange(x, "(a b) c d -> a b c d", a=3))(X)
+
+
+LATE = """
+import sys
+import numpy as np
+from gptrs import ptir
+assert "einops" not in sys.modules
+x = ptir.tensor(np.arange(6.0).reshape(2, 3))
+{}
+from einops import rearrange
+assert rearrange(x, "a b -> b a").shape == (3, 2)
+assert ptir.jit(lambda x: rearrange(x, "a b -> (b a)"))(x).shape == (6,)
+assert not [finder for finder in sys.meta_path if "gptrs" in type(finder).__module__]
+"""
+INSIDE = """
+@ptir.jit
+def turned(x):
+    import einops
+    return einops.rearrange(x, "a b -> b a")
+assert turned(x).shape == (3, 2)
+"""
+
+
+@pytest.mark.parametrize("first", ["", INSIDE], ids=["after tensors", "while tracing"])
+def test_einops_is_imported_late(first: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LATE.format(first)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
