@@ -186,9 +186,16 @@ def moveaxis(x: Any, source: Axes, destination: Axes) -> Tensor:
 
 
 def rows_at(x: Tensor, places: Tensor, axis: int) -> Tensor:
-    """The parts of ``x`` at a row of ``places`` along ``axis``."""
+    """The parts of ``x`` at ``places`` along ``axis``, whose place in the shape theirs takes."""
     axis = normal_axis(axis, x.ndim)
-    return moveaxis(OPS["take"](moveaxis(x, axis, 0), places), 0, axis)
+    if not axis:
+        return OPS["take"](x, places)
+    before, after = x.shape[:axis], x.shape[axis + 1 :]
+    row = places.reshape(-1)
+    index = row.reshape((1,) * len(before) + row.shape + (1,) * len(after))
+    full = (*before, *row.shape, *after)
+    found = OPS["gather"](x, OPS["broadcast_to"](index, shape=full), axis=axis)
+    return found.reshape((*before, *places.shape, *after))
 
 
 def positions(extent: DimLike) -> Tensor:

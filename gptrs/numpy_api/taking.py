@@ -12,7 +12,7 @@ from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import broadcast_shapes, normal_axis
 from gptrs.numpy_api.function import as_tensor, public
 from gptrs.numpy_api.joining import concat
-from gptrs.numpy_api.manipulation import moveaxis
+from gptrs.numpy_api.manipulation import rows_at
 
 __all__ = ["diff", "take", "take_along_axis", "unwrap"]
 
@@ -56,12 +56,7 @@ def take(x: Any, indices: Any, axis: int | None = None, mode: Mode = "raise") ->
     """
     x, indices = as_tensor(x), as_tensor(indices)
     x, axis = (x.reshape(-1), 0) if axis is None else (x, normal_axis(axis, x.ndim))
-    places = from_front(indices, x.shape[axis], mode)
-    if axis == 0:
-        return OPS["take"](x, places)
-    rows = OPS["take"](moveaxis(x, axis, 0), places)
-    new = tuple(range(places.ndim))
-    return moveaxis(rows, new, tuple(axis + i for i in new))
+    return rows_at(x, from_front(indices, x.shape[axis], mode), axis)
 
 
 @public(other_names={"arr": "x", "index": "indices"})
