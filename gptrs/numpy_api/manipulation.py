@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gptrs.errors import ArgumentError, ShapeError
-from gptrs.ir.dims import Dim, DimLike
+from gptrs.ir.dims import Dim, DimLike, same
 from gptrs.ir.dispatch import OPS
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import broadcast_shapes, normal_axis
@@ -207,9 +207,13 @@ def positions(extent: DimLike) -> Tensor:
 def flip(x: Any, axis: Axes | None = None) -> Tensor:
     """The elements in reverse order along ``axis``, or along all axes."""
     x = as_tensor(x)
-    for each in range(x.ndim) if axis is None else _axes(axis, x.ndim):
-        x = rows_at(x, (x.shape[each] - 1) - positions(x.shape[each]), each)
-    return x
+    axes = range(x.ndim) if axis is None else _axes(axis, x.ndim)
+    axes = [each for each in axes if not same(x.shape[each], 0)]
+    if not axes:
+        return x
+    starts = tuple(n - 1 if i in axes else 0 for i, n in enumerate(x.shape))
+    steps = tuple(-1 if i in axes else 1 for i in range(x.ndim))
+    return OPS["slice"](x, starts=starts, sizes=x.shape, strides=steps)
 
 
 @public

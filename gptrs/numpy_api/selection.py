@@ -23,7 +23,7 @@ from gptrs.ir.dispatch import OPS
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import broadcast_shapes
 from gptrs.numpy_api.index_keys import Gap, Part, Places, Position, Span
-from gptrs.numpy_api.manipulation import moveaxis
+from gptrs.numpy_api.manipulation import flip, moveaxis, rows_at
 from gptrs.numpy_api.taking import from_front
 
 Combine = Literal["replace", "add", "max", "min", "mul"]
@@ -140,9 +140,7 @@ class _Box:
         return OPS["select"](self._spread(inside, False), self._spread(source, 0), x)
 
     def _turned(self, x: Tensor) -> Tensor:
-        for axis in self._backwards:
-            x = _along(x, _count_down(x.shape[axis]), axis)
-        return x
+        return flip(x, self._backwards) if self._backwards else x
 
     def _spread(self, source: Tensor, value: float) -> Tensor:
         """``source`` at its places in an array of the whole shape, ``value`` elsewhere."""
@@ -179,7 +177,7 @@ class _Gather:
     def read(self, y: Tensor) -> Tensor:
         """[pre, K, post], with the axes of K as they are: those of the arrays, then those of slices
         between them."""
-        found = _along(_reshaped(y, self._merged), self._places, self.before)
+        found = rows_at(_reshaped(y, self._merged), self._places, self.before)
         pre, places, post = self.shape
         return _reshaped(found, (*pre, *places, *post))
 
@@ -244,24 +242,8 @@ def counted(indices: Tensor, extent: DimLike, axis: int) -> Tensor:
     return Tensor(np.where(known < 0, known.astype(np.int64) + extent, known))
 
 
-def _along(x: Tensor, places: Tensor, axis: int) -> Tensor:
-    """The parts of ``x`` at ``places``, of any shape, along ``axis``."""
-    if axis == 0:
-        return OPS["take"](x, places)
-    count = product(places.shape)
-    pre, post = x.shape[:axis], x.shape[axis + 1 :]
-    row = _reshaped(places, (*(1,) * axis, count, *(1,) * len(post)))
-    index = OPS["broadcast_to"](row, shape=(*pre, count, *post))
-    found: Tensor = OPS["gather"](x, index, axis=axis)
-    return _reshaped(found, (*pre, *places.shape, *post))
-
-
 def _count_up(extent: DimLike) -> Tensor:
     return OPS["iota"](shape=(extent,), dtype="si64")
-
-
-def _count_down(extent: DimLike) -> Tensor:
-    return (extent - 1) - _count_up(extent)
 
 
 def _reshaped(x: Tensor, shape: Shape) -> Tensor:

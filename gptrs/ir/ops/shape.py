@@ -92,7 +92,8 @@ def slice_(
     sizes: tuple[DimLike, ...],
     strides: tuple[int, ...] | None = None,
 ) -> Type:
-    """A box of ``sizes`` elements from ``starts``, every ``strides``-th along each axis."""
+    """A box of ``sizes`` elements from ``starts``, every ``strides``-th along each axis; backwards
+    where a stride is negative."""
     assert strides is not None
     if not len(starts) == len(sizes) == len(strides) == x.ndim:
         raise ShapeError(f"starts, sizes and strides need {x.ndim} entries each")
@@ -100,10 +101,10 @@ def slice_(
     for axis, (start, size, stride, extent) in enumerate(
         zip(starts, sizes, strides, x.shape, strict=True)
     ):
-        if stride < 1:
-            raise ShapeError(f"stride {stride} of axis {axis}, expected at least 1")
-        end = start + (size - 1) * stride + 1 if not same(size, 0) else start
-        if surely_greater(0, start) or surely_greater(end, extent):
+        if not stride:
+            raise ShapeError(f"stride 0 of axis {axis}, expected another number")
+        low, end = slice_ends(start, size, stride)
+        if surely_greater(0, low) or surely_greater(end, extent):
             raise ShapeError(
                 f"axis {axis}: {size} elements from {start} in steps of {stride} do not fit"
                 f" extent {extent}"
@@ -136,11 +137,18 @@ def _(
 
 def _fits(extent: DimLike, start: DimLike, size: DimLike, stride: int) -> bool:
     """Whether a box lies in an axis at every size of the symbols."""
-    if same(size, 0):
-        return surely_greater(start, -1) and surely_greater(extent + 1, start)
-    end = start + (size - 1) * stride + 1
-    inside = surely_greater(start, -1) and surely_greater(extent + 1, end)
+    low, end = slice_ends(start, size, stride)
+    inside = surely_greater(low, -1) and surely_greater(extent + 1, end)
     return inside and surely_greater(size, -1)
+
+
+def slice_ends(start: DimLike, size: DimLike, stride: int) -> tuple[DimLike, DimLike]:
+    """The first position in memory order that a slice of an axis reads, and the one after the
+    last."""
+    if same(size, 0):
+        return start, start
+    last = start + (size - 1) * stride
+    return (start, last + 1) if stride > 0 else (last, start + 1)
 
 
 @slice_.numpy
@@ -149,13 +157,14 @@ def _(
 ) -> Array:
     spans: list[slice] = []
     for axis, (b, n, s) in enumerate(zip(starts, sizes, strides, strict=True)):
-        end = b + (n - 1) * s + 1 if n else b
-        if b < 0 or end > x.shape[axis]:  # symbolic: only now known
+        low, end = slice_ends(b, n, s)
+        if low < 0 or end > x.shape[axis]:  # symbolic: only now known
             raise ElementError(
                 f"axis {axis}: {n} elements from {b} in steps of {s} do not fit extent"
                 f" {x.shape[axis]}"
             )
-        spans.append(slice(b, end, s))
+        stop = b + n * s
+        spans.append(slice(b, stop if stop >= 0 else None, s))
     return x[tuple(spans)]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from gptrs.ir.dims import DimLike, Shape, same, same_shape, surely_greater
 from gptrs.ir.ops.literal import full
-from gptrs.ir.ops.shape import broadcast_to, reshape, transpose
+from gptrs.ir.ops.shape import broadcast_to, reshape, slice_ends, transpose
 from gptrs.ir.program import Value
 from gptrs.ir.tensor import Tensor
 
@@ -45,8 +45,8 @@ def reduced_shape(shape: Shape, axes: Sequence[int], keepdims: bool) -> Shape:
 
 def lies_inside(start: DimLike, size: DimLike, stride: int, extent: DimLike) -> bool:
     """Whether a slice of an axis is in range at all sizes of the symbols."""
-    end = start if same(size, 0) else start + (size - 1) * stride + 1
-    return surely_greater(start + 1, 0) and surely_greater(extent + 1, end)
+    low, end = slice_ends(start, size, stride)
+    return surely_greater(low + 1, 0) and surely_greater(extent + 1, end)
 
 
 def box_lies_inside(starts: Dims, sizes: Dims, strides: Sequence[int], shape: Shape) -> bool:

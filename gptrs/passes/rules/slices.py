@@ -60,6 +60,7 @@ def drop_full_slice(x: Tensor, n: Dims, s: Steps) -> Tensor | None:
         },
         {"x": "f32[20]", "b": (2,), "n": (8,), "s": (2,), "c": (1,), "m": (3,), "t": (3,)},
         {"x": "f32[3]", "b": (0,), "n": (2,), "s": (2,), "c": (2,), "m": (0,), "t": (1,)},
+        {"x": "f32[20]", "b": (2,), "n": (8,), "s": (2,), "c": (7,), "m": (8,), "t": (-1,)},
     ],
 )
 def merge_slices(x: Tensor, b: Dims, s: Steps, c: Dims, m: Dims, t: Steps) -> Tensor | None:
@@ -67,7 +68,7 @@ def merge_slices(x: Tensor, b: Dims, s: Steps, c: Dims, m: Dims, t: Steps) -> Te
     x."""
     starts: list[DimLike] = []
     for first, then, step, size in zip(b, c, s, m, strict=True):
-        if step > 1 and not same(size, 0) and not surely_greater(size, 0):
+        if step != 1 and not same(size, 0) and not surely_greater(size, 0):
             return None
         starts.append(first if same(size, 0) else first + then * step)
     return slice_(
@@ -153,6 +154,7 @@ def slice_full(a: Shape, v: object, t: DType, b: Dims, n: Dims, s: Steps) -> Ten
     lambda xs, a, b, n, s: slice_(concat(xs, axis=a), starts=b, sizes=n, strides=s),
     samples=[
         {"xs": ("T[m,2]", "T[m,5]"), "a": 1, "b": (0, 3), "n": (M, 2), "s": (1, 2)},
+        {"xs": ("T[m,2]", "T[m,5]"), "a": 1, "b": (0, 6), "n": (M, 5), "s": (1, -1)},
         {"xs": ("T[m]", "T[n + 2]", "T[3]"), "a": 0, "b": (M + 1,), "n": (N + 1,), "s": (1,)},
     ],
 )
@@ -180,7 +182,16 @@ def slice_one_part(xs: tuple[Tensor, ...], a: int, b: Dims, n: Dims, s: Steps) -
             "b": (2, 3),
             "n": (M, 3),
             "s": (1, 2),
-        }
+        },
+        {
+            "x": "T[3,6]",
+            "lo": (1, 2),
+            "hi": (0, 1),
+            "v": 0,
+            "b": (3, 7),
+            "n": (3, 3),
+            "s": (-1, -2),
+        },
     ],
 )
 def slice_inside_padding(x: Tensor, lo: Steps, b: Dims, n: Dims, s: Steps) -> Tensor | None:
