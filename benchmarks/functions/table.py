@@ -10,6 +10,7 @@ from benchmarks.functions import (
     loops,
     movement,
     npbench,
+    rearrangements,
     reductions,
 )
 from benchmarks.functions.case import Case
@@ -18,6 +19,7 @@ from benchmarks.functions.case import Case
 def all_cases() -> list[Case]:
     """In the order in which they are measured."""
     modules = (
-        elementwise, reductions, movement, indexing, contractions, loops, applications, npbench
+        elementwise, reductions, movement, rearrangements, indexing, contractions, loops,
+        applications, npbench,
     )  # fmt: skip
     return [case for module in modules for case in module.cases()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import inf
 from typing import Any, Literal
 
 import numpy as np
@@ -55,11 +56,48 @@ def pad(
             f"pad: mode is {mode!r}, expected one of constant, {', '.join(_PLACES_OUTSIDE)}"
         )
     for axis, (before, after) in enumerate(widths):
-        if before or after:
-            extent = x.shape[axis]
+        extent = x.shape[axis]
+        if not before and not after:
+            continue
+        fits = isinstance(extent, int) and extent and min(before, after) >= 0
+        if fits and max(before, after) <= most_outside(extent, mode):
+            low, high = outside(x, axis, before, after, mode)
+            x = OPS["concat"]((*low, x, *high), axis=axis)
+        else:
             place = positions(extent + before + after) - before
             x = rows_at(x, _PLACES_OUTSIDE[mode](place, extent), axis)
     return x
+
+
+def most_outside(extent: int, mode: PadMode) -> float:
+    """The most elements at an end of an axis that one part of it, in either order, gives."""
+    if mode == "edge":
+        return inf
+    return extent - 1 if mode == "reflect" else extent
+
+
+def outside(
+    x: Tensor, axis: int, before: int, after: int, mode: PadMode
+) -> tuple[list[Tensor], list[Tensor]]:
+    """What ``mode`` puts before and after an axis, at most `most_outside`; parts without elements
+    are left out."""
+    extent: Any = x.shape[axis]
+
+    def part(start: int, count: int, step: int) -> list[Tensor]:
+        keys = (slice(None),) * axis
+        end = start + count * step
+        return [x[(*keys, slice(start, end if end >= 0 else None, step))]] if count else []
+
+    def repeated(start: int, count: int) -> list[Tensor]:
+        shape = (*x.shape[:axis], count, *x.shape[axis + 1 :])
+        return [OPS["broadcast_to"](end, shape=shape) for end in part(start, min(count, 1), 1)]
+
+    if mode == "edge":
+        return repeated(0, before), repeated(extent - 1, after)
+    if mode == "wrap":
+        return part(extent - before, before, 1), part(0, after, 1)
+    first, last = (before, extent - 2) if mode == "reflect" else (before - 1, extent - 1)
+    return part(first, before, -1), part(last, after, -1)
 
 
 def _mirrored(place: Tensor, extent: DimLike) -> Tensor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from gptrs.errors import ArgumentError, ShapeError
@@ -11,6 +11,7 @@ from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import shape_text
 from gptrs.numpy_api.function import as_tensor
 from gptrs.numpy_api.nn.operands import fixed, nn_function
+from gptrs.numpy_api.padding import PadMode, most_outside, outside
 
 __all__ = ["pad"]
 
@@ -37,8 +38,8 @@ def pad(
     widths = [*[(0, 0)] * (x.ndim - len(pairs)), *reversed(pairs)]
     if mode == "constant":
         return _constant(x, widths, 0 if value is None else value)
-    if mode not in _OUTSIDE:
-        raise ArgumentError(f"mode is {mode!r}, expected constant, {', '.join(_OUTSIDE)}")
+    if mode not in _MODES:
+        raise ArgumentError(f"mode is {mode!r}, expected constant, {', '.join(_MODES)}")
     if value is not None:
         raise ArgumentError(f"value is {value}, but mode {mode!r} takes none")
     if not pairs or len(pairs) > 3 or x.ndim - len(pairs) not in (1, 2):
@@ -73,48 +74,22 @@ def _constant(x: Tensor, widths: Sequence[tuple[int, int]], value: float) -> Ten
 def _along(x: Tensor, axis: int, before: int, after: int, mode: str) -> Tensor:
     """One axis padded: parts of x before it and after it."""
     (extent,) = fixed(x.shape[axis : axis + 1], "input")
-    most = {"reflect": extent - 1, "circular": extent, "replicate": None}[mode]
-    if most is not None and max(before, after) > most:
+    inner = _MODES[mode]
+    most = most_outside(extent, inner)
+    if max(before, after) > most:
         raise ShapeError(
             f"axis {axis} of extent {extent} is padded by ({before}, {after}), expected at most"
             f" {most} for mode {mode!r}"
         )
     if extent + before + after < 1 or (extent < 1 and mode != "circular"):
         raise ShapeError(f"axis {axis} of extent {extent} is padded by ({before}, {after})")
+    low, high = outside(x, axis, max(before, 0), max(after, 0), inner)
     keys = (slice(None),) * axis
-
-    def part(first: int, end: int) -> Tensor:
-        return x[(*keys, slice(first, end))]
-
-    low, high = _OUTSIDE[mode](part, extent, max(before, 0), max(after, 0), axis)
-    middle = part(max(-before, 0), extent - max(-after, 0))
+    middle = x[(*keys, slice(max(-before, 0), extent - max(-after, 0)))]
     if not low and not high:
         return middle
     return OPS["concat"]((*low, middle, *high), axis=axis)
 
 
-Part = Callable[[int, int], Tensor]
-Ends = tuple[list[Tensor], list[Tensor]]
-
-
-def _reflected(part: Part, extent: int, before: int, after: int, axis: int) -> Ends:
-    low = [part(i, i + 1) for i in range(before, 0, -1)]
-    return low, [part(i, i + 1) for i in range(extent - 2, extent - 2 - after, -1)]
-
-
-def _replicated(part: Part, extent: int, before: int, after: int, axis: int) -> Ends:
-    def repeated(end: Tensor, count: int) -> list[Tensor]:
-        if not count:
-            return []
-        shape = (*end.shape[:axis], count, *end.shape[axis + 1 :])
-        return [OPS["broadcast_to"](end, shape=shape)]
-
-    return repeated(part(0, 1), before), repeated(part(extent - 1, extent), after)
-
-
-def _circular(part: Part, extent: int, before: int, after: int, axis: int) -> Ends:
-    low = [part(extent - before, extent)] if before else []
-    return low, [part(0, after)] if after else []
-
-
-_OUTSIDE = {"reflect": _reflected, "replicate": _replicated, "circular": _circular}
+_MODES: dict[str, PadMode] = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
+"""torch's names, and NumPy's for the same."""

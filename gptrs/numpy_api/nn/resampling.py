@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gptrs.ir.dispatch import OPS
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Array
+from gptrs.numpy_api.manipulation import rows_at
 
 Taps = list[tuple[Array, Array]]
 """For each tap, the position and the weight at each element of the result."""
@@ -54,11 +54,7 @@ class Axis(NamedTuple):
 
 def at_positions(x: Tensor, positions: Array, axis: int) -> Tensor:
     """The elements at known positions along an axis."""
-    shape = [1] * x.ndim
-    shape[axis] = len(positions)
-    index = Tensor(positions.astype(np.int64).reshape(shape))
-    full = (*x.shape[:axis], len(positions), *x.shape[axis + 1 :])
-    return OPS["gather"](x, OPS["broadcast_to"](index, shape=full), axis=axis)
+    return rows_at(x, Tensor(positions.astype(np.int64)), axis)
 
 
 def nearest(axis: Axis, *, exact: bool) -> Array:
