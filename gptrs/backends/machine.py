@@ -42,15 +42,17 @@ class Machine:
     """A load or store of an element that is adjacent to the next one, in the first cache."""
     strided: float = 0.8
     """One of an element that is not."""
+    copied: float = 0.45
+    """The copy of an element of a short row to where those of other rows are adjacent to it."""
     operation: float = 0.1
     """An addition; other operations by `Operation.cost`."""
     lane: float = 0.2
     """The load and store of a partial sum that lies in memory rather than in a register."""
     group: float = 0.05
     """The same where the elements of a group are added first."""
-    start_of_sum: float = 3.2
+    start_of_sum: float = 2.4
     """The start and the end of the sum of a row that is read where it lies."""
-    start_of_row: float = 15.0
+    start_of_row: float = 16.0
     """The start and the end of any other reduction of a row."""
     serial: float = 8000.0
     """The time of a step below which waking a thread costs more than it saves."""

@@ -20,6 +20,8 @@ VECTOR = MACHINE.vector_bytes // 4
 """With fewer adjacent rows than this a vector across rows is not full."""
 _CHEAP_BODY = 8
 """The cost of a body, in additions, up to which the text of a loop has several copies of it."""
+_SHORT = 32
+"""The most elements of a row that is copied in a loop over tiles."""
 _LARGE = 1000  # the assumed size of a symbol
 
 
@@ -37,12 +39,27 @@ def prefers_tiles(region: Region) -> bool:
         for view in views:
             innermost = _cost(view, last + len(extents)) if extents else MACHINE.strided
             along += usual_product(extents) * innermost
-            across += usual_product(extents) * _cost(view, last)
+            short = has_short_rows(view, len(region.rows))
+            across += usual_product(extents) * (MACHINE.contiguous if short else _cost(view, last))
     for reduction in reductions:
         joined = MACHINE.group if crosses_rows(region, reduction) else MACHINE.lane
         across += joined * usual_product(reduction.extents)  # partial results lie in memory
         along += _start(reduction) * usual_product(reduction.extents[:-1])
+    across += MACHINE.copied * _copied(region)
     return across * max(1.0, VECTOR / max(1, _size(region.rows[-1]))) < along
+
+
+def _copied(region: Region) -> int:
+    """The elements of the short rows that a row of a tile copies, each array once."""
+    loads = [part for part in walk(region.expression) if isinstance(part, Load)]
+    views = [*((load.value, load.view) for load in loads), (region.result, region.output)]
+    rows = len(region.rows)
+    short = {
+        (value, str((view.offset, view.strides))): usual_product(view.shape[rows:])
+        for value, view in views
+        if has_short_rows(view, rows)
+    }
+    return sum(short.values())
 
 
 def crosses_rows(region: Region, reduction: Reduce) -> bool:
@@ -60,6 +77,16 @@ def crosses_rows(region: Region, reduction: Reduce) -> bool:
     views = [part.view for part in body if isinstance(part, Load)]
     along = any(same(v.strides[innermost], 1) and v.depends(row) for v in views)
     return not along and any(same(v.strides[row], 1) and v.depends(innermost) for v in views)
+
+
+def has_short_rows(view: View, rows: int) -> bool:
+    """Whether the last axis of rows counts short rows, each of them contiguous: a loop over tiles
+    copies them, so that vectors across them are contiguous."""
+    inner = view.shape[rows:]
+    length = inner[0] if len(inner) == 1 else None
+    if not isinstance(length, int) or not 1 < length <= _SHORT or not same(view.strides[-1], 1):
+        return False
+    return not same(view.strides[rows - 1], 0) and not same(view.strides[rows - 1], 1)
 
 
 def has_one_pass(region: Region) -> bool:

@@ -160,14 +160,18 @@ class LoopWriter(ExpressionWriter):
     def _store(self, region: Region, name: str, scope: Scope) -> None:
         """Store an element of the result of ``region`` in the array ``name``."""
         dtype = region.result.type.dtype
-        at = self._at(name, region.output, scope)
+        place = self._result_at(name, region, scope)
         if bits := self._bits(region.expression, scope):
-            scope.add(f"{name}[{at}] = {bits}")
+            scope.add(f"{place} = {bits}")
             return
         value = self._unrounded(region.expression, dtype, scope)
         if dtype.bits < 32 and dtype.is_float and not value.isidentifier():
             value = self._name(scope, "wide", value, dtype.compute)
-        scope.add(f"{name}[{at}] = {scalars.stored(dtype, value)}")
+        scope.add(f"{place} = {scalars.stored(dtype, value)}")
+
+    def _result_at(self, name: str, region: Region, scope: Scope) -> str:
+        """Where an element of the result of ``region`` lies."""
+        return f"{name}[{self._at(name, region.output, scope)}]"
 
     def _bits(self, part: Expression, scope: Scope) -> str:
         """The bits to store of a narrow float that is made of bits; empty for any other value."""
@@ -182,7 +186,7 @@ class LoopWriter(ExpressionWriter):
     def _read_kept(self, part: Reduce, scope: Scope) -> None:
         """The elements of a reduction, which it has left in the result's memory."""
         dtype = part.body.dtype
-        text = scalars.loaded(dtype, f"out[{self._at('out', self.region.output, scope)}]")
+        text = scalars.loaded(dtype, self._result_at("out", self.region, scope))
         scope.names[self._values.number(part.body)] = self._name(scope, "kept", text, dtype)
 
     def _unrounded(self, part: Expression, dtype: DType, scope: Scope) -> str:
@@ -380,8 +384,8 @@ class LoopWriter(ExpressionWriter):
         """An element of a reduction, as the accumulator's dtype."""
         x = self._emit(part.body, scope)
         if part is self._kept:
-            at = self._at("out", self.region.output, scope)
-            scope.add(f"out[{at}] = {scalars.stored(part.body.dtype, x)}")
+            place = self._result_at("out", self.region, scope)
+            scope.add(f"{place} = {scalars.stored(part.body.dtype, x)}")
         if part.body.dtype.compute is part.accumulator:
             return x
         text = scalars.convert(part.accumulator, x)

@@ -33,6 +33,11 @@ after the other:
                 …
                 for t < live: part[t] += group[t] + x[k + 3, row + t]
 
+Short rows that lie one behind the other are copied first, so that vectors across them are adjacent,
+and what is stored in such rows is copied last:
+
+        for t < live: for k in a row: near[k, t] = x[row + t, k]
+
 Each row gets the bits that it gets there: its elements are joined in the same order.
 `gptrs.backends.vectorization` chooses between the two.
 """
@@ -47,8 +52,14 @@ from gptrs.backends.faer.expression_writer import Scope
 from gptrs.backends.faer.loop_writer import LoopWriter
 from gptrs.backends.machine import MACHINE
 from gptrs.backends.regions import Region
-from gptrs.backends.vectorization import VECTOR, crosses_rows, has_one_pass, usual_product
-from gptrs.backends.views import Load, Reduce, walk
+from gptrs.backends.vectorization import (
+    VECTOR,
+    crosses_rows,
+    has_one_pass,
+    has_short_rows,
+    usual_product,
+)
+from gptrs.backends.views import Load, Reduce, View, walk
 from gptrs.ir.dims import DimLike, Shape, product, same
 from gptrs.ir.ops.reduce import reduce_prod, reduce_sum
 from gptrs.ir.program import Operation
@@ -72,6 +83,9 @@ class TileWriter(LoopWriter):
         self._nests: list[str] = []  # what comes before the lines of `_row`, which loop over `t`
         self._elements_of: dict[str, str] = {}  # where a value lies, by the words that read it
         self._arrays: dict[str, DType] = {}  # on the stack, an element for each row
+        self._near: dict[object, str] = {}  # copies of the rows of a tile, by what they are of
+        self._copies: list[str] = []
+        self._stores: list[str] = []
         self._row.depth = 3
 
     def write(self) -> None:
@@ -85,6 +99,8 @@ class TileWriter(LoopWriter):
             most = self._within_cache(together)
         count = self.words.size(self.region.rows[-1], "n")
         self.rows.append(f"        live = min({most}, (last - tile) * {TILE}, {count} - row)")
+        self.rows += self._copies
+        self.lines += self._stores
         self.lines.append(f"        tile += (live + {TILE - 1}) // {TILE}")
         self.head.append("    tile = first")
 
@@ -92,7 +108,50 @@ class TileWriter(LoopWriter):
         """The tiles that are computed together: as many as have their variables in the first cache;
         one where lanes of each row lie in memory."""
         size = sum(max(dtype.bits, 8) // 8 for dtype in self._arrays.values()) * TILE
-        return 1 if self._scratches else max(1, min(_MOST, MACHINE.l1_bytes // max(1, size)))
+        alone = bool(self._scratches or self._near)
+        return 1 if alone else max(1, min(_MOST, MACHINE.l1_bytes // max(1, size)))
+
+    def _load(self, part: Load, scope: Scope) -> str:
+        dtype = part.dtype
+        if scope is self._row or dtype.is_bool or not self._is_short(part.view):
+            return super()._load(part, scope)
+        key = part.value, part.bits, str((part.view.offset, part.view.strides))
+        if key not in self._near:
+            array = self._input(part)
+            at, near = self._copy(key, array, part.view, dtype.compute)
+            self._copies[-1] += f"{near} = {scalars.loaded(dtype, at)}"
+        return self._name(scope, "a", self._near_at(key, scope), dtype.compute)
+
+    def _result_at(self, name: str, region: Region, scope: Scope) -> str:
+        view, dtype = region.output, region.result.type.dtype
+        if scope is self._row or dtype.bits < 32 or not self._is_short(view):
+            return super()._result_at(name, region, scope)
+        if name not in self._near:
+            before, self._copies = self._copies, []
+            at, near = self._copy(name, name, view, dtype)
+            self._copies[-1] += f"{at} = {near}"
+            self._stores, self._copies = self._copies, before
+        return self._near_at(name, scope)
+
+    def _near_at(self, key: object, scope: Scope) -> str:
+        return f"{self._near[key]}[{scope.indices[-1]} * {TILE} + t]"
+
+    def _is_short(self, view: View) -> bool:
+        return has_short_rows(view, self._row_count)
+
+    def _copy(self, key: object, array: str, view: View, dtype: DType) -> tuple[str, str]:
+        """Begin the loops of a copy; an element in memory and its copy."""
+        near, (length,) = self._fresh("near"), view.shape[self._row_count :]
+        self._near[key] = near
+        room = 1 << (int(length) - 1).bit_length()  # so that few lengths have texts of their own
+        self.head.append(f"    {near} = local_{scalars.local_pointer(dtype)}({room * TILE})")
+        inner = Scope(("k",), 4)
+        self._copies += [
+            f"        for k in range({self.words.size(length, 'n')}):",
+            f"            {self.ROWS[0]}",
+            "                ",
+        ]
+        return f"{array}[{self._at(array, view, inner)}]", f"{near}[k * {TILE} + t]"
 
     def _within_cache(self, together: int) -> str:
         """The rows that are computed together if they are read several times: those whose elements

@@ -150,6 +150,15 @@ def placed(x: Any) -> Any:
     return ptir.reduce_max(x + places, axes=(0,))
 
 
+def log_softmax(x: Any) -> Any:
+    return ptir.log_softmax(x, axis=1)
+
+
+def gated(x: Any, y: Any) -> Any:
+    kept = ptir.cast(x, dtype=ptir.f32) * y
+    return kept - ptir.reduce_max(kept, axes=(1,), keepdims=True)
+
+
 F32 = ptir.f32
 WHOLE: dict[str, tuple[Any, tuple[Type, ...]]] = {
     "softmax over columns": (softmax, (Type((S, C), F32),)),
@@ -162,6 +171,9 @@ WHOLE: dict[str, tuple[Any, tuple[Type, ...]]] = {
     "weighted columns": (weighted, (Type((S, C), F32), Type((S, 1), F32))),
     "an expensive sum over columns": (exponentials, (Type((S, C), F32),)),
     "bf16": (doubled, (Type((S, C), ptir.bf16),)),
+    "short rows": (log_softmax, (Type((C, 10), F32),)),
+    "short rows of f64": (log_softmax, (Type((C, 7), ptir.f64),)),
+    "short rows of two dtypes": (gated, (Type((C, 32), ptir.f16), Type((C, 32), F32))),
     "positions": (placed, (Type((S, C), F32),)),
 }
 
