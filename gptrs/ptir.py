@@ -118,6 +118,10 @@ if TYPE_CHECKING:  # at run time `__getattr__` finds them
     from gptrs.ir.ops.window import *
     from gptrs.jit.vmap import vmap
     from gptrs.numpy_api.effects import print
+    from gptrs.numpy_api.element_views import bitcast as bitcast
+    from gptrs.numpy_api.scattering import gather as gather
+    from gptrs.numpy_api.scattering import scatter_add as scatter_add
+    from gptrs.numpy_api.scattering import scatter_reduce as scatter_reduce
     from gptrs.numpy_api.taking import take as take
 
 __all__: list[str] = [
@@ -203,6 +207,7 @@ _NAMESPACES = {  # as well
     "linalg": "gptrs.numpy_api.linalg",
     "nn": "gptrs.numpy_api.nn",
     "random": "gptrs.numpy_api.random",
+    "signal": "gptrs.numpy_api.signal",
 }
 _RENAMED = {"Steady": "assume_unchanged"}
 

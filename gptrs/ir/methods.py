@@ -7,13 +7,12 @@ one it is: `max`, `sort` and `nonzero` are NumPy's, `split` is torch's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from gptrs.ir.dims import DimLike
-from gptrs.ir.dispatch import FUNCTIONS
+from gptrs.ir.function_methods import FunctionMethods, Result, method_of
 
-Result = TypeVar("Result")
 Axes = int | tuple[int, ...] | None
 Axis = int | None
 
@@ -28,7 +27,7 @@ METHODS: dict[str, str] = {
 """The function of ``ptir`` that a method calls."""
 
 
-class Methods(Generic[Result]):
+class Methods(FunctionMethods[Result]):
     """The methods of the table, which give a ``Result``."""
 
     __slots__ = ()
@@ -223,6 +222,7 @@ class Methods(Generic[Result]):
             where: Any = None,
             mean: Any = None,
             dtype: object = None,
+            unbiased: bool | None = None,
             dim: Axes = None,
             keepdim: bool = False,
         ) -> Result:
@@ -271,6 +271,7 @@ class Methods(Generic[Result]):
             where: Any = None,
             mean: Any = None,
             dtype: object = None,
+            unbiased: bool | None = None,
             dim: Axes = None,
             keepdim: bool = False,
         ) -> Result:
@@ -279,18 +280,8 @@ class Methods(Generic[Result]):
             ...
 
 
-def _method(function: str) -> Callable[..., Any]:
-    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return FUNCTIONS[function](self, *args, **kwargs)
-
-    return call
-
-
 for _name, _function in METHODS.items():
-    _made = _method(_function)
-    _made.__name__, _made.__qualname__ = _name, f"Tensor.{_name}"
-    _made.__doc__ = f"``ptir.{_function}`` of this Tensor."
-    setattr(Methods, _name, _made)
+    setattr(Methods, _name, method_of(_name, _function))
 
 
 def spread(values: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -11,18 +11,24 @@ from typing import TYPE_CHECKING, Any, Generic, cast
 from gptrs.errors import ArgumentError, DTypeError, ShapeError
 from gptrs.ir.dims import DimLike
 from gptrs.ir.dispatch import FUNCTIONS, OPS
+from gptrs.ir.flat_elements import FlatElements
 from gptrs.ir.methods import Result, spread
 from gptrs.ir.operators import Operators
-from gptrs.ir.types import as_dtype
+from gptrs.ir.types import as_dtype, normal_axis
 
 CONVERSIONS = {
     "bfloat16": "bf16",
     "bool": "i1",
+    "byte": "ui8",
+    "cdouble": "cf64",
+    "cfloat": "cf32",
+    "char": "si8",
     "double": "f64",
     "float": "f32",
     "half": "f16",
     "int": "si32",
     "long": "si64",
+    "short": "si16",
 }
 """torch's names of conversions: ``x.float()``."""
 
@@ -59,9 +65,46 @@ class TensorMethods(Operators[Result]):
         """The number of bytes of all elements in memory."""
         return self.size * self.itemsize
 
+    @property
+    def flat(self) -> FlatElements:
+        """The elements in one row: ``x.flat[3]``, ``x.flat[::2] = 0``."""
+        return FlatElements(self)
+
+    @property
+    def H(self) -> Result:  # noqa: N802 - torch's name
+        """The transpose of a matrix, conjugate where it is complex."""
+        if self.ndim > 2:
+            raise ShapeError(f".H is of a matrix, this has {self.ndim} axes", fix="x.mH")
+        return self.mH if self.ndim == 2 else self.conj()
+
+    @property
+    def mH(self) -> Result:  # noqa: N802 - torch's name
+        """The transpose of each matrix of the last two axes, conjugate where it is complex."""
+        return FUNCTIONS["conj"](self.mT)
+
     def numel(self) -> DimLike:
         """The number of elements, torch's name of ``size``."""
         return self.size
+
+    def nelement(self) -> DimLike:
+        """The number of elements, torch's name of ``size``."""
+        return self.size
+
+    def dim(self) -> int:
+        """The number of axes, torch's name of ``ndim``."""
+        return self.ndim
+
+    def ndimension(self) -> int:
+        """The number of axes, torch's name of ``ndim``."""
+        return self.ndim
+
+    def element_size(self) -> int:
+        """The number of bytes of an element, torch's name of ``itemsize``."""
+        return self.itemsize
+
+    def is_contiguous(self) -> bool:
+        """Whether the elements are in row-major order: they always are."""
+        return True
 
     def clone(self) -> Result:
         """torch's name of ``copy``."""
@@ -98,6 +141,68 @@ class TensorMethods(Operators[Result]):
         if dtype is None and all(hasattr(n, "__index__") for n in extents):
             return self.reshape(*extents)
         return FUNCTIONS["view"](self, *shape, **({} if dtype is None else {"dtype": dtype}))
+
+    def view_as(self, other: Any) -> Result:
+        """The elements in the shape of ``other``."""
+        return self.reshape(*other.shape)
+
+    def reshape_as(self, other: Any) -> Result:
+        """The elements in the shape of ``other``."""
+        return self.reshape(*other.shape)
+
+    def expand_as(self, other: Any) -> Result:
+        """Repeated to the shape of ``other``; see `expand`."""
+        return self.expand(*other.shape)
+
+    def type_as(self, other: Any) -> Result:
+        """The elements converted to the dtype of ``other``."""
+        return self.astype(other.dtype)
+
+    def new_zeros(self, *shape: Any, dtype: object = None) -> Result:
+        """Zeros of this dtype."""
+        return self.new_full(spread(shape), 0, dtype=dtype)
+
+    def new_ones(self, *shape: Any, dtype: object = None) -> Result:
+        """Ones of this dtype."""
+        return self.new_full(spread(shape), 1, dtype=dtype)
+
+    def new_empty(self, *shape: Any, dtype: object = None) -> Result:
+        """An array of this dtype whose elements are not said; they are 0."""
+        return self.new_full(spread(shape), 0, dtype=dtype)
+
+    def new_full(self, size: Any, fill_value: Any, *, dtype: object = None) -> Result:
+        """``fill_value`` of this dtype in the shape ``size``."""
+        return FUNCTIONS["full"](size, fill_value, dtype=dtype or self.dtype)
+
+    def new_tensor(self, data: Any, *, dtype: object = None) -> Result:
+        """``data`` as a Tensor of this dtype."""
+        return FUNCTIONS["asarray"](data, dtype=dtype or self.dtype)
+
+    def add(self, other: Any, *, alpha: Any = 1) -> Result:
+        """This + ``alpha`` · ``other``."""
+        return FUNCTIONS["add"](self, other if alpha == 1 else FUNCTIONS["multiply"](other, alpha))
+
+    def sub(self, other: Any, *, alpha: Any = 1) -> Result:
+        """This − ``alpha`` · ``other``."""
+        return OPS["sub"](self, other if alpha == 1 else FUNCTIONS["multiply"](other, alpha))
+
+    subtract = sub
+
+    def flip(self, *dims: Any) -> Result:
+        """The elements in reverse order along ``dims``, or along all axes."""
+        return FUNCTIONS["flip"](self, spread(dims) or None)
+
+    def select(self, dim: int, index: int) -> Result:
+        """The part at ``index`` along ``dim``, as in torch."""
+        return self[(slice(None),) * normal_axis(dim, self.ndim) + (index,)]
+
+    def where(self, condition: Any, other: Any) -> Result:
+        """This where ``condition`` holds, else ``other``, as in torch."""
+        return FUNCTIONS["where"](condition, self, other)
+
+    def equal(self, other: Any) -> Any:
+        """Whether both have one shape and equal elements, as in torch; `eq` compares each."""
+        return FUNCTIONS["array_equal"](self, other)
 
     def expand(self, *shape: Any) -> Result:
         """Repeated along axes of extent 1 and new leading ones, as in torch; -1 keeps an extent."""
@@ -145,11 +250,16 @@ class Conversions(Generic[Result]):
 
         def bfloat16(self) -> Result: ...
         def bool(self) -> Result: ...
+        def byte(self) -> Result: ...
+        def cdouble(self) -> Result: ...
+        def cfloat(self) -> Result: ...
+        def char(self) -> Result: ...
         def double(self) -> Result: ...
         def float(self) -> Result: ...
         def half(self) -> Result: ...
         def int(self) -> Result: ...
         def long(self) -> Result: ...
+        def short(self) -> Result: ...
 
 
 def _conversion(dtype: str) -> Any:

@@ -29,7 +29,9 @@ operators and methods of tensors find it there, ``ptir`` too.
 | `editing` | append, delete, insert, put_along_axis, lexsort, hsplit, trim_zeros |
 | `conditions` | select, piecewise, choose, compress, extract, place, put |
 | `diagonals` | fill_diagonal; positions of diagonals, triangles and masks; ix |
-| `sets` | union1d, intersect1d, setdiff1d, setxor1d |
+| `sets` | union1d, intersect1d, setdiff1d, setxor1d, unique_consecutive |
+| `distances` | cdist, dist, norm, renorm |
+| `torch_windows` | hann_window and its like; ``ptir.signal.windows`` has all |
 | `polynomials` | polyadd, polymul, polydiv, polyder, polyint, polyfit, roots |
 | `axis_slices` | slice_in_dim, dynamic_slice_in_dim, dynamic_update_index_in_dim |
 | `lax`, `lax_convolution` | broadcast_in_dim, select_n, reduce, clz; conv_general_dilated |
@@ -47,9 +49,9 @@ operators and methods of tensors find it there, ``ptir`` too.
 | `linalg` | ``ptir.linalg``: factorisations, equations, norms (a package) |
 | `effects` | print, callback and check at run time |
 | `numpy_functions`, `ufuncs` | NumPy's own functions and ufuncs, called with tensors |
-| `scattering` | index_select, index_add, scatter, masked_select: positions in torch's words |
+| `scattering` | gather, index_select, index_add, scatter, masked_select in torch's words |
 | `sections` | chunk, narrow, unflatten, block_diag, diag_embed, combinations |
-| `paired_results` | topk, kthvalue, aminmax, std_mean, var_mean; msort, bucketize |
+| `paired_results` | topk, kthvalue, mode, aminmax, std_mean, var_mean; msort, bucketize |
 | `element_views` | is_complex, numel; view, view_as_real, view_as_complex, bitcast |
 | `fused_arithmetic` | addmm, baddbmm, addcmul and what else adds a product to something |
 | `einops_backend` | einops' functions, called with tensors |
@@ -101,8 +103,8 @@ MODULES: dict[str, tuple[str, ...]] = {
     "complex_numbers": (*("angle", "complex", "conj", "imag", "polar", "real"),),
     "creation": (
         *("arange", "array", "asarray", "empty", "empty_like", "eye", "from_dlpack", "full"),
-        *("full_like", "identity", "linspace", "ones", "ones_like", "tri"),
-        *("tril", "triu", "zeros", "zeros_like"),
+        *("full_like", "identity", "linspace", "ones", "ones_like", "scalar_tensor"),
+        *("tri", "tril", "triu", "zeros", "zeros_like"),
     ),
     "data_types": (
         *("astype", "can_cast", "finfo", "iinfo", "isdtype", "promote_types", "result_type"),
@@ -120,12 +122,12 @@ MODULES: dict[str, tuple[str, ...]] = {
         *("nanprod", "nanstd", "nansum", "nanvar"),
     ),
     "counting": (
-        *("bincount", "digitize", "histogram", "histogram2d", "histogram_bin_edges"),
+        *("bincount", "digitize", "histc", "histogram", "histogram2d", "histogram_bin_edges"),
         *("histogramdd", "isin"),
     ),
     "sampled": (
-        *("convolve", "corrcoef", "correlate", "cov", "gradient", "interp", "polyval"),
-        *("trapezoid", "vander"),
+        *("convolve", "corrcoef", "correlate", "cov", "cumulative_trapezoid", "gradient"),
+        *("interp", "polyval", "trapezoid", "vander"),
     ),
     "grids": (
         *("bartlett", "blackman", "broadcast_shapes", "diag_indices", "diagflat"),
@@ -143,7 +145,11 @@ MODULES: dict[str, tuple[str, ...]] = {
         *("diag_indices_from", "fill_diagonal", "ix", "mask_indices", "tril_indices_from"),
         "triu_indices_from",
     ),
-    "sets": ("intersect1d", "setdiff1d", "setxor1d", "union1d"),
+    "sets": ("intersect1d", "setdiff1d", "setxor1d", "union1d", "unique_consecutive"),
+    "distances": ("cdist", "dist", "norm", "renorm"),
+    "torch_windows": (
+        *("bartlett_window", "blackman_window", "hamming_window", "hann_window", "kaiser_window"),
+    ),
     "polynomials": (
         *("poly", "polyadd", "polyder", "polydiv", "polyfit", "polyint", "polymul", "polysub"),
         "roots",
@@ -192,17 +198,18 @@ MODULES: dict[str, tuple[str, ...]] = {
     "effects": ("callback", "check", "print"),
     "matrices": (*("diag", "diagonal", "matrix_transpose", "trace"),),
     "scattering": (
-        *("diagonal_scatter", "index_add", "index_copy", "index_fill", "index_select"),
-        *("masked_fill", "masked_scatter", "masked_select", "scatter", "select_scatter"),
-        *("slice_scatter", "take_along_dim"),
+        *("diagonal_scatter", "gather", "index_add", "index_copy", "index_fill", "index_put"),
+        *("index_reduce", "index_select", "masked_fill", "masked_scatter", "masked_select"),
+        *("scatter", "scatter_add", "scatter_reduce", "select_scatter", "slice_scatter"),
+        "take_along_dim",
     ),
     "sections": (
         *("adjoint", "block_diag", "broadcast_tensors", "cartesian_prod", "chunk"),
         *("combinations", "diag_embed", "narrow", "repeat_interleave", "split_with_sizes", "t"),
-        *("tensor_split", "unflatten"),
+        *("tensor_split", "unflatten", "unfold"),
     ),
     "paired_results": (
-        *("aminmax", "bucketize", "kthvalue", "msort", "std_mean", "topk", "var_mean"),
+        *("aminmax", "bucketize", "kthvalue", "mode", "msort", "std_mean", "topk", "var_mean"),
     ),
     "element_views": (
         *("bitcast", "is_complex", "is_floating_point", "is_signed", "is_tensor", "numel"),
@@ -244,6 +251,10 @@ ALIASES: dict[str, str] = {
     "gt": "greater",
     "ge": "greater_equal",
     "sgn": "sign",
+    "clone": "array",
+    "detach": "stop_gradient",
+    "from_numpy": "asarray",
+    "logcumsumexp": "cumlogsumexp",
     "clamp_min": "maximum",
     "clamp_max": "minimum",
     "modified_bessel_i0": "i0",
@@ -299,7 +310,7 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
         *("pairwise_distance", "pdist", "pixel_shuffle", "pixel_unshuffle", "poisson_nll_loss"),
         *("prelu", "rrelu", "selu", "threshold", "triplet_margin_loss"),
     ),
-    "linalg": ("lstsq", "matrix_power", "matrix_rank", "norm", "pinv"),
+    "linalg": ("lstsq", "matrix_power", "matrix_rank", "pinv"),
 }
 """Names of torch's first level for functions of ``ptir.nn`` and ``ptir.linalg``, as they are."""
 

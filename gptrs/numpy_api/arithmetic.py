@@ -6,7 +6,7 @@ The operators of tensors call these. Functions that are one op for every dtype a
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from gptrs.errors import ArgumentError, DTypeError
 from gptrs.ir.dispatch import FUNCTIONS, OPS
@@ -60,14 +60,30 @@ def multiply(x: Operand, y: Operand) -> Tensor:
 
 
 @public(op="div")
-def divide(x: Operand, y: Operand) -> Tensor:
-    """x / y; integers and bools divide as f32."""
+def divide(
+    x: Operand, y: Operand, *, rounding_mode: Literal["floor", "trunc"] | None = None
+) -> Tensor:
+    """x / y; integers and bools divide as f32. ``rounding_mode`` rounds the quotient down or
+    toward 0, and keeps integers, as in torch."""
+    if rounding_mode is not None:
+        return _whole_quotient(x, y, rounding_mode)
     if is_strict():
         _refuse_integers(x, y)
     dtype = _dtype(x, y)
     if dtype is None or dtype.is_float or dtype.is_complex:
         return OPS["div"](x, y)
     return OPS["div"](_as_float(x), _as_float(y))
+
+
+def _whole_quotient(x: Operand, y: Operand, mode: str) -> Tensor:
+    if mode == "floor":
+        return floor_divide(x, y)
+    if mode != "trunc":
+        raise ArgumentError(f"rounding_mode is {mode!r}, expected 'floor', 'trunc' or None")
+    dtype = _dtype(x, y)
+    if dtype is not None and dtype.is_integer:
+        return OPS["div"](OPS["sub"](x, FUNCTIONS["fmod"](x, y)), y)
+    return FUNCTIONS["trunc"](divide(x, y))
 
 
 def _refuse_integers(x: Operand, y: Operand) -> None:

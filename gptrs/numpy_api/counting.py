@@ -22,6 +22,7 @@ from gptrs.numpy_api.searching import searchsorted
 __all__ = [
     "bincount",
     "digitize",
+    "histc",
     "histogram",
     "histogram2d",
     "histogram_bin_edges",
@@ -121,6 +122,16 @@ def histogram(
         return found, edges
     total = OPS["reduce_sum"](found).astype(edges.dtype)
     return found.astype(edges.dtype) / (edges[1:] - edges[:-1]) / total, edges
+
+
+@public
+def histc(x: Any, bins: int = 100, min: Any = 0, max: Any = 0) -> Tensor:
+    """How many elements lie in each of ``bins`` bins of equal width from ``min`` to ``max``, in the
+    dtype of ``x``; from the least element to the greatest where the two are equal."""
+    values = as_tensor(x).reshape(-1)
+    whole = isinstance(min, int | float) and isinstance(max, int | float) and min == max
+    found, _ = histogram(values, bins, None if whole else (min, max))
+    return found.astype(values.dtype)
 
 
 def _bin(values: Tensor, edges: Tensor) -> Tensor:

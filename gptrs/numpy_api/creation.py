@@ -42,6 +42,7 @@ __all__ = [
     "linspace",
     "ones",
     "ones_like",
+    "scalar_tensor",
     "tri",
     "tril",
     "triu",
@@ -170,6 +171,12 @@ def zeros(shape: Extents, dtype: object = None, *, device: object = None) -> Ten
 def ones(shape: Extents, dtype: object = None, *, device: object = None) -> Tensor:
     """Ones."""
     return full(shape, 1, dtype=_dtype(dtype, DEFAULT_FLOAT), device=device)
+
+
+@public
+def scalar_tensor(s: Any, *, dtype: object = None) -> Tensor:
+    """A number as a Tensor of rank 0, f32 without a ``dtype``."""
+    return as_tensor(s).astype(dtype or DEFAULT_FLOAT)
 
 
 @public

@@ -22,6 +22,7 @@ __all__ = [
     "corrcoef",
     "correlate",
     "cov",
+    "cumulative_trapezoid",
     "gradient",
     "interp",
     "polyval",
@@ -154,18 +155,39 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Tensor:
     """∫ y along ``axis`` by the trapezoidal rule, at the places ``x`` or at distances ``dx``."""
     values = as_float(y)
     axis = normal_axis(axis, values.ndim)
+    both, widths = _strips(values, x, axis)
+    if widths is None:
+        return OPS["reduce_sum"](both, axes=axis) * (dx / 2)
+    return OPS["reduce_sum"](widths * both, axes=axis) / 2
+
+
+@public
+def cumulative_trapezoid(
+    y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1, initial: Any = None
+) -> Tensor:
+    """∫ y up to each place but the first along ``axis`` by the trapezoidal rule; ``initial`` is put
+    before, for the first."""
+    values = as_float(y)
+    axis = normal_axis(axis, values.ndim)
+    both, widths = _strips(values, x, axis)
+    found = OPS["cumsum"](both * (dx / 2) if widths is None else widths * both / 2, axis=axis)
+    if initial is None:
+        return found
+    shape = tuple(1 if i == axis else n for i, n in enumerate(values.shape))
+    return concat([OPS["full"](shape=shape, value=initial, dtype=found.dtype), found], axis)
+
+
+def _strips(values: Tensor, x: Any, axis: int) -> tuple[Tensor, Tensor | None]:
+    """The sums of neighbours along ``axis``, and the distances of the places ``x``."""
     keys = (slice(None),) * axis
     both = values[(*keys, slice(1, None))] + values[(*keys, slice(None, -1))]
     if x is None:
-        return OPS["reduce_sum"](both, axes=axis) * (dx / 2)
+        return both, None
     places = as_float(x)
     if places.ndim == 1:
-        widths = (places[1:] - places[:-1]).reshape(
-            [-1 if i == axis else 1 for i in range(values.ndim)]
-        )
-    else:
-        widths = places[(*keys, slice(1, None))] - places[(*keys, slice(None, -1))]
-    return OPS["reduce_sum"](widths * both, axes=axis) / 2
+        widths = places[1:] - places[:-1]
+        return both, widths.reshape([-1 if i == axis else 1 for i in range(values.ndim)])
+    return both, places[(*keys, slice(1, None))] - places[(*keys, slice(None, -1))]
 
 
 def _filtered(a: Tensor, v: Tensor, mode: Mode) -> Tensor:

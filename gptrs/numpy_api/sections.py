@@ -36,6 +36,7 @@ __all__ = [
     "t",
     "tensor_split",
     "unflatten",
+    "unfold",
 ]
 
 
@@ -115,6 +116,22 @@ def unflatten(x: Any, dim: int, sizes: Sequence[DimLike]) -> Tensor:
     if prod(wanted) != x.shape[axis]:
         raise ShapeError(f"sizes {tuple(sizes)} do not make up the extent {x.shape[axis]}")
     return x.reshape((*x.shape[:axis], *wanted, *x.shape[axis + 1 :]))
+
+
+@public(other_names={"axis": "dimension", "dim": "dimension"})
+def unfold(x: Any, dimension: int, size: int, step: int = 1) -> Tensor:
+    """All windows of ``size`` parts along an axis, ``step`` apart: the axis counts the windows, a
+    new last one the parts, as in torch's x.unfold. `ptir.nn.unfold` has the patches of images."""
+    x = as_tensor(x)
+    axis = normal_axis(dimension, x.ndim)
+    extent = x.shape[axis]
+    if size < 0 or step < 1 or (isinstance(extent, int) and size > extent):
+        raise ShapeError(f"unfold: windows of {size}, {step} apart, along an extent of {extent}")
+    count = (extent - size) // step + 1
+    shape = (count, size)
+    starts = OPS["iota"](shape=shape, axis=0, dtype="si64") * step
+    places = starts + OPS["iota"](shape=shape, axis=1, dtype="si64")
+    return moveaxis(FUNCTIONS["take"](x, places, axis=axis), axis + 1, -1)
 
 
 @public

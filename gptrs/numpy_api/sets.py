@@ -1,4 +1,4 @@
-"""Sets as rows of distinct elements in order: union1d, intersect1d, setdiff1d, setxor1d.
+"""Sets as rows of distinct elements: union1d, intersect1d, setdiff1d, unique_consecutive.
 
 How many elements a result has depends on values. In a traced function ``size`` says how many: more
 are cut, and missing ones are filled. NaNs are distinct.
@@ -16,9 +16,10 @@ from gptrs.numpy_api.creation import full
 from gptrs.numpy_api.data_types import result_type
 from gptrs.numpy_api.function import as_tensor, public
 from gptrs.numpy_api.joining import concat
+from gptrs.numpy_api.manipulation import moveaxis
 from gptrs.numpy_api.searching import first_true, searchsorted, size_of_result, unique_all
 
-__all__ = ["intersect1d", "setdiff1d", "setxor1d", "union1d"]
+__all__ = ["intersect1d", "setdiff1d", "setxor1d", "union1d", "unique_consecutive"]
 
 
 def _rows(x1: Any, x2: Any) -> tuple[Tensor, Tensor]:
@@ -120,3 +121,39 @@ def setxor1d(
     in_one = OPS["not_equal"](isin(ordered, x), isin(ordered, y))
     mask = OPS["logical_and"](_first_of_equals(ordered), in_one)
     return _chosen("setxor1d", ordered, mask, size, fill_value)[0]
+
+
+@public
+def unique_consecutive(
+    x: Any,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
+    *,
+    size: DimLike | None = None,
+) -> Any:
+    """The elements (the parts along ``dim``) that differ from the one before, and where asked the
+    place of each among them and how often each comes in a row.
+
+    In a traced function ``size`` says how many: further ones are cut, missing ones repeat the last
+    part with a count of 0.
+    """
+    x = as_tensor(x)
+    parts = x.reshape(-1) if dim is None else moveaxis(x, dim, 0)
+    count = parts.shape[0]
+    start: Tensor = OPS["full"](shape=(1,), value=True, dtype="i1")
+    changes = parts[1:] != parts[:-1]
+    if parts.ndim > 1:
+        changes = OPS["reduce_any"](changes, axes=tuple(range(1, parts.ndim)))
+    firsts = concat([start, changes])[:count]
+    size_of_result("unique_consecutive", x, size)
+    places = first_true(firsts, int(firsts.numpy().sum()) if size is None else size)
+    values = OPS["take"](parts, OPS["minimum"](places, count - 1))
+    found = [values if dim is None else moveaxis(values, 0, dim)]
+    if return_inverse:
+        group = OPS["cumsum"](firsts.astype("si64"), axis=0) - 1
+        found.append(group.reshape(x.shape) if dim is None else group)
+    if return_counts:
+        end = OPS["full"](shape=(1,), value=count, dtype="si64")
+        found.append(concat([places, end])[1:] - places)
+    return tuple(found) if len(found) > 1 else found[0]

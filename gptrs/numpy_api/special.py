@@ -123,9 +123,11 @@ def lerp(x: Operand, y: Operand, weight: Operand) -> Tensor:
 
 
 @public(op="log")
-def logit(x: Operand) -> Tensor:
-    """log (x / (1 − x)), the inverse of the sigmoid; NaN outside of [0, 1]."""
+def logit(x: Operand, eps: float | None = None) -> Tensor:
+    """log (x / (1 − x)), the inverse of the sigmoid; NaN outside of [0, 1]. With ``eps`` of x moved
+    into [eps, 1 − eps]."""
     (x,) = _floats(x)
+    x = x if eps is None else OPS["clamp"](x, eps, 1 - eps)
     return OPS["log"](OPS["div"](x, OPS["sub"](1.0, x)))
 
 

@@ -164,11 +164,13 @@ def var(
     where: Any = None,
     mean: Any = None,
     dtype: object = None,
+    unbiased: bool | None = None,
 ) -> Tensor:
     """Σ|x − mean x|² / (n − correction) over ``axis``. ``ddof`` is NumPy's name of the correction;
-    it is 0 here as there, while torch's default is 1. ``mean`` is that of `mean` with
-    ``keepdims``, where it is known."""
+    it is 0 here as there, while torch's default is 1, its ``unbiased=True``. ``mean`` is that
+    of `mean` with ``keepdims``, where it is known."""
     correction = correction if ddof is None else ddof
+    correction = correction if unbiased is None else int(unbiased)
     values = as_float(x) if dtype is None else as_tensor(x).astype(dtype)
     if (
         where is None
@@ -208,9 +210,10 @@ def std(
     where: Any = None,
     mean: Any = None,
     dtype: object = None,
+    unbiased: bool | None = None,
 ) -> Tensor:
     """The square root of `var`."""
-    more: dict[str, Any] = {"where": where, "mean": mean, "dtype": dtype}
+    more: dict[str, Any] = {"where": where, "mean": mean, "dtype": dtype, "unbiased": unbiased}
     squared = var(x, axis, correction=correction, keepdims=keepdims, ddof=ddof, **more)
     return OPS["sqrt"](squared)
 

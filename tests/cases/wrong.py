@@ -141,7 +141,7 @@ DTYPES = (
         words="'float31' is no element type | in cast( | use one of i1, si4",
     ),
     wrong(
-        lambda x: ptir.take(x, x, axis=0),
+        lambda x: ptir.take(x, x),
         "f32[3]",
         error=DTypeError,
         words="found dtype f32, expected a int or uint | in take(x: f32[3]",

@@ -170,7 +170,7 @@ SHAPES = (
         words="index of shape [3] does not lie in source of shape [2] | in scatter_add(",
     ),
     wrong(
-        lambda x, i: ptir.take(x, i, axis=0),
+        lambda x, i: ptir.take(x, i),
         "f32[]",
         "si32[2] 0..0",
         error=ShapeError,
@@ -235,14 +235,14 @@ ELEMENTS = (
         words="negative number of bits | shift_left",
     ),
     wrong(
-        lambda x, i: ptir.take(x, i, axis=0),
+        lambda x, i: ptir.take(x, i),
         "f32[5,2]",
         "si32[3] 5..5",
         error=ElementError,
         words="index 5 is out of range for axis 0 of extent 5 | take | fix: clamp the indices",
     ),
     wrong(
-        lambda x, i: ptir.take(x, i, axis=0),
+        lambda x, i: ptir.take(x, i),
         "f32[5,2]",
         "si32[3] -1..-1",
         error=ElementError,

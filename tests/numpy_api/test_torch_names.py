@@ -41,7 +41,22 @@ ROWS: Rows = {
     "index_fill": (lambda m, x, i: m.index_fill(x, dim=0, index=i, value=3), (X, AT)),
     "take_along_dim": (lambda m, x, i: m.take_along_dim(x, i, 1), (X[:2], PLACES)),
     "take_along_dim of all": (lambda m, x, i: m.take_along_dim(x, i), (X, PLACES)),
-    "gather": (lambda m, x, i: m.gather(x, dim=1, index=i), (X, PLACES)),
+    "gather": (lambda m, x, i: m.gather(x, 1, i), (X, PLACES)),
+    "gather by keywords": (lambda m, x, i: m.gather(x, dim=1, index=i), (X, PLACES)),
+    "gather, a method": (lambda m, x, i: x.gather(1, index=i), (X, PLACES)),
+    "scatter_add": (lambda m, x, i, s: m.scatter_add(x, 0, i, s), (X, PLACES, Y)),
+    "scatter_add, a method": (
+        lambda m, x, i, s: x.scatter_add(dim=1, index=i, src=s),
+        (X, PLACES, Y),
+    ),
+    "scatter_reduce": (lambda m, x, i, s: m.scatter_reduce(x, 0, i, s, "prod"), (X, PLACES, Y)),
+    "scatter_reduce, without x": (
+        lambda m, x, i, s: x.scatter_reduce(0, i, s, reduce="mean", include_self=False),
+        (X, PLACES, Y),
+    ),
+    "index_reduce": (lambda m, x, i, s: m.index_reduce(x, 1, i, s, "amax"), (X, AT, Y[:, :3])),
+    "index_put": (lambda m, x, i, s: m.index_put(x, (i,), s), (X, AT[:2], Y[:2])),
+    "index_put, adding": (lambda m, x, i, s: x.index_put((i,), s, accumulate=True), (X, AT, Y[:3])),
     "scatter": (lambda m, x, i, s: m.scatter(x, 0, i[:1], s), (X, PLACES, Y)),
     "scatter of a number": (lambda m, x, i: m.scatter(x, 0, i, value=7), (X, PLACES)),
     "scatter, adding": (lambda m, x, i, s: m.scatter(x, 0, i, s, reduce="add"), (X, PLACES, Y)),
@@ -96,6 +111,42 @@ ROWS: Rows = {
     "topk of the least": (lambda m, x: m.topk(x, 2, largest=False), (CUBE,)),
     "kthvalue": (lambda m, x: m.kthvalue(x, 2, dim=1), (CUBE,)),
     "kthvalue, kept": (lambda m, x: m.kthvalue(x, 6, keepdim=True), (X,)),
+    "mode": (lambda m, x: m.mode(x, dim=0).values, (WHOLE,)),
+    "mode, kept": (lambda m, x: x.mode(1, keepdim=True)[0], (WHOLE,)),
+    "var and std": (lambda m, x: [x.var(1, unbiased=True), x.std(0, unbiased=False)], (X,)),
+    "var and std, corrected": (
+        lambda m, x: [m.var(x, 1, correction=2), m.std(x, dim=0, correction=1)],
+        (X,),
+    ),
+    "histc": (lambda m, x: m.histc(x, 5, -1, 1.5), (X,)),
+    "histc of all": (lambda m, x: x.histc(bins=4), (X,)),
+    "logcumsumexp": (lambda m, x: m.logcumsumexp(x, dim=1), (X,)),
+    "cumulative_trapezoid": (lambda m, y, x: m.cumulative_trapezoid(y, x), (X, ROW)),
+    "unfold": (lambda m, x: x.unfold(1, 3, 2), (CUBE,)),
+    "dist": (lambda m, x, y: [m.dist(x, y), m.dist(x, y, 1)], (X, Y)),
+    "renorm": (lambda m, x: x.renorm(2, 0, 1.5), (CUBE,)),
+    "norm": (lambda m, x: [m.norm(x), m.norm(x, 1, 1), x.norm(2), x.norm(p=3, dim=0)], (X,)),
+    "norm of matrices": (lambda m, x: m.norm(x, "nuc", dim=(1, 2), keepdim=True), (CUBE,)),
+    "quotients": (
+        lambda m, x, y: [x.div(y), *(x.div(y, rounding_mode=r) for r in ("floor", "trunc"))],
+        (WHOLE, WHOLE[::-1] * 2 + 1),
+    ),
+    "sums": (lambda m, x, y: [x.add(y, alpha=2), x.sub(y, alpha=3), x.sub(y)], (X, Y)),
+    "shapes of others": (
+        lambda m, x, y: [y.view_as(x), y.reshape_as(x), x[:1].expand_as(x)],
+        (X, Y.ravel()),
+    ),
+    "new tensors": (
+        lambda m, x: [x.new_zeros(2, 3), x.new_ones((2,)), x.new_full((2,), 7), x.new_tensor([1])],
+        (X,),
+    ),
+    "H": (lambda m, x: [x.H, x.mH, x[0].mH if x.ndim > 2 else x.H], (COMPLEX,)),
+    "select": (lambda m, x: x.select(1, 2), (X,)),
+    "where, a method": (lambda m, x, y: x.where(x > 0, y), (X, Y)),
+    "flip of axes": (lambda m, x: [x.flip(0), x.flip(0, 1), x.flip((1,))], (X,)),
+    "conversions": (lambda m, x: [x.byte(), x.short(), x.char(), x.cfloat()], (abs(WHOLE),)),
+    "scalar_tensor": (lambda m, x: m.scalar_tensor(3) + x, (X,)),
+    "clone": (lambda m, x: m.clone(x), (X,)),
     "msort": (lambda m, x: m.msort(x), (X,)),
     "aminmax": (lambda m, x: m.aminmax(x, dim=1), (X,)),
     "aminmax of all": (lambda m, x: m.aminmax(x), (X,)),
@@ -137,6 +188,64 @@ def test_a_name_of_torch(name: str) -> None:
             np.testing.assert_allclose(a.numpy(), b, rtol=2e-5, atol=2e-6, equal_nan=False)
 
 
+SAME = """
+    abs acos acosh asin asinh atan atanh ceil cos cosh deg2rad digamma erf erfc exp exp2 expm1 floor
+    frac isfinite isnan lgamma log log10 log1p log2 logit nan_to_num neg rad2deg reciprocal relu
+    round rsqrt sgn sigmoid sign signbit sin sinc sinh sqrt square tan tanh trunc amax amin
+    argmax argmin argwhere count_nonzero cov corrcoef diag logical_not prod sum t tril triu
+    unbind aminmax mode unique unique_consecutive
+"""
+
+
+def test_methods_are_those_of_torch() -> None:
+    x = np.abs(X) % 0.9 + 0.05
+    for name in SAME.split():
+        expected = _of_torch(lambda m, x, name=name: getattr(x, name)(), (x,))
+        for a, b in zip(_parts(getattr(ptir.tensor(x), name)()), expected, strict=True):
+            np.testing.assert_allclose(a.numpy(), b, rtol=2e-5, atol=2e-6, err_msg=name)
+
+
+@pytest.mark.parametrize("p", [0, 1, 2, 3.5, np.inf])
+@pytest.mark.parametrize("rows", [4, 40])
+def test_distances(p: float, rows: int) -> None:
+    a, b = (RANDOM.standard_normal((2, n, 5)).astype("f4") for n in (rows, 3))
+    expected = torch.cdist(torch.from_numpy(a), torch.from_numpy(b), p)
+    for found in (ptir.cdist(a, b, p), ptir.jit(lambda a, b: ptir.cdist(a, b, p=p))(a, b)):
+        np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=2e-5, atol=2e-5)
+
+
+def test_runs_of_equal_elements() -> None:
+    row = np.array([1, 1, 2, 2, 3, 1, 1])
+    rows = np.array([[1, 1], [1, 1], [2, 1]])
+    for x, dim in ((row, None), (rows, 0), (rows, 1), (rows, None)):
+        expected = torch.unique_consecutive(torch.from_numpy(x), True, True, dim=dim)
+        for a, b in zip(ptir.unique_consecutive(x, True, True, dim=dim), expected, strict=True):
+            np.testing.assert_array_equal(a.numpy(), b.numpy())
+    found = ptir.jit(lambda x: ptir.unique_consecutive(x, True, True, size=6))(row)
+    expected = ([1, 2, 3, 1, 1, 1], [0, 0, 1, 1, 2, 3, 3], [2, 2, 1, 2, 0, 0])
+    assert [part.numpy().tolist() for part in found] == [*expected]
+    with pytest.raises(TraceError, match="size=n"):
+        ptir.jit(ptir.unique_consecutive)(row)
+
+
+def test_elements_in_a_row() -> None:
+    x = ptir.tensor(X)
+    assert len(x.flat) == X.size
+    assert [float(each) for each in x.flat] == [*map(float, X.flat)]
+    np.testing.assert_array_equal(np.asarray(x.flat), X.ravel())
+
+    def changed(x: Any) -> Any:
+        x = x.copy()
+        x.flat[::7] = 0
+        return x, x.flat[3]
+
+    expected = X.copy()
+    expected.flat[::7] = 0
+    for found, third in (changed(x), ptir.jit(changed)(X)):
+        np.testing.assert_array_equal(found.numpy(), expected)
+        assert float(third) == X.flat[3]
+
+
 @pytest.mark.parametrize("space", ELSEWHERE)
 def test_a_name_of_another_namespace(space: str) -> None:
     for name in ELSEWHERE[space]:
@@ -174,6 +283,15 @@ ERRORS: dict[str, tuple[Call, str]] = {
     "t": (lambda: ptir.t(CUBE), "takes a matrix"),
     "addmm": (lambda: ptir.addmm(X, CUBE, X), "ranks 2 and 2"),
     "scatter": (lambda: ptir.scatter(X, 0, PLACES), "one of src and value"),
+    "gather": (lambda: ptir.gather(X, PLACES), "expected one axis"),
+    "scatter_reduce": (
+        lambda: ptir.scatter_reduce(X, 0, PLACES, Y, "median"),
+        "reduce is 'median'",
+    ),
+    "cdist": (lambda: ptir.cdist(X, CUBE[0].T), "rows of one length"),
+    "renorm": (lambda: ptir.renorm(X, 0, 1, 1.0), "expected p > 0"),
+    "unfold": (lambda: ptir.unfold(X, 0, 5, 1), "windows of 5, 1 apart"),
+    "rounding_mode": (lambda: ptir.divide(X, Y, rounding_mode="up"), "'floor', 'trunc' or None"),
     "index": (lambda: ptir.index_select(X, 0, np.array([4])), "4"),
 }
 

@@ -6,12 +6,13 @@ how closely results must agree with torch's. `NotOursError` says which samples h
 
 from __future__ import annotations
 
-from tests.support.op_info import elementwise, functional, moving, named, reducing
+from tests.support.op_info import direct, elementwise, functional, moving, named, reducing
 from tests.support.op_info.row import NotOursError, Row
 
 __all__ = ["ROWS", "NotOursError", "Row"]
 
 ROWS: tuple[Row, ...] = (
+    *direct.ROWS,
     *elementwise.ROWS,
     *reducing.ROWS,
     *moving.ROWS,

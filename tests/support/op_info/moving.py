@@ -15,7 +15,7 @@ from tests.support.op_info.row import SUMMED, R, Row, plain, unless
 
 def _scatter_add(x: Any, dim: int, index: Any, source: Any) -> Any:
     unless(not (x.ndim and index.ndim and source.ndim), "an axis of a scalar")
-    return ptir.scatter_add(x, index, source, axis=dim)
+    return ptir.scatter_add(x, dim, index, source)
 
 
 def _index_select(x: Any, dim: int, index: Any) -> Any:
@@ -50,7 +50,7 @@ def _with_axes(name: str) -> Callable[..., Any]:
 
 def _gather(x: Any, dim: int, index: Any) -> Any:
     unless(not x.ndim or x.ndim != index.ndim, "scalars, or an empty index of another rank")
-    return ptir.gather(x, index, axis=dim)
+    return ptir.gather(x, dim, index)
 
 
 def _cat(xs: Any, dim: int = 0) -> Any:
