@@ -16,6 +16,7 @@ table, which are of any element type (`gptrs.backends.faer.calls.tiled_steps`).
 | `packing` | packing of A into tiles and of B into panels |
 | `weight_elements` | weights of f32, f16 and bf16: loads, widening, prefetch |
 | `number_types` | element types of products of arguments: operands, sums, results |
+| `bf16_pairs` | pairs of bf16 that one instruction multiplies and adds up |
 | `tiled` | batches of products of arguments, packed or where they lie |
 | `mirror` | the upper halves of products A·Aᵀ, of which `tiled` computes the lower ones |
 | `gemv_row` | rows of `tiled` that have no second one beside them |

@@ -10,7 +10,8 @@
 Sums of integers are modulo a power of two that the result's divides, so that no order and no
 intermediate overflow changes them. With `group` > 1, a number is that many narrow integers of
 consecutive depth in 32 bits, which one instruction multiplies and adds up: four of 8 bits
-(``vpdpbusd``), two of 16 (``pmaddwd``). Element names are those of `gptrs.ir.types`.
+(``vpdpbusd``), two of 16 (``pmaddwd``); or two of bf16 (`gptrs.kernels.gemm.bf16_pairs`). Element
+names are those of `gptrs.ir.types`.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from llvmlite import ir
 
 from gptrs.kernels.compiler.ir_builder import F16, F32, F64, I8, I16, I32, I64, Function, like
 from gptrs.kernels.compiler.isa import Isa
+from gptrs.kernels.gemm.bf16_pairs import TAIL, multiply_pairs
 from gptrs.kernels.gemm.weight_elements import widened_half
 
 FLOATS = {"f16": 16, "bf16": 16, "f32": 32, "f64": 64}
@@ -55,6 +57,8 @@ class NumberTypes:
     parts: int = 1
     """2 for complex numbers."""
     group: int = 1
+    exact: bool = False
+    """Whether pairs of bf16 are multiplied by instructions that keep subnormal numbers."""
 
     @property
     def label(self) -> str:
@@ -96,6 +100,16 @@ class NumberTypes:
     def has_rows(self) -> bool:
         """Whether rows of B can be read where they lie by `gptrs.kernels.gemm.gemv_row`."""
         return self.reads and self.parts == 1
+
+    @property
+    def has_pairs(self) -> bool:
+        """Whether numbers are pairs of bf16, which have an exponent behind each tile."""
+        return self.group == 2 and not self.is_integer
+
+    @property
+    def tail(self) -> int:
+        """The numbers behind a packed tile."""
+        return TAIL if self.has_pairs else 0
 
     @property
     def sum_type(self) -> Any:
@@ -215,6 +229,8 @@ def _bf16(f: Function, value: Any) -> Any:
 def multiply_add(f: Function, types: NumberTypes, a: Any, b: Any, c: Any) -> Any:
     """a·b + c of vectors of numbers of the sums; those of groups multiply by instructions of their
     own."""
+    if types.has_pairs and not types.exact:
+        return multiply_pairs(f, a, b, c)
     if not types.is_integer:
         return f.multiply_add(a, b, c)
     if types.group == 1:

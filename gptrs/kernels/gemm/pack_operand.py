@@ -9,7 +9,8 @@
 
 The operand is A with t = h, or the transpose of B with t = w. Elements are widened to numbers of
 the sums on the way. A complex element is moved as a whole. A group of narrow integers becomes a
-number: t groups of consecutive depth side by side, zero beyond the depth. Places beyond ``outer``
+number: t groups of consecutive depth side by side, zero beyond the depth; behind a tile of pairs of
+bf16 is their least exponent (`gptrs.kernels.gemm.bf16_pairs`). Places beyond ``outer``
 are not written, as no tile reads them.
 """
 
@@ -22,6 +23,7 @@ from llvmlite import ir
 
 from gptrs.kernels.compiler.ir_builder import I32, Function, KernelText, i64, like
 from gptrs.kernels.compiler.isa import Isa
+from gptrs.kernels.gemm.bf16_pairs import write_exponent
 from gptrs.kernels.gemm.number_types import NumberTypes, widened
 from gptrs.kernels.gemm.tiled import grid_place
 
@@ -96,20 +98,36 @@ class _Packing:
                 self._rows(begin, stop)
             with f.loop(stop, end) as tile:
                 self._place(tile.index)
+                if self._types.has_pairs:
+                    self._clear()
                 count = f.least(f.sub(w["outer"], f.mul(tile.index, i64(self._tile))), self._side)
                 squares = f.and_(f.icmp_signed("==", count, self._side), along[1])
                 done = f.select(squares, self._squared, i64(0))
                 self._squares(done)
                 self._elements(done, count)
+                self._close()
         f.ret_void()
+
+    def _clear(self) -> None:
+        """Set a tile to zero: its exponent is one of all places."""
+        f, lanes = self._f, self._types.lanes(self._f.isa)
+        nothing = ir.Constant(ir.VectorType(self._types.sum_type, lanes), None)
+        for _, at, mask in f.pieces(i64(1), f.mul(self._groups, self._side), lanes):
+            f.write(nothing, self._at(self._out, at), mask)
 
     def _place(self, tile: Any) -> None:
         """Where a tile of the matrix is read, and where it is packed."""
         f, w, (start, before) = self._f, self._w, self._matrix
         top = f.mul(f.mul(tile, self._side), w["outer_stride"])
         self._source = self._at(w["source"], f.add(start, top), stored=True)
-        numbers = f.mul(f.mul(f.add(before, tile), self._groups), self._side)
+        tail = i64(self._types.tail)
+        numbers = f.mul(f.add(before, tile), f.add(f.mul(self._groups, self._side), tail))
         self._out = self._at(w["destination"], numbers)
+
+    def _close(self) -> None:
+        """Write the exponent behind a packed tile of pairs of bf16."""
+        if self._types.has_pairs:
+            write_exponent(self._f, self._out, self._f.mul(self._groups, self._side))
 
     @property
     def _lanes(self) -> int:
@@ -127,7 +145,7 @@ class _Packing:
 
     def _widened(self, value: Any) -> Any:
         types = self._types
-        if self._moved:
+        if self._moved or types.has_pairs:
             return value
         wanted = types.sum_type if self._group == 1 else ir.IntType(32 // self._group)
         return widened(self._f, value, types.stored, wanted)
@@ -142,9 +160,17 @@ class _Packing:
             kind = value.type
             wide = ir.VectorType(I32, kind.count) if isinstance(kind, ir.VectorType) else I32
             part = f.zext(value, wide)
-            part = f.shl(part, like(part, i * bits))
+            place = self._group - 1 - i if self._types.has_pairs else i
+            part = f.shl(part, like(part, place * bits))
             total = part if total is None else f.or_(total, part)
         return self._offset_by(total)
+
+    def _ordered(self, value: Any) -> Any:
+        """Groups as they lie in memory: pairs of bf16 have the first element in the high half."""
+        if not self._types.has_pairs:
+            return self._offset_by(value)
+        f = self._f
+        return f.or_(f.shl(value, like(value, 16)), f.lshr(value, like(value, 16)))
 
     def _offset_by(self, value: Any) -> Any:
         return self._f.xor(value, like(value, -0x7F7F7F80)) if self._offset else value
@@ -157,7 +183,7 @@ class _Packing:
         with f.loop(begin, end, i64(_AT_ONCE)) as group:
             stop = f.least(f.add(group.index, i64(_AT_ONCE)), end)
             self._place(group.index)
-            apart = f.mul(self._groups, self._side)
+            apart = f.add(f.mul(self._groups, self._side), i64(self._types.tail))
             with f.loop(i64(0), self._full) as k:
                 first = f.mul(k.index, i64(self._group))
                 rows = [f.mul(f.add(first, i64(g)), w["depth_stride"]) for g in range(self._group)]
@@ -174,6 +200,7 @@ class _Packing:
                 with f.loop(group.index, stop) as tile:
                     self._place(tile.index)
                     self._elements(self._full, self._side)
+                    self._close()
 
     def _read(self, pointer: Any) -> Any:
         return self._f.read(pointer, self._stored)
@@ -192,7 +219,7 @@ class _Packing:
                     at = f.add(f.mul(i64(row), w["outer_stride"]), f.mul(k.index, i64(group)))
                     value = self._widened(f.read(self._at(self._source, at, stored=True), kind))
                     if group > 1:
-                        value = self._offset_by(f.bitcast(value, ir.VectorType(I32, lanes)))
+                        value = self._ordered(f.bitcast(value, ir.VectorType(I32, lanes)))
                     block.append(value)
                 undefined = ir.Constant(block[0].type, ir.Undefined)
                 block += [undefined] * (lanes - size)

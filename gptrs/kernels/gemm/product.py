@@ -91,14 +91,18 @@ class DepthBlock:
 
 
 @contextmanager
-def depth_blocks(f: Function, depth: Any, carried: Sequence[Any] = ()) -> Generator[DepthBlock]:
-    """A loop over the blocks of the depth. Without depth there is one block, which is empty."""
-    beyond = f.positive(f.sub(depth, i64(FIRST_BLOCK)))
-    count = f.add(f.ceiling(beyond, i64(BLOCK)), i64(1))
+def depth_blocks(
+    f: Function, depth: Any, carried: Sequence[Any] = (), *, group: int = 1
+) -> Generator[DepthBlock]:
+    """A loop over the blocks of the depth, which counts groups of so many elements. Without depth
+    there is one block, which is empty."""
+    opening, block_depth = i64(FIRST_BLOCK // group), i64(BLOCK // group)
+    beyond = f.positive(f.sub(depth, opening))
+    count = f.add(f.ceiling(beyond, block_depth), i64(1))
     with f.loop(i64(0), count, carried=carried) as loop:
-        end = f.add(f.mul(loop.index, i64(BLOCK)), i64(FIRST_BLOCK))
+        end = f.add(f.mul(loop.index, block_depth), opening)
         opens = f.icmp_signed("==", loop.index, i64(0))
-        begin = f.select(opens, i64(0), f.sub(end, i64(BLOCK)))
+        begin = f.select(opens, i64(0), f.sub(end, block_depth))
         block = DepthBlock(begin, f.least(end, depth), loop.values)
         yield block
         loop.values = block.carried

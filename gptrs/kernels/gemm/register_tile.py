@@ -30,6 +30,7 @@ from llvmlite import ir
 
 from gptrs.kernels.compiler.ir_builder import I1, I32, I64, POINTER, Function, i64
 from gptrs.kernels.compiler.isa import Isa
+from gptrs.kernels.gemm.bf16_pairs import element_of_pairs
 from gptrs.kernels.gemm.number_types import NumberTypes, multiply_add
 
 TILE = (*(POINTER, I64, I64, I64), *(POINTER, I64, I64), *(POINTER, I64), *(I64, I1), *([I64] * 3))
@@ -67,7 +68,7 @@ def tile_function(module: Any, isa: Isa, types: NumberTypes) -> Any:
     """tile(`TILE`): a tile of up to h rows and w columns."""
     parts = {form: _tile(module, isa, types, form) for form in forms(isa, types)}
     most, widest = types.rows(isa), isa.tile_vectors
-    f = Function.part(module, isa, "tile", *TILE)
+    f = Function.part(module, isa, "tile" + "_exact" * types.exact, *TILE)
     _, a_row, *_, rows, columns = f.arguments
     fills = [
         f.icmp_signed("==", rows, i64(most)),
@@ -100,7 +101,7 @@ def _tile(module: Any, isa: Isa, types: NumberTypes, form: Form) -> Any:
     """A tile of a form, of each of the matrices."""
     height, vectors, whole, packed = form
     name = f"{'packed' * packed or 'whole' * whole or 'cut'}{height}x{vectors}"
-    f = Function.part(module, isa, name, *TILE)
+    f = Function.part(module, isa, name + "_exact" * types.exact, *TILE)
     a, a_row, a_depth, a_step, b, b_depth, b_step, c, ldc, depth, fresh, *sizes = f.arguments
     count, rows, columns = sizes
     lanes, number = types.lanes(isa), types.sum_type
@@ -173,20 +174,29 @@ def _sums(
         row, *carried = loop.values
         at, total = carried[: len(starts)], carried[len(starts) :][: len(sums)]
         more = carried[len(starts) + len(sums) :]
-        b_row = [
-            f.read(f.at(row, i64(v * lanes), number), vector, mask) for v, mask in enumerate(masks)
-        ]
-        places = [f.at(at[i], n, number) for i, (_, ns) in enumerate(pointers) for n in ns]
-        for part in range(types.parts):
-            b_row = b_row if part == 0 else [_turned(f, value) for value in b_row]
+        held: list[Any] = []
+        places: list[Any] = []
+        for part in range(2 if types.exact else types.parts):
+            if types.exact and part:  # loaded again: kept, numbers of A would take the registers
+                row, *at = map(f.opaque, [row, *at])
+            if types.exact or not part:
+                starting = [f.at(row, i64(v * lanes), number) for v in range(vectors)]
+                held = [f.read(a, vector, mask) for a, mask in zip(starting, masks, strict=True)]
+                places = [f.at(at[i], n, number) for i, (_, ns) in enumerate(pointers) for n in ns]
+            b_row = held
+            if types.exact:
+                b_row = [element_of_pairs(f, value, part) for value in held]
+            elif part:
+                b_row = [_turned(f, value) for value in held]
             for i, place in enumerate(places[: len(sums) // vectors]):
-                place = place if part == 0 else f.at(place, i64(1), number)
+                place = f.at(place, i64(1), number) if part and not types.exact else place
                 factor = f.splat(f.read(place, number), lanes)
+                factor = element_of_pairs(f, factor, part) if types.exact else factor
                 for v in range(vectors):
                     j = i * vectors + v
                     total[j] = multiply_add(f, types, factor, b_row[v], total[j])
         byte = f.splat(ir.Constant(I32, -0x7F7F7F80), lanes) if offsets else None
-        more = [multiply_add(f, types, byte, r, m) for r, m in zip(b_row, more, strict=False)]
+        more = [multiply_add(f, types, byte, r, m) for r, m in zip(held, more, strict=False)]
         at = [f.at(pointer, a_depth, number) for pointer in at]
         at = [f.opaque(pointer) for pointer in at] if len(at) > 1 else at
         loop.values = [f.at(row, b_depth, number), *at, *total, *more]

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import reduce
 from typing import Any
 
@@ -29,6 +30,7 @@ from llvmlite import ir
 
 from gptrs.kernels.compiler.ir_builder import F64, I1, I64, POINTER, Function, KernelText, i64
 from gptrs.kernels.compiler.isa import Isa
+from gptrs.kernels.gemm.bf16_pairs import stay_normal
 from gptrs.kernels.gemm.gemv_row import row_function
 from gptrs.kernels.gemm.number_types import PLAIN, NumberTypes, narrowed, stored_type
 from gptrs.kernels.gemm.product import DepthBlock, Finish, Product, depth_blocks, is_given
@@ -132,6 +134,9 @@ class _TiledProduct:
         self._types = types
         self.module: Any = ir.Module(f"{self.name} {isa.name}")
         self._tile = tile_function(self.module, isa, types)
+        self._exact: Any = None
+        if types.has_pairs:
+            self._exact = tile_function(self.module, isa, replace(types, exact=True))
         self._row = row_function(self.module, isa, types) if types.has_rows else None
         self._finish = Finish(self.module, isa, product) if types == PLAIN else None
         self._add_up = None if types.is_integer else add_up_function(self.module, isa, types)
@@ -252,8 +257,31 @@ class _TiledProduct:
         if self._types.is_integer:
             yield DepthBlock(i64(0), depth, [])
         else:
-            with depth_blocks(self._f, depth) as block:
+            with depth_blocks(self._f, depth, group=self._types.group) as block:
                 yield block
+
+    def _call_tile(self, given: list[Any], k: Any) -> None:
+        """A register tile from depth ``k`` on. Several matrices of pairs may have subnormal sums,
+        as may tiles whose exponents say so."""
+        f, w, number = self._f, self._w, self._types.sum_type
+        if self._exact is None:
+            f.call(self._tile, given)
+            return
+
+        def exponent(start: Any, tile: str, depth: str) -> Any:
+            tail = f.sub(w[tile], i64(self._types.tail))
+            return f.at(start, f.sub(tail, f.mul(k, w[depth])), number)
+
+        left, right = (
+            exponent(given[0], "a_tile", "a_depth"),
+            exponent(given[4], "b_panel", "b_depth"),
+        )
+        one = f.icmp_signed("==", given[-3], i64(1))
+        with f.if_else(f.and_(one, stay_normal(f, left, right))) as (normal, other):
+            with normal:
+                f.call(self._tile, given)
+            with other:
+                f.call(self._exact, given)
 
     def _emit_tile(
         self,
@@ -280,7 +308,7 @@ class _TiledProduct:
         else:
             strides = [w["a_row"], w["a_depth"], w["a_step2"]]
             given = [a, *strides, b, w["b_depth"], w["b_step2"], c, ldc]
-            f.call(self._tile, [*given, length, fresh, count, rows, columns])
+            self._call_tile([*given, length, fresh, count, rows, columns], k)
         rows = f.mul(rows, count)  # those of several matrices follow each other
         reached = f.add(k, length)
         if self._add_up is not None:

@@ -81,7 +81,7 @@ def packed(level: isa.Isa, types: NumberTypes, a: Array, *, left: bool, parts: i
     tile = types.rows(level) if left else types.width(level) // types.parts
     tiles, held = -(-outer // tile), -(-depth // types.group)
     name = name_of(types, types.sums)
-    out = np.zeros((batch * tiles, held, tile), DTYPES[name])
+    out = np.zeros((batch * tiles, held * tile + types.tail), DTYPES[name])
     step, *strides = units(a)
     words = [a, out, outer, depth, *strides, tiles, 0, 0, 0, 0, step]
     code = kernel(pack, level, types, tile, left)
@@ -101,15 +101,13 @@ def multiplied(level: isa.Isa, types: NumberTypes, a: Array, b: Array, **more: A
     row_blocks, column_blocks = more.get("blocks", (1, 1))
     if more.get("pack_a", True):
         a = packed(level, types, a, left=True, parts=splits)
-        tiles = a.shape[0] // batch
-        left = [held * tile, 1, tile, tiles * held * tile]
+        left = [a.shape[1], 1, tile, a.size // batch]
     else:
         step, row, k = units(a)
         left = [tile * row, row, k, step]
     if more.get("pack_b", True):
         b = packed(level, types, b.transpose(0, 2, 1), left=False, parts=splits)
-        panels = b.shape[0] // batch
-        right = [held * width, width, panels * held * width]
+        right = [b.shape[1], width, b.size // batch]
     else:
         step, k, one = units(b)
         assert one == 1 or columns <= 1 or not b.size
@@ -252,6 +250,26 @@ def test_groups_of_narrow_integers(level: isa.Isa) -> None:
         types = types_of(stored, through, group=group)
         for layouts in (("rows", "rows"), ("columns", "columns"), ("neither", "rows")):
             check(level, types, stored, layouts)
+
+
+@pytest.mark.parametrize("small", [0.0, 1e-20, 1e-39, 1e-45])
+def test_pairs_of_bf16_have_the_bits_of_f32(level: isa.Isa, small: float) -> None:
+    """One row of A and one column of B are small: their products are subnormal, or of elements
+    that are."""
+    if level.vector_bits < 512 or not isa.host()[2].get("avx512bf16", False):
+        pytest.skip("no instruction multiplies pairs of bf16")
+    random, rows = np.random.default_rng(3), level.tile_rows
+    pairs, single = types_of("bf16", "bf16", "f32", group=2), types_of("bf16", "bf16", "f32")
+    for depth, columns in ((1, 5), (70, 67), (4101, 40), (4700, 33)):
+        a = random.standard_normal((1, rows + 5, depth)).astype(DTYPES["bf16"])
+        b = random.standard_normal((1, depth, columns)).astype(DTYPES["bf16"])
+        a[:, 3] *= DTYPES["bf16"](small)
+        b[:, :, -1] *= DTYPES["bf16"](small)
+        wanted = multiplied(level, single, a, b)
+        for layout in ("rows", "columns"):
+            given = laid(a, layout), laid(b, layout)
+            found = multiplied(level, pairs, *given, blocks=(2, 2), splits=3, depth_block=40)
+            np.testing.assert_array_equal(bits(found), bits(wanted))
 
 
 def test_integers_at_their_limits(level: isa.Isa) -> None:

@@ -96,7 +96,7 @@ def _bind_grid(
     words: dict[str, Word] = {"a": left.address, "b": right.address}
     first_row, row = grid.first * rows, columns * types.parts
     out = b.address(result, first_row * columns)
-    words |= _results(b, out, types, count * rows * row, held) | epilogue.words(b, first_row)
+    words |= _results(b, out, types, count * rows * row, depth) | epilogue.words(b, first_row)
     words |= {"rows": rows, "depth": held, "columns": row}
     words |= {"a_tile": left.tile, "a_row": left.row, "a_depth": left.depth}
     words |= {"b_panel": right.tile, "b_depth": right.depth}
@@ -153,7 +153,11 @@ def _results(
 
 
 def _grouped(types: NumberTypes, isa: Isa) -> NumberTypes:
-    """With narrow integers in groups that one instruction multiplies and adds up, on x86."""
+    """With narrow integers, or bf16, in groups that one instruction multiplies and adds up, on
+    x86."""
+    if types.stored == "bf16" and types.sums == "f32":
+        pairs = isa.vector_bits == 512 and host()[2].get("avx512bf16", False)
+        return replace(types, group=2) if pairs else types
     if types.sums != "i32" or isa.vector_bits < 256 or "x86_64" not in isa.architectures:
         return types
     bits = INTEGERS[types.stored]
@@ -198,7 +202,8 @@ def _packed(
     tiles, held = -(-outer // tile), -(-depth // types.group)
     shared = not any(steps)
     extents = [1] * GRID if shared else [axis.extent for axis in grid.axes]
-    size = tiles * held * tile * types.parts  # numbers of a matrix
+    whole = held * tile * types.parts + types.tail  # numbers of a tile
+    size = tiles * whole  # of a matrix
     room = b.scratch(max(1, prod(extents) * size * types.bytes))
     words = [place, room, outer, depth]
     words += [b.size(side.outer), b.size(side.depth), tiles, *extents[1:], *steps]
@@ -208,7 +213,7 @@ def _packed(
     apart = (extents[1] * extents[2] * size, extents[2] * size, size)
     stride = tile * types.parts
     row = types.parts if left else 1
-    return _Operand(room, held * stride, row, stride, (0, 0, 0) if shared else apart)
+    return _Operand(room, whole, row, stride, (0, 0, 0) if shared else apart)
 
 
 def _blocks(
@@ -220,7 +225,8 @@ def _blocks(
     most = isa.panel_bytes // (types.width(isa) * types.bytes)
     several = columns * types.parts > types.width(isa)
     most = _FEW_DEPTH if rows <= _FEW_ROWS and several else most
-    depth_block = -(-min(depth, FIRST_BLOCK) // max(1, -(-min(depth, FIRST_BLOCK) // most)))
+    depth = min(depth, FIRST_BLOCK // types.group)
+    depth_block = -(-depth // max(1, -(-depth // most)))
     tiles, panels = -(-rows // types.rows(isa)), -(-columns * types.parts // types.width(isa))
     fitting = max(1, 512 * KB // max(1, depth_block * types.rows(isa) * types.parts * types.bytes))
     row_blocks = -(-tiles // fitting)
