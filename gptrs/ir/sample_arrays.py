@@ -7,6 +7,7 @@ Input: a type and a word that says which values. Output: an array drawn by a see
     special     NaN, infinities and both zeros among ordinary numbers
     positive (of bools: True), nonzero, unit (between -1 and 1)
     0..3        uniform, integers with both ends
+    sorted any  and the like: rows in ascending order, NaN last
     definite    symmetric (Hermitian) positive definite matrices, of condition numbers below 10
 """
 
@@ -23,6 +24,10 @@ from gptrs.ir.types import Array, DType, Type, as_dtype
 
 def draw(type: Type, values: str, rng: np.random.Generator) -> Array:
     """An array of ``type`` (whose shape is known); see the head of this file for ``values``."""
+    if (drawn := values.removeprefix("sorted ")) != values:
+        x = draw(type, drawn, rng)
+        keys = _comparable(x, type.dtype)
+        return np.take_along_axis(x, np.argsort(keys, axis=-1, kind="stable"), axis=-1)
     shape = [int(n) for n in type.shape]
     dtype = type.dtype
     if dtype.is_bool:

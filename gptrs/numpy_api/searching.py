@@ -11,12 +11,13 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from gptrs.errors import ArgumentError, ShapeError, TraceError
-from gptrs.ir.dims import Dim, DimLike, product
+from gptrs.ir.dims import DimLike, product
 from gptrs.ir.dispatch import OPS
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.traced import described
 from gptrs.numpy_api.arithmetic import truth
 from gptrs.numpy_api.function import as_tensor, public
+from gptrs.numpy_api.taking import take_along_axis
 
 __all__ = [
     "argmax",
@@ -107,47 +108,22 @@ def searchsorted(
     before ("left") or after ("right", or torch's ``right``) equal ones. NaN counts as greater than
     every number. With ``out_int32`` as si32.
 
-    Binary search: ⌈log₂(n + 1)⌉ steps, each a gather and a comparison of all of ``x2``.
+    A batch of sorted rows [..., N] takes values [..., M] of equal leading axes.
     """
     if out_int32:
         return searchsorted(x1, x2, side, sorter, right=right).astype("si32")
     side = side or ("right" if right else "left")
     if side not in ("left", "right"):
         raise ArgumentError(f"searchsorted: side is {side!r}, expected 'left' or 'right'")
-    row, values = as_tensor(x1), as_tensor(x2)
-    if row.ndim != 1:
-        raise ArgumentError(f"searchsorted: x1 has rank {row.ndim}, expected 1")
+    rows, values = as_tensor(x1), as_tensor(x2)
+    if not rows.ndim:
+        raise ArgumentError("searchsorted: x1 has rank 0, expected a sorted row")
     if sorter is not None:
-        row = OPS["take"](row, as_tensor(sorter))
-    length = row.shape[0]
-    if isinstance(length, Dim):
-        return _counted(row, values, side)
-    low: Tensor = OPS["full"](shape=values.shape, value=0, dtype="si64")
-    high: Tensor = OPS["full"](shape=values.shape, value=length, dtype="si64")
-    for _ in range(length.bit_length()):
-        middle = (low + high) >> 1
-        at = OPS["take"](row, OPS["minimum"](middle, length - 1))
-        before = OPS["logical_and"](_is_before(at, values, side), low < high)
-        low, high = OPS["select"](before, middle + 1, low), OPS["select"](before, high, middle)
-        high = OPS["maximum"](high, low)
-    return low
-
-
-def _counted(row: Tensor, values: Tensor, side: str) -> Tensor:
-    """The same by counting: for a row whose length is symbolic."""
-    before = _is_before(row, values.reshape([*values.shape, 1]), side)
-    return OPS["reduce_sum"](OPS["cast"](before, dtype="si64"), axes=-1)
-
-
-def _is_before(a: Tensor, b: Tensor, side: str) -> Tensor:
-    """Whether ``a`` stands before ``b`` in order, or also beside it."""
-    before = a < b if side == "left" else a <= b
-    if not (a.dtype.is_float or b.dtype.is_float):
-        return before
-    is_nan = OPS["not_equal"](b, b)
-    if side == "right":
-        return OPS["logical_or"](before, is_nan)
-    return OPS["logical_or"](before, OPS["logical_and"](is_nan, OPS["equal"](a, a)))
+        rows = take_along_axis(rows, as_tensor(sorter), axis=-1)
+    if rows.ndim > 1:
+        return OPS["searchsorted"](rows, values, right=side == "right")
+    found = OPS["searchsorted"](rows, values.reshape(-1), right=side == "right")
+    return found.reshape(values.shape)
 
 
 def size_of_result(name: str, x: Tensor, size: DimLike | None) -> None:

@@ -1,4 +1,4 @@
-"""Rows of sort, top_k and segment reductions."""
+"""Rows of sort, top_k, searchsorted and segment reductions."""
 
 # torch's functions are only partly typed.
 # pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
@@ -27,6 +27,14 @@ def _top_k(x: torch.Tensor, *, k: int, axis: int = -1, largest: bool = True) -> 
     values, _ = torch.topk(x, k, dim=axis, largest=largest)
     _, order = torch.sort(x, dim=axis, descending=largest, stable=True)
     return values, order.narrow(axis, 0, k)
+
+
+def _searchsorted(rows: torch.Tensor, values: torch.Tensor, *, right: bool = False) -> torch.Tensor:
+    """By counting, as torch's function does not sort NaN as its sort does."""
+    a, b = rows[..., None, :], values[..., :, None]
+    nan, other = a != a, b != b
+    before = (a < b) | (~nan & other)
+    return (before | (a == b) | (nan & other) if right else before).sum(-1)
 
 
 def _segments(dtype: str) -> Callable[..., torch.Tensor]:
@@ -92,6 +100,22 @@ SORTING = (
         ),
         _top_k,
         REAL,
+    ),
+    Case(
+        "searchsorted",
+        (
+            sample("T[S] sorted any", "T[9] any"),
+            sample("T[S] sorted any", "T[S] any", right=True),
+            sample("T[300] sorted 0..3", "T[1000] 0..5", right=True),
+            sample("T[300] sorted 0..3", "T[1000] 0..5"),
+            sample("T[2,3,S] sorted any", "T[2,3,5] any"),
+            sample("T[S,1] sorted any", "T[S,2] any", right=True),
+            sample("T[0]", "T[3]"),
+            sample("T[3] sorted any", "T[0]"),
+            sample("T[0,3]", "T[0,2]"),
+        ),
+        _searchsorted,
+        (*REAL, "i1"),
     ),
     *(
         Case(

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from gptrs.ir.batching.axes import along_axis
+from gptrs.ir.batching.matrices import leading
 from gptrs.ir.dims import DimLike
 from gptrs.ir.op import Op
 from gptrs.ir.ops.composite import log_softmax, mean, softmax, var
@@ -25,12 +26,13 @@ from gptrs.ir.ops.reduce import (
     reduce_prod,
     reduce_sum,
 )
-from gptrs.ir.ops.sort import sort, top_k
+from gptrs.ir.ops.sort import searchsorted, sort, top_k
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import normal_axes
 
 along_axis(argmax, argmin, cumsum, cumprod, cummax, cummin, sort, top_k, softmax, log_softmax)
 along_axis(fft_c2c, fft_c2r, fft_r2c)
+leading(searchsorted)
 
 
 def over_axes(*ops: Op[..., Any]) -> None:

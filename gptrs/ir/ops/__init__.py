@@ -14,7 +14,7 @@
 | `dynamic` | dynamic_slice, dynamic_update_slice |
 | `index` | take, gather, scatter_add, scatter_reduce |
 | `segment` | segment_reduce |
-| `sort` | sort, top_k |
+| `sort` | sort, top_k, searchsorted |
 | `window` | reduce_window, extract_patches |
 | `literal` | constant, full, iota |
 | `random` | rng_uniform, rng_normal, random_bits (Philox4x32-10) |

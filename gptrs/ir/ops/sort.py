@@ -1,4 +1,4 @@
-"""Sorting along an axis: sort, top_k. NaN counts as greater than every number."""
+"""Order along an axis: sort, top_k, searchsorted. NaN counts as greater than every number."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import ParamSpec
 import numpy as np
 
 from gptrs.errors import ArgumentError, ElementError, ShapeError
-from gptrs.ir.checks import require
-from gptrs.ir.dims import Dim, surely_greater
+from gptrs.ir.checks import one_dtype, require
+from gptrs.ir.dims import Dim, same_shape, surely_greater
 from gptrs.ir.kinds import OpKind
 from gptrs.ir.primitives import Primitive
 from gptrs.ir.program import Attrs, Fails
 from gptrs.ir.tensor import Tensor
-from gptrs.ir.types import Array, Type, dim_text, normal_axis, si64
+from gptrs.ir.types import Array, Type, dim_text, normal_axis, shape_text, si64
 
-__all__ = ["sort", "top_k"]
+__all__ = ["searchsorted", "sort", "top_k"]
 
 P = ParamSpec("P")
 
@@ -74,6 +74,36 @@ def _(x: Array, *, k: int, axis: int, largest: bool) -> tuple[Array, Array]:
     order = _order(x, axis, descending=largest)
     best = order[tuple(slice(k if i == axis else None) for i in range(x.ndim))]
     return np.take_along_axis(x, best, axis), best
+
+
+def _searching(fn: Callable[P, Type]) -> Primitive[P, Tensor]:
+    return Primitive(fn, arithmetic=True, kind=OpKind.ORDER)
+
+
+@_searching
+def searchsorted(rows: Tensor, values: Tensor, *, right: bool = False) -> Type:
+    """The positions (si64) [..., M] at which ``values`` [..., M] keep the sorted ``rows`` [..., N]
+    in order: before equal elements, or after them if ``right``. Leading axes are equal.
+    """
+    one_dtype(rows, values)
+    require(rows, "int", "uint", "float", "bool")
+    if not (rows.ndim and values.ndim and same_shape(rows.shape[:-1], values.shape[:-1])):
+        raise ShapeError(
+            f"rows have shape {shape_text(rows.shape)} and values {shape_text(values.shape)},"
+            " expected [..., N] and [..., M]"
+        )
+    return values.type.with_dtype(si64)
+
+
+searchsorted.promoting("rows", "values")
+
+
+@searchsorted.numpy
+def _(rows: Array, values: Array, *, right: bool) -> Array:
+    found = np.empty(values.shape, np.int64)
+    for at in np.ndindex(values.shape[:-1]):
+        found[at] = np.searchsorted(rows[at], values[at], "right" if right else "left")
+    return found
 
 
 def _order(x: Array, axis: int, descending: bool) -> Array:

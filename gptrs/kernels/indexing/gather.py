@@ -1,4 +1,4 @@
-"""Elements of a table read at indices: take and gather.
+"""Elements of a table read at indices: take and gather; indices checked alone.
 
     one index per row of the table:            one index per element:
     for k in line                              for k in line
@@ -37,6 +37,26 @@ def gather_kernel(size: int, index: Elements) -> Kernel:
     table = Elements(str(size), BITS[size])
     return compile_source(nest_source(name, table, index, _MOVE, _body(index)), name)
 
+
+def index_check_kernel(index: Elements) -> Kernel:
+    """Fails where an index is out of range, as `gather_kernel` without columns does: it is shorter,
+    and compiles in less time. Arguments: `NEST_ARGUMENTS`; extent: the axes, the tiles and the
+    pieces."""
+    name = f"check_{index.name}"
+    table = Elements("8", BITS[8])
+    return compile_source(nest_source(name, table, index, "", _CHECK), name)
+
+
+_CHECK = f"""
+start = part * piece
+end = min(start + piece, line)
+for chunk in range(start, end, {CHUNK}):
+    count = min({CHUNK}, end - chunk)
+    first_index = index_first + chunk * index_line
+    top = highest_of_rows(index, first_index, index_row, height, index_line, count)
+    if top >= uint64(extent):
+        failures = 1
+"""
 
 _MOVE = f"""
 def move(table, at, elements, to, width):

@@ -21,6 +21,7 @@
 | `concat_pad` | concat, pad, tile: block copies |
 | `scan` | cumsum, cumprod, cummax, cummin |
 | `sort` | sort, top_k |
+| `binary_search` | searchsorted |
 | `arg_extreme` | argmax, argmin |
 | `conv` | conv2d: direct and Winograd |
 | `depthwise` | depthwise convolution |
@@ -67,7 +68,7 @@ from gptrs.ir.ops.random import random_bits, rng_normal, rng_uniform
 from gptrs.ir.ops.reduce import argmax, argmin, cummax, cummin, cumprod, cumsum
 from gptrs.ir.ops.segment import segment_reduce
 from gptrs.ir.ops.shape import concat, pad, tile
-from gptrs.ir.ops.sort import sort, top_k
+from gptrs.ir.ops.sort import searchsorted, sort, top_k
 from gptrs.ir.ops.vision import (
     avg_pool2d,
     conv2d,
@@ -98,6 +99,7 @@ _CALLS: tuple[tuple[str, tuple[Operation, ...]], ...] = (
     ("concat_pad:Tile", (tile,)),
     ("scan:Cumulative", (cumsum, cumprod, cummax, cummin)),
     ("sort:Sort", (sort, top_k)),
+    ("binary_search:BinarySearch", (searchsorted,)),
     ("arg_extreme:ArgExtreme", (argmax, argmin)),
     (
         "lapack:Lapack",

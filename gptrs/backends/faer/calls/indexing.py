@@ -32,7 +32,7 @@ from gptrs.ir.types import DType
 from gptrs.kernels.compiler import isa as levels
 from gptrs.kernels.compiler.compile import Kernel
 from gptrs.kernels.compiler.isa import Isa
-from gptrs.kernels.indexing.gather import BITS, gather_kernel
+from gptrs.kernels.indexing.gather import BITS, gather_kernel, index_check_kernel
 from gptrs.kernels.indexing.loop_nest import Elements
 from gptrs.kernels.indexing.scatter import Combine, scatter_kernel
 
@@ -160,7 +160,7 @@ class Scatter(Call):
         axes = axes_of(b, index.shape, table.strides, index.strides, source.strides)
         nest = _along(b, axes, table, self.axis)
         if b.in_place:
-            _add_checks(b, self.x.type.dtype, nest, self.index)
+            _add_checks(b, nest, self.index)
         else:
             copy_whole(b, self.x, self.result)
         _add_scatter(b, self._kernel(), nest, self.index, self.source, self.result)
@@ -209,7 +209,7 @@ class Segments(Call):
         empty = np.full((), empty_segment(dtype, self.combine), dtype.numpy)
         fill_whole(b, empty.tobytes(), self.result)
         if not nest.size:
-            _add_checks(b, dtype, nest, self.segments)
+            _add_checks(b, nest, self.segments)
         _add_scatter(b, self._kernel(), nest, self.segments, self.x, self.result)
         return True
 
@@ -243,9 +243,9 @@ def _add_gather(
     b.step(kernel, nest.block(words, **addresses, status=b.status), extent, time)
 
 
-def _add_checks(b: Binder, dtype: DType, nest: Nest, index: Source) -> None:
+def _add_checks(b: Binder, nest: Nest, index: Source) -> None:
     """Add the step that fails where an index is out of range, and moves nothing."""
-    kernel = _gather_kernel(dtype, index.value.type.dtype)
+    kernel = index_check_kernel(_elements(index.value.type.dtype))
     nest = nest.checks()
     words, extent = nest.reading()
     address = b.address(index.value, index.view.offset)
