@@ -87,8 +87,9 @@ class JitFunction(Generic[P, R]):
     def __call__(self, *args: Any, **kwargs: Any) -> R:
         calls = self._calls
         if records := calls.records:
+            native = calls.native  # as an attribute: the look-up of a method takes longer
             try:
-                found = calls.native(records, args, kwargs)
+                found = native(records, args, kwargs)
             except Exception as error:
                 raise _for_user(error)  # noqa: B904 - the same error
             if found is not NotImplemented:
