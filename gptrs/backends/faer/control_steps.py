@@ -124,7 +124,7 @@ class StepWriter(ControlLines, ABC):
         if self._regions > _MOST_REGIONS or work > _MOST_WORK:
             raise UnwritableError
         self._operations += work
-        rendered = render(region, precise=self._precise)
+        rendered = render(region, precise=self._precise, inlined=True)
         self._functions[rendered.name] = f"{rendered.canonical}\n\n"
         result = place or self._local(region.result.type, "value")
         words = [self._word(word, "w") for word in rendered.words]

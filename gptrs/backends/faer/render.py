@@ -101,10 +101,15 @@ def writer_of(region: Region) -> type[LoopWriter]:
     return NeighbourWriter if reads_neighbours(region) else LoopWriter
 
 
-def render(region: Region, *, precise: bool = False, shared: bool = False) -> Rendered:
+def render(
+    region: Region, *, precise: bool = False, shared: bool = False, inlined: bool = False
+) -> Rendered:
     """The source of the kernel that computes ``region``. A ``precise`` kernel rounds narrow floats
-    after each op; a ``shared`` one has no numbers of the program in its text."""
-    writer = writer_of(region)(region, precise=precise, shared=shared)
+    after each op; a ``shared`` one has no numbers of the program in its text. Of one that is
+    ``inlined`` in another kernel LLVM does not know whether arrays overlap: it checks each loop."""
+    kind = writer_of(region)
+    kind = LoopWriter if inlined and kind is NeighbourWriter else kind
+    writer = kind(region, precise=precise, shared=shared)
     writer.write()
     arrays = [*writer.inputs, *region.results]
     names = [*writer.inputs.values(), *writer.out_names]
