@@ -1,8 +1,9 @@
 """Copies of permuted arrays: fused loops that compute nothing.
 
 `copy_of` finds them among regions. `bind` adds a step of `gptrs.kernels.rowwise.transpose` where
-source and result are contiguous along different axes, and of `block_copy` where along the same.
-Sizes at which a tile or a vector does not fit keep the region's own loop.
+source and result are contiguous along different axes, and of `block_copy` where along the same, or
+where rows of the result are very short and those of the source are not. Other sizes at which a tile or a
+vector does not fit keep the region's own loop.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from gptrs.kernels.rowwise.block_copy import ElementBytes, copy_kernel
 from gptrs.kernels.rowwise.transpose import PANEL, tile_side, transpose_kernel
 
 _ELEMENT_NS = 0.5
+_SHORT = 4  # elements of a row that are written at places apart, each from a row of the source
+_CACHED = 8192  # bytes of such a row: so many elements apart stay in the first cache
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,9 +42,12 @@ class Copy:
         return element_bytes(self.result)
 
     def bind(self, b: Binder) -> bool:
-        """Add the step to ``b``; False where a side is shorter than a tile or a row too short."""
+        """Add the step to ``b``; False where no kernel fits the sizes."""
         shape, last = [b.size(n) for n in self.read.shape], len(self.read.shape) - 1
-        if min(shape[self.inner], shape[last]) < tile_side(b.isa, self.size):
+        side = tile_side(b.isa, self.size)
+        short = shape[last] <= _SHORT and side <= shape[self.inner] <= _CACHED // self.size
+        short = short and self.inner != last
+        if min(shape[self.inner], shape[last]) < side and not short:
             return False
         read, written = ([b.size(s) for s in v.strides] for v in (self.read, self.written))
         ends = b.address(self.source, self.read.offset), b.address(self.result, self.written.offset)
@@ -49,7 +55,10 @@ class Copy:
         outer = [axis for axis in range(last) if axis != row]
         axes = [word for axis in outer for word in (shape[axis], read[axis], written[axis])]
         extent = prod(shape[axis] for axis in outer)
-        if self.inner == last:
+        if short:  # each row of the source to places apart in the result
+            words = [shape[row], 1, written[row], shape[last], read[last], 1]
+            code, extent = kernel(copy_kernel, b.isa, self.size), extent * shape[last]
+        elif self.inner == last:
             words = [shape[last], 1, 1, shape[row], read[row], written[row]]
             code, extent = kernel(copy_kernel, b.isa, self.size), extent * shape[row]
         else:
