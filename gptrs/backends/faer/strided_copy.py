@@ -2,8 +2,8 @@
 
 `copy_of` finds them among regions. `bind` adds a step of `gptrs.kernels.rowwise.transpose` where
 source and result are contiguous along different axes, and of `block_copy` where along the same, or
-where rows of the result are very short and those of the source are not. Other sizes at which a tile or a
-vector does not fit keep the region's own loop.
+where rows of the result are very short and those of the source are not. Other sizes at which a
+tile or a vector does not fit keep the region's own loop.
 """
 
 from __future__ import annotations
