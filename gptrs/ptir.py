@@ -122,6 +122,7 @@ if TYPE_CHECKING:  # at run time `__getattr__` finds them
     from gptrs.numpy_api.scattering import gather as gather
     from gptrs.numpy_api.scattering import scatter_add as scatter_add
     from gptrs.numpy_api.scattering import scatter_reduce as scatter_reduce
+    from gptrs.numpy_api.searching import searchsorted as searchsorted
     from gptrs.numpy_api.taking import take as take
 
 __all__: list[str] = [

@@ -289,9 +289,7 @@ def repeat(
                 fix="give it: total_repeat_length=",
             )
         total_repeat_length = int(np.sum(counts.numpy()))
-    from gptrs.numpy_api.searching import searchsorted
-
-    places = searchsorted(ends, positions(total_repeat_length), side="right")
+    places: Tensor = OPS["searchsorted"](ends, positions(total_repeat_length), right=True)
     return rows_at(x, OPS["minimum"](places, extent - 1), axis)
 
 
