@@ -2,9 +2,10 @@
 variants on vectors.
 
 exp, log, tanh, erf and the like have no branch. They are inlined, and become vectors with the loop
-around them. sin, cos and tan take a branch where |x| is large, pow where its numbers are unusual.
-Such a function is called, and for each number of lanes the module has a variant, which the
-attribute ``vector-function-abi-variant`` names:
+around them. sin, cos and tan take a branch where |x| is large, pow where its numbers are unusual,
+remainders and floored quotients where the quotient is large or infinite. Such a function is called,
+and for each number of lanes the module has a variant, which the attribute
+``vector-function-abi-variant`` names:
 
     scalar.sin64(x):     near |x| ≤ limit: the formula; else the C library's
     vector.sin64.8(x):   y = the formula on all lanes
@@ -18,12 +19,14 @@ element has the same bits by each of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from llvmlite import ir
 
 from gptrs.kernels import (
     exponentials,
+    float_division,
     inverse_trigonometry,
     logarithms,
     roots,
@@ -35,7 +38,7 @@ from gptrs.kernels import (
 from gptrs.kernels.compiler.codegen import VARIANT
 from gptrs.kernels.compiler.ir_builder import F32, F64, I1, Builder, i64
 
-_OF_TWO = frozenset(["atan2", "hypot", "pow"])
+_OF_TWO = frozenset(["atan2", "floor_divide", "hypot", "pow", "remainder"])
 _LANES = (2, 4, 8, 16)
 _RARELY = (1, 1000)
 """How often a branch is taken and not: registers are kept for the other one."""
@@ -92,17 +95,36 @@ def _trigonometric(kind: Any, formula: Formula, library: str) -> _Branching:
         return formula(f, x), trigonometry.moderate(f, x)
 
     def far(f: Builder, operands: Sequence[Any], result: Any, beyond: Any) -> Any:
-        (x,) = operands
-        if not isinstance(x.type, ir.VectorType):
-            return _by_library(f, library, x)
-        with f.loop(i64(0), i64(x.type.count), carried=[result]) as lane:
-            one = _by_library(f, library, f.extract_element(x, lane.index))
-            near_one = f.extract_element(result, lane.index)
-            one = f.select(f.extract_element(beyond, lane.index), one, near_one)
-            lane.values = [f.insert_element(lane.values[0], one, lane.index)]
-        return lane.values[0]
+        by_library = _lane_by_lane(f, partial(_by_library, f, library), operands)
+        return f.select(beyond, by_library, result)
 
     return _Branching(kind, near, far)
+
+
+def _division(kind: Any, formula: Formula) -> _Branching:
+    """``formula`` is one of fmod(x, y)."""
+
+    def near(f: Builder, x: Any, y: Any) -> tuple[Any, Any]:
+        modulus, holds = float_division.modulus(f, x, y)
+        return formula(f, x, y, modulus), holds
+
+    def far(f: Builder, operands: Sequence[Any], result: Any, beyond: Any) -> Any:
+        modulus = _lane_by_lane(f, f.frem, operands)
+        return f.select(beyond, formula(f, *operands, modulus), result)
+
+    return _Branching(kind, near, far)
+
+
+def _lane_by_lane(f: Builder, function: Formula, operands: Sequence[Any]) -> Any:
+    """A function of scalars, of each lane of vectors; of scalars, itself."""
+    kind = operands[0].type
+    if not isinstance(kind, ir.VectorType):
+        return function(*operands)
+    none = ir.Constant(kind, ir.Undefined)
+    with f.loop(i64(0), i64(kind.count), carried=[none]) as lane:
+        one = function(*(f.extract_element(x, lane.index) for x in operands))
+        lane.values = [f.insert_element(lane.values[0], one, lane.index)]
+    return lane.values[0]
 
 
 def _power(kind: Any, usual: Callable[..., tuple[Any, Any]], formula: Formula) -> _Branching:
@@ -119,6 +141,10 @@ _BRANCHING: dict[str, _Branching] = {
     "cos64": _trigonometric(F64, trigonometry.cos, "cos"),
     "tan32": _trigonometric(F32, trigonometry.tan, "tan"),
     "tan64": _trigonometric(F64, trigonometry.tan, "tan"),
+    "remainder32": _division(F32, float_division.remainder),
+    "remainder64": _division(F64, float_division.remainder),
+    "floor_divide32": _division(F32, float_division.quotient),
+    "floor_divide64": _division(F64, float_division.quotient),
     "pow32": _power(F32, vector_power.usual_power_of_floats, vector_power.power_of_floats),
     "pow64": _power(F64, vector_power.usual_power_of_doubles, vector_power.power_of_doubles),
 }

@@ -7,14 +7,9 @@ which loops are vectorised; of complex numbers they are the C library's.
 from __future__ import annotations
 
 from gptrs.backends.faer.element_types import loaded, rounded, stored
-from gptrs.backends.faer.scalar_text import Rule, Scalars, of_kernels, to_whole
+from gptrs.backends.faer.scalar_text import Rule, Scalars, of_kernels, of_two, to_whole
 from gptrs.ir.ops import elementary
 from gptrs.ir.program import Operation
-
-
-def _of_two(name: str) -> Rule:
-    """A function of `gptrs.kernels.scalar_functions` of two numbers."""
-    return lambda s: f"{name}{32 if s.dtype.bits < 64 else 64}({', '.join(s.operands)})"
 
 
 def _parts(s: Scalars) -> tuple[str, ...]:
@@ -77,7 +72,7 @@ _OF_TWO: dict[Operation, str] = {elementary.atan2: "atan2", elementary.hypot: "h
 
 ELEMENTARY_RULES: dict[Operation, Rule] = {
     **{op: of_kernels(name) for op, name in _OF_KERNELS.items()},
-    **{op: _of_two(name) for op, name in _OF_TWO.items()},
+    **{op: of_two(name) for op, name in _OF_TWO.items()},
     elementary.trunc: to_whole("trunc"),
     elementary.signbit: _signbit,
     elementary.is_nan: _is_nan,

@@ -56,6 +56,11 @@ def of_kernels(name: str) -> Rule:
     return text
 
 
+def of_two(name: str) -> Rule:
+    """A function of `gptrs.kernels.scalar_functions` of two floats."""
+    return lambda s: f"{name}{32 if s.dtype.bits < 64 else 64}({', '.join(s.operands)})"
+
+
 def to_whole(name: str) -> Rule:
     """A float rounded to a whole number: ``floor``, ``ceil``, ``trunc`` or ``nearest``."""
     return lambda s: f"{name}({s.operands[0]})"

@@ -27,7 +27,7 @@ from gptrs.backends.faer.elementary_rules import APPROXIMATE, ELEMENTARY_RULES
 from gptrs.backends.faer.scalar_functions import can_write
 from gptrs.backends.faer.scalar_text import Rule as Rule
 from gptrs.backends.faer.scalar_text import Scalars as Scalars
-from gptrs.backends.faer.scalar_text import of_kernels, of_libm, to_whole
+from gptrs.backends.faer.scalar_text import of_kernels, of_libm, of_two, to_whole
 from gptrs.ir.ops import bitcast, elementwise, reduce
 from gptrs.ir.program import Instruction, Operation
 from gptrs.ir.types import DType, f64
@@ -120,7 +120,7 @@ def _divide(s: Scalars) -> str:
 
 
 def _remainder(s: Scalars) -> str:
-    return _floored(s, "%", "remainder") if s.dtype.is_integer else _infix("%")(s)
+    return _floored(s, "%", "remainder") if s.dtype.is_integer else of_two("remainder")(s)
 
 
 def _floored(s: Scalars, symbol: str, name: str) -> str:
@@ -213,7 +213,7 @@ RULES: dict[Operation, Rule] = {
     elementwise.sub: _infix("-"),
     elementwise.mul: _infix("*"),
     elementwise.div: _divide,
-    elementwise.floor_divide: _infix("//"),
+    elementwise.floor_divide: of_two("floor_divide"),
     elementwise.maximum: _extreme_of("maximum"),
     elementwise.minimum: _extreme_of("minimum"),
     elementwise.pow_: _power,

@@ -21,7 +21,7 @@ miss only.
 | ``floor(x)`` ``ceil(x)`` ``trunc(x)`` ``nearest(x)`` | to a whole number, halves to even |
 | ``maximum(x, y)`` ``minimum(x, y)`` | of two floats of one type: NaN wins, −0 is less than +0 |
 | ``exp32 log32 tanh32 erf32 sin32 cos32`` | on float32; loops over them are vectorised |
-| ``pow32(x, y)`` ``pow64(x, y)`` | powers |
+| ``pow32(x, y)`` ``remainder32`` ``floor_divide32``, ``64`` | powers, divisions as NumPy's |
 | ``exp64 log64 tanh64 erf64 sin64 cos64`` | the same on float64 |
 | ``local_floats(n)`` and so on for each pointer | a pointer to so many elements on the stack |
 | ``shifted(pointer, n)`` | the pointer to its element ``n`` |

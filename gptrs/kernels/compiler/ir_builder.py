@@ -110,6 +110,14 @@ class Builder(ir.IRBuilder):
         """√x."""
         return self._call_on("sqrt", x)
 
+    def floored(self, x: Any) -> Any:
+        """The greatest whole number ≤ x."""
+        return self._call_on("floor", x)
+
+    def truncated(self, x: Any) -> Any:
+        """x without its fraction."""
+        return self._call_on("trunc", x)
+
     def copy_sign(self, x: Any, y: Any) -> Any:
         """|x| with the sign of y."""
         return self._call_on("copysign", x, y)
