@@ -43,7 +43,7 @@ class ShortSumWriter(TileWriter):
         self._columns = _columns(region)
         self._padded = _padded(self._columns)
         self.ROWS = (f"for t in range({self._columns}):",)
-        self._copies: dict[int, str] = {}  # by value number
+        self._read: dict[int, str] = {}  # by value number
 
     def write(self) -> None:
         LoopWriter.write(self)
@@ -87,9 +87,9 @@ class ShortSumWriter(TileWriter):
         if scope is self._row or not part.view.depends(self._row_count - 1):
             return super()._load(part, scope)
         number = self._values.number(part)
-        if number not in self._copies:
-            self._copies[number] = self._copied(part)
-        text = f"{self._copies[number]}[{scope.indices[0]} * {self._padded} + t]"
+        if number not in self._read:
+            self._read[number] = self._copied(part)
+        text = f"{self._read[number]}[{scope.indices[0]} * {self._padded} + t]"
         return self._name(scope, "a", text, part.dtype.compute)
 
     def _copied(self, part: Load) -> str:
