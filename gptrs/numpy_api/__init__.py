@@ -25,13 +25,13 @@ operators and methods of tensors find it there, ``ptir`` too.
 | `missing_values` | reductions that leave out NaN |
 | `counting` | bincount, digitize, histogram, histogramdd, isin |
 | `sampled` | interp, gradient, trapezoid, convolve, cov, corrcoef, polyval |
-| `grids` | meshgrid, logarithmic ranges, windows, positions of triangles and flat indices |
+| `grids` | meshgrid, logarithmic ranges, positions of triangles and flat indices |
 | `editing` | append, delete, insert, put_along_axis, lexsort, hsplit, trim_zeros |
 | `conditions` | select, piecewise, choose, compress, extract, place, put |
 | `diagonals` | fill_diagonal; positions of diagonals, triangles and masks; ix |
 | `sets` | union1d, intersect1d, setdiff1d, setxor1d, unique_consecutive |
 | `distances` | cdist, dist, norm, renorm |
-| `torch_windows` | hann_window and its like; ``ptir.signal.windows`` has all |
+| `windows` | hanning, hann_window and their like; ``ptir.signal.windows`` has all |
 | `polynomials` | polyadd, polymul, polydiv, polyder, polyint, polyfit, roots |
 | `axis_slices` | slice_in_dim, dynamic_slice_in_dim, dynamic_update_index_in_dim |
 | `lax`, `lax_convolution` | broadcast_in_dim, select_n, reduce, clz; conv_general_dilated |
@@ -130,10 +130,9 @@ MODULES: dict[str, tuple[str, ...]] = {
         *("interp", "polyval", "trapezoid", "vander"),
     ),
     "grids": (
-        *("bartlett", "blackman", "broadcast_shapes", "diag_indices", "diagflat"),
-        *("fromfunction", "geomspace", "hamming", "hanning", "indices", "kaiser", "logspace"),
-        "meshgrid",
-        *("ravel_multi_index", "tril_indices", "triu_indices", "unravel_index"),
+        *("broadcast_shapes", "diag_indices", "diagflat", "fromfunction", "geomspace", "indices"),
+        *("logspace", "meshgrid", "ravel_multi_index", "tril_indices", "triu_indices"),
+        "unravel_index",
     ),
     "editing": (
         *("append", "argpartition", "delete", "dsplit", "ediff1d", "hsplit", "insert"),
@@ -147,8 +146,9 @@ MODULES: dict[str, tuple[str, ...]] = {
     ),
     "sets": ("intersect1d", "setdiff1d", "setxor1d", "union1d", "unique_consecutive"),
     "distances": ("cdist", "dist", "norm", "renorm"),
-    "torch_windows": (
-        *("bartlett_window", "blackman_window", "hamming_window", "hann_window", "kaiser_window"),
+    "windows": (
+        *("bartlett", "bartlett_window", "blackman", "blackman_window", "hamming"),
+        *("hamming_window", "hann_window", "hanning", "kaiser", "kaiser_window"),
     ),
     "polynomials": (
         *("poly", "polyadd", "polyder", "polydiv", "polyfit", "polyint", "polymul", "polysub"),

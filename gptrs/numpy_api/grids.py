@@ -1,4 +1,4 @@
-"""Rows and grids of numbers and positions: meshgrid, logarithmic ranges, windows, triangles."""
+"""Rows and grids of numbers and positions: meshgrid, logarithmic ranges, triangles."""
 
 from __future__ import annotations
 
@@ -20,17 +20,12 @@ from gptrs.numpy_api.manipulation import moveaxis
 from gptrs.numpy_api.matrices import diag
 
 __all__ = [
-    "bartlett",
-    "blackman",
     "broadcast_shapes",
     "diag_indices",
     "diagflat",
     "fromfunction",
     "geomspace",
-    "hamming",
-    "hanning",
     "indices",
-    "kaiser",
     "logspace",
     "meshgrid",
     "ravel_multi_index",
@@ -104,26 +99,6 @@ def geomspace(
         values = OPS["select"](places == num - 1, last, values)
     values = moveaxis(values, 0, axis) if axis else values
     return values.astype(dtype or DEFAULT_FLOAT)
-
-
-def _window(name: str, formula: Callable[..., Any], doc: str) -> Callable[..., Tensor]:
-    def window(m: int) -> Tensor:
-        return Tensor.of_array(np.asarray(formula(m)).astype(DEFAULT_FLOAT.numpy))
-
-    window.__name__, window.__doc__ = name, doc
-    return public(window)
-
-
-bartlett = _window("bartlett", np.bartlett, "The triangular window of ``m`` points, 0 at the ends.")
-blackman = _window("blackman", np.blackman, "The Blackman window of ``m`` points.")
-hamming = _window("hamming", np.hamming, "The Hamming window of ``m`` points.")
-hanning = _window("hanning", np.hanning, "The Hann window of ``m`` points.")
-
-
-@public
-def kaiser(m: int, beta: float) -> Tensor:
-    """The Kaiser window of ``m`` points and shape ``beta``."""
-    return Tensor.of_array(np.kaiser(m, beta).astype(DEFAULT_FLOAT.numpy))
 
 
 @public

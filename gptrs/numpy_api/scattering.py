@@ -141,7 +141,8 @@ def _mean(x: Tensor, axis: int, index: Tensor, source: Tensor, include_self: boo
     counts = _reduced(
         counts, axis, index, OPS["broadcast_to"](one, shape=source.shape), "sum", include_self
     )
-    return OPS["div"](total, OPS["maximum"](counts, 1).astype(total.dtype))
+    divide = FUNCTIONS["divide" if total.dtype.is_float else "floor_divide"]
+    return divide(total, OPS["maximum"](counts, 1).astype(total.dtype))
 
 
 def _hit(x: Tensor, axis: int, index: Tensor, source: Tensor) -> Tensor:

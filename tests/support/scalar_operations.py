@@ -22,8 +22,8 @@ import pytest
 
 from gptrs.backends.faer.binding import Bound
 from gptrs.backends.faer.blocked_writer import ELEMENTS
-from gptrs.backends.faer.loop_writer import GROUP
 from gptrs.backends.faer.plan import FaerPlan
+from gptrs.backends.faer.reduction_writer import GROUP
 from gptrs.backends.faer.schedule import RegionStep
 from gptrs.backends.views import Reduce, walk
 from gptrs.ir.dims import size_at

@@ -26,6 +26,8 @@ Steps 1 to 5 happen once per program, 6 once per sizes and number of threads, 7 
 | `scalars`, `scalar_functions` | elementwise ops on one element, in kernel source |
 | `expression_writer` | the expressions of a region as source |
 | `loop_writer`, `tile_writer` | the loops around them: by rows, by tiles of rows |
+| `reduction_writer` | the reductions inside a row |
+| `neighbour_writer` | loops that read neighbours, by blocks of half a cache line |
 | `blocked_writer` | the same in blocks, where operands lie in different orders |
 | `joint_regions` | regions of equal loops as one with several results |
 | `strided_copy` | regions that compute nothing, as copies |

@@ -27,7 +27,6 @@ def _direct(name: str) -> Callable[..., Any]:
 
 def _reduced(x: Any, dim: int, index: Any, source: Any, reduce: str, **kwargs: Any) -> Any:
     unless(not x.ndim or index.ndim != x.ndim, "an axis of a scalar")
-    unless(reduce == "mean" and not x.dtype.is_float, "a quotient rounded toward zero")
     return ptir.scatter_reduce(x, dim, index, source, reduce, **kwargs)
 
 
@@ -40,9 +39,9 @@ _WITHOUT_ENDS = "torch subtracts the ends from the sum, and an infinite one from
 
 ROWS: tuple[Row, ...] = (
     Row("scatter_reduce.prod", _reduced, R, **SUMMED),
-    Row("scatter_reduce.mean", _reduced, **SUMMED),
+    Row("scatter_reduce.mean", _reduced, R, **SUMMED),
     Row("index_reduce.prod", _direct("index_reduce"), R, **SUMMED),
-    Row("index_reduce.mean", _direct("index_reduce"), **SUMMED),
+    Row("index_reduce.mean", _direct("index_reduce"), R, **SUMMED),
     Row("index_reduce.amax", _direct("index_reduce"), R),
     Row("index_reduce.amin", _direct("index_reduce"), R),
     Row("index_put", _direct("index_put"), R, **SUMMED),

@@ -1,4 +1,7 @@
-"""Windows by torch's names: periodic unless asked otherwise. See `gptrs.numpy_api.signal`."""
+"""Windows by NumPy's names, symmetric, and by torch's, periodic unless asked otherwise.
+
+`gptrs.numpy_api.signal` computes them.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,47 @@ from gptrs.numpy_api.function import public
 from gptrs.numpy_api.signal import windows
 
 __all__ = [
+    "bartlett",
     "bartlett_window",
+    "blackman",
     "blackman_window",
+    "hamming",
     "hamming_window",
     "hann_window",
+    "hanning",
+    "kaiser",
     "kaiser_window",
 ]
+
+
+@public
+def bartlett(m: int) -> Tensor:
+    """The triangular window of ``m`` points, 0 at the ends."""
+    return windows.bartlett(m)
+
+
+@public
+def blackman(m: int) -> Tensor:
+    """The Blackman window of ``m`` points."""
+    return windows.blackman(m)
+
+
+@public
+def hamming(m: int) -> Tensor:
+    """The Hamming window of ``m`` points."""
+    return windows.hamming(m)
+
+
+@public
+def hanning(m: int) -> Tensor:
+    """The Hann window of ``m`` points."""
+    return windows.hann(m)
+
+
+@public
+def kaiser(m: int, beta: float) -> Tensor:
+    """The Kaiser window of ``m`` points and shape ``beta``."""
+    return windows.kaiser(m, beta)
 
 
 @public
