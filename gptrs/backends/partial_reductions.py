@@ -67,6 +67,8 @@ def _is_long(reduction: Reduce) -> bool:
     """Whether a reduction has several chunks, and needs no other one first."""
     if not reduction.extents or any(isinstance(part, Reduce) for part in walk(reduction.body)):
         return False
+    if not usual_product(reduction.extents):  # nothing to cut
+        return False
     axis, length = _cut(reduction.extents)
     return usual_product(reduction.extents[axis : axis + 1]) > length
 

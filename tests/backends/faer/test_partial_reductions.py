@@ -35,6 +35,7 @@ CUT: dict[str, tuple[tuple[Any, ...], tuple[int, ...], int]] = {
     "of little work": ((2 * CHUNK,), (0,), 1),
     "unknown, but long": ((S, 4000), (0, 1), 2),
     "unknown": ((S,), (0,), 1),
+    "nothing": ((3, 0, S), (0, 1, 2), 1),
 }
 
 

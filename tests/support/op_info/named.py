@@ -24,7 +24,7 @@ MOVED = """
     block_diag broadcast_tensors cartesian_prod chunk clone column_stack combinations contiguous
     diag diagonal dsplit dstack expand fft.fftshift fft.ifftshift flatten fliplr flipud hsplit
     hstack masked_fill meshgrid.variadic_tensors movedim narrow ones ones_like ravel
-    repeat_interleave roll rot90 split_with_sizes t take_along_dim tril triu unbind unflatten view
+    repeat_interleave roll rot90 split_with_sizes t take_along_dim tril triu unbind unflatten
     vsplit vstack zeros zeros_like T mT
 """
 EQUAL = """
@@ -86,6 +86,7 @@ def _rows(infos: str, dtypes: tuple[str, ...], **more: Any) -> tuple[Row, ...]:
 
 ROWS: tuple[Row, ...] = (
     *_rows(MOVED, ANY),
+    Row("view", lambda x, *shape: x.view(*shape), ANY, compiled=1),
     *_rows("masked_select tensor_split", ANY, compiled=0),  # the shape depends on values
     *_rows(EQUAL, ANY),
     *_rows(EQUAL_NUMBERS, NUMBERS),
