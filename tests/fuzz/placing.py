@@ -140,6 +140,13 @@ def _top_k(b: Builder) -> Any:
     return OPS["top_k"](x, k=k, axis=axis, largest=not b.chance(2))
 
 
+def _searchsorted(b: Builder) -> Tensor:
+    x = b.value(*REAL, "bool", least=1)
+    rows, _ = OPS["sort"](x, axis=-1)
+    values = b.of(x.type.with_shape((*x.shape[:-1], b.integer(0, 9))))
+    return OPS["searchsorted"](rows, values, right=b.chance(2))
+
+
 def _segment_reduce(b: Builder) -> Tensor:
     reduce = b.pick(("add", "mul", "max", "min", "mean"))
     x = b.value(*(FLOATING if reduce == "mean" else REAL), least=1)
@@ -199,6 +206,7 @@ PLACING: dict[str, Draw] = {
     "dynamic_update_slice": _dynamic_update_slice,
     "sort": _sort,
     "top_k": _top_k,
+    "searchsorted": _searchsorted,
     "segment_reduce": _segment_reduce,
     "reduce_window": _reduce_window,
     "extract_patches": _extract_patches,

@@ -55,8 +55,13 @@ _ULPS = {
     **dict.fromkeys(("asin", "acos", "atan", "asinh", "acosh", "atanh", "atan2", "hypot"), 10),
     "cbrt": 10,
 }
+_NORMAL = 8
+"""Roundings of a normal number, beside its mean and its deviation."""
 _SUMS = frozenset(["reduce_sum", "cumsum"])
 _PRODUCTS = frozenset(["reduce_prod", "cumprod"])
+_OF_PARTS = frozenset([*_SUMS, *_PRODUCTS, "dot_general"])
+_OF_BOTH_PARTS = frozenset([*_ULPS, "div", "reciprocal", "rsqrt", "sqrt"])
+"""Functions of complex numbers that round several times on the way."""
 _GROWING = frozenset(["reduce_max", "reduce_min", "cummax", "cummin"])
 
 
@@ -96,8 +101,11 @@ def _computed(
         return product_radius(operands[0], attrs, array)
     if name == "dot_general" and as_dtype(values[0].dtype).is_float:
         return dot_radius(op, operands, attrs, array)
-    if name == "dot_general" and as_dtype(values[0].dtype).is_complex:
-        return unknown(array)  # four products and two sums, in one rounding or several
+    if name in _OF_PARTS and as_dtype(values[0].dtype).is_complex:
+        return unknown(array)  # sums of parts and products of them, in any order
+    if name == "rng_normal":
+        size = np.abs(wide(array)) + abs(attrs["mean"]) + abs(attrs["std"])
+        return settled(array, _NORMAL * rounding(as_dtype(array.dtype).compute, size))
     seen = [_seen(operand, by_sum=name in ("add", "sub")) for operand in operands]
     inexact = any(radius is not None for radius in seen)
     if name in ("argmax", "argmin") and inexact:
@@ -122,6 +130,8 @@ def _smooth(
     name, dtype = op.name, as_dtype(array.dtype)
     inexact = any(radius is not None for radius in seen)
     own = np.zeros(array.shape)
+    if name in _OF_BOTH_PARTS and dtype.is_complex:
+        return unknown(array)
     if name in _ULPS and dtype.is_float:
         size = np.abs(wide(array))
         own = _ULPS[name] * 2 * rounding(dtype.compute, size)

@@ -77,8 +77,9 @@ def _stored(instruction: Instruction) -> _Stored | None:
     outer: dict[Value, Value] = dict(zip(definition.params, instruction.values(), strict=True))
     if call.x not in outer or call.update.value not in outer:
         return None
-    block = _block(call)
-    return block and _Stored(outer[call.x], outer[call.update.value], block)
+    base, update, block = outer[call.x], outer[call.update.value], _block(call)
+    # An array that is stored into itself has to be there.
+    return None if block is None or base is update else _Stored(base, update, block)
 
 
 def _block(call: Update) -> View | None:

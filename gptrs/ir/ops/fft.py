@@ -89,6 +89,8 @@ def fft_c2r(x: Tensor, *, n: DimLike, axis: int, norm: Norm = "backward") -> Typ
 
 @fft_c2r.numpy
 def _(x: Array, *, n: int, axis: int, norm: Norm) -> Array:
+    if not x.shape[axis]:  # NumPy would read what is not there
+        x = np.zeros((*x.shape[:axis], 1, *x.shape[axis + 1 :]), x.dtype)
     return np.fft.irfft(x, n, axis, norm)
 
 

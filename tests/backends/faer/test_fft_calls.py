@@ -35,6 +35,15 @@ def test_bits_do_not_depend_on_threads(dtype: str, monkeypatch: pytest.MonkeyPat
             np.testing.assert_array_equal(other, found[0])
 
 
+def test_lines_without_elements_are_zeros() -> None:
+    function: Any = ptir.jit(lambda x: (ptir.fft.irfft(x, 8), ptir.fft.fft(x, 8)))
+    x = np.zeros((7, 9, 0), np.complex128)
+    with ptir.eager():
+        eager = function(x)
+    for found in (*function(x), *eager):
+        np.testing.assert_array_equal(found.numpy(), np.zeros((7, 9, 8)))
+
+
 def test_views_are_read_where_they_lie() -> None:
     x = RANDOM.standard_normal((4, 6, 10))
     for view in (

@@ -159,6 +159,17 @@ def test_a_donated_array_is_overwritten() -> None:
     assert found.numpy().tolist() == [1, 2, 2, 2, *[1] * 6]
 
 
+def test_an_array_is_stored_into_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GPTRS_OPT_PRE_ITERS", "0")  # no rule leaves the update out
+    monkeypatch.setenv("GPTRS_OPT_POST_ITERS", "0")
+
+    def stored(x: Any) -> Any:
+        y = ptir.is_inf(ptir.floor(x))
+        return ptir.dynamic_update_slice(y, y, (3,))
+
+    _check(stored, np.array([1, np.inf, 2], np.float32))
+
+
 def test_any_size_is_one_program() -> None:
     function: Any = ptir.jit(dynamic={"x": {0: "N", 1: "M"}})(
         lambda x: ptir.scan(lambda x, _: (jacobi(x), None), x, length=3)[0]

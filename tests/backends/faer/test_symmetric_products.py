@@ -51,6 +51,20 @@ def test_a_depth_of_several_blocks_and_threads(monkeypatch: pytest.MonkeyPatch) 
         np.testing.assert_array_equal(halves(left, x), expected)
 
 
+@pytest.mark.parametrize("dtype", ["f16", "f64", "si32"])
+def test_squares_of_any_size(dtype: str) -> None:
+    """Whether x·x is x·xᵀ depends on whether the extent is 1."""
+
+    def square(x: Any) -> Any:
+        return x @ x
+
+    jitted: Any = ptir.jit(square, dynamic={"x": {1: "S", 2: "S"}}, backend="faer")
+    for extent in (70, 3, 1):
+        x = ptir.tensor(np.ones((4, extent, extent)) * 2).astype(dtype).numpy()
+        np.testing.assert_array_equal(jitted(x).numpy(), np.full_like(x, 4 * extent))
+    assert jitted.cache_info().misses == 1
+
+
 def test_two_parts_of_one_array_are_no_symmetric_product() -> None:
     x = np.random.default_rng(3).standard_normal((140, 80)).astype(np.float32)
     found = ptir.jit(lambda a: a[:70] @ a[70:].T, backend="faer")(x).numpy()

@@ -76,6 +76,8 @@ class Fourier(Call):
         sizes = [b.size(extent) for extent in result.shape]
         if not prod(sizes):
             return True
+        if not b.size(source.shape[axis]):
+            return False  # the loop reads a first element
         read = [b.size(stride) for stride in source.strides]
         made = [prod(sizes[place + 1 :]) for place in range(len(sizes))]
         lines = [*zip(sizes, read, made, strict=True)]

@@ -23,6 +23,7 @@ from typing import NamedTuple
 from gptrs.backends.faer.calls.arguments import GRID, Arguments, Grid, Side, grids
 from gptrs.backends.faer.calls.base import PIECES, Address, Binder, Word, kernel
 from gptrs.backends.faer.calls.contraction import ProductEpilogue
+from gptrs.ir.dims import same_shape
 from gptrs.ir.program import Value
 from gptrs.kernels.compiler.compile import Kernel
 from gptrs.kernels.compiler.isa import KB, Isa, host
@@ -69,7 +70,10 @@ def compile_tiled(isa: Isa, core: Arguments, epilogue: ProductEpilogue) -> None:
 
 def _is_symmetric(core: Arguments, epilogue: ProductEpilogue) -> bool:
     """Whether a product is A·Aᵀ, of real numbers."""
-    return core.a == core.b and core.types.parts == 1 and epilogue == ProductEpilogue()
+    a, b = core.a, core.b
+    strides = ((a.offset, a.outer, a.depth, *a.batch), (b.offset, b.outer, b.depth, *b.batch))
+    is_transposed = a.value is b.value and same_shape(*strides)
+    return is_transposed and core.types.parts == 1 and epilogue == ProductEpilogue()
 
 
 def _mirror_kernel(isa: Isa, types: NumberTypes) -> Kernel:
