@@ -14,7 +14,9 @@ operators and methods of tensors find it there, ``ptir`` too.
 | `integers` | lcm, bitwise_count |
 | `error_function` | erfc, erfcx, erfinv; the normal distribution: ndtr, ndtri, log_ndtr |
 | `bessel_function` | i0, i0e, i1e, modified_bessel_i1 |
-| `gamma_function` | lgamma, digamma, betaln |
+| `gamma_function` | lgamma, multigammaln, digamma, betaln |
+| `zeta_function` | zeta, polygamma |
+| `incomplete_functions` | gammainc, gammaincc, betainc |
 | `approximation` | polynomials in f64, for these |
 | `special` | degrees, sinc, xlogy, fmax and fmin, divmod, nan_to_num, isclose, array_equal |
 | `complex_numbers` | complex, real, imag, conj, angle |
@@ -84,7 +86,9 @@ MODULES: dict[str, tuple[str, ...]] = {
     "integers": ("bitwise_count", "lcm"),
     "error_function": ("erfc", "erfcx", "erfinv", "log_ndtr", "ndtr", "ndtri"),
     "bessel_function": ("i0", "i0e", "i1e", "modified_bessel_i1"),
-    "gamma_function": ("betaln", "digamma", "lgamma"),
+    "gamma_function": ("betaln", "digamma", "lgamma", "multigammaln"),
+    "zeta_function": ("polygamma", "zeta"),
+    "incomplete_functions": ("betainc", "gammainc", "gammaincc"),
     "special": (
         *(
             "allclose",
@@ -98,7 +102,8 @@ MODULES: dict[str, tuple[str, ...]] = {
             "frac",
             "heaviside",
         ),
-        *("isclose", "logit", "nan_to_num", "lerp", "rad2deg", "sinc", "xlog1py", "xlogy"),
+        *("isclose", "logit", "nan_to_num", "lerp", "rad2deg", "rel_entr", "sinc", "xlog1py"),
+        "xlogy",
     ),
     "complex_numbers": (*("angle", "complex", "conj", "imag", "polar", "real"),),
     "creation": (
@@ -261,6 +266,9 @@ ALIASES: dict[str, str] = {
     "expit": "sigmoid",
     "gammaln": "lgamma",
     "psi": "digamma",
+    "igamma": "gammainc",
+    "igammac": "gammaincc",
+    "mvlgamma": "multigammaln",
     "degrees": "rad2deg",
     "radians": "deg2rad",
     "mod": "remainder",
@@ -310,7 +318,10 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
         *("pairwise_distance", "pdist", "pixel_shuffle", "pixel_unshuffle", "poisson_nll_loss"),
         *("prelu", "rrelu", "selu", "threshold", "triplet_margin_loss"),
     ),
-    "linalg": ("lstsq", "matrix_power", "matrix_rank", "pinv"),
+    "linalg": (
+        *("cholesky_inverse", "cholesky_solve", "lstsq", "matrix_exp", "matrix_power"),
+        *("matrix_rank", "pinv"),
+    ),
 }
 """Names of torch's first level for functions of ``ptir.nn`` and ``ptir.linalg``, as they are."""
 

@@ -1,4 +1,4 @@
-"""The gamma function's logarithm and the derivative of that: lgamma, digamma.
+"""The gamma function's logarithm and the derivative of that: lgamma, multigammaln, digamma.
 
 With f the fraction of x and 0 < x below 8 or 10, both are those of 1 + f, by a polynomial, and what
 the recurrence Γ(x + 1) = x·Γ(x) adds; above, Stirling's series; below 0, the reflection at 0. All
@@ -8,15 +8,17 @@ is computed in f64: f32 is within 0.51 units in the last place, but beside zeros
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any
 
+from gptrs.errors import ArgumentError
 from gptrs.ir.dispatch import FUNCTIONS, OPS
 from gptrs.ir.promotion import promote
 from gptrs.ir.tensor import Tensor
 from gptrs.numpy_api.approximation import in_doubles, mapped, polynomial
 from gptrs.numpy_api.function import as_tensor, public
 
-__all__ = ["betaln", "digamma", "lgamma"]
+__all__ = ["betaln", "digamma", "lgamma", "multigammaln"]
 
 Operand = Any
 """A Tensor, an array or a Python number."""
@@ -131,6 +133,24 @@ def digamma(x: Operand) -> Tensor:
     """The derivative of log Γ(x); NaN at negative whole numbers, ∓∞ at ±0. f64 within 6 units in
     the last place for x > 0; below, of the greatest of its terms and 1."""
     return in_doubles(_digamma, x)
+
+
+@public(op="log", other_names={"input": "x", "a": "x", "d": "p"})
+def multigammaln(x: Operand, p: int) -> Tensor:
+    """log (π^(p·(p − 1)/4)·Γ(x)·Γ(x − 1/2)···Γ(x − (p − 1)/2)), of the gamma function of p ≥ 1
+    dimensions; NaN for x ≤ (p − 1)/2."""
+    order = operator.index(p)
+    if order < 1:
+        raise ArgumentError(f"p is {order}, expected 1 or more")
+
+    def body(x: Tensor, _: bool) -> Tensor:
+        total = lgamma(x)
+        for k in range(1, order):
+            total = OPS["add"](total, lgamma(OPS["sub"](x, k / 2)))
+        total = OPS["add"](total, order * (order - 1) / 4 * math.log(math.pi))
+        return OPS["select"](OPS["less_equal"](x, (order - 1) / 2), math.nan, total)
+
+    return in_doubles(body, x)
 
 
 @public(op="log")

@@ -31,6 +31,7 @@ __all__ = [
     "logit",
     "nan_to_num",
     "rad2deg",
+    "rel_entr",
     "sinc",
     "xlog1py",
     "xlogy",
@@ -113,6 +114,21 @@ def entr(x: Operand) -> Tensor:
     (x,) = _floats(x)
     x = as_tensor(x)
     return OPS["select"](OPS["less"](x, 0.0), -math.inf, OPS["neg"](xlogy(x, x)))
+
+
+@public(op="mul")
+def rel_entr(x: Operand, y: Operand) -> Tensor:
+    """x · log (x / y), the terms of a relative entropy: 0 where x is 0 and y ≥ 0, and ∞ where one
+    is negative or y alone is 0."""
+    x, y = map(as_tensor, _floats(x, y))
+    positive = OPS["logical_and"](OPS["greater"](x, 0.0), OPS["greater"](y, 0.0))
+    found = OPS["mul"](x, OPS["log"](OPS["div"](x, y)))
+    none = OPS["logical_and"](OPS["equal"](x, 0.0), OPS["greater_equal"](y, 0.0))
+    found = OPS["select"](
+        positive, found, OPS["select"](none, FUNCTIONS["zeros_like"](found), math.inf)
+    )
+    wrong = OPS["logical_or"](OPS["is_nan"](x), OPS["is_nan"](y))
+    return OPS["select"](wrong, math.nan, found)
 
 
 @public(op="mul")

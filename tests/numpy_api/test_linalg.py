@@ -186,3 +186,31 @@ def test_wrong_arguments() -> None:
         ptir.linalg.qr(np.eye(2), mode=cast("Any", "raw"))
     with pytest.raises(ArgumentError, match="ord"):
         ptir.linalg.norm(np.eye(2), ord=3)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_the_exponential_of_matrices(dtype: str) -> None:
+    for scale in (1e-3, 1.0, 20.0):
+        x = _definite(_array(dtype, 2, 5, 5)) * np.array(scale, dtype) / 16
+        values, vectors = np.linalg.eigh(x.astype("c16"))
+        expected: Any = (vectors * np.exp(values)[:, None, :]) @ _adjoint(vectors)
+        for found in _run("matrix_exp", x):
+            assert found.dtype == x.dtype
+            size = np.abs(expected).max()
+            _close(found / size, (expected if x.dtype.kind == "c" else expected.real) / size, dtype)
+    np.testing.assert_array_equal(ptir.linalg.matrix_exp(np.zeros((3, 0, 0))).shape, (3, 0, 0))
+    half_turn = ptir.linalg.matrix_exp(np.array([[0, -np.pi], [np.pi, 0]]))
+    _close(half_turn, -np.eye(2), "f8")
+    with pytest.raises(ShapeError, match="expected square matrices"):
+        ptir.linalg.matrix_exp(np.zeros((2, 3)))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_what_a_cholesky_factor_solves(dtype: str) -> None:
+    a, b = _definite(_array(dtype, 2, 4, 4)), _array(dtype, 4, 3)
+    factor = np.linalg.cholesky(a)
+    for upper, each in ((False, factor), (True, _adjoint(factor))):
+        for found in _run("cholesky_solve", b, each, upper=upper):
+            _close(found, np.linalg.solve(a, b), dtype)
+        for found in _run("cholesky_inverse", each, upper=upper):
+            _close(found, np.linalg.inv(a), dtype)

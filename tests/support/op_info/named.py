@@ -44,17 +44,22 @@ CURVES = """
     sinc sinh special.entr special.erfcx special.i0e special.i1e special.log_ndtr special.ndtr
     special.ndtri special.xlog1py tan xlogy lgamma
 """
+POLES = "infinities, poles, numbers outside of the domain and 3e38, which torch makes NaN"
+MANY_GAMMAS = "mvlgamma.mvlgamma_p_1 mvlgamma.mvlgamma_p_3 mvlgamma.mvlgamma_p_5"
 CURVES_OF_FLOATS = "hypot logaddexp logaddexp2 polar"
 SUMS = """
     addmm addmm.decomposed addcmul cross inner linalg.cross vdot __rmatmul__
 """
 SUMS_OF_FLOATS = "addcdiv norm.fro"
 FACTORED = """
-    bmm.triton_optimized cholesky linalg.cholesky linalg.cond linalg.det linalg.eigvals
-    linalg.eigvalsh linalg.inv linalg.matrix_power linalg.matrix_rank linalg.multi_dot linalg.norm
-    linalg.norm.subgradients_at_zero linalg.pinv linalg.qr linalg.slogdet linalg.solve_triangular
-    linalg.svd linalg.svdvals linalg.tensorinv linalg.vecdot norm.nuc pinverse
+    bmm.triton_optimized cholesky cholesky_inverse cholesky_solve linalg.cholesky linalg.cond
+    linalg.det linalg.eigvals linalg.eigvalsh linalg.inv linalg.matrix_power linalg.matrix_rank
+    linalg.multi_dot linalg.norm linalg.norm.subgradients_at_zero linalg.pinv linalg.qr
+    linalg.slogdet linalg.solve_triangular linalg.svd linalg.svdvals linalg.tensorinv linalg.vecdot
+    norm.nuc pinverse
 """
+LARGEST_EXPONENTIAL = 1e5
+"""Of the samples' elements, whose errors all elements of a matrix share."""
 CONVERGED = "products in another order, elimination or iteration: one NaN or none"
 
 RECIPROCAL = "the quotient is compiled as a product with the reciprocal"
@@ -96,6 +101,9 @@ ROWS: tuple[Row, ...] = (
     *_rows(CURVES, ANY, ulps=32, magnitude=1, why=LIBM),
     *_rows("round.decimals_3 round.decimals_neg_3", F, ulps=2, why=RECIPROCAL),
     *_rows("i0", ANY, special=False, differs="NaN at ∞", ulps=8, magnitude=1, why=LIBM),
+    *_rows("special.zeta", F, special=False, differs=POLES, ulps=64, magnitude=1, why=LIBM),
+    *_rows(MANY_GAMMAS, F, special=False, differs=POLES, ulps=64, magnitude=1, why=LIBM),
+    *_rows("matrix_exp", F, **{**SUMMED, "magnitude": LARGEST_EXPONENTIAL}),
     *_rows(CURVES_OF_FLOATS, F, ulps=16, magnitude=1, why=LIBM),
     *_rows(SUMS, NUMBERS, **SUMMED),
     *_rows(SUMS_OF_FLOATS, F, **SUMMED),
