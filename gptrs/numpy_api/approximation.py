@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from gptrs.ir.dispatch import OPS
+from gptrs.ir.dispatch import FUNCTIONS, OPS
 from gptrs.ir.promotion import promote
 from gptrs.ir.tensor import Tensor
 from gptrs.numpy_api.function import as_tensor
@@ -20,6 +20,13 @@ def in_doubles(body: Callable[[Tensor, bool], Tensor], x: Any) -> Tensor:
     the result is f64."""
     (given,) = promote((as_tensor(x),), ("float",))
     return body(given.astype("f64"), given.dtype.bits == 64).astype(given.dtype)
+
+
+def in_doubles_together(body: Callable[..., Tensor], *operands: Any) -> Tensor:
+    """``body`` of the operands as f64 of one shape, rounded once to the dtype they promote to."""
+    given = promote(tuple(map(as_tensor, operands)), ("float",))
+    wide = FUNCTIONS["broadcast_arrays"](*(x.astype("f64") for x in given))
+    return body(*wide).astype(given[0].dtype)
 
 
 def polynomial(x: Tensor, coefficients: Sequence[float]) -> Tensor:

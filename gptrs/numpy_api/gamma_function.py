@@ -70,6 +70,11 @@ def _from_nearest(x: Tensor) -> Tensor:
     return OPS["mul"](OPS["sub"](x, OPS["round"](x)), math.pi)
 
 
+def stirling_series(inverse: Tensor) -> Tensor:
+    """log Γ(x) − (x − 1/2)·log x + x − log √(2π) of ``inverse`` = 1/x, for x ≥ 8."""
+    return OPS["mul"](polynomial(OPS["mul"](inverse, inverse), _STIRLING), inverse)
+
+
 def _log_gamma(x: Tensor, _: bool) -> Tensor:
     size = OPS["abs"](x)
     whole, f = _parts(size, _LARGE_LOG_GAMMA)
@@ -83,7 +88,7 @@ def _log_gamma(x: Tensor, _: bool) -> Tensor:
     log = OPS["log"](OPS["select"](large, size, OPS["select"](small, f, factors)))
     near = OPS["add"](near, OPS["select"](small, OPS["neg"](log), log))
     inverse = OPS["reciprocal"](size)
-    series = OPS["mul"](polynomial(OPS["mul"](inverse, inverse), _STIRLING), inverse)
+    series = stirling_series(inverse)
     far = OPS["mul"](OPS["sub"](size, 0.5), OPS["sub"](log, 1.0))
     far = OPS["add"](far, OPS["add"](series, (math.log(2 * math.pi) - 1) / 2))
     found = OPS["select"](large, far, near)

@@ -11,10 +11,9 @@ from typing import Any
 
 from gptrs.errors import ArgumentError
 from gptrs.ir.dispatch import FUNCTIONS, OPS
-from gptrs.ir.promotion import promote
 from gptrs.ir.tensor import Tensor
-from gptrs.numpy_api.approximation import in_doubles
-from gptrs.numpy_api.function import as_tensor, public
+from gptrs.numpy_api.approximation import in_doubles, in_doubles_together
+from gptrs.numpy_api.function import public
 from gptrs.numpy_api.gamma_function import digamma
 
 __all__ = ["polygamma", "zeta"]
@@ -86,9 +85,7 @@ def zeta(x: Operand, q: Operand) -> Tensor:
     ∞ at x = 1 and at q = 0, −1, ...; NaN for x < 1, below 0 for an x that is no whole number, and
     for q < −65536. f64 within 1e-14 of the result for q > 0 and x below 6·q + 60.
     """
-    given = promote((as_tensor(x), as_tensor(q)), ("float",))
-    s, q = FUNCTIONS["broadcast_arrays"](*(each.astype("f64") for each in given))
-    return _zeta(s, q).astype(given[0].dtype)
+    return in_doubles_together(_zeta, x, q)
 
 
 @public(op="log", other_names={"input": "x"})

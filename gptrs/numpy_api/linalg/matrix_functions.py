@@ -18,11 +18,9 @@ from gptrs.numpy_api.products import modulus
 
 __all__ = ["cholesky_inverse", "cholesky_solve", "matrix_exp"]
 
-# Numerator of the Padé approximant of degree 13 of exp, over the coefficient of x¹³. Source: N. J.
-# Higham, The Scaling and Squaring Method for the Matrix Exponential Revisited, 2005.
-_PADE = tuple(
-    math.factorial(26 - k) // (math.factorial(k) * math.factorial(13 - k)) * 1.0 for k in range(14)
-)
+# Numerator of the Padé approximant of degree 13 of exp. Source: N. J. Higham, The Scaling and
+# Squaring Method for the Matrix Exponential Revisited, 2005.
+_PADE = tuple(math.comb(13, k) / math.perm(26, k) for k in range(14))
 _NORM = 5.371920351148152
 """Up to this 1-norm the approximant is exp to double precision."""
 _MOST_SQUARINGS = 1100.0
@@ -30,7 +28,7 @@ _MOST_SQUARINGS = 1100.0
 
 def _pade(x: Tensor) -> Tensor:
     """The approximant at matrices of a norm below `_NORM`."""
-    b = [coefficient / _PADE[0] for coefficient in _PADE]
+    b = _PADE
     eye = FUNCTIONS["eye"](x.shape[-1], dtype=x.dtype)
     x2 = x @ x
     x4 = x2 @ x2

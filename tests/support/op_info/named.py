@@ -59,7 +59,7 @@ FACTORED = """
     norm.nuc pinverse
 """
 LARGEST_EXPONENTIAL = 1e5
-"""Of the samples' elements, whose errors all elements of a matrix share."""
+"""Beside it all elements of a matrix have the largest one's errors (3e5 and 5e7 in the samples)."""
 CONVERGED = "products in another order, elimination or iteration: one NaN or none"
 
 RECIPROCAL = "the quotient is compiled as a product with the reciprocal"
