@@ -52,22 +52,28 @@ def _axes(axes: Axes, rank: int) -> tuple[int, ...]:
 
 
 @public
-def atleast_1d(x: Any) -> Tensor:
-    """``x`` with at least one axis."""
+def atleast_1d(x: Any, *more: Any) -> Any:
+    """``x`` with at least one axis; of several arrays a tuple."""
+    if more:
+        return tuple(map(atleast_1d, (x, *more)))
     x = as_tensor(x)
     return x if x.ndim else x.reshape(1)
 
 
 @public
-def atleast_2d(x: Any) -> Tensor:
-    """``x`` with at least two axes; a vector is a row."""
+def atleast_2d(x: Any, *more: Any) -> Any:
+    """``x`` with at least two axes; a vector is a row; of several arrays a tuple."""
+    if more:
+        return tuple(map(atleast_2d, (x, *more)))
     x = atleast_1d(x)
     return x if x.ndim > 1 else x.reshape(1, -1)
 
 
 @public
-def atleast_3d(x: Any) -> Tensor:
-    """``x`` with at least three axes; a matrix gets a last one."""
+def atleast_3d(x: Any, *more: Any) -> Any:
+    """``x`` with at least three axes; a matrix gets a last one; of several arrays a tuple."""
+    if more:
+        return tuple(map(atleast_3d, (x, *more)))
     x = as_tensor(x)
     if x.ndim < 2:
         return x.reshape(1, -1, 1)

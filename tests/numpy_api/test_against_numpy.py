@@ -58,6 +58,7 @@ TABLE: list[Call] = [
     *calls("nansum nanmean nanmax nanmin", HOLES),
     *calls("nansum nanmean nanmax nanmin median sort argsort", HOLES, axis=1),
     *calls("atleast_1d atleast_2d atleast_3d", X[0, 0]),
+    *calls("atleast_1d atleast_2d atleast_3d", X[0, 0], X),
     *(
         call
         for axis in (0, 1, -1)
