@@ -238,7 +238,7 @@ def groups(level: isa.Isa) -> list[tuple[str, str, int]]:
     """Products of narrow integers that this level has instructions for, and this CPU: LLVM stops
     the process where an instruction that is named is not one of the CPU's."""
     if level.vector_bits < 256 or level not in isa.host_levels():
-        return []
+        pytest.skip("no instruction multiplies groups")
     found = [("si8", "si32", 2), ("ui8", "ui32", 2), ("si16", "si16", 2), ("ui16", "ui16", 2)]
     found += [("si16", "si32", 2), ("si8", "si8", 2)]
     if level.vector_bits == 512 and isa.host()[2].get("avx512vnni", False):
