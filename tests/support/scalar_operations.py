@@ -24,7 +24,9 @@ from gptrs.backends.faer.binding import Bound
 from gptrs.backends.faer.blocked_writer import ELEMENTS
 from gptrs.backends.faer.plan import FaerPlan
 from gptrs.backends.faer.reduction_writer import GROUP
+from gptrs.backends.faer.render import writer_of
 from gptrs.backends.faer.schedule import RegionStep
+from gptrs.backends.faer.short_sum_writer import ShortSumWriter
 from gptrs.backends.views import Reduce, walk
 from gptrs.ir.dims import size_at
 from gptrs.ir.dispatch import OPS
@@ -145,8 +147,11 @@ def operations_of(step: RegionStep, sizes: Mapping[str, int]) -> int:
             counts["length0"] = Fraction(size_at(whole, sizes), max(size_at(chunks, sizes), 1))
     lines = lines_of(rendered.canonical)
     known = {e for line in lines for e in line.extents if e.isdigit()}
-    if known:  # rows beside each other, which the extent counts, and those that fill up a vector
-        counts |= {e: Fraction(int(e), size_at(step.region.rows[-1], sizes)) for e in known}
+    if known:
+        # Rows beside each other, which the extent counts, and those that fill up a vector.
+        beside = writer_of(step.region) is ShortSumWriter
+        rows = size_at(step.region.rows[-1], sizes) if beside else 1
+        counts |= {e: Fraction(int(e), rows) for e in known}
     return int(sum(line.share * prod(counts[e] for e in line.extents) for line in lines))
 
 

@@ -6,6 +6,8 @@ Input: a program after all passes. Output: the same with ops that loops and bloc
     reduce_window(x)    x padded, then the slices of all positions of a window, added (or multiplied
                         or compared) in the order of the positions: one region or a few
     extract_patches(x)  x padded, then a concatenation of these slices along the channels
+    argmax(x)           along a last axis of few elements, the least position of an element that is
+                        the greatest or NaN: one region, in registers
 
 The plan expands, and no pass: at sizes at which a window does not fit, the error is that of the
 program as it was (`gptrs.backends.faer.plan`).
@@ -19,20 +21,33 @@ from functools import reduce
 from itertools import product
 from typing import Any, NamedTuple
 
+from gptrs.backends.faer.calls.arg_extreme import MOST_ELEMENTS, is_short
 from gptrs.backends.faer.custom_calls import with_calls
 from gptrs.backends.faer.index_expansions import is_wide, scattered, segments
 from gptrs.ir.dims import DimLike
 from gptrs.ir.dispatch import interpreter
 from gptrs.ir.implementations.kernels import kernel_for
 from gptrs.ir.interpreters import Recorder
-from gptrs.ir.ops.elementwise import add, maximum, minimum, mul
+from gptrs.ir.ops.elementwise import (
+    add,
+    equal,
+    logical_or,
+    maximum,
+    minimum,
+    mul,
+    not_equal,
+    select,
+)
 from gptrs.ir.ops.elementwise import cast as converted
 from gptrs.ir.ops.index import scatter_add, scatter_reduce
+from gptrs.ir.ops.literal import iota
+from gptrs.ir.ops.reduce import argmax, argmin, reduce_max, reduce_min
 from gptrs.ir.ops.segment import segment_reduce
-from gptrs.ir.ops.shape import concat, pad, slice_
+from gptrs.ir.ops.shape import broadcast_to, concat, pad, slice_
 from gptrs.ir.ops.window import Counts, extract_patches, neutral_of, reduce_window
 from gptrs.ir.program import Instruction, Program, Value
 from gptrs.ir.tensor import Tensor
+from gptrs.ir.types import si32, si64
 
 _MOST_POSITIONS = 256
 """Sums of larger windows are taken along one axis after the other: in another order."""
@@ -99,6 +114,18 @@ def _patches(operands: Sequence[Tensor], instruction: Instruction) -> Tensor:
     return concat(tuple(parts), axis=-1) if len(parts) > 1 else parts[0]
 
 
+def _position(operands: Sequence[Tensor], instruction: Instruction) -> Tensor:
+    (x,) = operands
+    axis, keepdims = instruction.attrs["axis"], instruction.attrs["keepdims"]
+    best = (reduce_max if instruction.op is argmax else reduce_min)(x, axes=axis, keepdims=True)
+    found = equal(x, broadcast_to(best, shape=x.shape))
+    if x.dtype.is_float:
+        found = logical_or(found, not_equal(x, x))
+    places = iota(shape=x.shape, dtype=si32, axis=axis)
+    places = select(found, places, MOST_ELEMENTS)
+    return converted(reduce_min(places, axes=axis, keepdims=keepdims), dtype=si64)
+
+
 class _Expansion(NamedTuple):
     made: Callable[[Sequence[Tensor], Instruction], Tensor]
     of: Callable[[Instruction], bool] = lambda _: True
@@ -110,6 +137,8 @@ _EXPANSIONS: dict[Any, _Expansion] = {
     scatter_add: _Expansion(scattered, is_wide),
     scatter_reduce: _Expansion(scattered, is_wide),
     segment_reduce: _Expansion(segments, is_wide),
+    argmax: _Expansion(_position, is_short),
+    argmin: _Expansion(_position, is_short),
 }
 
 

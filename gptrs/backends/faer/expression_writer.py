@@ -19,7 +19,7 @@ from gptrs.backends.faer.scalar_functions import attribute, function_of
 from gptrs.backends.regions import Region
 from gptrs.backends.value_numbering import ValueNumbering
 from gptrs.backends.views import Apply, Expression, Iota, Literal, Load, Reduce, View
-from gptrs.ir.dims import Dim, Shape, same
+from gptrs.ir.dims import Dim, DimLike, Shape, same
 from gptrs.ir.ops.bitcast import bitcast
 from gptrs.ir.ops.elementwise import add, cast, div, mul, remainder, shift_left, shift_right, sub
 from gptrs.ir.program import Operation, Value
@@ -196,7 +196,7 @@ class ExpressionWriter(ABC):
         if key not in self._bases:
             # Loads of one array share the terms of a row, as slices of it do: the offset is last.
             terms = [
-                f"{index} * {self.words.size(stride, 's', shared=(name, index, str(rows)))}"
+                _times(index, self._stride(stride, (name, index, str(rows))))
                 for index, stride in zip(self._row.indices, rows, strict=False)
                 if not same(stride, 0)
             ]
@@ -215,6 +215,10 @@ class ExpressionWriter(ABC):
                 step = self.words.size(stride, "step", shared=(key, axis, str(stride)))
                 terms.append(f"{index} * {step}")
         return " + ".join(terms) or "0"
+
+    def _stride(self, stride: DimLike, shared: object) -> str:
+        """The word for the stride of an array along an axis of rows."""
+        return self.words.size(stride, "s", shared=shared)
 
     def _terms_in_tile(self, strides: Shape, key: object) -> list[str]:
         """The part of an index that a row of a tile adds; one row is no tile."""
@@ -242,6 +246,10 @@ class ExpressionWriter(ABC):
     def _fresh(self, word: str) -> str:
         self._counts[word] = self._counts.get(word, -1) + 1
         return f"{word}{self._counts[word]}"
+
+
+def _times(index: str, stride: str) -> str:
+    return index if stride == "1" else f"{index} * {stride}"
 
 
 _DULL = frozenset([add, sub, mul, div])  # in a title they say little

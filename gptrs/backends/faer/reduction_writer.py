@@ -152,6 +152,20 @@ class ReductionWriter(ExpressionWriter):
         text = scalars.convert(part.accumulator, total)
         return self._name(self._row, "total", text, part.accumulator)
 
+    def _joined(self, part: Reduce, scope: Scope) -> str:
+        """All elements of a reduction along one short axis, joined as lanes are."""
+        found: list[str] = []
+        for k in range(int(part.extents[0])):
+            found.append(self._body(part, Scope((str(k),), scope.depth, scope.lines)))
+        width = LANES // 2
+        while width:
+            pairs = zip(found, found[width:], strict=False)
+            texts = [scalars.joined(part.op, part.accumulator, a, b) for a, b in pairs]
+            joined = [self._name(scope, "joined", text, part.accumulator) for text in texts]
+            found = [*joined, *found[len(joined) : width]]
+            width //= 2
+        return found[0]
+
     def _in_blocks(self, part: Reduce) -> bool:
         """Whether a reduction that is no sum is faster in blocks."""
         return part.op in scalars.PARTS and part.accumulator.is_float and bool(part.extents)

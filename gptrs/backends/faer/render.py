@@ -25,6 +25,7 @@ from gptrs.backends.faer import scalars
 from gptrs.backends.faer.blocked_writer import BlockedWriter, prefers_blocks
 from gptrs.backends.faer.loop_writer import LoopWriter
 from gptrs.backends.faer.neighbour_writer import NeighbourWriter, reads_neighbours
+from gptrs.backends.faer.short_row_writer import ShortRowWriter, is_of_short_rows, reductions_of
 from gptrs.backends.faer.short_sum_writer import ShortSumWriter, is_short_sum
 from gptrs.backends.faer.tile_writer import TileWriter
 from gptrs.backends.regions import Region
@@ -88,17 +89,22 @@ def as_word(value: DimLike | float) -> DimLike:
     return struct.unpack("q", struct.pack("d", value))[0] if isinstance(value, float) else value
 
 
-def writer_of(region: Region) -> type[LoopWriter]:
+def writer_of(region: Region, *, shared: bool = False) -> type[LoopWriter]:
     """What writes the loops of a region."""
     if region.others:
         return LoopWriter
     if is_short_sum(region):
         return ShortSumWriter
+    short = not shared and is_of_short_rows(region)
+    if short and reductions_of(region):
+        return ShortRowWriter
     if prefers_tiles(region):
         return TileWriter
     if prefers_blocks(region):
         return BlockedWriter
-    return NeighbourWriter if reads_neighbours(region) else LoopWriter
+    if reads_neighbours(region):
+        return NeighbourWriter
+    return ShortRowWriter if short else LoopWriter
 
 
 def render(
@@ -107,7 +113,7 @@ def render(
     """The source of the kernel that computes ``region``. A ``precise`` kernel rounds narrow floats
     after each op; a ``shared`` one has no numbers of the program in its text. Of one that is
     ``inlined`` in another kernel LLVM does not know whether arrays overlap: it checks each loop."""
-    kind = writer_of(region)
+    kind = writer_of(region, shared=shared)
     kind = LoopWriter if inlined and kind is NeighbourWriter else kind
     writer = kind(region, precise=precise, shared=shared)
     writer.write()

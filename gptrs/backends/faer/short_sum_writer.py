@@ -25,7 +25,6 @@ from gptrs.backends.views import Apply, Iota, Load, Reduce, walk
 from gptrs.ir.dims import DimLike, product, same
 from gptrs.ir.ops.reduce import reduce_sum
 from gptrs.ir.types import DType, f32
-from gptrs.kernels.rowwise.reduce import LANES
 
 _MOST = 16  # elements of a sum
 _COLUMNS = 64  # of the last axis of rows: the sums of all of them are in registers
@@ -69,17 +68,7 @@ class ShortSumWriter(TileWriter):
     def _sum(self, part: Reduce, word: str) -> str:
         total = self._array(word, part.accumulator)
         inner = Scope((), 3)
-        found: list[str] = []
-        for k in range(_length(part)):
-            here = Scope((str(k),), inner.depth, inner.lines)
-            found.append(self._body(part, here))
-        width = LANES // 2
-        while width:
-            pairs = [f"{a} + {b}" for a, b in zip(found, found[width:], strict=False)]
-            joined = [self._name(inner, "joined", pair, part.accumulator) for pair in pairs]
-            found = [*joined, *found[len(joined) : width]]
-            width //= 2
-        self._set(inner, total, f"float32(0.0) + {found[0]}", part.accumulator)
+        self._set(inner, total, f"float32(0.0) + {self._joined(part, inner)}", part.accumulator)
         self._nest([f"        for t in range({self._padded}):", *inner.lines])
         return total
 

@@ -17,6 +17,17 @@ from gptrs.kernels.ordering.arg_extreme import COLUMNS, arg_extreme_kernel
 
 _ELEMENT_NS = 0.15
 _LINES = 8  # of a tile, where the elements of each are contiguous
+MOST_ELEMENTS = 16
+"""Shorter lines are expanded (`gptrs.backends.faer.expansions`): this kernel begins each anew."""
+
+
+def is_short(instruction: Instruction) -> bool:
+    """Whether argmax or argmin looks at few elements along a last axis, where they are usually
+    adjacent."""
+    (x,) = instruction.values()
+    axis: int = instruction.attrs["axis"]
+    count = x.type.shape[axis]
+    return axis == len(x.type.shape) - 1 and isinstance(count, int) and 1 < count <= MOST_ELEMENTS
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +43,7 @@ class ArgExtreme(Call):
     @classmethod
     def match(cls, core: Instruction, graph: Graph) -> ArgExtreme | None:
         x = core.operands[0]
-        if not isinstance(x, Value):
+        if not isinstance(x, Value) or is_short(core):
             return None
         members = Members()
         source = members.read_strided(graph, x)

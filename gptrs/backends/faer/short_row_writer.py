@@ -1,0 +1,70 @@
+"""Code generation of fused loops over short rows: norms of points, the greatest of few classes.
+
+    for row in range(first, last):
+        sum = ((f(x[row, 0]) + f(x[row, 8])) + f(x[row, 4])) + …
+        for j in range(10): out[row, j] = …
+
+The elements of a reduction are written out, so that they stay in registers: lanes in memory would
+be stored one by one and loaded as vectors, which waits for the stores. The lengths and strides of
+rows are in the text, as LLVM shuffles what lies a known distance apart and gathers the rest.
+Elements are joined as in `gptrs.kernels.rowwise.reduce`, whose lanes they are, so that a result has
+the bits that it has in other loops.
+"""
+
+from __future__ import annotations
+
+from gptrs.backends.faer import scalars
+from gptrs.backends.faer.loop_writer import LoopWriter
+from gptrs.backends.regions import Region
+from gptrs.backends.vectorization import crosses_rows
+from gptrs.backends.views import Apply, Reduce, walk
+from gptrs.ir.dims import DimLike, Shape
+
+_MOST = 32  # elements of a row
+_COST = 96  # additions that all elements of a reduction cost: each has a text of its own
+
+
+class ShortRowWriter(LoopWriter):
+    """Writes the loops of a region whose rows have few elements, a number that is known."""
+
+    def _sum(self, part: Reduce, word: str) -> str:
+        zero = scalars.start(part.op, part.accumulator)
+        text = f"{zero} + {self._joined(part, self._row)}"
+        return self._name(self._row, word, text, part.accumulator)
+
+    def _fold(self, part: Reduce, word: str) -> str:
+        return self._name(self._row, word, self._joined(part, self._row), part.accumulator)
+
+    def _words_of(self, extents: Shape) -> list[str]:
+        return [str(extent) for extent in extents]
+
+    def _stride(self, stride: DimLike, shared: object) -> str:
+        literal = isinstance(stride, int) and abs(stride) <= _MOST
+        return str(stride) if literal else super()._stride(stride, shared)
+
+
+def is_of_short_rows(region: Region) -> bool:
+    """Whether a region has the form at the head of this file."""
+    if not region.rows or region.others or not all(map(_is_short, region.inner)):
+        return False
+    reductions = reductions_of(region)
+    if not reductions and not region.inner:
+        return False
+    return all(_can_be_written(region, part) for part in reductions)
+
+
+def reductions_of(region: Region) -> list[Reduce]:
+    return [part for part in walk(region.expression) if isinstance(part, Reduce)]
+
+
+def _can_be_written(region: Region, part: Reduce) -> bool:
+    if len(part.extents) != 1 or not _is_short(part.extents[0]) or part.chunks is not None:
+        return False
+    if part.accumulator.is_complex or crosses_rows(region, part):
+        return False
+    costs = (p.op.cost for p in walk(part.body, into=False) if isinstance(p, Apply))
+    return int(part.extents[0]) * sum(costs) <= _COST
+
+
+def _is_short(extent: DimLike) -> bool:
+    return isinstance(extent, int) and 1 < extent <= _MOST
