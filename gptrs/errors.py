@@ -196,7 +196,7 @@ class Location(NamedTuple):
         return f"{self.file}:{self.line} in {self.function}"
 
 
-def _is_internal(frame: FrameType) -> bool:
+def is_internal(frame: FrameType) -> bool:
     """Whether ``frame`` runs code of this package. Models and layers count as user code: their
     lines locate an error better than the op that they call."""
     module = str(frame.f_globals.get("__name__", ""))
@@ -223,7 +223,7 @@ def user_location() -> Location | None:
     """The innermost line on the stack that is not this package's own; None below its own command
     line. On a thread that runs this package alone: that of `located_threads`."""
     frame: FrameType | None = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
-    while frame is not None and _is_internal(frame):
+    while frame is not None and is_internal(frame):
         frame = frame.f_back
     module = "" if frame is None else str(frame.f_globals.get("__name__", ""))
     if module == "threading":
@@ -238,7 +238,7 @@ def raised_at(error: BaseException) -> Location | None:
     found: Location | None = None
     entry = error.__traceback__
     while entry is not None:
-        if not _is_internal(entry.tb_frame):
+        if not is_internal(entry.tb_frame):
             code = entry.tb_frame.f_code
             found = Location(code.co_filename, entry.tb_lineno, code.co_qualname)
         entry = entry.tb_next
@@ -250,7 +250,7 @@ def user_traceback(error: E, *, full: bool = False) -> E:
     kept: list[TracebackType] = []
     entry = error.__traceback__
     while entry is not None:
-        if full or not _is_internal(entry.tb_frame):
+        if full or not is_internal(entry.tb_frame):
             kept.append(entry)
         entry = entry.tb_next
     shortened: TracebackType | None = None

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias
 
 from gptrs.backends.weight_residency import Lease
-from gptrs.ir.program import Instruction, Program
+from gptrs.ir.program import Instruction, Program, Value
 from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array
 from gptrs.kernels.driver.driver import NativeDriver
@@ -72,12 +72,31 @@ class StepReport:
     """Of a fused loop: writes `source`."""
     native: tuple[NativeKernel, ...] = ()
     """The kernels that can show their LLVM IR and assembly."""
+    members: tuple[Instruction, ...] = ()
+    """The instructions of `PlanReport.scheduled` that it runs; one of these may be an intermediate
+    form that is in no program."""
+    estimate: float | None = None
+    """The time on one thread that the schedule assumes, in nanoseconds; None where it assumes
+    none."""
 
     @property
     def source(self) -> str:
         """Of a fused loop: a Python module with the function that was compiled, and one that runs
         it alone; else nothing."""
         return self.module() if self.module else ""
+
+
+@dataclass(frozen=True)
+class ArenaReport:
+    """An intermediate array in the arena, while the steps ``first`` to ``last`` run."""
+
+    values: tuple[Value, ...]
+    """The values of `PlanReport.scheduled` that share it."""
+    offset: int
+    bytes: int
+    first: int
+    last: int
+    """Indices of `PlanReport.steps`."""
 
 
 @dataclass(frozen=True)
@@ -108,6 +127,10 @@ class PlanReport:
     """The forms of parameters that a plan holds, each once."""
     loading_bytes: int = 0
     """The peak of temporary memory while these forms are made, plus memory left unused."""
+    scheduled: Program | None = None
+    """The program whose instructions the steps run."""
+    arena: tuple[ArenaReport, ...] = ()
+    """The intermediate arrays, but for those of branches and loop bodies."""
 
     @property
     def kernels(self) -> tuple[str, ...]:

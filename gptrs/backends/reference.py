@@ -67,9 +67,10 @@ class ReferencePlan(Plan):
 
     def report(self, sizes: Mapping[str, int]) -> PlanReport:
         steps = [
-            StepReport("reference", i.op.name, 1, str(i.results[0].type)) for i in self.program.body
+            StepReport("reference", i.op.name, 1, str(i.results[0].type), members=(i,))
+            for i in self.program.body
         ]
-        return PlanReport(self.program.name, tuple(steps))
+        return PlanReport(self.program.name, tuple(steps), scheduled=self.program)
 
 
 def _evaluate(

@@ -9,8 +9,9 @@
 | `convert`, `export` | formats |
 | `validate`, `trace` | comparison with torch |
 | `bench` | measurement beside other libraries |
+| `view` | the program of a model as an HTML page |
 | `bisect`, `patterns` | miscompiled rewrites; the list of rewrite rules |
-| `sampling`, `running`, `dumps`, `against_torch` | shared options |
+| `sampling`, `running`, `dumps`, `model_argument` | shared options |
 | `completions`, `predictions`, `times`, `lines`, `comparison` | output as tables and JSON |
 | `progress`, `interrupt`, `names` | progress bars, Ctrl-C, printable names |
 

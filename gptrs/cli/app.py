@@ -18,6 +18,7 @@ from gptrs.cli.info import info
 from gptrs.cli.patterns import patterns
 from gptrs.cli.trace import trace
 from gptrs.cli.validate import validate
+from gptrs.cli.view import view
 from gptrs.errors import PtirError
 
 # Typer exports none of the errors for wrong usage but this one, whose base they share.
@@ -60,6 +61,7 @@ app.command()(info)
 app.command()(fit)
 app.command()(validate)
 app.command()(trace)
+app.command()(view)
 app.command()(bisect)
 app.command(cls=NumbersCommand)(bench)
 app.command()(patterns)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from gptrs.cli.against_torch import (
+from gptrs.cli.model_argument import (
     AsJson,
     ModelName,
     RandomConfig,

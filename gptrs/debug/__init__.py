@@ -11,6 +11,7 @@ into text; `gptrs.jit` and the command line are their callers.
 | `explain` | ``fn.explain``: a plan's report as a table |
 | `fuel` | GPTRS_FUEL: a process-wide limit on rewrites, for ``gptrs bisect`` |
 | `lowering` | events of trace, passes and plan, and the record of one lowering |
+| `view/` | ``fn.view``: program, passes and plan as an HTML page |
 | `passes` | ``fn.passes``: diffs of all passes, as text and HTML |
 | `watch` | GPTRS_DEBUG and GPTRS_DUMP applied to one trace |
 

@@ -8,7 +8,7 @@ form, so that a unified diff shows changed instructions only. Used by `gptrs.deb
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -44,7 +44,7 @@ class Names:
 
     def lines(self, program: Program) -> list[Line]:
         """The text of ``program`` with these names, from its signature on."""
-        self._add(program)
+        self.add(program)
         texts = [text for text in str(program).splitlines() if text]
         start = next(n for n, text in enumerate(texts) if text.startswith("def "))
         body = next(n for n in range(start, len(texts)) if texts[n].endswith("):")) + 1
@@ -64,7 +64,9 @@ class Names:
                 part.clear()
         return [*found, *(Line(_renamed(text, printed)) for text in part)]
 
-    def _add(self, program: Program) -> None:
+    def add(self, program: Program) -> Mapping[Value, str]:
+        """The names of all values so far, those that the instructions of ``program`` make among
+        them."""
         taken = {self._names[r] for i in program.body for r in i.results if r in self._names}
         for instruction in program.body:
             key = self._key(instruction)
@@ -75,6 +77,7 @@ class Names:
                     self._names[result] = alike if free and alike else f"v{len(self._names)}"
                 self._made[key, place] = self._names[result]
                 taken.add(self._names[result])
+        return self._names
 
     def _key(self, instruction: Instruction) -> object:
         attrs = ((name, _attr(value)) for name, value in sorted(instruction.attrs.items()))

@@ -25,6 +25,13 @@ class ProgramTraced:
 
 
 @dataclass(frozen=True)
+class TraceStopped:
+    """Event: a trace ended with an error; ``program`` has what was recorded, without results."""
+
+    program: Program
+
+
+@dataclass(frozen=True)
 class ProgramLowered:
     """Event: ``program`` is the result of all passes."""
 
@@ -51,6 +58,8 @@ class Lowering:
     where: Location | None
     """The line of the call."""
     traced: ProgramTraced | None = None
+    stopped: Program | None = None
+    """What was recorded by a trace that ended with an error."""
     passes: list[PassRan] = field(default_factory=list[PassRan])
     benchmarks: list[BenchmarkRan] = field(default_factory=list[BenchmarkRan])
     lowered: ProgramLowered | None = None
@@ -67,6 +76,8 @@ class Lowering:
 
         if isinstance(event, ProgramTraced):
             self.traced = event
+        elif isinstance(event, TraceStopped):
+            self.stopped = event.program
         elif isinstance(event, PassRan):
             self.passes.append(event)
         elif isinstance(event, BenchmarkRan):

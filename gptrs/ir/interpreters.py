@@ -13,7 +13,8 @@ from keyword import iskeyword
 from types import FunctionType
 from typing import Any, cast
 
-from gptrs.errors import Location, user_location
+from gptrs.errors import Location
+from gptrs.ir.call_stack import call_location
 from gptrs.ir.dispatch import OPS, interpreter
 from gptrs.ir.operands import as_operand, elements, map_operand, tensors_in
 from gptrs.ir.program import (
@@ -119,7 +120,7 @@ class Recorder:
     def apply(self, op: Operation, operands: tuple[Any, ...], attrs: Attrs) -> Any:
         ready, attrs = op.prepare([as_operand(o) for o in operands], attrs)
         lifted = tuple(self.lift(o) for o in ready)
-        where = self.where or user_location()
+        where = self.where or call_location()
         line = f" at line {where.line}" if where else ""
         results = tuple(
             Value(type, f"result of {op.name}{line}") for type in op.infer(lifted, attrs)
@@ -149,7 +150,7 @@ class Recorder:
                 self.on_constant(array)
             value = Value(Type.of(array), "captured constant")
             attrs: Attrs = {"value": array.copy()}  # the user may write into the array later
-            where = self.where or user_location()
+            where = self.where or call_location()
             self.body.append(Instruction(OPS["constant"], (), attrs, (value,), where))
             self._remember(array, value)
         return self._slots[id(array)]

@@ -13,7 +13,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Generic, ParamSpec, TypeVar, cast, get_type_hints
 
 from gptrs import settings
-from gptrs.errors import ArgumentError, DTypeError, PtirError, user_location, user_traceback
+from gptrs.errors import ArgumentError, DTypeError, PtirError, user_traceback
+from gptrs.ir.call_stack import call_location
 from gptrs.ir.dispatch import current
 from gptrs.ir.hints import tell_operand
 from gptrs.ir.interpreters import EAGER
@@ -80,7 +81,7 @@ class Op(Operation, Generic[P, R]):
             if isinstance(error, DTypeError):
                 tell_operand(error, self.operand_names, operands)
             error.context.append(f"{self.name}({self._describe(args, kwargs)})")
-            error.where = error.where or user_location()
+            error.where = error.where or call_location()
             raise user_traceback(error, full=settings.full_traceback()) from None
 
     def __repr__(self) -> str:

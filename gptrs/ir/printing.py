@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import count
 from keyword import iskeyword
 from typing import cast
@@ -90,13 +90,30 @@ def _function(program: Program, name: str, taken: set[str]) -> list[str]:
                 lines += [f"    {line}".rstrip() for line in _function(value, attrs[key], taken)]
             elif key_of(value) != key_of(_default(instruction, key)):
                 attrs[key] = _literal(value)
-        operands = [_operand(o, names) for o in _without_absent_tail(instruction.operands)]
-        arguments = ", ".join([*operands, *(f"{k}={v}" for k, v in attrs.items())])
-        results = ", ".join(names[r] for r in instruction.results)
-        types = ", ".join(str(r.type) for r in instruction.results)
-        lines.append(f"    {results} = ptir.{instruction.op.name}({arguments})  # {types}")
+        lines.append(f"    {_instruction(instruction, names, attrs)}")
     returned = ", ".join(names[r] for r in program.results)
     return [*lines, f"    return {returned or '()'}", ""]
+
+
+def _instruction(
+    instruction: Instruction, names: Mapping[Value, str], attrs: Mapping[str, str]
+) -> str:
+    operands = [_operand(o, names) for o in _without_absent_tail(instruction.operands)]
+    arguments = ", ".join([*operands, *(f"{k}={v}" for k, v in attrs.items())])
+    results = ", ".join(names[r] for r in instruction.results)
+    types = ", ".join(str(r.type) for r in instruction.results)
+    return f"{results} = ptir.{instruction.op.name}({arguments})  # {types}"
+
+
+def instruction_text(instruction: Instruction, names: Mapping[Value, str]) -> str:
+    """The line of an instruction in a program's text, with these names of values; a region has the
+    name of its attribute."""
+    attrs = {
+        key: key if isinstance(value, Program) else _literal(value)
+        for key, value in instruction.attrs.items()
+        if isinstance(value, Program) or key_of(value) != key_of(_default(instruction, key))
+    }
+    return _instruction(instruction, names, attrs)
 
 
 def _annotation(param: Param) -> str:
@@ -116,7 +133,7 @@ def _without_absent_tail(operands: tuple[Operand, ...]) -> tuple[Operand, ...]:
     return operands
 
 
-def _operand(operand: Operand, names: dict[Value, str]) -> str:
+def _operand(operand: Operand, names: Mapping[Value, str]) -> str:
     if isinstance(operand, Value):
         return names[operand]
     if isinstance(operand, tuple):

@@ -23,6 +23,7 @@ from gptrs.backends.base import Backend
 from gptrs.backends.discovery import get_backend
 from gptrs.debug.explain import Explanation
 from gptrs.debug.passes import Passes
+from gptrs.debug.view.view import View
 from gptrs.debug.watch import watched
 from gptrs.errors import (
     ArgumentError,
@@ -52,6 +53,7 @@ from gptrs.jit.options import Options
 from gptrs.jit.overrides import Overrides, in_effect
 from gptrs.jit.pickled_name import importable_name
 from gptrs.jit.trace import Entry, Result, warn
+from gptrs.jit.view import view
 from gptrs.locks import new_lock
 
 P = ParamSpec("P")
@@ -173,6 +175,18 @@ class JitFunction(Generic[P, R]):
             overrides, options = in_effect(self._options.overrides), self._options
             choose = chooser(overrides, backend, arguments.sizes, options.is_precise)
             return passes_over(traced.program, backend, options, choose)
+        except Exception as error:
+            raise _for_user(error)  # noqa: B904 - the same error
+
+    def view(self, *args: Any, **kwargs: Any) -> View:
+        """The program of a call with these arguments, its passes and its plan as an HTML page: a
+        notebook shows it, ``.save(path)`` writes it. The function is traced for it, and not run; a
+        trace or a lowering that fails is drawn up to there."""
+        try:
+            arguments, backend = self._collect(args, kwargs), self._backend()
+            overrides = in_effect(self._options.overrides)
+            given = self._function, arguments, self.name, backend, self._options, overrides
+            return view(*given)
         except Exception as error:
             raise _for_user(error)  # noqa: B904 - the same error
 

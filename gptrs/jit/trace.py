@@ -13,8 +13,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from gptrs import tree
+from gptrs import events, tree
 from gptrs.backends.base import Plan
+from gptrs.debug.lowering import TraceStopped
 from gptrs.errors import CaptureWarning, user_location
 from gptrs.ir.dispatch import interpreter
 from gptrs.ir.interpreters import Recorder
@@ -82,7 +83,12 @@ def trace(function: Callable[..., Any], arguments: Arguments, name: str) -> Trac
     values: list[Tensor] = []
     results: list[Any] = []
     with interpreter(recorder):
-        returned = arguments.call(function, inputs)
+        try:
+            returned = arguments.call(function, inputs)
+        except BaseException:
+            if events.listening():
+                events.emit(TraceStopped(recorder.finish(())))
+            raise
         leaves, structure = tree.flatten(
             returned, is_leaf=lambda x: isinstance(x, Tensor), label="the result"
         )

@@ -17,6 +17,7 @@
 | `for_gpt_rs` | GPT-2 under the names of gpt.rs |
 | `random_model` | directories with random weights, from a configuration |
 | `estimate` | ``gptrs.estimate_memory`` |
+| `view` | ``model.view``: its program as an HTML page |
 | `batches` | input batches from files |
 | `threads` | thread limit of a block, for kernels and NumPy |
 | `closest_name` | suggestions in errors about unknown names |

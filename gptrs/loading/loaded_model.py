@@ -11,6 +11,7 @@ from gptrs.loading.model_parameters import ModelParameters
 from gptrs.loading.weights import Weights
 
 if TYPE_CHECKING:
+    from gptrs.debug.view.view import View
     from gptrs.memory.estimate import ModelMemory
 
 _NAMESPACES = count(1)
@@ -45,6 +46,19 @@ class LoadedModel:
 
         policies = read_overrides(self.files.runtime, self.files.config_file)
         return ModelMemory(self.module, policies)
+
+    def view(self, *, batch: int = 1, tokens: int | None = None, decode: bool = False) -> View:
+        """The program of the model, its passes and its plan as an HTML page, as
+        `gptrs.jit.function.JitFunction.view` gives it.
+
+        It is that of ``batch`` rows of ``tokens`` tokens (64, if that many fit), or images; with
+        ``decode`` that of one more token after them. Raises `ArgumentError` for sizes that the
+        model does not take.
+        """
+        from gptrs.loading.view import view  # late: seldom needed
+
+        policies = read_overrides(self.files.runtime, self.files.config_file)
+        return view(self.module, policies, batch, tokens, decode=decode)
 
     def __repr__(self) -> str:
         count = sum(int(p.size) for p in self.parameters().values())

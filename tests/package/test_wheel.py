@@ -32,7 +32,8 @@ def test_the_source_distribution(tmp_path: Path) -> None:
         kept = {
             str(path.relative_to(ROOT))
             for path in (ROOT / folder).rglob("*")
-            if path.is_file() and not set(path.parts) & {"__pycache__", ".ipynb_checkpoints"}
+            if path.is_file()
+            and not set(path.parts) & {"__pycache__", ".ipynb_checkpoints", "node_modules"}
         }
         assert kept, folder
         assert kept <= names

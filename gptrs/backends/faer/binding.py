@@ -96,6 +96,7 @@ class Bound:
     """Selects these parameters from the arguments."""
     lease: Lease = field(default_factory=Lease)
     """Keeps the parameters that the argument blocks point to, in the order of `weights`."""
+    estimates: list[float] = field(default_factory=list[float])  # of each native step, ns
     time: float = 0.0
     """An estimate of the time of a run on one thread, in ns; infinite if it is not loops alone."""
     polls: bool = False
@@ -184,6 +185,7 @@ class _Binder:
                 relocations[buffer].append((start + place, offset + displacement))
             self._steps.append((kernel, start, extent, chunks))
             self._bound.owners.append(assigned.step)
+            self._bound.estimates.append(time)
             self._bound.time += time if is_loop else math.inf
         for offset, size in zip(scratch, template.scratch, strict=True):
             self._offsets.free(offset, size)

@@ -3,12 +3,12 @@ tests."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from math import prod
 
-from gptrs.backends.base import ParameterReport, PlanReport, StepReport
+from gptrs.backends.base import ArenaReport, ParameterReport, PlanReport, StepReport
 from gptrs.backends.faer.binding import Bound
 from gptrs.backends.faer.buffer_assignment import AssignedStep, BufferAssignment
 from gptrs.backends.faer.calls.base import Form, WinogradPanels
@@ -27,6 +27,7 @@ from gptrs.backends.faer.schedule import (
 )
 from gptrs.backends.faer.slabs import SLAB_BYTES
 from gptrs.backends.faer.weight_packing import READ_BYTES
+from gptrs.backends.instruction_costs import value_bytes
 from gptrs.backends.parameter_cache import form_name
 from gptrs.ir.dims import size_at
 from gptrs.ir.implementations.kernels import python_function
@@ -43,14 +44,21 @@ def report(bound: Bound, isa: Isa) -> PlanReport:
     kernels: dict[PlanStep, dict[str, Kernel]] = {}
     for owner, kernel in zip(bound.owners, bound.kernels, strict=True):
         kernels.setdefault(owner, {})[kernel.name] = kernel
+    estimates: dict[PlanStep, float] = {}
+    for owner, estimate in zip(bound.owners, bound.estimates, strict=True):
+        estimates[owner] = estimates.get(owner, 0.0) + estimate
     chunks = dict(zip(bound.owners, bound.table.words[:, 3].tolist(), strict=True))
     refused = {segment.reference for segment in bound.segments if segment.reference}
     steps: list[StepReport] = []
+    places: list[int] = []  # of each assigned step among the reported ones
     count, largest = bound.table.count, 0
     for assigned in assignment.steps:
         step = assigned.step
         native = tuple(kernels.get(step, {}).values())
-        steps.append(_report(assigned, native, step in refused, bound.sizes, chunks.get(step, 1)))
+        told = _report(assigned, native, step in refused, bound.sizes, chunks.get(step, 1))
+        members = step.region.members if isinstance(step, RegionStep) else (step.instruction,)
+        places.append(len(steps))
+        steps.append(replace(told, members=tuple(members), estimate=estimates.get(step)))
         if isinstance(step, ControlStep):
             for name, plan in step.plans.items():
                 inner = plan.report(bound.sizes)
@@ -68,7 +76,17 @@ def report(bound: Bound, isa: Isa) -> PlanReport:
         sum(results),
         tuple(_parameters(assignment, bound, isa)),
         _loading(assignment, bound, isa),
+        assignment.program,
+        tuple(_arena(bound, places)),
     )
+
+
+def _arena(bound: Bound, places: Sequence[int]) -> Iterator[ArenaReport]:
+    """The arrays in the arena, in the order in which they are made."""
+    for allocation, offset in bound.offsets.items():
+        size = value_bytes(allocation.values[0], bound.sizes)
+        first, last = places[allocation.first], places[allocation.last]
+        yield ArenaReport(tuple(allocation.values), offset, size, first, last)
 
 
 def _loading(assignment: BufferAssignment, bound: Bound, isa: Isa) -> int:

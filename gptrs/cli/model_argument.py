@@ -1,4 +1,4 @@
-"""Shared options and tables of the subcommands validate and trace, which compare with torch."""
+"""Shared arguments and tables of validate, trace and view: a model, or a configuration alone."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ AsJson: TypeAlias = Annotated[
 def opened(
     model: str | None, config: Path | None, backend: str | None, threads: int
 ) -> Generator[Any]:
-    """The model to compare, by name or by configuration, on the backend and threads of the options.
+    """The model, by name or by configuration, on the backend and threads of the options.
 
     A progress bar is shown inside the block.
     """

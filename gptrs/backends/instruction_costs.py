@@ -1,0 +1,93 @@
+"""Arithmetic and memory traffic of single instructions: FLOPs, bytes read, bytes written.
+
+The figures are of the instruction as the program has it, before fusion and without the blocking of
+kernels: the counts by which profilers and papers compare programs. Composites, custom calls and
+control flow cost what their definitions and regions do; `gptrs.backends.operation_counts` counts
+the scalar operations of fused regions instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from math import log2, prod
+
+from gptrs.ir.dims import DimLike, size_at
+from gptrs.ir.kinds import OpKind
+from gptrs.ir.ops.control import cond, scan
+from gptrs.ir.ops.fft import fft_c2c, fft_c2r, fft_r2c
+from gptrs.ir.ops.index import scatter_add, scatter_reduce
+from gptrs.ir.program import Instruction, Program, Value
+from gptrs.passes.legalize import definition_of
+
+_ELEMENT_BY_ELEMENT = (OpKind.ELEMENTWISE, OpKind.ACTIVATION, OpKind.ROWWISE, OpKind.NORM)
+_PICKING = (OpKind.MOVEMENT, OpKind.INDEX)  # they read the elements that they return
+
+
+def flops(instruction: Instruction, sizes: Mapping[str, int]) -> int:
+    """Floating-point operations: one an element and elementwise op, 2·m·n·k for a product, eight
+    times as many in complex numbers.
+
+    Not counted are integers, comparisons, sorts, random numbers and matrix decompositions. A loop
+    without a known count is counted once, of a branch the longer side.
+    """
+    definition = definition_of(instruction)
+    if definition is not None:
+        return _total(definition, sizes)
+    regions = [_total(region, sizes) for region in instruction.regions()]
+    if regions:
+        if instruction.op is cond:
+            return max(regions)
+        turns = size_at(instruction.attrs["length"], sizes) if instruction.op is scan else 1
+        return turns * sum(regions)
+    dtype = instruction.results[0].type.dtype if instruction.results else None
+    if dtype is None or not (dtype.is_float or dtype.is_complex):
+        return 0
+    return _primitive(instruction, sizes) * (4 if dtype.is_complex else 1)
+
+
+def _primitive(instruction: Instruction, sizes: Mapping[str, int]) -> int:
+    op, operands = instruction.op, list(instruction.values())
+    size = elements(instruction.results[0], sizes)
+    if op.kind is OpKind.CONTRACTION:
+        lhs = operands[0].type.shape
+        axes: tuple[int, ...] = instruction.attrs["contract_lhs"]
+        return 2 * size * _extent([lhs[axis] for axis in axes], sizes)
+    if op.kind is OpKind.REDUCTION:
+        return elements(operands[0], sizes)
+    if op.kind is OpKind.WINDOW:  # patches are moved, windows are reduced
+        return size * prod(instruction.attrs["window"]) if "reduce" in instruction.attrs else 0
+    if op is fft_c2c or op is fft_r2c or op is fft_c2r:
+        extent = max(2, size_at(instruction.attrs["n"], sizes))
+        return round((5 if op is fft_c2c else 2.5) * size * log2(extent) / 4)
+    if op is scatter_add or op is scatter_reduce:
+        return elements(operands[-1], sizes)
+    return size if op.kind in _ELEMENT_BY_ELEMENT else 0
+
+
+def _total(program: Program, sizes: Mapping[str, int]) -> int:
+    return sum(flops(instruction, sizes) for instruction in program.body)
+
+
+def traffic(instruction: Instruction, sizes: Mapping[str, int]) -> tuple[int, int]:
+    """Bytes that it reads and writes, each array once; none for views."""
+    if instruction.op.kind is OpKind.VIEW:
+        return 0, 0
+    written = sum(value_bytes(result, sizes) for result in instruction.results)
+    read = [value_bytes(value, sizes) for value in dict.fromkeys(instruction.values())]
+    if instruction.op.kind in _PICKING:
+        read = [min(size, written) for size in read]
+    return sum(read), written
+
+
+def elements(value: Value, sizes: Mapping[str, int]) -> int:
+    """The number of elements of a value."""
+    return _extent(value.type.shape, sizes)
+
+
+def value_bytes(value: Value, sizes: Mapping[str, int]) -> int:
+    """The size of a value in memory."""
+    return elements(value, sizes) * value.type.dtype.numpy.itemsize
+
+
+def _extent(shape: Iterable[DimLike], sizes: Mapping[str, int]) -> int:
+    return prod(size_at(extent, sizes) for extent in shape)

@@ -1,0 +1,59 @@
+"""`View`: a lowering as a page, for notebooks, files and the command line."""
+
+from __future__ import annotations
+
+import html
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gptrs.debug.lowering import Lowering
+from gptrs.debug.view.document import document
+from gptrs.debug.view.page import page
+from gptrs.locks import cached_property
+
+_HEIGHT = 720  # pixels, in a notebook
+
+
+@dataclass(frozen=True)
+class View:
+    """A traced program, its passes and its plan as one HTML page that needs no network.
+
+    A notebook shows it; `save` writes it. ``error`` is what ended the lowering; the page then has
+    what there was up to there.
+    """
+
+    lowering: Lowering
+    sizes: Mapping[str, int]
+    error: BaseException | None = None
+    listings: bool = True
+    """Whether the page has the LLVM IR and assembly of kernels, which are compiled for it."""
+
+    @cached_property
+    def document(self) -> dict[str, Any]:
+        """The data of the page: see `gptrs.debug.view.document`."""
+        return document(self.lowering, self.sizes, error=self.error, listings=self.listings)
+
+    @cached_property
+    def html(self) -> str:
+        """The page."""
+        return page(self.document)
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the page to ``path`` and return it. Raises `OSError` where that cannot be."""
+        target = Path(path)
+        target.write_text(self.html, encoding="utf-8")
+        return target
+
+    def __repr__(self) -> str:
+        stages = len(self.document["stages"])
+        ended = "" if self.error is None else f", ended by {type(self.error).__name__}"
+        return f"<View of {self.lowering.function}: {stages} stages{ended}; .save(path) writes it>"
+
+    def _repr_html_(self) -> str:
+        return (
+            f'<iframe srcdoc="{html.escape(self.html)}" title="{html.escape(repr(self))}" style="'
+            f'width:100%;height:{_HEIGHT}px;border:1px solid #8884;border-radius:8px"></iframe>'
+        )
