@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from gptrs import nn as nn
     from gptrs import ptir as ptir
     from gptrs.backends.parameter_cache import parameter_cache as parameter_cache
+    from gptrs.debug.profile.recorder import profile as profile
     from gptrs.errors import PtirError as PtirError
     from gptrs.ir.tensor import Parameter as Parameter
     from gptrs.ir.tensor import Tensor as Tensor
@@ -72,6 +73,7 @@ _MODULES = {
     "from_torch": ("gptrs.loading.from_torch", "from_torch"),
     "export": ("gptrs.loading.export", "export"),
     "estimate_memory": ("gptrs.loading.estimate", "estimate_memory"),
+    "profile": ("gptrs.debug.profile.recorder", "profile"),
     "parameter_cache": ("gptrs.backends.parameter_cache", "parameter_cache"),
     "Tensor": ("gptrs.ir.tensor", "Tensor"),
     "Parameter": ("gptrs.ir.tensor", "Parameter"),
@@ -89,6 +91,7 @@ __all__ = [
     "models",
     "nn",
     "parameter_cache",
+    "profile",
     "ptir",
 ]
 

@@ -100,6 +100,22 @@ class ArenaReport:
 
 
 @dataclass(frozen=True)
+class TableReport:
+    """What the steps of a step table are, for profiles: see `gptrs.kernels.driver.live_tables`."""
+
+    program: Program
+    """The program whose instructions the steps run."""
+    sizes: Mapping[str, int]
+    threads: int
+    native: tuple[StepReport, ...]
+    """By native step; several that run one step have the same report."""
+    arguments: tuple[int, ...]
+    """By native step: the address of its argument block."""
+    steps: Mapping[object, StepReport]
+    """By step of the plan, those that Python runs among them."""
+
+
+@dataclass(frozen=True)
 class ParameterReport:
     """A form of a parameter that a plan holds in memory."""
 

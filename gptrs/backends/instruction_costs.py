@@ -14,12 +14,15 @@ from math import log2, prod
 from gptrs.ir.dims import DimLike, size_at
 from gptrs.ir.kinds import OpKind
 from gptrs.ir.ops.control import cond, scan
+from gptrs.ir.ops.dynamic import dynamic_update_slice
 from gptrs.ir.ops.fft import fft_c2c, fft_c2r, fft_r2c
 from gptrs.ir.ops.index import scatter_add, scatter_reduce
 from gptrs.ir.program import Instruction, Program, Value
 from gptrs.passes.legalize import definition_of
 
 _ELEMENT_BY_ELEMENT = (OpKind.ELEMENTWISE, OpKind.ACTIVATION, OpKind.ROWWISE, OpKind.NORM)
+_UPDATES = (dynamic_update_slice, scatter_add, scatter_reduce)
+_MOVING = (OpKind.VIEW, OpKind.MOVEMENT)
 _PICKING = (OpKind.MOVEMENT, OpKind.INDEX)  # they read the elements that they return
 
 
@@ -68,15 +71,55 @@ def _total(program: Program, sizes: Mapping[str, int]) -> int:
     return sum(flops(instruction, sizes) for instruction in program.body)
 
 
-def traffic(instruction: Instruction, sizes: Mapping[str, int]) -> tuple[int, int]:
-    """Bytes that it reads and writes, each array once; none for views."""
+def traffic(
+    instruction: Instruction, sizes: Mapping[str, int], *, in_place: bool = False
+) -> tuple[int, int]:
+    """Bytes that it reads and writes, each array once; none for views. An update ``in_place``
+    moves the new elements alone."""
+    definition = definition_of(instruction)
+    if definition is not None and definition.body:
+        return _traffic_of(definition, sizes, in_place=in_place)
     if instruction.op.kind is OpKind.VIEW:
         return 0, 0
+    values = list(dict.fromkeys(instruction.values()))
     written = sum(value_bytes(result, sizes) for result in instruction.results)
-    read = [value_bytes(value, sizes) for value in dict.fromkeys(instruction.values())]
+    if instruction.op in _UPDATES and in_place:
+        updates = [value_bytes(value, sizes) for value in values[1:]]
+        return sum(updates), max(updates, default=0)
+    return sum(_read(instruction, value, sizes) for value in values), written
+
+
+def _read(instruction: Instruction, value: Value, sizes: Mapping[str, int]) -> int:
+    """What an instruction reads of an operand."""
+    size = value_bytes(value, sizes)
     if instruction.op.kind in _PICKING:
-        read = [min(size, written) for size in read]
-    return sum(read), written
+        return min(size, sum(value_bytes(result, sizes) for result in instruction.results))
+    return size
+
+
+def _traffic_of(
+    definition: Program, sizes: Mapping[str, int], *, in_place: bool
+) -> tuple[int, int]:
+    """The traffic of a kernel that computes ``definition``: what is picked from an operand is read
+    alone, and what is between its instructions is in registers or caches."""
+    last = definition.body[-1]
+    if last.op in _UPDATES and in_place:
+        return traffic(last, sizes, in_place=True)
+    readers: dict[Value, list[Instruction]] = {}
+    for instruction in definition.body:
+        for value in instruction.values():
+            readers.setdefault(value, []).append(instruction)
+    read = 0
+    for param in definition.params:
+        value: Value = param
+        size = value_bytes(value, sizes)
+        while len(found := readers.get(value, ())) == 1 and found[0].op.kind in _MOVING:
+            value = found[0].results[0]
+            size = min(size, value_bytes(value, sizes))
+        if len(found) == 1:
+            size = min(size, _read(found[0], value, sizes))
+        read += size
+    return read, sum(value_bytes(result, sizes) for result in definition.results)
 
 
 def elements(value: Value, sizes: Mapping[str, int]) -> int:

@@ -11,7 +11,7 @@
 | `bench` | measurement beside other libraries |
 | `view` | the program of a model as an HTML page |
 | `bisect`, `patterns` | miscompiled rewrites; the list of rewrite rules |
-| `sampling`, `running`, `dumps`, `model_argument` | shared options |
+| `sampling`, `running`, `dumps`, `profiling`, `model_argument` | shared options |
 | `completions`, `predictions`, `times`, `lines`, `comparison` | output as tables and JSON |
 | `progress`, `interrupt`, `names` | progress bars, Ctrl-C, printable names |
 

@@ -12,6 +12,7 @@ from gptrs import settings
 from gptrs.cli import interrupt
 from gptrs.cli.dumps import DumpDir, DumpModeName, dumping
 from gptrs.cli.predictions import Predictions, likeliest_choices, print_json, print_tables
+from gptrs.cli.profiling import ProfileOut, Profiling, profiling
 from gptrs.cli.progress import progress
 from gptrs.cli.running import Backend, Threads
 from gptrs.errors import ArgumentError
@@ -53,6 +54,8 @@ def forward(
     threads: Threads = 0,
     dump_dir: DumpDir = None,
     dump_mode: DumpModeName = None,
+    profile: Profiling = False,
+    profile_out: ProfileOut = None,
 ) -> None:
     """Run a model once and print its likeliest classes, or the tokens that follow.
 
@@ -68,6 +71,7 @@ def forward(
         stack.enter_context(limit_threads(threads or settings.num_threads()))
         stack.enter_context(ptir.backend(backend or settings.backend()))
         stack.enter_context(dumping(dump_dir, dump_mode))
+        stack.enter_context(profiling(profile, profile_out))
         end_progress = stack.enter_context(progress())
         opened = load(model)
         if opened.image_classifier is not None:

@@ -15,6 +15,7 @@ from gptrs import events, settings
 from gptrs.cli import interrupt, sampling
 from gptrs.cli.completions import print_json, print_texts
 from gptrs.cli.dumps import DumpDir, DumpModeName, dumping
+from gptrs.cli.profiling import ProfileOut, Profiling, profiling
 from gptrs.cli.progress import progress
 from gptrs.cli.running import Backend, Threads
 from gptrs.cli.times import Times, print_times
@@ -70,6 +71,8 @@ def generate(
     ] = False,
     dump_dir: DumpDir = None,
     dump_mode: DumpModeName = None,
+    profile: Profiling = False,
+    profile_out: ProfileOut = None,
 ) -> None:
     """Continue a text, streaming it to the terminal.
 
@@ -104,6 +107,7 @@ def generate(
         stack.enter_context(ptir.backend(backend or settings.backend()))
         stack.enter_context(events.listen(times.hear))
         stack.enter_context(dumping(dump_dir, dump_mode))
+        stack.enter_context(profiling(profile, profile_out))
         end_progress = stack.enter_context(progress())
         opened = _open(model, times)
         streaming = not as_json and prompt_file is None and logprobs is None

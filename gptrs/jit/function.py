@@ -23,6 +23,7 @@ from gptrs.backends.base import Backend
 from gptrs.backends.discovery import get_backend
 from gptrs.debug.explain import Explanation
 from gptrs.debug.passes import Passes
+from gptrs.debug.profile.profile import Profile
 from gptrs.debug.view.view import View
 from gptrs.debug.watch import watched
 from gptrs.errors import (
@@ -189,6 +190,14 @@ class JitFunction(Generic[P, R]):
             return view(*given)
         except Exception as error:
             raise _for_user(error)  # noqa: B904 - the same error
+
+    def profile(self, *args: Any, **kwargs: Any) -> Profile:
+        """The profile of one call with these arguments; ``.result`` is what it returns."""
+        from gptrs.debug.profile.recorder import profile  # late: the driver is not for tracing
+
+        with profile() as found:
+            found.result = self(*args, **kwargs)
+        return found
 
     def cache_info(self) -> CacheInfo:
         """Hits, misses and sizes of the program cache."""

@@ -17,6 +17,7 @@ from gptrs.backends.base import Backend
 from gptrs.debug.fuel import limited_fuel
 from gptrs.debug.lowering import ProgramLowered, ProgramPlanned, ProgramTraced
 from gptrs.debug.passes import Passes
+from gptrs.ir.call_stack import recorded_calls
 from gptrs.ir.program import Program
 from gptrs.ir.promotion import strictness
 from gptrs.ir.rewrite import Fuel
@@ -47,7 +48,7 @@ def record(
 ) -> Traced:
     """Trace."""
     start = perf_counter()
-    with strictness(options.strict_dtypes):
+    with strictness(options.strict_dtypes), recorded_calls():
         traced = trace(function, arguments, name)
     end = perf_counter()
     events.emit(ProgramTraced(traced.program, end - start))

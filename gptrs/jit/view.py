@@ -1,7 +1,7 @@
-"""``fn.view``: one lowering recorded for a page, with the call site of each instruction.
+"""``fn.view``: one lowering recorded for a page.
 
-The function is traced anew, as call sites are kept for views alone; the program cache keeps its
-programs. A lowering that fails is recorded up to there.
+The function is traced anew, and the program cache keeps its programs. A lowering that fails is
+recorded up to there.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from gptrs.backends.base import Backend
 from gptrs.debug.lowering import Lowering
 from gptrs.debug.view.view import View
 from gptrs.errors import user_location
-from gptrs.ir.call_stack import recorded_calls
 from gptrs.jit.arguments import Arguments
 from gptrs.jit.lower import prepare
 from gptrs.jit.options import Options
@@ -37,9 +36,8 @@ def view(
     error: Exception | None = None
     with ExitStack() as stack:
         stack.enter_context(events.listen(lowering.hear))
-        stack.enter_context(recorded_calls())
         try:
             prepare(function, arguments, name, backend, options, overrides)
         except Exception as caught:  # whatever the user's function raises is drawn
             error = caught
-    return View(lowering, dict(arguments.sizes), error, listings)
+    return View(lowering, dict(arguments.sizes), error, listings, kept=arguments)

@@ -168,3 +168,16 @@ def test_a_prompt_file_that_is_not_there(cli: Cli) -> None:
     done = cli("--prompt-file", "/no/where")
     assert (done.code, done.out) == (1, "")
     assert "/no/where" in done.err
+
+
+@pytest.mark.slow
+def test_a_profile(cli: Cli, good: Path, tmp_path: Path) -> None:
+    out = tmp_path / "steps.jsonl"
+    options = ["--model", str(good), "--max-tokens", "3", "--profile", "--profile-out", str(out)]
+    done = cli("ab", *options)
+    assert done.code == 0
+    assert "gpt_rs.faer.matmul.f32.v1" in done.err
+    assert any('"op": "matmul"' in line for line in out.read_text().splitlines())
+    refused = cli("ab", "--model", str(good), "--profile-out", "a.txt")
+    assert refused.code == 2
+    assert "use trace.json, flame.speedscope.json or steps.jsonl" in refused.err

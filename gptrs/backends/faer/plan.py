@@ -23,7 +23,7 @@ from gptrs.backends.faer.expansions import expanded
 from gptrs.backends.faer.launch import launch_of
 from gptrs.backends.faer.packed_weights import form_of, pack
 from gptrs.backends.faer.repeat import KeptLoops
-from gptrs.backends.faer.report import report
+from gptrs.backends.faer.report import report, table_report
 from gptrs.backends.faer.run import load, run
 from gptrs.backends.faer.schedule import (
     CallStep,
@@ -44,6 +44,7 @@ from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array
 from gptrs.kernels.compiler import isa
 from gptrs.kernels.compiler.loaded_object import together
+from gptrs.kernels.driver import live_tables
 from gptrs.kernels.driver.threads import thread_count
 from gptrs.locks import new_lock
 
@@ -202,6 +203,7 @@ class FaerPlan(Plan):
         if any(fails_at(instruction, sizes) for instruction in self._unsure_in_loops):
             raise _SizesError
         bound = bind(self._assignment_at(sizes), self.isa, sizes, key)
+        live_tables.add(bound.table, bound, table_report)
         for buffer, number in bound.buffers.items():
             if buffer.kind == "constant":
                 bound.relocate(number, self._constant(buffer).ctypes.data)

@@ -19,6 +19,7 @@ from gptrs.backends.faer.binding import READY, Bound
 from gptrs.backends.faer.schedule import Iterations, UpdateStep
 from gptrs.ir.program import Program, Value
 from gptrs.ir.types import Array
+from gptrs.kernels.driver import live_tables
 from gptrs.kernels.driver.repetition import COPY_WORDS, MOVE_WORDS
 
 
@@ -172,6 +173,7 @@ class Layout:
                     return False
                 *copying, _ = (n for n, owner in enumerate(owners) if owner is step)
                 self.table = self.table.without(copying)
+                live_tables.add_copy(self._body.table, self.table)
                 return True
         return False
 

@@ -8,7 +8,13 @@ from dataclasses import replace
 from functools import partial
 from math import prod
 
-from gptrs.backends.base import ArenaReport, ParameterReport, PlanReport, StepReport
+from gptrs.backends.base import (
+    ArenaReport,
+    ParameterReport,
+    PlanReport,
+    StepReport,
+    TableReport,
+)
 from gptrs.backends.faer.binding import Bound
 from gptrs.backends.faer.buffer_assignment import AssignedStep, BufferAssignment
 from gptrs.backends.faer.calls.base import Form, WinogradPanels
@@ -38,9 +44,7 @@ from gptrs.kernels.compiler.parallel_loop import LoopSource
 from gptrs.large_pages import LARGE
 
 
-def report(bound: Bound, isa: Isa) -> PlanReport:
-    """The report of a plan at the sizes of ``bound``."""
-    assignment = bound.assignment
+def _step_reports(bound: Bound) -> list[tuple[AssignedStep, StepReport]]:
     kernels: dict[PlanStep, dict[str, Kernel]] = {}
     for owner, kernel in zip(bound.owners, bound.kernels, strict=True):
         kernels.setdefault(owner, {})[kernel.name] = kernel
@@ -49,16 +53,42 @@ def report(bound: Bound, isa: Isa) -> PlanReport:
         estimates[owner] = estimates.get(owner, 0.0) + estimate
     chunks = dict(zip(bound.owners, bound.table.words[:, 3].tolist(), strict=True))
     refused = {segment.reference for segment in bound.segments if segment.reference}
-    steps: list[StepReport] = []
-    places: list[int] = []  # of each assigned step among the reported ones
-    count, largest = bound.table.count, 0
-    for assigned in assignment.steps:
+    found: list[tuple[AssignedStep, StepReport]] = []
+    for assigned in bound.assignment.steps:
         step = assigned.step
         native = tuple(kernels.get(step, {}).values())
         told = _report(assigned, native, step in refused, bound.sizes, chunks.get(step, 1))
         members = step.region.members if isinstance(step, RegionStep) else (step.instruction,)
+        told = replace(told, members=tuple(members), estimate=estimates.get(step))
+        found.append((assigned, told))
+    return found
+
+
+def table_report(bound: Bound) -> TableReport:
+    """What the steps of the table of ``bound`` are."""
+    told: dict[object, StepReport] = {
+        assigned.step: report for assigned, report in _step_reports(bound)
+    }
+    return TableReport(
+        bound.assignment.program,
+        bound.sizes,
+        bound.threads,
+        tuple(told[owner] for owner in bound.owners),
+        tuple(bound.table.words[:, 1].tolist()),
+        told,
+    )
+
+
+def report(bound: Bound, isa: Isa) -> PlanReport:
+    """The report of a plan at the sizes of ``bound``."""
+    assignment = bound.assignment
+    steps: list[StepReport] = []
+    places: list[int] = []  # of each assigned step among the reported ones
+    count, largest = bound.table.count, 0
+    for assigned, told in _step_reports(bound):
+        step = assigned.step
         places.append(len(steps))
-        steps.append(replace(told, members=tuple(members), estimate=estimates.get(step)))
+        steps.append(told)
         if isinstance(step, ControlStep):
             for name, plan in step.plans.items():
                 inner = plan.report(bound.sizes)

@@ -10,6 +10,7 @@ import ctypes
 import weakref
 from collections.abc import Sequence
 from threading import current_thread, get_ident, main_thread
+from time import perf_counter_ns
 from typing import Any, Protocol, cast
 
 import numpy as np
@@ -38,6 +39,7 @@ from gptrs.ir.program import Param, Program, Value
 from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array
 from gptrs.kernels.checks import CHECKED
+from gptrs.kernels.driver import live_tables
 from gptrs.kernels.driver.current import current_driver
 from gptrs.kernels.driver.polling import poll_address, raise_kept
 from gptrs.kernels.driver.step_table import EXCEPTION, INTERRUPTED, POLL, Failure
@@ -157,7 +159,10 @@ class Call:
         table, status, threads = bound.table, bound.status, bound.threads
         for first, last, reference in bound.segments:
             if reference is not None:
-                self._refer(reference)
+                if live_tables.listeners:
+                    self._refer_and_tell(reference)
+                else:
+                    self._refer(reference)
                 continue
             failure = driver.run(table, status, threads=threads, first=first, last=last)
             if failure is not None:
@@ -179,6 +184,13 @@ class Call:
             error.where = check.where
             raise error
         raise ElementError(f"a kernel failed with code {failure.code} at element {failure.index}")
+
+    def _refer_and_tell(self, step: Single) -> None:
+        start = perf_counter_ns()
+        try:
+            self._refer(step)
+        finally:
+            live_tables.tell(self._bound.table, step, start, perf_counter_ns())
 
     def _refer(self, step: Single) -> None:
         """Run an instruction by its NumPy meaning or a user's kernel, or a control step by the

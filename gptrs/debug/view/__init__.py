@@ -8,7 +8,6 @@ into plain data, `page` puts the data and the page's script into one file.
 | `view` | `View`: what ``fn.view`` returns; shown in notebooks, saved as a file |
 | `document` | the record as JSON: stages, error, plan |
 | `tables` | instructions, values and source files of all stages, each once |
-| `groups` | the calls of modules and functions that instructions come from, as a tree |
 | `plan` | steps, arena and kernels of a plan as JSON |
 | `page` | the HTML page |
 | `assets/` | the built script and style, and licences of the libraries in them |

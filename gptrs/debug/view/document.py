@@ -2,7 +2,7 @@
 
     name, reason, where, sizes   of the call
     files                        source files of the user's lines
-    groups                       calls of modules and functions, as a tree (`groups`)
+    groups                       calls of modules and functions (`gptrs.debug.call_groups`)
     values, instructions         of all stages, by number (`tables`)
     stages                       traced, each pass that changed the program, scheduled: a program as
                                  numbers, milliseconds, rewrites by rule
@@ -23,7 +23,8 @@ from typing import Any
 from gptrs import __version__
 from gptrs.backends.base import PlanReport
 from gptrs.debug.lowering import Lowering
-from gptrs.debug.view.plan import plan_json
+from gptrs.debug.profile.profile import Profile
+from gptrs.debug.view.plan import measured_json, plan_json
 from gptrs.debug.view.tables import Tables
 from gptrs.errors import PtirError
 
@@ -37,8 +38,10 @@ def document(
     *,
     error: BaseException | None = None,
     listings: bool = True,
+    times: Profile | None = None,
 ) -> Json:
-    """The document of ``lowering`` at ``sizes`` of the symbols. ``error`` is what ended it."""
+    """The document of ``lowering`` at ``sizes`` of the symbols. ``error`` is what ended it,
+    ``times`` is a profile of calls."""
     tables = Tables(lowering.function, sizes)
     stages = _stages(lowering, tables)
     report = None if lowering.planned is None else lowering.planned.report()
@@ -58,7 +61,7 @@ def document(
         "stages": stages,
         "idle": [{"name": ran.name, "ms": _ms(ran.seconds)} for ran in idle],
         "plan": plan,
-        "measured": None,
+        "measured": None if plan is None or times is None else measured_json(plan, times),
         "files": tables.files,
         "groups": tables.groups.entries,
         "values": tables.values,

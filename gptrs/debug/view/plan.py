@@ -10,6 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from gptrs.backends.base import PlanReport, StepReport
+from gptrs.debug.profile.profile import Profile
+from gptrs.debug.profile.steps import ProfiledStep
 from gptrs.debug.view.tables import Tables
 
 Json = dict[str, Any]
@@ -49,6 +51,24 @@ def plan_json(report: PlanReport, tables: Tables, *, listings: bool) -> Json:
             for kernel in report.native.values()
         ],
     }
+
+
+def measured_json(plan: Json, times: Profile) -> Json | None:
+    """The mean times of the steps of ``plan`` in a profile, one after the other; None if it has
+    none of them."""
+    found: dict[tuple[str, str], list[ProfiledStep]] = {}
+    for each in times.steps:
+        found.setdefault((each.kernel, each.result), []).append(each)
+    steps: list[Json] = []
+    runs, start = 0, 0.0
+    for number, step in enumerate(plan["steps"]):
+        same = found.get((step["name"], step["result"]))
+        if same:
+            each = same.pop(0) if len(same) > 1 else same[0]
+            ns = each.ns / each.calls
+            steps.append({"step": number, "start": round(start, 1), "ns": round(ns, 1)})
+            runs, start = max(runs, each.calls), start + ns
+    return {"runs": runs, "steps": steps} if steps else None
 
 
 def _step(step: StepReport, tables: Tables, kernels: dict[str, int]) -> Json:

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gptrs.backends.instruction_costs import flops, traffic, value_bytes
+from gptrs.debug.call_groups import Groups
 from gptrs.debug.diff import Names
-from gptrs.debug.view.groups import Groups
 from gptrs.errors import Location
 from gptrs.ir.kinds import OpKind
 from gptrs.ir.printing import instruction_text

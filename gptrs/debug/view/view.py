@@ -5,11 +5,12 @@ from __future__ import annotations
 import html
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from gptrs.debug.lowering import Lowering
+from gptrs.debug.profile.profile import Profile
 from gptrs.debug.view.document import document
 from gptrs.debug.view.page import page
 from gptrs.locks import cached_property
@@ -30,16 +31,31 @@ class View:
     error: BaseException | None = None
     listings: bool = True
     """Whether the page has the LLVM IR and assembly of kernels, which are compiled for it."""
+    times: Profile | None = None
+    """A profile of calls, whose times the timeline shows."""
+    kept: object = None
+    """The arguments: groups are named by the layers among them."""
 
     @cached_property
     def document(self) -> dict[str, Any]:
         """The data of the page: see `gptrs.debug.view.document`."""
-        return document(self.lowering, self.sizes, error=self.error, listings=self.listings)
+        return document(
+            self.lowering,
+            self.sizes,
+            error=self.error,
+            listings=self.listings,
+            times=self.times,
+        )
 
     @cached_property
     def html(self) -> str:
         """The page."""
         return page(self.document)
+
+    def with_times(self, profile: Profile) -> View:
+        """The same page with the times that steps took in ``profile``, of the same function at the
+        same sizes, in place of estimates."""
+        return replace(self, times=profile)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the page to ``path`` and return it. Raises `OSError` where that cannot be."""

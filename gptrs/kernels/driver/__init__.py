@@ -8,6 +8,8 @@
 | `pool_driver` | the pool driver: starts and stops native worker threads |
 | `worker_pool` | the worker pool's code, as LLVM IR |
 | `chunks` | claiming and running chunks of a step, as LLVM IR |
+| `recording` | timestamps of steps and chunks, for profiles |
+| `live_tables` | step tables by address, with reports of their steps |
 | `repetition` | a step table run again and again: the iterations of a loop |
 | `waiting` | spinning, yielding and futex sleeps, as LLVM IR |
 | `control_block` | the pool's shared memory, and an IR builder for it |

@@ -1,7 +1,7 @@
 """The worker pool's control block: its words and their offsets, and an IR builder for code on it.
 
-    | TICKET ... | DONE ... | KERNEL ARGUMENTS CHUNKS ... ASLEEP BUSY | LIMIT STOP JOINED LEFT |
-    0            16         32                                        48        64 words, 512 bytes
+    | TICKET ... | DONE ... | KERNEL ARGUMENTS CHUNKS ... ASLEEP BUSY | LIMIT STOP JOINED LEFT ... |
+    0            16         32                                        48     64 words, 512 bytes
 
 16 words are 128 bytes, the unit that CPUs share lines in: ticket, done, job and limits are that far
 apart. `gptrs.kernels.driver.worker_pool` describes the protocol.
@@ -37,6 +37,7 @@ class Word(IntEnum):
     STOP = 49
     JOINED = 50
     LEFT = 51  # workers that have stopped
+    RECORDING = 52  # the buffer of timestamps (`gptrs.kernels.driver.recording`), or 0
 
 
 I1, I8, I32, I64 = (ir.IntType(bits) for bits in (1, 8, 32, 64))

@@ -64,6 +64,15 @@ class Driver(ABC):
 
         return repeat_in_python(failed, repetition, first, last)
 
+    @abstractmethod
+    def record(self, buffer: int) -> None:
+        """Have all runs from now on, on any thread, append timestamps to the buffer at this address
+        (`gptrs.kernels.driver.recording`); 0 for none. A forked child has none."""
+
+    @abstractmethod
+    def ticks(self) -> int:
+        """The counter that timestamps are taken from."""
+
     def native(self) -> NativeDriver | None:
         """How native code runs steps; None if this driver is Python's."""
         return None

@@ -25,11 +25,13 @@ from gptrs.locks import new_lock
 
 
 class _Native(NamedTuple):
-    """The pool's functions: `run`, `repeat` and `stop` to call, `work` to start a thread with."""
+    """The pool's functions: `run`, `repeat`, `stop` and `ticks` to call, `work` to start a thread
+    with."""
 
     run: Any
     repeat: Any
     stop: Any
+    ticks: Any
     work: int
     run_address: int
 
@@ -37,13 +39,15 @@ class _Native(NamedTuple):
 @cache
 def _native() -> _Native:
     word, nothing = ctypes.c_ssize_t, None
-    calls = ("syscall", "sched_yield")
-    address = compile_functions(build_pool_ir, ("run", "repeat", "stop", "work"), calls)
+    calls = ("syscall", "sched_yield", "pthread_self", "clock_gettime")
+    names = ("run", "repeat", "stop", "ticks", "work")
+    address = compile_functions(build_pool_ir, names, calls)
     return _Native(
         # CFUNCTYPE releases the GIL during the call.
         ctypes.CFUNCTYPE(word, word, word)(address["run"]),
         ctypes.CFUNCTYPE(word, word, word)(address["repeat"]),
         ctypes.CFUNCTYPE(nothing, word)(address["stop"]),
+        ctypes.PYFUNCTYPE(word)(address["ticks"]),
         address["work"],
         address["run"],
     )
@@ -73,13 +77,23 @@ class PoolDriver(Driver):
         self._native = _native()
         self._lock = new_lock()
         self._words = np.zeros(2, np.int64)  # block and threads, for native code
+        self._buffer = 0  # of a recording
         self._fresh()
         super().__init__()  # last: a child calls `after_fork` of what is registered
 
     def native(self) -> NativeDriver:
         return NativeDriver(self._native.run_address, self._words.ctypes.data)
 
+    def record(self, buffer: int) -> None:
+        with self._lock:
+            self._buffer = buffer
+            ctypes.c_int64.from_address(self._block + 8 * Word.RECORDING).value = buffer
+
+    def ticks(self) -> int:
+        return self._native.ticks()
+
     def after_fork(self) -> None:
+        self._buffer = 0
         self._fresh()
 
     def _fresh(self) -> None:
@@ -87,6 +101,7 @@ class PoolDriver(Driver):
         self._threads = 1  # that the workers suffice for, the caller among them
         self._workers = 0
         self._words[:] = self._block, 1
+        ctypes.c_int64.from_address(self._block + 8 * Word.RECORDING).value = self._buffer
 
     def _run_steps(
         self, table: StepTable, first: int, last: int, status: Status, threads: int

@@ -17,6 +17,7 @@ protect a user's own parallel Numba functions from each other.)
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any, cast, final
 
@@ -33,6 +34,7 @@ from gptrs.kernels.compiler.parallel_loop import LoopSource
 from gptrs.kernels.compiler.shield import shielded
 from gptrs.kernels.driver.control_block import MAX_CHUNKS
 from gptrs.kernels.driver.driver import Driver
+from gptrs.kernels.driver.recording import recorded_run
 from gptrs.kernels.driver.step_table import Status, StepTable, emit_failure
 from gptrs.locks import late_import_that_logs, new_lock, numba_threads
 
@@ -166,13 +168,30 @@ class PrangeDriver(Driver):
         self._most: int = cast(Any, numba).config.NUMBA_NUM_THREADS
         self._loops = loops
         self._forked = False
+        self._buffer = 0  # of a recording
 
     def after_fork(self) -> None:
-        self._forked = True
+        self._forked, self._buffer = True, 0
+
+    def record(self, buffer: int) -> None:
+        self._buffer = buffer
+
+    def ticks(self) -> int:
+        return time.perf_counter_ns()
 
     def _run_steps(
         self, table: StepTable, first: int, last: int, status: Status, threads: int
     ) -> int:
+        if not self._buffer:
+            return self._run(table, first, last, status, threads)
+        with recorded_run(self._buffer, table.address, first, last, threads) as stamp:
+            for step in range(first, last):
+                if self._run(table, step, step + 1, status, threads) >= 0:
+                    return step
+                stamp()
+        return -1
+
+    def _run(self, table: StepTable, first: int, last: int, status: Status, threads: int) -> int:
         threads = min(threads, self._most)
         if threads > 1 and not self._forked:
             loops = self._loops_of(table)

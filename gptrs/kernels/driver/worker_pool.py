@@ -9,13 +9,14 @@
 
     ticket, 64 bits:  | generation 32 | end 16 | begin 16 |     chunks begin..end are left
 
-`build_pool_ir` gives a module with four functions (every word has 64 bits):
+`build_pool_ir` gives a module with five functions (every word has 64 bits):
 
     run(block, order) -> the step that failed, or -1; an order is what to run, the words table,
                     first, last, status and threads
     repeat(block, order)    runs again and again (`gptrs.kernels.driver.repetition`)
     work(block)     the function of a worker thread, until `stop`
     stop(block)     lets the workers leave
+    ticks()         the counter of the timestamps (`gptrs.kernels.driver.recording`)
 
 A parallel step: the caller writes the job (kernel, arguments, how the extent is cut) and then
 stores the *ticket*: generation << 32 | end << 16 | begin, the chunks that are left. The caller
@@ -59,6 +60,7 @@ from gptrs.kernels.driver.control_block import (
     i32,
     i64,
 )
+from gptrs.kernels.driver.recording import Stamps
 from gptrs.kernels.driver.repetition import emit_repeat
 from gptrs.kernels.driver.waiting import EVERYBODY, FUTEX, PAUSES, WAIT, WAKE, YIELDS, Waiting
 
@@ -86,6 +88,8 @@ class _Pool:
         self.module: Any = ir.Module("gptrs_pool")
         self._waiting = Waiting(self.module, machine)
         self._chunks = Chunks(self.module)
+        self._stamps = Stamps(self.module, machine)
+        self._drain = self._emit_drain()
         self._retire = self._emit_retire()
         self._doze = self._emit_doze()
         self._emit_work()
@@ -101,6 +105,21 @@ class _Pool:
         count = code.trunc(count, I32)
         address = code.half(block, Word.DONE)
         return code.add(code.atomic_rmw("add", address, count, "acq_rel"), count)
+
+    def _emit_drain(self) -> Any:
+        """drain(block, chunk, last, worker) -> how many: `Chunks.drain`, recorded."""
+        code = PoolCode(self.module, "drain_recorded", I64, WORDS, I64, I1, I64)
+        block, chunk, last, worker = code.arguments
+        buffer = code.get(block, Word.RECORDING, "monotonic")
+        with code.if_then(code.icmp_unsigned("==", buffer, i64(0)), likely=True):
+            code.ret(code.call(self._chunks.drain, [block, chunk, last]))
+        arguments = code.get(block, Word.ARGUMENTS)
+        before = self._stamps.ticks(code)
+        count = code.call(self._chunks.drain, [block, chunk, last])
+        record = [code.inttoptr(buffer, WORDS), arguments, worker, count, before]
+        code.call(self._stamps.chunks, record)
+        code.ret(count)
+        return code.made
 
     def _emit_retire(self) -> Any:
         """retire(block, count): a worker's chunks are done; the last one wakes the caller."""
@@ -154,7 +173,7 @@ class _Pool:
         self._waiting.pause(code, looked)
         code.go("look")
         code.enter("chunk")
-        code.call(self._retire, [block, code.call(self._chunks.drain, [block, chunk, last])])
+        code.call(self._retire, [block, code.call(self._drain, [block, chunk, last, index])])
         code.go("fresh")
         code.enter("doze")
         code.call(self._doze, [block])
@@ -234,7 +253,7 @@ class _Pool:
         with code.if_then(code.icmp_unsigned("!=", limit, threads), likely=False):
             code.call(self._admit, [block, threads])
         code.call(self._publish, [block, *job])
-        count = code.call(self._chunks.drain, [block, i64(0), ir.Constant(I1, False)])
+        count = code.call(self._drain, [block, i64(0), ir.Constant(I1, False), i64(0)])
         code.call(self._join, [block, count, chunks])
         code.put(i64(0), block, Word.BUSY, "release")
         code.ret_void()
@@ -245,12 +264,25 @@ class _Pool:
 
     def _emit_run(self) -> Any:
         """run(block, order) -> the step that failed, or -1."""
+        recorded = self._emit_steps(PoolCode(self.module, "record", I64, WORDS, WORDS, WORDS))
         code = PoolCode(self.module, "run", I64, WORDS, WORDS, public=True)
-        block, order = code.arguments
+        buffer = code.get(code.arguments[0], Word.RECORDING, "monotonic")
+        with code.if_then(code.icmp_unsigned("!=", buffer, i64(0)), likely=False):
+            given = [*code.arguments, code.inttoptr(buffer, WORDS)]
+            code.ret(code.call(recorded, given))
+        return self._emit_steps(code)
+
+    def _emit_steps(self, code: PoolCode) -> Any:
+        """The body of a function (block, order), and perhaps the buffer of a recording."""
+        block, order, *recording = code.arguments
         table, first, last, status, threads = (code.get(order, place) for place in range(5))
+        stamps = [
+            (buffer, *self._stamps.write_run(code, buffer, (table, first, last, threads)))
+            for buffer in recording
+        ]
         table, status = (code.inttoptr(word, WORDS) for word in (table, status))
         code.put(i64(0), status, 1, "monotonic")
-        step = code.local(first)
+        step, stamped = code.local(first), code.local(i64(0))
         code.enter("step")
         row = code.gep(table, [code.mul(code.load(step), i64(4))])
         code.go_if(code.icmp_signed(">=", code.load(step), last), "end")
@@ -269,12 +301,19 @@ class _Pool:
         failed = code.icmp_signed("!=", code.get(status, 1, "monotonic"), i64(0))
         code.go_if(failed, "failed")
         code.enter("next")
+        for _, ticks, apart in stamps:
+            code.store(code.add(code.load(stamped), apart), stamped)
+            code.store(self._stamps.ticks(code), code.gep(ticks, [code.load(stamped)]))
         code.bump(step)
         code.go("step")
         code.enter("failed")
         code.put(code.load(step), status, 0)
+        for buffer, *_ in stamps:
+            self._stamps.end_run(code, buffer)
         code.ret(code.load(step))
         code.enter("end")
+        for buffer, *_ in stamps:
+            self._stamps.end_run(code, buffer)
         code.ret(i64(-1))
         return code.made
 

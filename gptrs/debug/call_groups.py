@@ -1,4 +1,4 @@
-"""Groups of a view: the user's calls, nested as they were while the function was traced.
+"""Groups of instructions: the user's calls, nested as they were while the function was traced.
 
 Each call of a module or function is one group. A module's group is named by its path in the
 outermost module (``h.0.attn``), a function's by its name; calls alike in one group are numbered.
@@ -21,7 +21,8 @@ class Groups:
     def __init__(self, name: str) -> None:
         self._root = name
         self._of: dict[Call, int] = {}
-        self._paths: dict[int, str] = {}  # of modules, by id; `Call` keeps these alive
+        self._paths: dict[int, str] = {}  # of modules, by id
+        self._kept: list[object] = []  # so that no other module gets one of these ids
         self._seen: Counter[tuple[int, str]] = Counter()
         self.entries: list[Json] = [{"label": name, "kind": "program", "parent": None}]
 
@@ -30,9 +31,9 @@ class Groups:
         if not isinstance(where, CallSite) or not where.calls:
             return None
         first, *inner = where.calls
-        if first.module is not None:
+        if first.kind:
             self._name_modules(first.module)
-            self.entries[0].setdefault("class", type(first.module).__name__)
+            self.entries[0].setdefault("class", first.kind)
         group = 0
         for call in inner:
             group = self._child(group, call)
@@ -45,11 +46,12 @@ class Groups:
         method = call.function.rpartition(".")[2]
         entry: Json = {"kind": "function", "parent": parent}
         label = method
-        if call.module is not None:
-            self._name_modules(call.module)
-            kind, path = type(call.module).__name__, self._paths[id(call.module)]
-            entry |= {"kind": "module", "class": kind, "path": path}
-            label = path or kind
+        if call.kind:
+            module = call.module
+            self._name_modules(module)
+            path = self._paths.get(id(module), "")
+            entry |= {"kind": "module", "class": call.kind, "path": path}
+            label = path or call.kind
             if method != "__call__":
                 label = f"{label}.{method}"
         self._seen[parent, label] += 1
@@ -62,6 +64,7 @@ class Groups:
 
     def _name_modules(self, module: Any) -> None:
         """Name a module and its submodules, unless it is a submodule of one with a name."""
-        if id(module) not in self._paths:
+        if module is not None and id(module) not in self._paths:
+            self._kept.append(module)
             for path, inner in module.modules().items():
                 self._paths.setdefault(id(inner), path)
