@@ -12,7 +12,7 @@ from gptrs.ir.dims import Dim, DimLike
 from gptrs.ir.dispatch import OPS
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import normal_axis
-from gptrs.numpy_api.function import as_tensor, public
+from gptrs.numpy_api.function import as_tensor, public, tensor_of
 from gptrs.numpy_api.manipulation import expand_dims, squeeze
 
 __all__ = [
@@ -76,7 +76,7 @@ def dynamic_update_slice_in_dim(x: Any, update: Any, start_index: Any, axis: int
     """``x`` with ``update`` in place along ``axis``, from a start known at run time."""
     x = as_tensor(x)
     start = _start(x, start_index, normal_axis(axis, x.ndim))
-    return OPS["dynamic_update_slice"](x, as_tensor(update).astype(x.dtype), start)
+    return OPS["dynamic_update_slice"](x, tensor_of(update, x.dtype), start)
 
 
 @public(other_names={"operand": "x"})

@@ -16,7 +16,7 @@ from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import broadcast_shapes, normal_axis, shape_text
 from gptrs.numpy_api.arithmetic import truth
 from gptrs.numpy_api.data_types import result_type
-from gptrs.numpy_api.function import as_tensor, public
+from gptrs.numpy_api.function import as_tensor, public, tensor_of
 from gptrs.numpy_api.joining import stack
 from gptrs.numpy_api.manipulation import broadcast_to
 from gptrs.numpy_api.searching import flatnonzero, size_of_result
@@ -59,7 +59,7 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Tensor:
 def _promoted(values: Sequence[Any]) -> list[Tensor]:
     """Values as tensors of the dtype that they share."""
     dtype = result_type(*(x if isinstance(x, NUMBERS) else as_tensor(x) for x in values))
-    return [as_tensor(x).astype(dtype) for x in values]
+    return [tensor_of(x, dtype) for x in values]
 
 
 @public
@@ -86,7 +86,7 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
     def values(function: Any) -> Tensor:
         if callable(function):
             function = cast("Callable[..., Any]", function)(x, *args, **kw)
-        return as_tensor(function).astype(x.dtype)
+        return tensor_of(function, x.dtype)
 
     rest = values(funclist[-1] if len(funclist) > len(masks) else 0)
     result = broadcast_to(rest, x.shape)
@@ -133,7 +133,7 @@ def compress(
     places = flatnonzero(mask, size=size, fill_value=-1)
     found = take(x, OPS["maximum"](places, 0), axis)
     is_there = (places >= 0).reshape([-1 if i == axis else 1 for i in range(x.ndim)])
-    return OPS["select"](is_there, found, as_tensor(fill_value).astype(x.dtype))
+    return OPS["select"](is_there, found, tensor_of(fill_value, x.dtype))
 
 
 @public(other_names={"arr": "x"})
@@ -168,5 +168,5 @@ def put(
     x = as_tensor(x)
     row = x.reshape(-1)
     places = from_front(as_tensor(ind).reshape(-1), row.shape[0], mode)
-    values = FUNCTIONS["resize"](as_tensor(v).astype(x.dtype), places.shape)
+    values = FUNCTIONS["resize"](tensor_of(v, x.dtype), places.shape)
     return OPS["scatter_reduce"](row, places, values, axis=0, reduce="replace").reshape(x.shape)

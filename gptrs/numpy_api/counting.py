@@ -14,7 +14,7 @@ from gptrs.ir.tensor import Tensor
 from gptrs.ir.traced import described
 from gptrs.numpy_api.creation import linspace
 from gptrs.numpy_api.data_types import result_type
-from gptrs.numpy_api.function import as_tensor, public
+from gptrs.numpy_api.function import as_tensor, public, tensor_of
 from gptrs.numpy_api.joining import unstack
 from gptrs.numpy_api.manipulation import flip
 from gptrs.numpy_api.searching import searchsorted
@@ -94,7 +94,7 @@ def histogram_bin_edges(x: Any, bins: Any = 10, range: Bounds | None = None) -> 
     x = as_tensor(x)
     kind = x.dtype if x.dtype.is_float else DEFAULT_FLOAT
     if range is not None:
-        low, high = (as_tensor(bound).astype(kind) for bound in range)
+        low, high = (tensor_of(bound, kind) for bound in range)
     else:
         low, high = (OPS[f"reduce_{op}"](x.astype(kind)) for op in ("min", "max"))
     one_value = low == high

@@ -26,7 +26,7 @@ from gptrs.ir.promotion import (
 )
 from gptrs.ir.tensor import Tensor, as_array
 from gptrs.ir.types import Array, DType, as_dtype
-from gptrs.numpy_api.function import as_tensor, public
+from gptrs.numpy_api.function import as_tensor, public, tensor_of
 
 __all__ = [
     "arange",
@@ -176,7 +176,7 @@ def ones(shape: Extents, dtype: object = None, *, device: object = None) -> Tens
 @public
 def scalar_tensor(s: Any, *, dtype: object = None) -> Tensor:
     """A number as a Tensor of rank 0, f32 without a ``dtype``."""
-    return as_tensor(s).astype(dtype or DEFAULT_FLOAT)
+    return tensor_of(s, dtype or DEFAULT_FLOAT)
 
 
 @public

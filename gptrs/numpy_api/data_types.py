@@ -12,7 +12,7 @@ from gptrs.ir.promotion import NUMBERS, result_dtype
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import DTYPES, DType, as_dtype
 from gptrs.numpy_api.creation import check_device
-from gptrs.numpy_api.function import as_tensor, public
+from gptrs.numpy_api.function import public, tensor_of
 
 __all__ = [
     "astype",
@@ -58,7 +58,7 @@ def _dtype_of(x: Any) -> DType:
 def astype(x: Any, dtype: object, /, *, copy: bool = True, device: object = None) -> Tensor:
     """The elements of ``x`` in another dtype, as `cast` converts them."""
     check_device(device)
-    return as_tensor(x).astype(dtype)
+    return tensor_of(x, dtype)
 
 
 @public

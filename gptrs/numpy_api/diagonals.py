@@ -12,7 +12,7 @@ from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import shape_text
 from gptrs.numpy_api.conditions import refuse_inplace
 from gptrs.numpy_api.creation import ones
-from gptrs.numpy_api.function import as_tensor, public
+from gptrs.numpy_api.function import as_tensor, public, tensor_of
 from gptrs.numpy_api.grids import diag_indices, tril_indices, triu_indices
 from gptrs.numpy_api.searching import flatnonzero, nonzero
 
@@ -89,7 +89,7 @@ def fill_diagonal(x: Any, val: Any, wrap: bool = False, *, inplace: bool = False
     mask = start == places[1]
     for place in places[2:]:
         mask = OPS["logical_and"](mask, start == place)
-    values = as_tensor(val).astype(x.dtype)
+    values = tensor_of(val, x.dtype)
     if values.ndim:
         values = values.reshape(-1)
         values = OPS["take"](values, OPS["remainder"](number, values.shape[0]))

@@ -9,7 +9,7 @@ from gptrs.ir.dispatch import FUNCTIONS, OPS
 from gptrs.ir.ops.widening import narrow, widen
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import normal_axis, shape_text
-from gptrs.numpy_api.function import as_tensor, public
+from gptrs.numpy_api.function import as_tensor, public, tensor_of
 from gptrs.numpy_api.linalg.norms import matrix_norm, vector_norm
 from gptrs.numpy_api.statistics import as_float
 
@@ -83,7 +83,7 @@ def norm(
 ) -> Tensor:
     """(Σ|x|ᵖ)^(1/p) over ``dim``, or of all elements in one row, as in torch; "fro" is p = 2, "nuc"
     the sum of the singular values of matrices. `ptir.linalg.norm` has NumPy's norms of matrices."""
-    x = as_tensor(x) if dtype is None else as_tensor(x).astype(dtype)
+    x = as_tensor(x) if dtype is None else tensor_of(x, dtype)
     if p == "nuc":
         axes = (-2, -1) if dim is None else dim
         if not isinstance(axes, tuple) or len(axes) != 2:

@@ -15,7 +15,7 @@ from gptrs.ir.traced import described
 from gptrs.ir.types import normal_axis, shape_text
 from gptrs.numpy_api.creation import full, shape_of
 from gptrs.numpy_api.data_types import result_type
-from gptrs.numpy_api.function import as_tensor, public
+from gptrs.numpy_api.function import alike, as_tensor, public
 from gptrs.numpy_api.joining import concat, split
 from gptrs.numpy_api.manipulation import broadcast_to, moveaxis, ravel
 from gptrs.numpy_api.searching import argsort, sort
@@ -43,7 +43,7 @@ __all__ = [
 @public(other_names={"arr": "x"})
 def append(x: Any, values: Any, axis: int | None = None) -> Tensor:
     """``values`` after ``x`` along ``axis``; without one both in a row."""
-    return concat([as_tensor(x), as_tensor(values)], axis)
+    return concat(alike(x, values), axis)
 
 
 def _static(name: str, places: Any) -> np.ndarray[Any, Any] | slice:
@@ -85,7 +85,7 @@ def delete(x: Any, obj: Any, axis: int | None = None) -> Tensor:
 def insert(x: Any, obj: Any, values: Any, axis: int | None = None) -> Tensor:
     """``x`` with ``values`` before the positions ``obj`` along ``axis``, or among all elements in a
     row."""
-    x, new = as_tensor(x), as_tensor(values)
+    x, new = alike(x, values)
     x, axis = (ravel(x), 0) if axis is None else (x, normal_axis(axis, x.ndim))
     extent = _extent("insert", x, axis)
     places = _static("insert", obj)

@@ -22,6 +22,7 @@ from gptrs.ir.operands import describe
 from gptrs.ir.pattern import Quote
 from gptrs.ir.promotion import NUMBERS, weak_tensor
 from gptrs.ir.tensor import Tensor, as_array
+from gptrs.ir.types import as_dtype, cf64, f64
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -104,6 +105,31 @@ def _check_call(
 def _described(parameters: Iterable[str], args: Sequence[Any], kwargs: dict[str, Any]) -> str:
     named = [*zip(parameters, args, strict=False), *kwargs.items()]
     return ", ".join(f"{name}: {describe(value)}" for name, value in named)
+
+
+def tensor_of(x: Any, dtype: object) -> Tensor:
+    """``x`` as a Tensor of ``dtype``. Python's floats are rounded to it, and not to f32 before."""
+    wanted = as_dtype(dtype)
+    if wanted.is_float or wanted.is_complex:
+        if type(x) in (int, float, complex):
+            return Tensor.of_array(np.asarray(x, wanted.numpy))
+        if isinstance(x, list | tuple):
+            return FUNCTIONS["asarray"](x, dtype=wanted)
+    return as_tensor(x).astype(wanted)
+
+
+def alike(*operands: Any) -> tuple[Tensor, ...]:
+    """``operands`` as Tensors; beside one of f64, Python's numbers and lists of them are f64."""
+    made = [as_tensor(x) for x in operands]
+    if any(x.dtype in (f64, cf64) for x in made):
+        made = [
+            tensor_of(given, cf64 if x.dtype.is_complex else f64) if type(given) in _PYTHON else x
+            for x, given in zip(made, operands, strict=True)
+        ]
+    return tuple(made)
+
+
+_PYTHON = (int, float, complex, list, tuple)
 
 
 def as_tensor(x: Any) -> Tensor:

@@ -14,7 +14,7 @@ from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import as_dtype
 from gptrs.ir.types import broadcast_shapes as broadcast_extents
 from gptrs.numpy_api.creation import arange, linspace, shape_of
-from gptrs.numpy_api.function import as_tensor, public
+from gptrs.numpy_api.function import as_tensor, public, tensor_of
 from gptrs.numpy_api.joining import stack
 from gptrs.numpy_api.manipulation import moveaxis
 from gptrs.numpy_api.matrices import diag
@@ -76,7 +76,7 @@ def logspace(
 ) -> Tensor:
     """``base`` to the powers of `linspace`: numbers at equal distances on a logarithmic scale."""
     powers = linspace(start, stop, num, endpoint, dtype="f64", axis=axis, device=device)
-    return OPS["pow"](as_tensor(base).astype("f64"), powers).astype(dtype or DEFAULT_FLOAT)
+    return OPS["pow"](tensor_of(base, "f64"), powers).astype(dtype or DEFAULT_FLOAT)
 
 
 @public
@@ -90,7 +90,7 @@ def geomspace(
 ) -> Tensor:
     """``num`` numbers from ``start`` to ``stop``, each the same multiple of the one before; the new
     axis is ``axis``."""
-    first, last = as_tensor(start).astype("f64"), as_tensor(stop).astype("f64")
+    first, last = tensor_of(start, "f64"), tensor_of(stop, "f64")
     powers = linspace(0, 1, num, dtype="f64", endpoint=endpoint)
     shape = (num, *(1,) * max(first.ndim, last.ndim))
     values = first * OPS["pow"](last / first, powers.reshape(shape))
@@ -158,7 +158,7 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Tensor, ...]:
 @public
 def unravel_index(indices: Any, shape: Any) -> tuple[Tensor, ...]:
     """The positions along each axis of elements counted in row-major order."""
-    left = as_tensor(indices).astype("si64")
+    left = tensor_of(indices, "si64")
     places: list[Tensor] = []
     for extent in reversed(shape_of(shape)):
         places.append(OPS["remainder"](left, extent))

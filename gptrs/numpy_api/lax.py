@@ -12,7 +12,7 @@ from gptrs.ir.dispatch import FUNCTIONS, OPS
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import as_dtype, normal_axes, shape_text
 from gptrs.numpy_api.creation import full, shape_of
-from gptrs.numpy_api.function import as_tensor, public
+from gptrs.numpy_api.function import as_tensor, public, tensor_of
 from gptrs.numpy_api.integers import bitwise_count
 from gptrs.numpy_api.joining import concat
 from gptrs.numpy_api.loops import associative_scan
@@ -62,7 +62,7 @@ def broadcasted_iota(dtype: object, shape: Any, dimension: int) -> Tensor:
 @public(other_names={"operand": "x", "new_dtype": "dtype"})
 def convert_element_type(x: Any, dtype: object) -> Tensor:
     """The elements in another dtype, as `cast` converts them."""
-    return as_tensor(x).astype(dtype)
+    return tensor_of(x, dtype)
 
 
 @public(other_names={"operand": "x"})
@@ -220,7 +220,7 @@ def _as_kind(x: Any, kind: str) -> Tensor:
 def shift_right_logical(x: Any, y: Any) -> Tensor:
     """The bits moved ``y`` places down, with zeros from above, of signed integers too."""
     x = as_tensor(x)
-    places = as_tensor(y).astype(f"ui{x.dtype.bits}")
+    places = tensor_of(y, f"ui{x.dtype.bits}")
     return OPS["shift_right"](_as_kind(x, "ui"), places).astype(x.dtype)
 
 
@@ -229,7 +229,7 @@ def shift_right_arithmetic(x: Any, y: Any) -> Tensor:
     """The bits moved ``y`` places down, with copies of the highest from above, of unsigned integers
     too."""
     x = as_tensor(x)
-    places = as_tensor(y).astype(f"si{x.dtype.bits}")
+    places = tensor_of(y, f"si{x.dtype.bits}")
     return OPS["shift_right"](_as_kind(x, "si"), places).astype(x.dtype)
 
 

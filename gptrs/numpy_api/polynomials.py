@@ -19,7 +19,7 @@ from gptrs.ir.types import shape_text
 from gptrs.locks import late_import
 from gptrs.numpy_api.creation import ones, zeros
 from gptrs.numpy_api.data_types import result_type
-from gptrs.numpy_api.function import as_tensor, public
+from gptrs.numpy_api.function import as_tensor, public, tensor_of
 from gptrs.numpy_api.joining import concat
 from gptrs.numpy_api.manipulation import atleast_1d
 from gptrs.numpy_api.matrices import diag
@@ -102,7 +102,7 @@ def polyder(p: Any, m: int = 1) -> Tensor:
         raise ArgumentError(f"polyder: m is {m}, expected an integer of at least 0")
     for left in range(count, max(count - m, 0), -1):
         powers = np.arange(left - 1, 0, -1)
-        row = row[:-1] * as_tensor(powers).astype(row.dtype)
+        row = row[:-1] * tensor_of(powers, row.dtype)
     return row
 
 

@@ -13,7 +13,7 @@ from gptrs.errors import ArgumentError
 from gptrs.ir.dispatch import OPS
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import normal_axes
-from gptrs.numpy_api.function import as_tensor, public
+from gptrs.numpy_api.function import public, tensor_of
 from gptrs.numpy_api.statistics import Axes, as_float, number_over, sum
 
 __all__ = ["median", "nanmedian", "nanpercentile", "nanquantile", "percentile", "quantile"]
@@ -47,7 +47,7 @@ def percentile(
     x: Any, q: Any, axis: Axes = None, keepdims: bool = False, *, method: str = "linear"
 ) -> Tensor:
     """`quantile` of ``q`` / 100."""
-    return _quantiles(x, as_tensor(q) / 100, axis, keepdims, method)
+    return _quantiles(x, q, axis, keepdims, method, percent=True)
 
 
 @public
@@ -69,7 +69,7 @@ def nanpercentile(
     x: Any, q: Any, axis: Axes = None, keepdims: bool = False, *, method: str = "linear"
 ) -> Tensor:
     """`nanquantile` of ``q`` / 100."""
-    return _quantiles(x, as_tensor(q) / 100, axis, keepdims, method, skip_nan=True)
+    return _quantiles(x, q, axis, keepdims, method, skip_nan=True, percent=True)
 
 
 @public
@@ -79,7 +79,14 @@ def nanmedian(x: Any, axis: Axes = None, keepdims: bool = False) -> Tensor:
 
 
 def _quantiles(
-    x: Any, q: Any, axis: Axes, keepdims: bool, method: str = "linear", *, skip_nan: bool = False
+    x: Any,
+    q: Any,
+    axis: Axes,
+    keepdims: bool,
+    method: str = "linear",
+    *,
+    skip_nan: bool = False,
+    percent: bool = False,
 ) -> Tensor:
     if method not in METHODS:
         raise ArgumentError(f"method is {method!r}, expected one of {', '.join(METHODS)}")
@@ -89,7 +96,8 @@ def _quantiles(
     rows = OPS["transpose"](values, perm=(*kept, *axes))
     rows = rows.reshape([*(values.shape[i] for i in kept), number_over(values, axes)])
     ordered: Tensor = OPS["sort"](rows, axis=-1)[0]  # NaN last
-    fractions = as_tensor(q).astype(values.dtype)
+    fractions = tensor_of(q, values.dtype)
+    fractions = fractions / 100 if percent else fractions
     is_nan = OPS["not_equal"](rows, rows)
     if skip_nan:
         last = sum(OPS["logical_not"](is_nan), -1, keepdims=True).astype(values.dtype) - 1

@@ -10,7 +10,7 @@ from gptrs.ir.dims import Dim
 from gptrs.ir.dispatch import OPS
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import normal_axes, normal_axis
-from gptrs.numpy_api.function import as_tensor, public
+from gptrs.numpy_api.function import alike, as_tensor, public, tensor_of
 from gptrs.numpy_api.joining import concat, stack
 from gptrs.numpy_api.manipulation import flip
 from gptrs.numpy_api.padding import pad
@@ -44,7 +44,7 @@ def interp(
     """The value at ``x`` of the lines through the points (xp, fp), whose ``xp`` rises; outside of
     them ``left`` and ``right``, or the values at the ends. With ``period`` the points repeat, and
     may be in any order."""
-    at, places, values = as_float(x), as_float(xp), as_float(fp)
+    at, places, values = map(as_float, alike(x, xp, fp))
     if period is not None:
         at, places = at % abs(period), places % abs(period)
         places, order = OPS["sort"](places, axis=0)
@@ -111,7 +111,7 @@ def _slope(f: Tensor, spacing: Any, axis: int, order: int) -> Tensor:
 
     places = as_tensor(spacing)
     if places.ndim == 0:
-        h = as_tensor(spacing).astype(f.dtype)
+        h = tensor_of(spacing, f.dtype)
         middle = (part(2, None) - part(None, -2)) / (h * 2)
         if order == 1:
             low, high = (part(1, 2) - part(0, 1)) / h, (part(-1, None) - part(-2, -1)) / h
@@ -119,6 +119,8 @@ def _slope(f: Tensor, spacing: Any, axis: int, order: int) -> Tensor:
             low = (part(1, 2) * 4 - part(0, 1) * 3 - part(2, 3)) / (h * 2)
             high = (part(-1, None) * 3 - part(-2, -1) * 4 + part(-3, -2)) / (h * 2)
         return concat([low, middle, high], axis)
+    if isinstance(spacing, list | tuple):
+        places = tensor_of(spacing, f.dtype)
     widths = as_float(places)[1:] - as_float(places)[:-1]
     widths = widths.astype(f.dtype).reshape([-1 if i == axis else 1 for i in range(f.ndim)])
 
@@ -212,13 +214,13 @@ def _filtered(a: Tensor, v: Tensor, mode: Mode) -> Tensor:
 
 
 def _rows(name: str, a: Any, v: Any) -> tuple[Tensor, Tensor]:
-    rows = as_tensor(a), as_tensor(v)
+    rows = alike(a, v)
     for row in rows:
         if row.ndim != 1 or isinstance(row.shape[0], Dim) or row.shape[0] == 0:
             raise ShapeError(
                 f"{name}: an operand has shape {list(row.shape)}, expected a row of known length"
             )
-    return rows
+    return rows[0], rows[1]
 
 
 @public
@@ -244,7 +246,7 @@ def correlate(a: Any, v: Any, mode: Mode = "valid") -> Tensor:
 @public
 def polyval(p: Any, x: Any) -> Tensor:
     """p[0] · xⁿ⁻¹ + ... + p[n − 1], by Horner's rule."""
-    coefficients, at = as_tensor(p), as_tensor(x)
+    coefficients, at = alike(p, x)
     value: Tensor = at * 0
     for i in range(coefficients.shape[0]):
         value = value * at + coefficients[i]
@@ -301,7 +303,7 @@ def cov(
     fewer = (0 if bias else 1) if ddof is None else ddof
     weights = None if aweights is None else as_float(aweights).astype(table.dtype)
     if fweights is not None:
-        counts = as_tensor(fweights).astype(table.dtype)
+        counts = tensor_of(fweights, table.dtype)
         weights = counts if weights is None else counts * weights
     if weights is None:
         centred = table - OPS["mean"](table, axes=1, keepdims=True)

@@ -16,7 +16,7 @@ from gptrs.ir.dispatch import FUNCTIONS, OPS
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import broadcast_shapes, normal_axis, shape_text, si64
 from gptrs.numpy_api.arithmetic import truth
-from gptrs.numpy_api.function import as_tensor, public
+from gptrs.numpy_api.function import as_tensor, public, tensor_of
 from gptrs.numpy_api.indexing import Elements
 from gptrs.numpy_api.manipulation import moveaxis
 from gptrs.numpy_api.matrices import diagonal, placed_on_diagonal
@@ -287,7 +287,7 @@ def masked_select(x: Any, mask: Any, *, size: DimLike | None = None, fill_value:
         return Tensor.of_array(row.numpy()[kept.numpy()])
     places = first_true(kept, size)
     found = OPS["take"](row, OPS["minimum"](places, row.shape[0] - 1))
-    return OPS["select"](places < row.shape[0], found, as_tensor(fill_value).astype(x.dtype))
+    return OPS["select"](places < row.shape[0], found, tensor_of(fill_value, x.dtype))
 
 
 @public

@@ -14,7 +14,7 @@ from gptrs.ir.tensor import Tensor
 from gptrs.numpy_api.counting import isin
 from gptrs.numpy_api.creation import full
 from gptrs.numpy_api.data_types import result_type
-from gptrs.numpy_api.function import as_tensor, public
+from gptrs.numpy_api.function import as_tensor, public, tensor_of
 from gptrs.numpy_api.joining import concat
 from gptrs.numpy_api.manipulation import moveaxis
 from gptrs.numpy_api.searching import first_true, searchsorted, size_of_result, unique_all
@@ -47,7 +47,7 @@ def _chosen(
     if x.shape[0] == 0:
         return full((size,), fill_value, dtype=x.dtype), places
     found = OPS["take"](x, OPS["minimum"](places, x.shape[0] - 1))
-    return OPS["select"](places < x.shape[0], found, as_tensor(fill_value).astype(x.dtype)), places
+    return OPS["select"](places < x.shape[0], found, tensor_of(fill_value, x.dtype)), places
 
 
 @public(other_names={"ar1": "x1", "ar2": "x2"})

@@ -15,7 +15,7 @@ from gptrs.ir.promotion import DEFAULT_FLOAT
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import DType, as_dtype, normal_axes, si64, ui64
 from gptrs.numpy_api.arithmetic import truth
-from gptrs.numpy_api.function import as_tensor, public
+from gptrs.numpy_api.function import alike, as_tensor, public, tensor_of
 
 __all__ = [
     "all",
@@ -140,7 +140,7 @@ def mean(
     x: Any, axis: Axes = None, dtype: object = None, keepdims: bool = False, *, where: Any = None
 ) -> Tensor:
     """The mean over ``axis``; integers as f32. NaN of no elements."""
-    values = as_float(x) if dtype is None else as_tensor(x).astype(dtype)
+    values = as_float(x) if dtype is None else tensor_of(x, dtype)
     if where is None:
         return OPS["mean"](values, axes=axis, keepdims=keepdims)
     total = sum(values, axis, keepdims=keepdims, where=where)
@@ -171,7 +171,7 @@ def var(
     of `mean` with ``keepdims``, where it is known."""
     correction = correction if ddof is None else ddof
     correction = correction if unbiased is None else int(unbiased)
-    values = as_float(x) if dtype is None else as_tensor(x).astype(dtype)
+    values = as_float(x) if dtype is None else tensor_of(x, dtype)
     if (
         where is None
         and mean is None
@@ -188,7 +188,7 @@ def var(
     count: Any = number_over(values, axis)
     if where is not None:
         count = _counted(values, where, axis, keepdims).astype(total.dtype)
-    return total / OPS["maximum"](as_tensor(count - correction).astype(total.dtype), 0)
+    return total / OPS["maximum"](tensor_of(count - correction, total.dtype), 0)
 
 
 def number_over(x: Tensor, axis: Axes) -> DimLike:
@@ -309,8 +309,8 @@ def average(
 ) -> Any:
     """Σ weights · x / Σ weights over ``axis``; without weights the mean. With ``returned`` the sums
     of weights, too."""
-    values = as_float(x)
-    parts = FUNCTIONS["ones_like"](values) if weights is None else as_float(weights)
+    values, parts = map(as_float, alike(x, 1 if weights is None else weights))
+    parts = FUNCTIONS["ones_like"](values) if weights is None else parts
     if parts.ndim == 1 and values.ndim > 1 and isinstance(axis, int):
         parts = parts.reshape([-1 if i == axis % values.ndim else 1 for i in range(values.ndim)])
     parts = OPS["broadcast_to"](parts, shape=values.shape)

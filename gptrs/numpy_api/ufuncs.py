@@ -15,7 +15,7 @@ from gptrs.ir.dispatch import FUNCTIONS
 from gptrs.ir.promotion import NUMBERS
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import as_dtype
-from gptrs.numpy_api.function import as_tensor
+from gptrs.numpy_api.function import as_tensor, tensor_of
 from gptrs.numpy_api.numpy_functions import Call, lacking, named, no_array, run
 
 _REDUCTIONS = {
@@ -100,7 +100,7 @@ def _element_by_element(
     if kwargs:
         return f"ptir.{name} has no {', '.join(kwargs)}="
     if dtype is not None:
-        args = [arg if isinstance(arg, NUMBERS) else as_tensor(arg).astype(dtype) for arg in args]
+        args = [arg if isinstance(arg, NUMBERS) else tensor_of(arg, dtype) for arg in args]
     return Call(ours, args, {}, out, where)
 
 

@@ -26,7 +26,7 @@ from gptrs.errors import DTypeError
 from gptrs.ir.types import Array
 from tests.cases.sample import ORDER, differences, same_bits
 from tests.support.lazy_torch import torch
-from tests.support.op_info import ROWS, NotOursError, Row
+from tests.support.op_info import EXCLUDED, ROWS, NotOursError, Row
 
 pytestmark = pytest.mark.slow
 
@@ -186,6 +186,13 @@ def test_samples(row: Row) -> None:
                 check(call, results, expected)
                 assert row.ulps or all(map(same_bits, results, found))
     assert tried
+
+
+def test_every_operator_has_a_row_or_a_reason() -> None:
+    tested = {row.info for row in ROWS}
+    assert not tested & set(EXCLUDED)
+    assert tested | set(EXCLUDED) == set(infos())
+    assert all(len(reason) > 10 for reason in EXCLUDED.values())
 
 
 def check(call: Call, found: tuple[Array, ...], expected: tuple[Array, ...]) -> None:

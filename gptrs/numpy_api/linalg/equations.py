@@ -12,7 +12,7 @@ from gptrs.ir.dispatch import FUNCTIONS, OPS
 from gptrs.ir.promotion import promote
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import DType, broadcast_shapes, normal_axis, shape_text
-from gptrs.numpy_api.function import as_tensor, public
+from gptrs.numpy_api.function import public, tensor_of
 from gptrs.numpy_api.linalg.factorisations import floating, matrices, svd, svdvals
 from gptrs.numpy_api.matrices import matrix_transpose
 from gptrs.numpy_api.products import conjugate, modulus
@@ -116,11 +116,11 @@ def _cutoff(values: Tensor, x: Tensor, rtol: Any) -> Tensor:
         rows, columns = x.shape[-2:]
         if isinstance(rows, Dim) or isinstance(columns, Dim):
             extent = rows if same(rows, columns) or surely_greater(rows, columns) else columns
-            rtol = as_tensor(extent).astype(values.dtype) * epsilon(x.dtype)
+            rtol = tensor_of(extent, values.dtype) * epsilon(x.dtype)
         else:
             rtol = max(rows, columns) * epsilon(x.dtype)
     else:
-        rtol = as_tensor(rtol).astype(values.dtype)
+        rtol = tensor_of(rtol, values.dtype)
         rtol = rtol.reshape((*rtol.shape, 1))
     return values[..., :1] * rtol
 
@@ -133,7 +133,7 @@ def matrix_rank(x: Any, /, *, rtol: Any = None, atol: Any = None) -> Tensor:
     values = svdvals(x)
     least = _cutoff(values, x, rtol)
     if atol is not None:
-        bound = as_tensor(atol).astype(values.dtype)
+        bound = tensor_of(atol, values.dtype)
         bound = bound.reshape((*bound.shape, 1))
         least = bound if rtol is None else OPS["maximum"](bound, least)
     return FUNCTIONS["sum"](values > least, axis=-1)

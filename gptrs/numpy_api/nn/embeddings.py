@@ -12,7 +12,7 @@ from gptrs.ir.dispatch import OPS
 from gptrs.ir.ops.widening import narrow, widen
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import shape_text
-from gptrs.numpy_api.function import as_tensor
+from gptrs.numpy_api.function import as_tensor, tensor_of
 from gptrs.numpy_api.nn.norms import p_norm
 from gptrs.numpy_api.nn.operands import as_float, nn_function
 from gptrs.numpy_api.searching import searchsorted
@@ -117,7 +117,7 @@ def _bags(ids: Tensor, offsets: Any, include_last_offset: bool) -> tuple[Tensor 
         raise ShapeError(
             f"input has shape {shape_text(ids.shape)}, expected [bags, n], or [n] with offsets"
         )
-    first = as_tensor(offsets).astype("si64")
+    first = tensor_of(offsets, "si64")
     places = OPS["iota"](shape=ids.shape, dtype="si64")
     segments = searchsorted(first, places, side="right") - 1
     return segments, first.shape[0] - (1 if include_last_offset else 0)

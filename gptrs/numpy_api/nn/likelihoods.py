@@ -13,7 +13,7 @@ from gptrs.ir.dispatch import OPS
 from gptrs.ir.ops.widening import widen
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import shape_text
-from gptrs.numpy_api.function import as_tensor
+from gptrs.numpy_api.function import tensor_of
 from gptrs.numpy_api.nn.operands import as_float, nn_function
 from gptrs.numpy_api.nn.reductions import float_pair, reduced, reduction_of
 
@@ -93,8 +93,8 @@ def ctc_loss(
         raise ShapeError(f"log_probs has shape {shape_text(x.shape)}, expected [T, N, C]")
     batched = x.ndim == 3
     wide = widen(x if batched else x.unsqueeze(1))
-    steps, ends = (as_tensor(n).astype("si64").reshape(-1) for n in (input_lengths, target_lengths))
-    labels = _padded(as_tensor(targets).astype("si64"), ends, batched)
+    steps, ends = (tensor_of(n, "si64").reshape(-1) for n in (input_lengths, target_lengths))
+    labels = _padded(tensor_of(targets, "si64"), ends, batched)
     loss = _alignments(wide, labels, steps, ends, blank)
     if zero_infinity:
         loss = OPS["select"](loss == math.inf, 0.0, loss)

@@ -11,7 +11,7 @@ from gptrs.ir.dispatch import OPS
 from gptrs.ir.ops.widening import narrow, widen
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import shape_text
-from gptrs.numpy_api.function import as_tensor
+from gptrs.numpy_api.function import as_tensor, tensor_of
 from gptrs.numpy_api.nn.activations import logsigmoid
 from gptrs.numpy_api.nn.distances import pairwise_distance
 from gptrs.numpy_api.nn.operands import as_float, nn_function
@@ -113,7 +113,7 @@ def soft_margin_loss(
 
 def _class_rows(input: Any, target: Any) -> tuple[Tensor, Tensor, Tensor]:
     """The operand, its rows [N, C] in the dtype of the arithmetic, and the classes in si64."""
-    x, classes = as_float(input), as_tensor(target).astype("si64")
+    x, classes = as_float(input), tensor_of(target, "si64")
     if x.ndim not in (1, 2):
         raise ShapeError(f"input has shape {shape_text(x.shape)}, expected [N, C] or [C]")
     return x, widen(x).reshape([-1, x.shape[-1]]), classes

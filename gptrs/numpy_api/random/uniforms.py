@@ -11,7 +11,7 @@ from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import DType, f32, f64, si64, ui32, ui64
 from gptrs.numpy_api.arithmetic import where
 from gptrs.numpy_api.creation import Extents, shape_of
-from gptrs.numpy_api.function import as_tensor
+from gptrs.numpy_api.function import as_tensor, tensor_of
 from gptrs.numpy_api.random.keys import bits
 from gptrs.numpy_api.random.operands import (
     as_key,
@@ -36,7 +36,7 @@ def uniform(
     if isinstance(minval, int | float) and isinstance(maxval, int | float):
         ends: dict[str, Any] = {"low": float(minval), "high": float(maxval)}
         return OPS["rng_uniform"](key, shape=shape_of(shape), dtype=kind, **ends)
-    low, high = as_tensor(minval).astype(kind), as_tensor(maxval).astype(kind)
+    low, high = tensor_of(minval, kind), tensor_of(maxval, kind)
     u = OPS["rng_uniform"](key, shape=common_shape(shape, minval=low, maxval=high), dtype=kind)
     below = OPS["maximum"](low, OPS["nextafter"](high, low))
     return OPS["minimum"](low + u * (high - low), below)

@@ -6,10 +6,21 @@ how closely results must agree with torch's. `NotOursError` says which samples h
 
 from __future__ import annotations
 
-from tests.support.op_info import direct, elementwise, functional, moving, named, reducing
+from tests.support.op_info import (
+    creation,
+    direct,
+    elementwise,
+    functional,
+    linear,
+    moving,
+    named,
+    reducing,
+    statistics,
+)
+from tests.support.op_info.excluded import EXCLUDED
 from tests.support.op_info.row import NotOursError, Row
 
-__all__ = ["ROWS", "NotOursError", "Row"]
+__all__ = ["EXCLUDED", "ROWS", "NotOursError", "Row"]
 
 ROWS: tuple[Row, ...] = (
     *direct.ROWS,
@@ -18,4 +29,7 @@ ROWS: tuple[Row, ...] = (
     *moving.ROWS,
     *functional.ROWS,
     *named.ROWS,
+    *creation.ROWS,
+    *statistics.ROWS,
+    *linear.ROWS,
 )
