@@ -11,7 +11,7 @@ import traceback
 import tracemalloc
 from collections import Counter
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -133,8 +133,20 @@ class Search:
                 return f"{given} bytes were read of files that have {size}", "more than there is"
         peak = tracemalloc.get_traced_memory()[1] - before
         if peak > 2 * size + _SPARE_BYTES:
+            peak = min(peak, self._peak_again(kind, folder))
+        if peak > 2 * size + _SPARE_BYTES:
             return f"{peak} bytes of memory for files of {size}", "memory"
         return None
+
+    def _peak_again(self, kind: str, folder: Path) -> int:
+        """Bytes that a second reading takes: a first one may fill caches and import modules, and
+        what other threads of the process took at that time was counted too.
+        """
+        tracemalloc.reset_peak()
+        before = tracemalloc.get_traced_memory()[0]
+        with limited(self.seconds), suppress(Exception):
+            self.kinds[kind].read(folder)
+        return tracemalloc.get_traced_memory()[1] - before
 
 
 def _rewrite(file: Path, data: bytes) -> None:
