@@ -59,10 +59,14 @@ class FunctionMethods(Generic[Result]):
     bmm: Callable[..., Result]
     broadcast_to: Callable[..., Result]
     ceil: Callable[..., Result]
+    cholesky: Callable[..., Result]
+    cholesky_inverse: Callable[..., Result]
+    cholesky_solve: Callable[..., Result]
     choose: Callable[..., Result]
     chunk: Callable[..., Any]
     clamp_max: Callable[..., Result]
     clamp_min: Callable[..., Result]
+    conj_physical: Callable[..., Result]
     conjugate: Callable[..., Result]
     copysign: Callable[..., Result]
     corrcoef: Callable[..., Result]
@@ -70,6 +74,8 @@ class FunctionMethods(Generic[Result]):
     cosh: Callable[..., Result]
     count_nonzero: Callable[..., Result]
     cov: Callable[..., Result]
+    cummax: Callable[..., Result]
+    cummin: Callable[..., Result]
     deg2rad: Callable[..., Result]
     det: Callable[..., Result]
     diag: Callable[..., Result]
@@ -114,6 +120,8 @@ class FunctionMethods(Generic[Result]):
     hsplit: Callable[..., Any]
     hypot: Callable[..., Result]
     i0: Callable[..., Result]
+    igamma: Callable[..., Result]
+    igammac: Callable[..., Result]
     index_add: Callable[..., Result]
     index_copy: Callable[..., Result]
     index_fill: Callable[..., Result]
@@ -149,16 +157,19 @@ class FunctionMethods(Generic[Result]):
     logaddexp: Callable[..., Result]
     logaddexp2: Callable[..., Result]
     logcumsumexp: Callable[..., Result]
+    logdet: Callable[..., Result]
     logical_and: Callable[..., Result]
     logical_not: Callable[..., Result]
     logical_or: Callable[..., Result]
     logical_xor: Callable[..., Result]
     logit: Callable[..., Result]
     logsumexp: Callable[..., Result]
+    lstsq: Callable[..., Any]
     lt: Callable[..., Result]
     masked_scatter: Callable[..., Result]
     masked_select: Callable[..., Result]
     matmul: Callable[..., Result]
+    matrix_exp: Callable[..., Result]
     matrix_power: Callable[..., Result]
     maximum: Callable[..., Result]
     minimum: Callable[..., Result]
@@ -170,11 +181,13 @@ class FunctionMethods(Generic[Result]):
     mul: Callable[..., Result]
     multiply: Callable[..., Result]
     mv: Callable[..., Result]
+    mvlgamma: Callable[..., Result]
     nan_to_num: Callable[..., Result]
     nanmean: Callable[..., Result]
     nanquantile: Callable[..., Result]
     nansum: Callable[..., Result]
     narrow: Callable[..., Result]
+    narrow_copy: Callable[..., Result]
     ne: Callable[..., Result]
     neg: Callable[..., Result]
     negative: Callable[..., Result]
@@ -231,6 +244,7 @@ class FunctionMethods(Generic[Result]):
     unfold: Callable[..., Result]
     unique: Callable[..., Any]
     unique_consecutive: Callable[..., Any]
+    unsafe_chunk: Callable[..., Any]
     vdot: Callable[..., Result]
     vsplit: Callable[..., Any]
     xlogy: Callable[..., Result]
@@ -238,7 +252,10 @@ class FunctionMethods(Generic[Result]):
 
 FUNCTION_METHODS: dict[str, str] = {
     **{name: name for name in FunctionMethods.__annotations__},
+    "conj_physical": "conj",
     "div": "divide",  # the op of this name rounds quotients of integers
+    "narrow_copy": "narrow",
+    "unsafe_chunk": "chunk",
 }
 """The function of ``ptir`` that a method calls."""
 

@@ -142,6 +142,26 @@ class TensorMethods(Operators[Result]):
             return self.reshape(*extents)
         return FUNCTIONS["view"](self, *shape, **({} if dtype is None else {"dtype": dtype}))
 
+    def resolve_conj(self) -> Result:
+        """This Tensor: conjugates are computed at once."""
+        return cast("Result", self)
+
+    def resolve_neg(self) -> Result:
+        """This Tensor: negatives are computed at once."""
+        return cast("Result", self)
+
+    def cross(self, other: Any, dim: int = -1) -> Result:
+        """The cross product of vectors of 3 elements along ``dim``."""
+        return FUNCTIONS["cross"](self, other, axis=dim)
+
+    def polygamma(self, n: int) -> Result:
+        """The derivative of order ``n`` of digamma."""
+        return FUNCTIONS["polygamma"](n, self)
+
+    def is_same_size(self, other: Any) -> bool:
+        """Whether both have one shape, as in torch."""
+        return self.shape == tuple(other.shape)
+
     def view_as(self, other: Any) -> Result:
         """The elements in the shape of ``other``."""
         return self.reshape(*other.shape)

@@ -73,7 +73,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "arithmetic": (
         *("add", "bitwise_and", "bitwise_invert", "bitwise_or", "bitwise_xor", "clip"),
         *("divide", "floor_divide", "logical_and", "logical_not", "logical_or"),
-        *("logical_xor", "multiply", "positive", "where"),
+        *("logical_xor", "maximum", "minimum", "multiply", "positive", "where"),
     ),
     "elementary": (
         *("abs", "ceil", "float_power", "floor", "logaddexp", "logaddexp2", "round", "sign"),
@@ -319,7 +319,7 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
         *("prelu", "rrelu", "selu", "threshold", "triplet_margin_loss"),
     ),
     "linalg": (
-        *("cholesky_inverse", "cholesky_solve", "lstsq", "matrix_exp", "matrix_power"),
+        *("cholesky_inverse", "cholesky_solve", "logdet", "lstsq", "matrix_exp", "matrix_power"),
         *("matrix_rank", "pinv"),
     ),
 }

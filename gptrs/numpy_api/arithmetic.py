@@ -29,6 +29,8 @@ __all__ = [
     "logical_not",
     "logical_or",
     "logical_xor",
+    "maximum",
+    "minimum",
     "multiply",
     "positive",
     "where",
@@ -57,6 +59,18 @@ def add(x: Operand, y: Operand) -> Tensor:
 def multiply(x: Operand, y: Operand) -> Tensor:
     """x · y; of bools whether both hold."""
     return OPS["logical_and" if _all_bool(x, y) else "mul"](x, y)
+
+
+@public
+def maximum(x: Operand, y: Operand) -> Tensor:
+    """The greater; NaN wins, and +0 over −0. Of bools whether either holds."""
+    return OPS["logical_or" if _all_bool(x, y) else "maximum"](x, y)
+
+
+@public
+def minimum(x: Operand, y: Operand) -> Tensor:
+    """The lesser; NaN wins, and −0 over +0. Of bools whether both hold."""
+    return OPS["logical_and" if _all_bool(x, y) else "minimum"](x, y)
 
 
 @public(op="div")

@@ -155,7 +155,7 @@ def divmod(x: Operand, y: Operand) -> tuple[Tensor, Tensor]:
 
 def _without_nan(name: str, x: Operand, y: Operand) -> Tensor:
     x, y = _shared(x, y)
-    extreme = OPS[name](x, y)
+    extreme = FUNCTIONS[name](x, y)
     if not x.dtype.is_float:
         return extreme
     extreme = OPS["select"](OPS["is_nan"](y), x, extreme)

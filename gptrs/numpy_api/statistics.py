@@ -289,13 +289,20 @@ def cumulative_prod(
 @public
 def cummax(x: Any, axis: int = -1) -> Tensor:
     """The greatest element up to and including each position along ``axis``."""
-    return OPS["cummax"](as_tensor(x), axis=axis)
+    return _running_extreme("cummax", as_tensor(x), axis)
 
 
 @public
 def cummin(x: Any, axis: int = -1) -> Tensor:
     """The least element up to and including each position along ``axis``."""
-    return OPS["cummin"](as_tensor(x), axis=axis)
+    return _running_extreme("cummin", as_tensor(x), axis)
+
+
+def _running_extreme(op: str, x: Tensor, axis: int) -> Tensor:
+    """`cummax` or `cummin`; bools are compared as 0 and 1."""
+    if x.dtype.is_bool:
+        return OPS[op](x.astype("ui8"), axis=axis) != 0
+    return OPS[op](x, axis=axis)
 
 
 @public

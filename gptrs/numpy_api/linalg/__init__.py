@@ -8,7 +8,7 @@ their precision; other real dtypes are computed as f32. What has no result (a si
 |---|---|
 | `factorisations` | cholesky, qr, svd, svdvals, eigh, eigvalsh, eig, eigvals |
 | `equations` | solve, solve_triangular, inv, pinv, lstsq, det, slogdet, matrix_rank, ... |
-| `matrix_functions` | matrix_exp, cholesky_solve, cholesky_inverse |
+| `matrix_functions` | matrix_exp, logdet, cholesky_solve, cholesky_inverse |
 | `norms` | norm, vector_norm, matrix_norm, cond |
 | `matrix_products` | those of ``ptir`` over the last axes, multi_dot, matrix_power |
 """
@@ -26,7 +26,7 @@ MODULES: dict[str, tuple[str, ...]] = {
         *("det", "inv", "lstsq", "matrix_rank", "pinv", "slogdet", "solve", "solve_triangular"),
         *("tensorinv", "tensorsolve"),
     ),
-    "matrix_functions": ("cholesky_inverse", "cholesky_solve", "matrix_exp"),
+    "matrix_functions": ("cholesky_inverse", "cholesky_solve", "logdet", "matrix_exp"),
     "norms": ("cond", "matrix_norm", "norm", "vector_norm"),
     "matrix_products": (
         *("cross", "diagonal", "matmul", "matrix_power", "matrix_transpose", "multi_dot"),

@@ -1,4 +1,4 @@
-"""The exponential of matrices, and what follows from a Cholesky factor."""
+"""The exponential of matrices, logarithms of determinants, uses of a Cholesky factor."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gptrs.numpy_api.linalg.equations import adjoint, solve_triangular
 from gptrs.numpy_api.linalg.factorisations import floating, matrices
 from gptrs.numpy_api.products import modulus
 
-__all__ = ["cholesky_inverse", "cholesky_solve", "matrix_exp"]
+__all__ = ["cholesky_inverse", "cholesky_solve", "logdet", "matrix_exp"]
 
 # Numerator of the Padé approximant of degree 13 of exp. Source: N. J. Higham, The Scaling and
 # Squaring Method for the Matrix Exponential Revisited, 2005.
@@ -71,6 +71,17 @@ def matrix_exp(x: Any, /) -> Tensor:
 
     _, found = FUNCTIONS["while_loop"](unfinished, squared, (FUNCTIONS["zeros"]((), "f64"), found))
     return found.astype(given.dtype)
+
+
+@public(namespace="linalg", other_names={"A": "x", "a": "x", "input": "x"})
+def logdet(x: Any, /) -> Tensor:
+    """The logarithm of the determinant of each matrix of x [..., N, N]: -inf where it is 0, NaN
+    where it is negative or complex and no positive real number.
+    """
+    sign, size = OPS["slogdet"](matrices(x))
+    if sign.dtype.is_complex:
+        return OPS["log"](sign) + size
+    return OPS["select"](sign < 0, math.nan, size)
 
 
 @public(namespace="linalg", other_names={"B": "b", "input": "b", "L": "factor", "input2": "factor"})
