@@ -315,7 +315,17 @@ def _below(shape: Shape, k: int) -> Tensor:
     """Whether an element lies at or below the ``k``-th diagonal of a matrix."""
     rows: Tensor = OPS["iota"](shape=shape, axis=0, dtype="si64")
     columns: Tensor = OPS["iota"](shape=shape, axis=1, dtype="si64")
-    return columns <= (rows + k if k else rows)
+    return columns <= _diagonal(rows, k)
+
+
+_FARTHEST = 2**62
+"""No array has a diagonal as far as that from its main one."""
+
+
+def _diagonal(rows: Tensor, k: int) -> Tensor:
+    """The column of the ``k``-th diagonal in each row; of one that no array has, columns that no
+    array has, without overflow."""
+    return rows + max(-_FARTHEST, min(k, _FARTHEST)) if k else rows
 
 
 @public
@@ -332,7 +342,7 @@ def eye(
     shape = shape_of((n_rows, n_rows if n_cols is None else n_cols))
     rows: Tensor = OPS["iota"](shape=shape, axis=0, dtype="si64")
     columns: Tensor = OPS["iota"](shape=shape, axis=1, dtype="si64")
-    return (columns == (rows + k if k else rows)).astype(_dtype(dtype, DEFAULT_FLOAT))
+    return (columns == _diagonal(rows, k)).astype(_dtype(dtype, DEFAULT_FLOAT))
 
 
 @public

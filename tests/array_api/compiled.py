@@ -63,6 +63,7 @@ def _getitem(x: Any, key: Any) -> Any:
     return (_item if _is_mask(key) else _compiled_item)(x, key)
 
 
+@functools.wraps(ptir.repeat)
 def _repeat(x: Any, repeats: Any, **kwargs: Any) -> Any:
     """``ptir.repeat``; with counts as a tensor the extent depends on values: that runs eagerly."""
     counts = isinstance(repeats, ptir.Tensor)

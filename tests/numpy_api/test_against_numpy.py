@@ -157,6 +157,7 @@ TABLE: list[Call] = [
     *calls("linspace", 0, 1, 1),
     *calls("eye identity zeros ones tri", 3),
     *calls("eye tri", 3, 4),
+    *(Call("eye", (3, 4), {"k": k}) for k in (2, -2, 2**63, -(2**63), 2**63 - 1)),
     *calls("zeros ones", (2, 3), dtype=np.int32),
     *calls("zeros ones", [2, 3], np.int32),
     *calls("full", (2, 3), 7),
