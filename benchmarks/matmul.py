@@ -20,16 +20,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from llvmlite import ir
 from numpy.typing import NDArray
 
 from benchmarks.report import kernel_machine, write_json
 from benchmarks.spinning import restart_with
 from gptrs.backends.faer.calls.product import product_panels
 from gptrs.backends.faer.packed_weights import pack
+from gptrs.debug.measure_limits import peak_kernel
 from gptrs.kernels.compiler import isa
 from gptrs.kernels.compiler.compile import compile_ir
-from gptrs.kernels.compiler.ir_builder import F32, Function, KernelText, i64
 from gptrs.kernels.driver.current import current_driver
 from gptrs.kernels.driver.step_table import Status, Step, StepTable
 from gptrs.kernels.gemm import packing
@@ -73,24 +72,6 @@ def aligned(size: int, kind: Any = np.float32) -> Array:
 
 def words(*values: Array | int) -> Array:
     return np.array([v if isinstance(v, int) else v.ctypes.data for v in values], np.int64)
-
-
-def peak_kernel(level: isa.Isa) -> KernelText:
-    """A loop of nothing but independent multiply-adds, as many as a tile has."""
-    module = ir.Module("peak")
-    f = Function.kernel(module, level, "peak")
-    address, first, last = f.arguments
-    out = f.argument_block(address, ("out",), ())["out"]
-    factor = f.splat(f.read(out, F32))
-    sums = [factor] * (level.tile_rows * level.tile_vectors)
-    for i in range(len(sums)):  # different starts, so that they are not merged
-        sums[i] = f.fadd(sums[i], ir.Constant(f.vector, [float(i)] * level.lanes))
-    with f.loop(first, last, carried=sums) as loop:
-        loop.values = [f.multiply_add(value, factor, factor) for value in loop.values]
-    for i, value in enumerate(loop.values):
-        f.write(value, f.at(out, i64(i * level.lanes)))
-    f.ret_void()
-    return KernelText(str(module), "peak")
 
 
 def peak(level: isa.Isa) -> float:

@@ -97,7 +97,16 @@ def _op(op: Any) -> Iterator[str]:
 def commands() -> str:
     """Each verb with its arguments and options."""
     group: Any = typer.main.get_command(app)
-    return "\n".join(line for name, verb in group.commands.items() for line in _verb(name, verb))
+    return "\n".join(line for name, verb in _verbs(group, "") for line in _verb(name, verb))
+
+
+def _verbs(group: Any, prefix: str) -> Iterator[tuple[str, Any]]:
+    """Each command of a group, and those of the groups in it, by what is typed for it."""
+    for name, verb in group.commands.items():
+        if hasattr(verb, "commands"):
+            yield from _verbs(verb, f"{prefix}{name} ")
+        else:
+            yield f"{prefix}{name}", verb
 
 
 def _verb(name: str, verb: Any) -> Iterator[str]:

@@ -11,6 +11,8 @@
 | `bench` | measurement beside other libraries |
 | `view` | the program of a model as an HTML page |
 | `bisect`, `patterns` | miscompiled rewrites; the list of rewrite rules |
+| `env`, `environment` | this machine and what gptrs uses of it |
+| `cache` | the compiled kernels on disk |
 | `sampling`, `running`, `dumps`, `profiling`, `model_argument` | shared options |
 | `completions`, `predictions`, `times`, `lines`, `comparison` | output as tables and JSON |
 | `progress`, `interrupt`, `names` | progress bars, Ctrl-C, printable names |

@@ -9,7 +9,9 @@ import typer
 from gptrs import __version__, settings
 from gptrs.cli.bench import NumbersCommand, bench
 from gptrs.cli.bisect import bisect
+from gptrs.cli.cache import cache
 from gptrs.cli.convert import convert
+from gptrs.cli.env import env
 from gptrs.cli.export import export
 from gptrs.cli.fit import fit
 from gptrs.cli.forward import forward
@@ -65,6 +67,8 @@ app.command()(view)
 app.command()(bisect)
 app.command(cls=NumbersCommand)(bench)
 app.command()(patterns)
+app.command()(env)
+app.add_typer(cache, name="cache")
 
 
 def run() -> int:

@@ -1,4 +1,4 @@
-"""Tables of many rows as plain lines, printed at once, without cropping."""
+"""Tables of many rows, and facts by name, as plain lines, without cropping."""
 
 from __future__ import annotations
 
@@ -28,3 +28,13 @@ def print_lines(
 
     typer.secho(line(head), bold=True)
     typer.echo("".join(f"{line(row)}\n" for row in rows), nl=False)
+
+
+def print_facts(head: str, facts: Collection[tuple[str, str]]) -> None:
+    """Print names and values in two columns under ``head``."""
+    from rich.cells import cell_len
+
+    width = max((cell_len(name) for name, _ in facts), default=0)
+    typer.secho(head, bold=True)
+    for name, value in facts:
+        typer.echo(f"  {name}{' ' * (width - cell_len(name))}  {value}".rstrip())

@@ -1,13 +1,17 @@
-"""Progress bar on the terminal, driven by events, until the first output."""
+"""Progress bars on the terminal: driven by events, until the first output, or by steps."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from gptrs import events
 from gptrs.cli import interrupt
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 
 @contextmanager
@@ -20,21 +24,12 @@ def progress() -> Generator[Callable[[], None]]:
     if not sys.stderr.isatty():
         yield lambda: None
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
-
     from gptrs.formats.write_events import PieceWritten, Writing
     from gptrs.loading.weights import WeightRead, WeightsOpened
     from gptrs.parity.comparing import Comparing
     from gptrs.text.generation import Prefilled
 
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn("{task.percentage:>3.0f} %"),  # nothing where the end is not known
-        console=Console(stderr=True),
-        transient=True,
-    )
+    bar = _bar()
     task = bar.add_task("loading", total=None)
     inputs = bar.add_task("comparing", total=None, visible=False)
 
@@ -71,3 +66,34 @@ def progress() -> Generator[Callable[[], None]]:
             yield end
     finally:
         end()
+
+
+@contextmanager
+def step_progress() -> Generator[Callable[[str, float], None]]:
+    """A progress bar on the terminal. Yields a function that takes what is being done, and the part
+    of all that is done, 0 to 1."""
+    if not sys.stderr.isatty():
+        yield lambda what, part: None
+        return
+    bar = _bar()
+    task = bar.add_task("", total=1.0)
+    try:
+        with interrupt.deferred():
+            bar.start()
+        yield lambda what, part: bar.update(task, description=what, completed=part)
+    finally:
+        with interrupt.deferred():
+            bar.stop()
+
+
+def _bar() -> Progress:
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn("{task.percentage:>3.0f} %"),  # nothing where the end is not known
+        console=Console(stderr=True),
+        transient=True,
+    )

@@ -91,7 +91,7 @@ def fastest(
         if name is None or name not in candidates:
             name = _measured(alone, candidates, bench)
             if (store := open_cache()) is not None:
-                store.store(key, name.encode())
+                store.store(key, name.encode(), f"gptrs {__version__}")
         known[key] = name
         while len(known) > keep:
             del known[next(iter(known))]

@@ -106,6 +106,7 @@ def test_every_verb_has_a_section() -> None:
     from gptrs.cli.app import app
 
     verbs = {command.callback.__name__ for command in app.registered_commands if command.callback}
+    verbs |= {str(group.name) for group in app.registered_groups}
     assert set(re.findall(r"^## `gptrs (\w+)`", text_of("cli.md"), re.M)) == verbs
 
 

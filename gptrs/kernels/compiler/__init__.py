@@ -7,6 +7,8 @@
 | `isa` | vector levels (AVX-512, AVX2, NEON, generic), their tile sizes, LLVM targets |
 | `cache_key` | `Code`, the input of a compilation, and its content hash |
 | `object_cache` | object code on disk: one checksummed file per kernel |
+| `cache_entry`, `cache_folder` | the format of such a file; where they are, and what is one |
+| `cache_upkeep` | report, check, prune and clear the folder: ``gptrs cache`` |
 | `loaded_object` | `Library`: object code loaded once; batches of kernels compiled together |
 | `compile_processes` | worker processes that compile in parallel |
 | `compile_job` | `CompileJob`: serialisable text and target for a worker process |

@@ -20,6 +20,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from gptrs import __version__
 from gptrs.kernels.compiler import codegen
 from gptrs.kernels.compiler.codegen import KernelError
 from gptrs.kernels.compiler.compile_job import CompileJob
@@ -120,6 +121,12 @@ def cache_key(code: Code, target: Target) -> str:
         _add(digest, *map(_text, _sources()))
     _add(digest, code.language, str(code.kernel), *code.names, code.text)
     return digest.hexdigest()
+
+
+def made_by() -> str:
+    """The versions that entries of the cache on disk are labelled with. No part of their keys,
+    which depend on the sources themselves."""
+    return f"gptrs {__version__}, {codegen.version()}"
 
 
 def compiler_version() -> str:

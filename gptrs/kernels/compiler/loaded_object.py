@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from gptrs import events, settings
 from gptrs.errors import ArgumentError, RetraceError
 from gptrs.kernels.compiler import codegen, isa
-from gptrs.kernels.compiler.cache_key import Code, cache_key, symbol
+from gptrs.kernels.compiler.cache_key import Code, cache_key, made_by, symbol
 from gptrs.kernels.compiler.codegen import KernelError
 from gptrs.kernels.compiler.object_cache import open_cache
 from gptrs.kernels.compiler.shield import shielded
@@ -101,7 +101,7 @@ class Library:
         shielded(lambda: self._load(data))
         if store is not None:
             # Numba may be imported by now: stored under the key with the version that was used.
-            store.store(cache_key(self.code, self.target), data)
+            store.store(cache_key(self.code, self.target), data, made_by())
         self.seconds = seconds + time.perf_counter() - start
         self.emit_ready()
 

@@ -1,7 +1,7 @@
 """The number of threads of this process: CPU affinity, control groups (cgroups) and settings.
 
-`thread_count` is what plans run on; `limit_threads` overrides it in a context; `spread` runs a
-function over items on Python threads, for work that releases the GIL.
+`thread_count` is what plans run on, `thread_reason` says why; `limit_threads` overrides it in a
+context; `spread` runs a function over items on Python threads, for work that releases the GIL.
 """
 
 from __future__ import annotations
@@ -40,6 +40,23 @@ def thread_count() -> int:
     if settings.raw("OMP_NUM_THREADS") is None:
         return cores
     return min(cores, _openmp_limit(os.environ.get("OMP_NUM_THREADS", "")))
+
+
+def thread_reason() -> str:
+    """What decides `thread_count`, in words."""
+    if limit := _limit.get():
+        return f"limited to {limit}"
+    if wanted := settings.num_threads():
+        return f"{settings.num_threads.name}={wanted}"
+    cores, every = available_cores(), os.cpu_count() or 1
+    openmp = os.environ.get("OMP_NUM_THREADS", "")
+    if _openmp_limit(openmp) < cores:
+        return f"OMP_NUM_THREADS={openmp}"
+    if (allowed := _affine_cores()) > cores:
+        return f"the control group grants {_own_quota():g} of {allowed} cores"
+    if cores < every:
+        return f"the CPU affinity of this process: {cores} of {every} cores"
+    return "all cores"
 
 
 _limit: ContextVar[int] = ContextVar("gptrs_threads", default=0)
@@ -113,9 +130,12 @@ def available_cores() -> int:
 
     A quota is rounded down: a thread too many stops all of them until the next period.
     """
+    return max(1, int(min(_affine_cores(), _own_quota())))
+
+
+def _affine_cores() -> int:
     affinity = getattr(os, "sched_getaffinity", None)
-    cores: int = len(affinity(0)) if affinity else os.cpu_count() or 1
-    return max(1, int(min(cores, _own_quota())))
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
 @cache

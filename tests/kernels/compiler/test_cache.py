@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from gptrs.kernels.compiler import loaded_object, object_cache
+from gptrs.kernels.compiler.cache_folder import Listing
 from gptrs.kernels.compiler.compile import compile_ir
 from gptrs.kernels.compiler.object_cache import KernelCacheWarning
 from tests.support import ROOT
@@ -171,8 +172,8 @@ def test_the_least_recently_used_go_first(monkeypatch: pytest.MonkeyPatch) -> No
 def test_the_folder_is_looked_through_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GPTRS_CACHE_BYTES", "64000")
     scans: list[Path] = []
-    found: Callable[[Path], list[Any]] = lambda folder: scans.append(folder) or []
-    monkeypatch.setattr(object_cache, "_entries", found)
+    found: Callable[[Path], Listing] = lambda folder: scans.append(folder) or Listing([], [], 0)
+    monkeypatch.setattr(object_cache, "listing", found)
     for i in range(11):
         assert opened().store(f"{i:040d}", bytes(180))
     assert len(scans) == 3, "at the first write, and whenever 1000 bytes more were written"
