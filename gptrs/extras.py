@@ -17,6 +17,7 @@ EXTRAS = {
     "images": {"PIL": "Pillow"},
     "cli": {"typer": "typer", "rich": "rich", "threadpoolctl": "threadpoolctl"},
     "bench": {"gptrs_bench": "gptrs_bench", "yaml": "PyYAML", "safetensors": "safetensors"},
+    "plot": {"matplotlib": "matplotlib"},
     "hub": {"huggingface_hub": "huggingface_hub"},
     "torch": {"torch": "torch", "transformers": "transformers"},
 }

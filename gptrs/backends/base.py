@@ -87,6 +87,14 @@ class StepReport:
 
 
 @dataclass(frozen=True)
+class PlanBound:
+    """Event: the plan of ``program`` was bound to sizes that it had no free binding for."""
+
+    program: str
+    seconds: float
+
+
+@dataclass(frozen=True)
 class ArenaReport:
     """An intermediate array in the arena, while the steps ``first`` to ``last`` run."""
 

@@ -8,7 +8,11 @@
 from __future__ import annotations
 
 import json
+import os
+import pickle
+import sys
 from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -18,10 +22,14 @@ import pytest
 
 import gptrs
 from gptrs import ptir
+from gptrs.debug import machine_limits
+from gptrs.debug.machine_limits import Limits, keep_limits
+from gptrs.debug.profile import roofline
 from gptrs.debug.profile.profile import Profile
-from gptrs.errors import ArgumentError
+from gptrs.errors import ArgumentError, MissingPackageError
 from gptrs.kernels.driver import live_tables, recording
 
+Measured = Callable[..., None]
 X = np.linspace(-2, 2, 24, dtype=np.float32).reshape(4, 6)
 W = X.T.copy()
 
@@ -30,6 +38,18 @@ W = X.T.copy()
 def model(x: Any, w: Any) -> Any:
     h = ptir.relu(x @ w)
     return ptir.softmax(h * 2) + 1
+
+
+@pytest.fixture(autouse=True)
+def measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Measured:
+    """No limits of this machine, until this is called with threads, GFLOP/s and GB/s."""
+    file = tmp_path / "limits.json"
+    monkeypatch.setattr(machine_limits, "limits_file", lambda: file)
+
+    def keep(threads: int, gflops: float, gbytes: float) -> None:
+        keep_limits([Limits(threads, gflops, gbytes, "2026-01-31")])
+
+    return keep
 
 
 def checked(profile: Profile) -> Profile:
@@ -263,3 +283,115 @@ def test_html() -> None:
     model(X, W)
     page = model.profile(X, W)._repr_html_()  # pyright: ignore[reportPrivateUsage]
     assert page.count("<tr>") == 1 + len(model.explain(X, W).report.steps)
+
+
+@pytest.mark.parametrize("threads", ["1", "2"])
+def test_how_near_rows_come_to_the_limits(
+    monkeypatch: pytest.MonkeyPatch, measured: Measured, threads: str
+) -> None:
+    monkeypatch.setenv("GPTRS_NUM_THREADS", threads)
+    model(X, W)
+    found = model.profile(X, W)
+    assert found.threads == int(threads)
+    assert {row.limit for row in found.rows()} == {None}
+    assert "% of limit" not in found.table()
+    assert "% of limit" not in found._repr_html_()  # pyright: ignore[reportPrivateUsage]
+    measured(3, 1.0, 1.0)
+    assert "% of limit" not in found.table(), "on other threads"
+    measured(int(threads), 8.0, 4.0)
+    for row in found.rows("step"):
+        assert row.limit == pytest.approx(max(row.gflops / 8, row.gbytes / 4))
+    heads, *lines = found.table("step").splitlines()
+    assert heads.endswith("GB/s  % of limit")
+    first = found.rows("step")[0].limit
+    assert first is not None
+    assert lines[0].split()[-1] == f"{100 * first:.0f}"
+    assert "% of limit" in str(found)
+    assert "<th>% of limit</th>" in found._repr_html_()  # pyright: ignore[reportPrivateUsage]
+    assert "% of limit" not in Profile().table()
+
+
+def test_a_flame_graph_by_its_short_name(tmp_path: Path) -> None:
+    model(X, W)
+    found = model.profile(X, W)
+    for name in ("flame", "flame.json", "flame.speedscope.json"):
+        path = found.flamegraph(tmp_path / name)
+        assert path == tmp_path / "flame.speedscope.json"
+        assert path.read_text() == found.save(tmp_path / "b.speedscope.json").read_text()
+        path.unlink()
+
+
+def test_a_roofline(measured: Measured, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("matplotlib")
+    monkeypatch.setattr(roofline, "_LABELLED", 2)
+    model(X, W)
+    found = model.profile(X, W)
+    measured(found.threads, 200.0, 20.0)
+    figure = found.roofline()
+    (axes,) = figure.axes
+    assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
+    rows = [row for row in found.rows() if row.gflops]
+    (dots,) = axes.collections
+    np.testing.assert_allclose(
+        dots.get_offsets(), [(row.gflops / row.gbytes, row.gflops) for row in rows]
+    )
+    sizes = dots.get_sizes()
+    assert list(sizes) == sorted(sizes, reverse=True)
+    assert [text.get_text().partition(",")[0] for text in axes.texts] == [
+        row.name for row in rows[:2]
+    ]
+    roof = axes.lines[0]
+    assert roof.get_xdata()[1] == pytest.approx(10.0)
+    np.testing.assert_allclose(roof.get_ydata()[1:], 200.0)
+    assert roof.get_ydata()[0] == pytest.approx(20.0 * roof.get_xdata()[0])
+    assert figure._repr_png_().startswith(b"\x89PNG")
+    pickle.loads(pickle.dumps(figure))
+
+
+def test_a_roofline_that_cannot_be_drawn(
+    measured: Measured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(ArgumentError, match="no kernel of the profile does arithmetic"):
+        Profile().roofline()
+    monkeypatch.setenv("GPTRS_NUM_THREADS", "1")
+    model(X, W)
+    found = model.profile(X, W)
+    with pytest.raises(ArgumentError, match="were not measured on 1 thread") as caught:
+        found.roofline()
+    assert caught.value.fix == "gptrs env --measure --threads 1"
+    measured(1, 200.0, 20.0)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.delitem(sys.modules, "matplotlib.figure", raising=False)
+    with pytest.raises(MissingPackageError, match="a roofline needs matplotlib") as missing:
+        found.roofline()
+    assert missing.value.fix == "pip install 'gptrs[plot]'"
+
+
+def test_new_sizes_are_bound() -> None:
+    @ptir.jit(dynamic={"x": {0: "N"}})
+    def rows(x: Any) -> Any:
+        return ptir.exp(x) - 1
+
+    rows(X)
+    assert "bind" not in rows.profile(X).once_ms()
+    found = checked(rows.profile(X[:3]))
+    (run,) = (span for span in found.spans if span.kind == "run")
+    assert [span.name for span in found.spans if span.kind == "bind"] == [run.name]
+    assert "bind" in str(found)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_child_records_nothing() -> None:
+    model(X, W)
+    with gptrs.profile() as found:
+        model(X, W)
+        child = os.fork()
+        model(X, W)
+    runs = sum(span.kind == "run" for span in found.spans)
+    if not child:
+        with gptrs.profile() as own:
+            model(X, W)
+        os._exit(10 * runs + sum(span.kind == "run" for span in own.spans))
+    assert runs == 2
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 11

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
+from time import perf_counter
 from typing import Any
 
 import numpy as np
 
-from gptrs.backends.base import Launch, Plan, PlanReport
+from gptrs import events
+from gptrs.backends.base import Launch, Plan, PlanBound, PlanReport
 from gptrs.backends.faer.arena import ArenaPool
 from gptrs.backends.faer.binding import Bound, Buffer, bind
 from gptrs.backends.faer.buffer_assignment import BufferAssignment
@@ -202,7 +204,10 @@ class FaerPlan(Plan):
             raise _SizesError
         if any(fails_at(instruction, sizes) for instruction in self._unsure_in_loops):
             raise _SizesError
+        start = perf_counter() if events.listening() else None
         bound = bind(self._assignment_at(sizes), self.isa, sizes, key)
+        if start is not None:
+            events.emit(PlanBound(self.program.name, perf_counter() - start))
         live_tables.add(bound.table, bound, table_report)
         for buffer, number in bound.buffers.items():
             if buffer.kind == "constant":

@@ -3,8 +3,9 @@
 | module | contents |
 |---|---|
 | `recorder` | `profile`: one recording, from the driver's timestamps to spans and steps |
-| `steps` | `ProfiledStep`: what a step is: kernel, line, module, arithmetic, traffic |
+| `steps` | `ProfiledStep`: what a step is: kernel, line, module, arithmetic, traffic; `Row` |
 | `profile` | `Profile`: tables by kernel, op, line, module; comparison; export |
+| `roofline` | the machine's limits and the kernels as a figure |
 | `exports` | files: Chrome's trace events (Perfetto), speedscope, JSON lines |
 
     driver's threads: timestamps ──▶ runs and chunks ┐

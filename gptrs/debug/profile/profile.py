@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import html
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, TypeAlias
 
+from gptrs.debug.machine_limits import Limits, limits_at
 from gptrs.debug.profile.exports import jsonl, speedscope, trace_events
-from gptrs.debug.profile.steps import ProfiledStep, Span
+from gptrs.debug.profile.roofline import draw_roofline
+from gptrs.debug.profile.steps import ProfiledStep, Row, Span
 from gptrs.errors import ArgumentError
 
 Group: TypeAlias = Literal["kernel", "op", "line", "function", "module", "program", "step"]
@@ -23,21 +25,8 @@ _KEYS: dict[str, Callable[[ProfiledStep], str]] = {
     "program": lambda step: step.program,
     "step": lambda step: f"{step.program} {step.number} {step.kernel}",
 }
-_ONCE = ("trace", "pass", "plan", "compile", "load", "pack")
-
-
-class Row(NamedTuple):
-    """A line of a table: a group of steps."""
-
-    name: str
-    calls: int
-    ms: float
-    share: float
-    """Of the time of all steps, 0 to 1."""
-    gflops: float
-    """10⁹ floating-point operations a second; 0 where none are counted."""
-    gbytes: float
-    """10⁹ bytes a second that are read and written, each array once a step."""
+_ONCE = ("trace", "pass", "plan", "bind", "compile", "load", "pack")
+_FLAME = ".speedscope.json"
 
 
 @dataclass(eq=False)
@@ -56,6 +45,8 @@ class Profile:
     """Of the block, in ns of `time.perf_counter_ns`."""
     lost: int = 0
     """Runs of which there is no record, as the buffer was full."""
+    threads: int = 0
+    """The most threads that a run had; 0 where nothing ran."""
     result: Any = None
 
     def fill(
@@ -66,9 +57,11 @@ class Profile:
         start: float,
         end: float,
         lost: int,
+        threads: int,
     ) -> None:
         """Called when the block ends."""
         self.steps, self.spans, self.start, self.end, self.lost = steps, spans, start, end, lost
+        self.threads = threads
 
     @property
     def ms(self) -> float:
@@ -81,9 +74,9 @@ class Profile:
         return sum(step.ns for step in self.steps) / 1e6
 
     def once_ms(self) -> dict[str, float]:
-        """The time of what is done once, by kind: tracing, passes, planning, compilation or load of
-        kernels, packing of weights. Kernels that are compiled while a program is planned count for
-        both, and several are compiled at a time."""
+        """The time of what is done once, by kind: tracing, passes, planning, binding of a plan to
+        sizes, compilation or load of kernels, packing of weights. Kernels that are compiled while a
+        program is planned count for both, and several are compiled at a time."""
         found: dict[str, float] = {}
         for span in self.spans:
             if span.kind in _ONCE:
@@ -102,17 +95,18 @@ class Profile:
                 name = ".".join(name.split(".")[:depth])
             groups.setdefault(name, []).append(step)
         whole = sum(step.ns for step in self.steps) or 1.0
-        rows = [_row(name, steps, whole) for name, steps in groups.items()]
+        limits = limits_at(self.threads)
+        rows = [_row(name, steps, whole, limits) for name, steps in groups.items()]
         return sorted(rows, key=lambda row: -row.ms)
 
     def table(
         self, group: Group = "kernel", most: int | None = None, *, depth: int | None = None
     ) -> str:
-        """`rows` as text; ``most`` of them, and what is left as one line."""
+        """`rows` as text; ``most`` of them, and what is left as one line. The column "% of limit"
+        is there once ``gptrs env --measure`` has measured as many threads as ran."""
         rows = self.rows(group, depth=depth)
         shown = rows if most is None or len(rows) <= most else rows[:most]
-        cells = [(group, "calls", "ms", "%", "GFLOP/s", "GB/s"), *map(_cells, shown)]
-        lines = _aligned(cells)
+        lines = _aligned([*_cells(group, shown)])
         if len(shown) < len(rows):
             rest = sum(row.ms for row in rows[len(shown) :])
             lines.append(f"{len(rows) - len(shown)} more, {rest:.3f} ms")
@@ -130,13 +124,32 @@ class Profile:
         cells = [(group, "ms", "other, ms", "times"), *map(_compared, [*rows, total])]
         return "\n".join(_aligned(cells))
 
+    def flamegraph(self, path: str | os.PathLike[str]) -> Path:
+        """Write a flame graph for speedscope.app, and return its path: ``path``, which is made to
+        end in ``.speedscope.json``."""
+        target = Path(path)
+        if not target.name.endswith(_FLAME):
+            target = target.with_name(target.name.removesuffix(".json") + _FLAME)
+        return self.save(target)
+
+    def roofline(self) -> Any:
+        """The roofline of this machine with a dot for each kernel: a matplotlib ``Figure``, which
+        ``.savefig("roofline.png")`` writes.
+
+        Logarithmic axes: operations a byte, as arrays are read and written once a step, against
+        GFLOP/s; dots are as large as the kernel's time. Kernels without counted operations have no
+        dot. Raises `ArgumentError` where the limits on as many threads were not measured (by
+        ``gptrs env --measure``) or no kernel has a dot, `MissingPackageError` without matplotlib.
+        """
+        return draw_roofline(self.rows(), limits_at(self.threads), self.threads)
+
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the profile by the ending of ``path``: ``.speedscope.json`` a flame graph for
         speedscope, ``.jsonl`` a line for each step, another ``.json`` Chrome's trace events, which
         ui.perfetto.dev shows: a track for each thread. Raises `ArgumentError` for another ending.
         """
         target = Path(path)
-        if target.name.endswith(".speedscope.json"):
+        if target.name.endswith(_FLAME):
             text = speedscope(self.steps)
         elif target.suffix == ".jsonl":
             text = jsonl(self.steps)
@@ -169,24 +182,30 @@ class Profile:
             yield f"{self.lost} runs are missing: the buffer was full"
 
 
-def _row(name: str, steps: Sequence[ProfiledStep], whole: float) -> Row:
+def _row(name: str, steps: Sequence[ProfiledStep], whole: float, limits: Limits | None) -> Row:
     ns = sum(step.ns for step in steps)
     flops = sum(step.calls * step.flops for step in steps)
     moved = sum(step.calls * step.bytes for step in steps)
     calls = sum(step.calls for step in steps)
-    return Row(name, calls, ns / 1e6, ns / whole, flops / (ns or 1.0), moved / (ns or 1.0))
+    gflops, gbytes = flops / (ns or 1.0), moved / (ns or 1.0)
+    limit = None
+    if limits is not None:
+        limit = max(gflops / limits.gflops, gbytes / limits.gbytes)
+    return Row(name, calls, ns / 1e6, ns / whole, gflops, gbytes, limit)
 
 
-def _cells(row: Row) -> tuple[str, ...]:
-    gflops = f"{row.gflops:.2f}" if row.gflops else ""
-    return (
-        row.name,
-        str(row.calls),
-        f"{row.ms:.3f}",
-        f"{100 * row.share:.1f}",
-        gflops,
-        f"{row.gbytes:.2f}" if row.gbytes else "",
-    )
+def _cells(group: str, rows: Sequence[Row]) -> Iterator[tuple[str, ...]]:
+    """The heads of a table and its rows, as text."""
+    limited = any(row.limit is not None for row in rows)
+    heads = (group, "calls", "ms", "%", "GFLOP/s", "GB/s")
+    yield (*heads, "% of limit") if limited else heads
+    for row in rows:
+        cells = [row.name, str(row.calls), f"{row.ms:.3f}", f"{100 * row.share:.1f}"]
+        cells.append(f"{row.gflops:.2f}" if row.gflops else "")
+        cells.append(f"{row.gbytes:.2f}" if row.gbytes else "")
+        if limited:
+            cells.append(f"{100 * row.limit:.0f}" if row.limit else "")
+        yield tuple(cells)
 
 
 def _compared(row: tuple[str, float, float]) -> tuple[str, ...]:
@@ -202,12 +221,11 @@ def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     ]
 
 
-def _as_html(rows: Iterable[Row]) -> str:
-    heads = ("kernel", "calls", "ms", "%", "GFLOP/s", "GB/s")
+def _as_html(rows: Sequence[Row]) -> str:
+    heads, *cells = _cells("kernel", rows)
     head = "".join(f"<th>{name}</th>" for name in heads)
     body = "".join(
-        f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in _cells(row))}</tr>"
-        for row in rows
+        f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in cells
     )
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 

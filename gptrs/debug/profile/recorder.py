@@ -10,6 +10,7 @@ from threading import get_ident
 from typing import NamedTuple
 
 from gptrs import events
+from gptrs.backends.base import PlanBound
 from gptrs.debug.lowering import ProgramPlanned, ProgramTraced
 from gptrs.debug.profile.profile import Profile
 from gptrs.debug.profile.steps import ProfiledStep, Span, TableSteps
@@ -18,6 +19,7 @@ from gptrs.kernels.compiler.loaded_object import KernelReady
 from gptrs.kernels.driver import live_tables
 from gptrs.kernels.driver.current import current_driver
 from gptrs.kernels.driver.recording import Chunks, Recording, Run
+from gptrs.kernels.driver.threads import thread_count
 from gptrs.locks import new_lock
 from gptrs.passes.base import PassRan
 
@@ -44,8 +46,12 @@ def profile() -> Generator[Profile]:
             model.generate("Once upon a time")
         print(p)
 
-    The `Profile` is complete when the block ends. Raises `ArgumentError` where a
-    profile is running already. A child that is forked inside of the block records nothing.
+    The `Profile` is complete when the block ends. Raises `ArgumentError` where a profile is running
+    already.
+
+    A child that is forked inside of the block records nothing of its own, and runs as fast as
+    without a profile; the parent's recording goes on. If the child leaves the block too, its copy
+    of the `Profile` has what the parent had recorded until the fork. It may begin another one.
     """
     me = os.getpid()
     with _lock:
@@ -97,6 +103,8 @@ class _Recorder:
         elif isinstance(event, KernelReady):
             kind = "load" if event.cached else "compile"
             self._add(kind, ", ".join(event.names[:3]), event.seconds)
+        elif isinstance(event, PlanBound):
+            self._add("bind", event.program, event.seconds)
 
     def _add(self, kind: str, name: str, seconds: float) -> None:
         end = time.perf_counter_ns()
@@ -127,6 +135,7 @@ class _Recorder:
             start=self._start,
             end=end,
             lost=self._recording.lost,
+            threads=max((run.threads for run in runs), default=thread_count() if self._told else 0),
         )
 
 

@@ -45,12 +45,31 @@ class ProfiledStep:
     """By worker: the ns of the chunks that it ran."""
 
 
+class Row(NamedTuple):
+    """A line of a table: a group of steps."""
+
+    name: str
+    calls: int
+    ms: float
+    share: float
+    """Of the time of all steps, 0 to 1."""
+    gflops: float
+    """10⁹ floating-point operations a second; 0 where none are counted."""
+    gbytes: float
+    """10⁹ bytes a second that are read and written, each array once a step."""
+    limit: float | None = None
+    """How near it comes to the nearer limit of this machine, multiply-adds of f32 or reading from
+    memory on as many threads: 1 is there, more is possible where arrays are in caches or numbers
+    are narrower. None where the limits were not measured (``gptrs env --measure``)."""
+
+
 class Span(NamedTuple):
     """Something that took time on one thread, in ns of `time.perf_counter_ns`."""
 
     kind: str
     """run (of a plan's steps), step, chunks (that a worker ran of a step), python (a step), or
-    trace, pass, plan, compile, load (kernels from the cache on disk), pack (weights)."""
+    trace, pass, plan, bind (a plan to sizes), compile, load (kernels from the cache on disk), pack
+    (weights)."""
     name: str
     thread: int
     start: float

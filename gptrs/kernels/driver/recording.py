@@ -124,6 +124,8 @@ class Run(NamedTuple):
     first: int
     thread: int
     """As `threading.get_ident` names it."""
+    threads: int
+    """The most that its steps may run on."""
     ns: NDArray[np.float64]
 
 
@@ -182,7 +184,8 @@ class Recording:
             if kind == RUN:
                 ticks = self.words[first + RUN_WORDS : first + size]
                 ns = np.where(ticks != 0, (ticks - t0) * scale + n0, 0.0)
-                yield Run(words[first + 1], words[first + 2], words[first + 3], ns)
+                table, begin, thread, threads = words[first + 1 : first + RUN_WORDS]
+                yield Run(table, begin, thread, threads, ns)
             else:
                 _, arguments, worker, thread, count, before, after = words[first : first + size]
                 before, after = ((tick - t0) * scale + n0 for tick in (before, after))
