@@ -15,6 +15,7 @@
 | `cache` | the compiled kernels on disk |
 | `sampling`, `running`, `dumps`, `profiling`, `model_argument` | shared options |
 | `completions`, `predictions`, `times`, `lines`, `comparison` | output as tables and JSON |
+| `shell_completion` | models, backends and files for the Tab key |
 | `progress`, `interrupt`, `names` | progress bars, Ctrl-C, printable names |
 
 Order of a command: `main` → `app` → the subcommand parses and checks its options, and only then

@@ -29,7 +29,6 @@ _UsageError = cast("Any", typer.BadParameter.__base__)
 app = typer.Typer(
     name="gptrs",
     help="A CPU tensor JIT: run models through traced, portable tensor programs.",
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -74,7 +73,7 @@ app.add_typer(cache, name="cache")
 def run() -> int:
     """Run the command of ``sys.argv``; errors are one message. Returns the exit code."""
     try:
-        return app(standalone_mode=False) or 0
+        return app(prog_name="gptrs", standalone_mode=False) or 0
     except _UsageError as error:
         typer.echo(f"error: {error.format_message()}", err=True)
         return 2

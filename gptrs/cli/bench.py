@@ -10,10 +10,12 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
+from gptrs.cli.model_argument import ModelOption, either
+from gptrs.cli.shell_completion import complete_backend, complete_model
 from gptrs.extras import needed_for
 
 _CHECKOUT = Path(__file__).parents[2] / "benchmarks" / "src"
-_NUMBERS = ("--threads", "--bench-tokens", "--batch")
+_NUMBERS = ("--threads", "-t", "--bench-tokens", "--batch")
 _ENDINGS = (".json", ".csv")
 
 
@@ -40,12 +42,14 @@ def _joined(args: list[str]) -> list[str]:
 
 def bench(
     model: Annotated[
-        str,
+        str | None,
         typer.Argument(
             metavar="MODEL",
             help="A Hugging Face directory, a checkpoint, or a model that ships with gptrs.",
+            autocompletion=complete_model,
         ),
-    ] = "",
+    ] = None,
+    model_option: ModelOption = None,
     random: Annotated[
         Path | None,
         typer.Option(
@@ -62,7 +66,12 @@ def bench(
     ] = None,
     threads: Annotated[
         list[str] | None,
-        typer.Option(metavar="N ...", help="Numbers of threads, one after the other; all cores."),
+        typer.Option(
+            "--threads",
+            "-t",
+            metavar="N ...",
+            help="Numbers of threads, one after the other; all cores.",
+        ),
     ] = None,
     bench_tokens: Annotated[
         list[str] | None,
@@ -92,7 +101,10 @@ def bench(
         ),
     ] = "torch",
     rounds: Annotated[int, typer.Option(min=1, help="How often each side has its turn.")] = 7,
-    backend: Annotated[str, typer.Option(help="Our backend, else GPTRS_BACKEND.")] = "",
+    backend: Annotated[
+        str,
+        typer.Option(help="Our backend, else GPTRS_BACKEND.", autocompletion=complete_backend),
+    ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print a line of CSV a side.")] = False,
     out: Annotated[
@@ -108,6 +120,7 @@ def bench(
         raise typer.BadParameter("give --json or --csv, not both")
     if out is not None and (out.suffix not in _ENDINGS or not out.parent.is_dir()):
         raise typer.BadParameter(f"--out is {out}, expected a .json or .csv file in a folder")
+    given = either(model, model_option) or ""
     _prefer_checkout()
     fields = {
         "threads": _numbers("--threads", threads),
@@ -121,7 +134,7 @@ def bench(
     with needed_for("gptrs bench"):
         # The engine, which loads after the options are known to be good.
         from gptrs_bench.command import measure_runs, read_runs
-    runs = read_runs(model, random, suite, fields)
+    runs = read_runs(given, random, suite, fields)
     measure_runs(runs, as_json=as_json, as_csv=as_csv, out=out)
 
 

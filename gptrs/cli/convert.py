@@ -10,6 +10,7 @@ import typer
 
 from gptrs.byte_sizes import read_size, size_text
 from gptrs.cli.progress import progress
+from gptrs.cli.shell_completion import complete_model
 from gptrs.formats.kinds import Format, Names
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ def convert(
             metavar="SRC",
             help="A Hugging Face directory, a checkpoint (GPTRSCHK), a tensor archive (GPTRSTEN),"
             " a .safetensors file, or a model that ships with gptrs.",
+            autocompletion=complete_model,
         ),
     ],
     destination: Destination,

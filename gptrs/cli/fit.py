@@ -9,7 +9,9 @@ import typer
 
 from gptrs.byte_sizes import read_size, size_text
 from gptrs.cli.convert import Floats
+from gptrs.cli.model_argument import ModelOption, either, needed
 from gptrs.cli.running import Threads
+from gptrs.cli.shell_completion import complete_model
 
 if TYPE_CHECKING:
     from gptrs.memory.fitting import Fit
@@ -18,13 +20,15 @@ if TYPE_CHECKING:
 
 def fit(
     model: Annotated[
-        str,
+        str | None,
         typer.Argument(
             metavar="MODEL",
             help="A Hugging Face directory, a checkpoint (GPTRSCHK), a .safetensors file, a model"
             " that ships with gptrs, or a config.json alone.",
+            autocompletion=complete_model,
         ),
-    ],
+    ] = None,
+    model_option: ModelOption = None,
     context: Annotated[
         int | None,
         typer.Option(min=1, help="Tokens in a row; without it all that the model can hold."),
@@ -46,6 +50,7 @@ def fit(
 
     gptrs fit path/to/gpt2 --context 1024 --batch 4
     """
+    model = needed(either(model, model_option))
     limit = None if memory is None else _limit(memory)
     from gptrs.loading.estimate import memory_of
     from gptrs.memory.fitting import fit as find  # loads after the options are known to be good

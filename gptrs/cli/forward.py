@@ -15,6 +15,7 @@ from gptrs.cli.predictions import Predictions, likeliest_choices, print_json, pr
 from gptrs.cli.profiling import ProfileOut, Profiling, profiling
 from gptrs.cli.progress import progress
 from gptrs.cli.running import Backend, Threads
+from gptrs.cli.shell_completion import complete_model
 from gptrs.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -29,7 +30,10 @@ def forward(
     model: Annotated[
         str,
         typer.Option(
-            help="A Hugging Face directory, a checkpoint, or a model that ships with gptrs."
+            "--model",
+            "-m",
+            help="A Hugging Face directory, a checkpoint, or a model that ships with gptrs.",
+            autocompletion=complete_model,
         ),
     ],
     inputs: Annotated[

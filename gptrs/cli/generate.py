@@ -18,6 +18,7 @@ from gptrs.cli.dumps import DumpDir, DumpModeName, dumping
 from gptrs.cli.profiling import ProfileOut, Profiling, profiling
 from gptrs.cli.progress import progress
 from gptrs.cli.running import Backend, Threads
+from gptrs.cli.shell_completion import complete_model
 from gptrs.cli.times import Times, print_times
 from gptrs.errors import ArgumentError
 
@@ -36,6 +37,10 @@ def generate(
             " so does none at all where that is no terminal.",
         ),
     ] = None,
+    prompt_option: Annotated[
+        str | None,
+        typer.Option("--prompt", "-p", metavar="PROMPT", help="The text, as an option."),
+    ] = None,
     prompt_file: Annotated[
         Path | None,
         typer.Option(
@@ -46,7 +51,10 @@ def generate(
     model: Annotated[
         str,
         typer.Option(
-            help="A Hugging Face directory, a checkpoint, or a model that ships with gptrs."
+            "--model",
+            "-m",
+            help="A Hugging Face directory, a checkpoint, or a model that ships with gptrs.",
+            autocompletion=complete_model,
         ),
     ] = "stories",
     max_tokens: sampling.MaxTokens = None,
@@ -97,8 +105,10 @@ def generate(
         "stop": tuple(stop or ()),
         "ignore_eos": ignore_eos,
     }
+    if prompt is not None and prompt_option is not None:
+        raise typer.BadParameter("give PROMPT or --prompt, not both")
     _check(options, backend)
-    prompts = _prompts(prompt, prompt_file)
+    prompts = _prompts(prompt if prompt_option is None else prompt_option, prompt_file)
     # What a terminal cannot show is no error.
     cast("TextIOWrapper", sys.stdout).reconfigure(errors="replace")
     times = Times()

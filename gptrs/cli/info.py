@@ -10,7 +10,9 @@ import typer
 
 from gptrs.byte_sizes import size_text
 from gptrs.cli.lines import print_lines
+from gptrs.cli.model_argument import ModelOption, either, needed
 from gptrs.cli.names import printable
+from gptrs.cli.shell_completion import complete_model
 
 if TYPE_CHECKING:
     from gptrs.formats.model_files import ModelFiles
@@ -21,23 +23,26 @@ _LONGEST = 60  # letters of a value of the configuration
 
 def info(
     path: Annotated[
-        str,
+        str | None,
         typer.Argument(
             metavar="FILE",
             help="A checkpoint (GPTRSCHK), a tensor archive (GPTRSTEN), a .safetensors file, a"
             " Hugging Face directory, or a model that ships with gptrs.",
+            autocompletion=complete_model,
         ),
-    ],
+    ] = None,
+    model_option: ModelOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Print the configuration of a model, and its tensors with their sizes and ids.
 
     gptrs info path/to/model
     """
+    place = needed(either(path, model_option))
     from gptrs.formats.model_files import open_files
     from gptrs.loading.hub import place_of  # loads after the options are known to be good
 
-    files = open_files(place_of(path), as_stored=True)
+    files = open_files(place_of(place), as_stored=True)
     if as_json:
         typer.echo(json.dumps(_report(files)))
     else:

@@ -13,6 +13,7 @@ import typer
 
 from gptrs import settings
 from gptrs.cli.progress import progress
+from gptrs.cli.shell_completion import complete_model
 
 if TYPE_CHECKING:
     from gptrs.parity.difference import Difference
@@ -23,6 +24,17 @@ ModelName: TypeAlias = Annotated[
         metavar="MODEL",
         help="A Hugging Face directory, a checkpoint, a file of torchvision's weights, or a model"
         " that ships with gptrs.",
+        autocompletion=complete_model,
+    ),
+]
+ModelOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--model",
+        "-m",
+        metavar="MODEL",
+        help="The model, as an option.",
+        autocompletion=complete_model,
     ),
 ]
 RandomConfig: TypeAlias = Annotated[
@@ -36,6 +48,20 @@ RandomConfig: TypeAlias = Annotated[
 AsJson: TypeAlias = Annotated[
     bool, typer.Option("--json", help="Print one JSON object instead of a table.")
 ]
+
+
+def either(argument: str | None, option: str | None) -> str | None:
+    """The model of the argument or of `ModelOption`. Raises a usage error where both are given."""
+    if argument is not None and option is not None:
+        raise typer.BadParameter("give MODEL or --model, not both")
+    return argument if option is None else option
+
+
+def needed(model: str | None) -> str:
+    """``model``. Raises a usage error where there is none."""
+    if model is None:
+        raise typer.BadParameter("give a model: as an argument, or by --model")
+    return model
 
 
 @contextmanager

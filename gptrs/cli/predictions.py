@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import typer
-from numpy.typing import NDArray
 
 from gptrs.cli.names import printable
 from gptrs.errors import PtirError
+
+if TYPE_CHECKING:
+    from gptrs.ir.types import Array
 
 
 class Choice(NamedTuple):
@@ -37,7 +39,7 @@ class Predictions:
 
 
 def likeliest_choices(
-    inputs: Sequence[str], logits: NDArray[Any], count: int, spell: Callable[[int], str | None]
+    inputs: Sequence[str], logits: Array, count: int, spell: Callable[[int], str | None]
 ) -> list[list[Choice]]:
     """The ``count`` likeliest choices for each row of ``logits`` [inputs, choices].
 

@@ -6,9 +6,17 @@ from typing import Annotated, TypeAlias
 
 import typer
 
+from gptrs.cli.shell_completion import complete_backend
+
 Backend: TypeAlias = Annotated[
-    str | None, typer.Option(help="The backend to run on, else GPTRS_BACKEND.")
+    str | None,
+    typer.Option(
+        help="The backend to run on, else GPTRS_BACKEND.", autocompletion=complete_backend
+    ),
 ]
 Threads: TypeAlias = Annotated[
-    int, typer.Option(min=0, help="Threads to use; 0: GPTRS_NUM_THREADS, else all cores.")
+    int,
+    typer.Option(
+        "--threads", "-t", min=0, help="Threads to use; 0: GPTRS_NUM_THREADS, else all cores."
+    ),
 ]

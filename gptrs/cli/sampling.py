@@ -8,7 +8,12 @@ import typer
 
 MaxTokens: TypeAlias = Annotated[
     int | None,
-    typer.Option(min=0, help="At most this many new tokens; else as many as the context allows."),
+    typer.Option(
+        "--max-tokens",
+        "-n",
+        min=0,
+        help="At most this many new tokens; else as many as the context allows.",
+    ),
 ]
 Temperature: TypeAlias = Annotated[float, typer.Option(min=0, help="0 is greedy.")]
 TopK: TypeAlias = Annotated[

@@ -11,7 +11,9 @@ import typer
 from gptrs.cli.model_argument import (
     AsJson,
     ModelName,
+    ModelOption,
     RandomConfig,
+    either,
     numbers,
     opened,
     print_table,
@@ -29,6 +31,7 @@ _HEADS = ("layer", "class", "shape", "max abs", "max rel", "cosine", "")
 
 def trace(
     model: ModelName = None,
+    model_option: ModelOption = None,
     config: RandomConfig = None,
     stop: Annotated[
         bool,
@@ -54,6 +57,7 @@ def trace(
     """
     if out is not None and not out.parent.is_dir():
         raise typer.BadParameter(f"{out.parent} is no folder; make it, or name another")
+    model = either(model, model_option)
     with opened(model, config, backend, threads) as handle:
         from gptrs.parity.trace import trace_layers  # it loads torch
 

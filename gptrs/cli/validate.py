@@ -10,7 +10,9 @@ import typer
 from gptrs.cli.model_argument import (
     AsJson,
     ModelName,
+    ModelOption,
     RandomConfig,
+    either,
     numbers,
     opened,
     print_table,
@@ -27,6 +29,7 @@ _HEADS = ("logits of", "shape", "max abs", "max rel", "tolerance", "same choice"
 
 def validate(
     model: ModelName = None,
+    model_option: ModelOption = None,
     config: RandomConfig = None,
     as_json: AsJson = False,
     backend: Backend = None,
@@ -36,6 +39,7 @@ def validate(
 
     gptrs validate stories
     """
+    model = either(model, model_option)
     with opened(model, config, backend, threads) as handle:
         from gptrs.parity.validate import validate as compare  # it loads torch
 

@@ -9,13 +9,22 @@ from typing import Annotated
 import typer
 
 from gptrs.byte_sizes import size_text
-from gptrs.cli.model_argument import AsJson, ModelName, RandomConfig, opened, said
+from gptrs.cli.model_argument import (
+    AsJson,
+    ModelName,
+    ModelOption,
+    RandomConfig,
+    either,
+    opened,
+    said,
+)
 from gptrs.cli.running import Backend, Threads
 from gptrs.errors import ArgumentError
 
 
 def view(
     model: ModelName = None,
+    model_option: ModelOption = None,
     config: RandomConfig = None,
     out: Annotated[
         Path | None,
@@ -40,6 +49,7 @@ def view(
 
     gptrs view stories --out stories.html
     """
+    model = either(model, model_option)
     target = out or Path(f"{Path(said(model, config)).stem or 'model'}.html")
     if not target.parent.is_dir():
         raise typer.BadParameter(f"{target.parent} is no folder; make it, or name another")

@@ -62,6 +62,10 @@ def test_the_package_alone_imports_nothing() -> None:
     assert imported("import gptrs; dir(gptrs); gptrs.__version__") == set()
 
 
+def test_the_command_line_starts_without_the_engine() -> None:
+    assert imported("import gptrs.cli.app") <= {"typer", "rich"}
+
+
 @pytest.mark.slow
 def test_tracing_needs_numpy_only() -> None:
     code = "from gptrs import ptir; ptir.jit(lambda x: ptir.softmax(x))(ptir.tensor([1.0, 2.0]))"
