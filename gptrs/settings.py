@@ -131,6 +131,18 @@ def _one_of(*names: str) -> Callable[[str], str]:
     return read
 
 
+def _some_of(*names: str) -> Callable[[str], str]:
+    """Names in a list with commas; 0 stands for none of them."""
+
+    def read(text: str) -> str:
+        found = {part.strip().lower() for part in text.split(",")} - {"", "0"}
+        if not found <= {*names}:
+            raise ValueError(text)
+        return ",".join(name for name in names if name in found)
+
+    return read
+
+
 eager = Setting(
     "GPTRS_EAGER", False, _flag, "0 or 1", "run every op at once, without tracing, for debugging"
 )
@@ -226,6 +238,14 @@ debug = Setting(
     "an integer from 0 to 6",
     "what is said of each program on stderr: 1 a line, 2 also its passes, 3 its texts, 4 its plan "
     "and loops, 5 LLVM IR, 6 assembly",
+)
+explain = Setting(
+    "GPTRS_EXPLAIN",
+    "",
+    _some_of("1", "summary"),
+    "1, summary or 1,summary",
+    "what is said of traces on stderr: 1 a line for each with its reason, time and remedy, summary "
+    "a table at exit, 1,summary both",
 )
 dump = Setting(
     "GPTRS_DUMP",

@@ -16,6 +16,7 @@ into text; `gptrs.jit` and the command line are their callers.
 | `profile/` | ``gptrs.profile`` and ``fn.profile``: where the time went |
 | `view/` | ``fn.view``: program, passes and plan as an HTML page |
 | `passes` | ``fn.passes``: diffs of all passes, as text and HTML |
+| `stderr` | text on stderr that never fails |
 | `watch` | GPTRS_DEBUG and GPTRS_DUMP applied to one trace |
 
 During one trace: `watch.watched` registers listeners → `gptrs.jit.lower` emits `ProgramTraced`,

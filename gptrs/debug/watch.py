@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack, contextmanager
 
@@ -15,6 +14,7 @@ from gptrs.debug.dump import Dump, target
 from gptrs.debug.explain import Explanation, columns
 from gptrs.debug.lowering import Lowering
 from gptrs.debug.passes import counted
+from gptrs.debug.stderr import say
 from gptrs.errors import Location
 
 
@@ -36,7 +36,7 @@ def watched(function: str, reason: object, where: Location | None) -> Generator[
     finally:
         report = None if lowering.planned is None else lowering.planned.report()
         if level:
-            print("\n".join(described(lowering, report, level)), file=sys.stderr, flush=True)
+            say("\n".join(described(lowering, report, level)))
         if dump is not None:
             dump.finish(report)
 
@@ -65,14 +65,12 @@ def described(lowering: Lowering, report: PlanReport | None, level: int) -> Iter
 def _line(lowering: Lowering, report: PlanReport | None) -> str:
     at = f" at {lowering.where}" if lowering.where else ""
     parts = [f"gptrs: {lowering.function}{at}, traced for {lowering.reason}"]
-    stages = (("trace", lowering.traced), ("passes", lowering.lowered), ("plan", lowering.planned))
-    times = [f"{name} {stage.seconds * 1e3:.1f} ms" for name, stage in stages if stage is not None]
-    parts.append(", ".join(times))
+    parts.append(lowering.times())
     if lowering.traced is not None and lowering.lowered is not None:
         before, after = (len(s.program.body) for s in (lowering.traced, lowering.lowered))
         parts.append(f"{before} → {after} instructions")
     if report is None:
-        return "; ".join(filter(None, [*parts, f"the {stages[len(times)][0]} failed"]))
+        return "; ".join(filter(None, [*parts, f"the {lowering.failed} failed"]))
     parts.append(f"{len(report.steps)} steps")
     parts.append(f"kernels: {lowering.kernels_compiled} compiled, {lowering.kernels_loaded} loaded")
     return "; ".join(parts)

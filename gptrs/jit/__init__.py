@@ -22,6 +22,7 @@ function of one program.
 
 | module | contents |
 |---|---|
+| `advice` | remedies for retraces, by their reasons |
 | `ahead_of_time` | ``f.lower(...)``, ``.compile()``: one program as a function of its own |
 | `arguments` | flattening and classification of a call's arguments |
 | `benchmark` | autotuning: timed choice among the implementations of a composite |
@@ -37,6 +38,7 @@ function of one program.
 | `function` | `JitFunction` |
 | `guards` | guards: the recorded reads repeated and compared by identity |
 | `lower` | trace, passes, plan; one event after each |
+| `miss_report` | GPTRS_EXPLAIN: a line for each trace, a table at exit |
 | `modes` | ``ptir.eager`` and ``ptir.backend`` |
 | `native_call/` | calls that were seen before, as one native function |
 | `no_retrace` | ``ptir.no_retrace``: tracing and compiling as errors |

@@ -8,7 +8,6 @@ an eviction.
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
@@ -87,6 +86,24 @@ class Slot(Generic[V]):
     dropped: bool = False  # evicted
 
 
+class Counters:
+    """Hits and misses of a cache since it was made. A hit is counted by its tick alone, which
+    native calls take too; `GPTRS_EXPLAIN` keeps these longer than the cache."""
+
+    __slots__ = ("_others", "misses", "ticks")
+
+    def __init__(self) -> None:
+        self.ticks = count()  # one for each use; `next` needs no lock
+        self.misses = 0
+        self._others = 0  # ticks that are neither
+
+    def hits(self) -> int:
+        """The hits so far."""
+        found = next(self.ticks) - self.misses - self._others
+        self._others += 1
+        return found
+
+
 class ProgramCache(Generic[V]):
     """A bounded dict that several threads may use."""
 
@@ -94,9 +111,9 @@ class ProgramCache(Generic[V]):
         self._lock = new_lock()
         self._maxsize = maxsize
         self._slots: dict[Key, Slot[V]] = {}
-        self.ticks = count()  # one for each use; `next` needs no lock
-        self._ignored = 0  # ticks that are no hits since `clear`
-        self._misses = 0
+        self.counters = Counters()
+        self.ticks = self.counters.ticks
+        self._before = 0, 0  # hits and misses at the last `clear`
 
     def find(self, key: Key) -> Slot[V] | None:
         """The slot for ``key``, now the most recently used."""
@@ -113,7 +130,7 @@ class ProgramCache(Generic[V]):
     def add(self, key: Key, entry: V) -> tuple[Slot[V], bool]:
         """The new slot of ``entry``, and whether another was evicted."""
         with self._lock:
-            self._misses += 1
+            self.counters.misses += 1
             slot = self._slots[key] = Slot(entry, next(self.ticks))
             full = len(self._slots) > self._maxsize()
             while len(self._slots) > self._maxsize():
@@ -127,13 +144,13 @@ class ProgramCache(Generic[V]):
             for slot in self._slots.values():
                 slot.dropped = True
             self._slots.clear()
-            self._ignored, self._misses = next(self.ticks) + 1, 0
+            self._before = self.counters.hits(), self.counters.misses
 
     def info(self) -> CacheInfo:
         with self._lock:
-            hits = next(self.ticks) - self._ignored - self._misses
-            self._ignored += 1
-            return CacheInfo(hits, self._misses, self._maxsize(), len(self._slots))
+            hits, misses = self._before
+            hits, misses = self.counters.hits() - hits, self.counters.misses - misses
+            return CacheInfo(hits, misses, self._maxsize(), len(self._slots))
 
     def reason(self, key: Key) -> Reason:
         """The reason of a miss for ``key``, from the keys that were used last."""
@@ -186,14 +203,3 @@ def _root(what: tuple[str, int]) -> str:
 def _form(entries: dict[tuple[str, int], Hashable], root: str) -> Hashable:
     """The structure of a container argument, or the token of another one."""
     return entries.get((f"structure of {root}", 0), entries.get((root, 0)))
-
-
-def advice(reason: str, signature: inspect.Signature) -> str:
-    """What would avoid the retraces that ``reason`` describes."""
-    found = re.search(r"argument (\w+)([\w.\[\]']*): axis (\d+)", reason)
-    if found and found[1] in signature.parameters:
-        axes = f"{{{found[3]}: 'S'}}"
-        return f"make the axis symbolic: ptir.jit(dynamic={{'{found[1]}{found[2]}': {axes}}})"
-    if "global " in reason or "closure " in reason:
-        return "pass what changes as an argument"
-    return "pass changing values as arrays"

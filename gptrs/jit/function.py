@@ -41,13 +41,15 @@ from gptrs.ir.program import Program
 from gptrs.ir.promotion import strictness
 from gptrs.ir.registry import revision
 from gptrs.ir.tensor import Tensor, as_array
+from gptrs.jit.advice import advice
 from gptrs.jit.ahead_of_time import Lowered, lower
 from gptrs.jit.arguments import Arguments, Input, bind, collect
-from gptrs.jit.cache import CacheInfo, Key, ProgramCache, Reason, Retrace, Slot, advice
+from gptrs.jit.cache import CacheInfo, Key, ProgramCache, Reason, Retrace, Slot
 from gptrs.jit.captures import Captures
 from gptrs.jit.chooser import chooser, eager_interpreter
 from gptrs.jit.fast_path.call_cache import CallCache, CallLookup
 from gptrs.jit.lower import passes_over, prepare
+from gptrs.jit.miss_report import reported
 from gptrs.jit.modes import backend_name, is_eager
 from gptrs.jit.no_retrace import refuse_trace
 from gptrs.jit.options import Options
@@ -258,7 +260,8 @@ class JitFunction(Generic[P, R]):
         start = time.perf_counter()
         function, options = self._function, self._options
         where = user_location()
-        with watched(self.name, reason, where):
+        report = reported(self.name, self._signature, self._cache.counters, reason, where)
+        with watched(self.name, reason, where), report:
             entry = prepare(function, arguments, self.name, backend, options, overrides)
         milliseconds = (time.perf_counter() - start) * 1e3
         retrace = Retrace(self.name, reason, where, milliseconds)
@@ -269,10 +272,11 @@ class JitFunction(Generic[P, R]):
             self._calls.evict_dropped()
         if full and not self._warned:
             self._warned = True
+            fixes = filter(None, (advice(str(reason), self._signature), "raise GPTRS_CACHE_SIZE"))
             warn(
                 f"{self.name} has more than {settings.cache_size()} programs and drops the least"
                 f" recently used. The last call was traced because of {reason}. Fix:"
-                f" {advice(str(reason), self._signature)}, or raise GPTRS_CACHE_SIZE.",
+                f" {', or '.join(fixes)}.",
                 RetraceWarning,
             )
         return slot

@@ -12,7 +12,8 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from gptrs.errors import RetraceError
-from gptrs.jit.cache import Reason, advice
+from gptrs.jit.advice import advice
+from gptrs.jit.cache import Reason
 from gptrs.kernels.compiler.loaded_object import compilation_refused, refuse_compilation
 
 _FIRST = "call it before the block, with arguments of these shapes and dtypes"
@@ -44,5 +45,5 @@ def refuse_trace(function: str, why: Reason, signature: inspect.Signature) -> No
     reason = str(why)
     raise RetraceError(
         f"{function} would be traced in a block of ptir.no_retrace(): {reason}",
-        fix=_FIRST if why.is_first else f"{advice(reason, signature)}; or {_FIRST}",
+        fix="; or ".join(filter(None, (advice(reason, signature), _FIRST))),
     )
