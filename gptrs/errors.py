@@ -177,6 +177,11 @@ class CaptureWarning(UserWarning):
     """A large array was captured by a traced function and became a constant of its program."""
 
 
+class ImpureCallWarning(UserWarning):
+    """A traced function called a clock, a random number generator or the like: its result became a
+    constant of the program."""
+
+
 class RecompileWarning(UserWarning):
     """Kernels of a compiled function's file do not fit this machine, and are compiled again."""
 

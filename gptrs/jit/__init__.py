@@ -37,9 +37,12 @@ function of one program.
 | `fast_path/` | call cache, fast key, read log, guards' readers, ``ptir.assume_unchanged`` |
 | `function` | `JitFunction` |
 | `guards` | guards: the recorded reads repeated and compared by identity |
+| `impure_calls` | warnings of impure calls that a trace makes |
+| `impure_functions` | random numbers, clocks, input: which functions, and what replaces them |
 | `lower` | trace, passes, plan; one event after each |
 | `miss_report` | GPTRS_EXPLAIN: a line for each trace, a table at exit |
 | `modes` | ``ptir.eager`` and ``ptir.backend`` |
+| `named_calls` | calls by name in bytecode |
 | `native_call/` | calls that were seen before, as one native function |
 | `no_retrace` | ``ptir.no_retrace``: tracing and compiling as errors |
 | `options` | options of ``ptir.jit``, by argument name |

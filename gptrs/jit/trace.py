@@ -2,7 +2,8 @@
 
 First step of `gptrs.jit.lower`. Input: a call's `Arguments`. Output: `Traced`, the program with its
 parameter slots and the tree of its results. Parameters that the code reaches become slots, captured
-arrays become constants (with a `CaptureWarning` above 1 MB). `Entry` is the value of the program
+arrays become constants (with a `CaptureWarning` above 1 MB), and so do the results of impure
+functions (with an `ImpureCallWarning`). `Entry` is the value of the program
 cache: traced and lowered program, plan, and the function that runs it.
 """
 
@@ -24,6 +25,7 @@ from gptrs.ir.tensor import Parameter, Tensor, as_array
 from gptrs.ir.types import Array, Type
 from gptrs.jit.arguments import Arguments
 from gptrs.jit.derived import Run, run_of
+from gptrs.jit.impure_calls import impure_calls
 
 _LARGE_CAPTURE = 1 << 20  # bytes; a captured array above this is probably a forgotten argument
 
@@ -82,7 +84,7 @@ def trace(function: Callable[..., Any], arguments: Arguments, name: str) -> Trac
     ]
     values: list[Tensor] = []
     results: list[Any] = []
-    with interpreter(recorder):
+    with interpreter(recorder), impure_calls(arguments.captures, name):
         try:
             returned = arguments.call(function, inputs)
         except BaseException:
