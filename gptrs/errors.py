@@ -182,6 +182,15 @@ class ImpureCallWarning(UserWarning):
     constant of the program."""
 
 
+class SideEffectWarning(UserWarning):
+    """The trace of a function changed Python state outside of it, or left a traced value there;
+    found with GPTRS_DEBUG."""
+
+
+class NondeterminismWarning(UserWarning):
+    """Two traces of a function for one call gave different programs; found with GPTRS_DEBUG."""
+
+
 class RecompileWarning(UserWarning):
     """Kernels of a compiled function's file do not fit this machine, and are compiled again."""
 

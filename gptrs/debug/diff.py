@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 
 from gptrs.errors import Location
 from gptrs.ir.program import Instruction, Operand, Program, Value, key_of
@@ -19,6 +19,7 @@ _INSTRUCTION = re.compile(r"    (\S.*?) = ptir\.")
 _REGION = re.compile(r"    def (region\d+)\(")
 _STRING = re.compile(r"""("[^"]*"|'[^']*')""")
 _NAME = re.compile(r"(?<![\w.])(?:v|region)\d+(?!\w)")
+_HOST_NUMBER = re.compile(r"#\d+(?=')")  # of a function for `ptir.callback`, new in each trace
 _LONGEST = 60  # characters of a string that are shown: a large array is printed as one
 _AROUND = 2  # unchanged lines shown before and after a change
 
@@ -144,3 +145,18 @@ def changes(*programs: Program) -> Iterator[Change]:
     names = Names()
     texts = [names.lines(program) for program in programs]
     return (Change(before, after) for before, after in pairwise(texts))
+
+
+def first_difference(before: Program, after: Program) -> tuple[Line, Line] | None:
+    """The first lines in which the texts of two programs differ, empty where one has ended; None
+    for equal texts. Both number their values from 0, as two traces of one function do."""
+    texts = [_HOST_NUMBER.sub("", str(program)) for program in (before, after)]
+    if texts[0] == texts[1]:
+        return None
+    whole = [[line for line in text[text.index("def ") :].splitlines() if line] for text in texts]
+    shown = [Names().lines(program) for program in (before, after)]
+    for place, (old, new) in enumerate(zip_longest(*whole)):
+        if old != new:
+            first, second = (dict(enumerate(lines)).get(place, Line("")) for lines in shown)
+            return first, second
+    return Line(texts[0].partition("def ")[0]), Line(texts[1].partition("def ")[0])

@@ -46,8 +46,10 @@ function of one program.
 | `native_call/` | calls that were seen before, as one native function |
 | `no_retrace` | ``ptir.no_retrace``: tracing and compiling as errors |
 | `options` | options of ``ptir.jit``, by argument name |
+| `outer_state` | the Python state that a traced function can reach: changes, restoration |
 | `overrides` | ``ptir.overrides`` and the other sources of implementation policies |
 | `pickled_name` | pickling by reference |
+| `second_trace` | GPTRS_DEBUG: side effects, and traces that differ |
 | `trace` | one trace: the function runs on tracers and leaves a program |
 | `vmap` | ``ptir.vmap``: a function of one example over a batch of them |
 """

@@ -27,6 +27,7 @@ class Names(NamedTuple):
     modules: tuple[str, ...]  # imported inside the function
     attributes: frozenset[str]
     computed: bool  # may read any attribute, by a computed name
+    stored: tuple[str, ...]  # globals that it assigns or deletes
 
     def imported(self, package: str) -> list[ModuleType]:
         """The modules that the code imports where it stands, as far as they are loaded."""
@@ -38,6 +39,7 @@ class Names(NamedTuple):
 def names_in(code: CodeType) -> Names:
     """The names that ``code`` loads, nested functions included."""
     loads: set[str] = set()
+    stored: set[str] = set()
     modules: set[str] = set()
     attributes: set[str] = set()
     for instruction in dis.get_instructions(code):
@@ -46,6 +48,8 @@ def names_in(code: CodeType) -> Names:
             modules.add(instruction.argval)
         elif name == "LOAD_NAME" or (name.startswith("LOAD") and "GLOBAL" in name):
             loads.add(instruction.argval)
+        elif name in ("STORE_GLOBAL", "DELETE_GLOBAL"):
+            stored.add(instruction.argval)
         elif name in _READ_ATTRIBUTE:
             attributes.add(instruction.argval)
     computed = not _READERS.isdisjoint(code.co_names)
@@ -56,7 +60,14 @@ def names_in(code: CodeType) -> Names:
             modules.update(inner.modules)
             attributes |= inner.attributes
             computed |= inner.computed
-    return Names(tuple(sorted(loads)), tuple(sorted(modules)), frozenset(attributes), computed)
+            stored.update(inner.stored)
+    return Names(
+        tuple(sorted(loads)),
+        tuple(sorted(modules)),
+        frozenset(attributes),
+        computed,
+        tuple(sorted(stored)),
+    )
 
 
 @cache

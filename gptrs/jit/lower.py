@@ -7,10 +7,10 @@ which `gptrs.jit.ahead_of_time` runs by themselves. `passes_over` reruns the pas
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from time import perf_counter
-from typing import Any
+from types import FunctionType
 
 from gptrs import events, settings
 from gptrs.backends.base import Backend
@@ -25,13 +25,14 @@ from gptrs.jit.arguments import Arguments
 from gptrs.jit.chooser import Chooser, chooser
 from gptrs.jit.options import Options
 from gptrs.jit.overrides import Overrides
+from gptrs.jit.second_trace import SecondTrace
 from gptrs.jit.trace import Entry, Traced, trace
 from gptrs.passes.base import Context, PassRan
 from gptrs.passes.pipeline import lower
 
 
 def prepare(
-    function: Callable[..., Any],
+    function: FunctionType,
     arguments: Arguments,
     name: str,
     backend: Backend,
@@ -43,15 +44,16 @@ def prepare(
     return planned(traced, arguments.sizes, backend, options, overrides)
 
 
-def record(
-    function: Callable[..., Any], arguments: Arguments, name: str, options: Options
-) -> Traced:
-    """Trace."""
+def record(function: FunctionType, arguments: Arguments, name: str, options: Options) -> Traced:
+    """Trace; twice with GPTRS_DEBUG, for what differs."""
+    second = SecondTrace(function, arguments, name, options) if settings.debug() else None
     start = perf_counter()
     with strictness(options.strict_dtypes), recorded_calls():
         traced = trace(function, arguments, name)
     end = perf_counter()
     events.emit(ProgramTraced(traced.program, end - start))
+    if second is not None:
+        second.compare(traced)
     return traced
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,8 +69,10 @@ class Result:
     weak: bool
 
 
-def trace(function: Callable[..., Any], arguments: Arguments, name: str) -> Traced:
-    """Run ``function`` on tracers and record its program."""
+def trace(
+    function: Callable[..., Any], arguments: Arguments, name: str, *, quiet: bool = False
+) -> Traced:
+    """Run ``function`` on tracers and record its program; ``quiet`` without warnings."""
     slots: list[int | Parameter] = []
 
     def on_parameter(parameter: Parameter) -> str:
@@ -77,14 +80,16 @@ def trace(function: Callable[..., Any], arguments: Arguments, name: str) -> Trac
         slots.append(parameter if place is None else place)
         return parameter.name
 
-    recorder = Recorder(name, on_parameter=on_parameter, on_constant=_on_constant)
+    on_constant = None if quiet else _on_constant
+    recorder = Recorder(name, on_parameter=on_parameter, on_constant=on_constant)
+    watch = nullcontext() if quiet else impure_calls(arguments.captures, name)
     inputs = [
         recorder.input(leaf.type, leaf.path, donated=leaf.donated, weak=leaf.tensor.weak)
         for leaf in arguments.inputs
     ]
     values: list[Tensor] = []
     results: list[Any] = []
-    with interpreter(recorder), impure_calls(arguments.captures, name):
+    with interpreter(recorder), watch:
         try:
             returned = arguments.call(function, inputs)
         except BaseException:

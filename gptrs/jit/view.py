@@ -6,9 +6,8 @@ recorded up to there.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import ExitStack
-from typing import Any
+from types import FunctionType
 
 from gptrs import events
 from gptrs.backends.base import Backend
@@ -22,7 +21,7 @@ from gptrs.jit.overrides import Overrides
 
 
 def view(
-    function: Callable[..., Any],
+    function: FunctionType,
     arguments: Arguments,
     name: str,
     backend: Backend,
