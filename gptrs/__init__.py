@@ -21,6 +21,7 @@ the package itself come first.
 | `large_pages` | anonymous memory in huge pages, lent in pieces |
 | `identity_key` | keys of many objects by identity |
 | `byte_sizes` | "500MB" ↔ bytes |
+| `html_tables` | HTML of results for notebooks |
 | `extras` | optional dependencies, and the error where an import lacks one |
 | `entry_points` | entry points of installed packages (models, backends) |
 | `isolated` | subprocesses with this process's import path and no current directory |

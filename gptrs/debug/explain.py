@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from gptrs.backends.base import NativeKernel, PlanReport, StepKind
+from gptrs.backends.base import NativeKernel, PlanReport, StepKind, StepReport
+from gptrs.html_tables import Markup, block, code, fragment, joined, opening, table
 
 _WORDS: dict[StepKind, str] = {
     "call": "in kernels",
@@ -42,6 +43,20 @@ class Explanation:
 
     __repr__ = __str__
 
+    def _repr_html_(self) -> str:
+        """The same for notebooks; the names of fused loops open their sources."""
+        return fragment(self.markup())
+
+    def markup(self) -> Markup:
+        """The table and the summary, as a part of a page."""
+        rows = [
+            (step.kind, _opening(step), str(step.instructions), step.result, step.note)
+            for step in self.report.steps
+        ]
+        head = ("step", "what", "instructions", "result", "")
+        steps = table(head, rows, numbers=(2,))
+        return joined([block(self.report.program), steps, *map(block, self._summary())])
+
     @property
     def sources(self) -> dict[str, str]:
         """The fused loops by name: each a Python module with the function ``name`` that was
@@ -68,6 +83,11 @@ class Explanation:
         memory = f"{_size(report.arena_bytes)} of intermediate values (arena)"
         yield f"{memory}, {_size(report.parameter_bytes)} of packed weights"
         yield from self.choices
+
+
+def _opening(step: StepReport) -> str:
+    source = step.source
+    return opening(step.name, code(source)) if source else step.name
 
 
 def _size(count: int) -> str:

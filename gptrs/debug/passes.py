@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import html
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import overload
 
 from gptrs.debug.diff import Change, changes
+from gptrs.html_tables import Markup, block, code, fragment, joined, opening
 from gptrs.ir.program import Program
 from gptrs.passes.base import PassRan
 
-_COLOURS = {"+": "#2da44e33", "-": "#cf222e33", "@": "#0969da22"}
+_KINDS = {"+": "plus", "-": "minus", "@": "place"}
 
 
 @dataclass(frozen=True)
@@ -73,14 +73,10 @@ class Passes(Sequence[PassRan]):
 
     def _repr_html_(self) -> str:
         """The same for notebooks: a part that opens for each pass."""
-        parts = [f"<div>{html.escape(self._head())}</div>"]
+        parts = [block(self._head())]
         for title, change in self._sections():
-            lines = "".join(map(_html_line, change.lines()))
-            parts.append(
-                f"<details><summary>{html.escape(title)}</summary>"
-                f'<pre style="line-height:1.3;overflow-x:auto">{lines}</pre></details>'
-            )
-        return "\n".join(parts)
+            parts.append(opening(title, code(joined(map(_html_line, change.lines())))))
+        return fragment(*parts)
 
 
 def counted(rewrites: Sequence[str]) -> str:
@@ -89,7 +85,5 @@ def counted(rewrites: Sequence[str]) -> str:
     return ", ".join(name if count == 1 else f"{name} ×{count}" for name, count in counts)
 
 
-def _html_line(line: str) -> str:
-    colour = _COLOURS.get(line[:1])
-    style = f' style="background:{colour}"' if colour else ""
-    return f"<div{style}>{html.escape(line)}</div>"
+def _html_line(line: str) -> Markup:
+    return block(line, _KINDS.get(line[:1], ""))

@@ -21,6 +21,7 @@ from gptrs.ir.boxes import Box
 from gptrs.ir.dims import Dim
 from gptrs.ir.implementation import Implementation
 from gptrs.ir.kinds import OpKind
+from gptrs.ir.program_html import program_html
 from gptrs.ir.scalar_rules import ScalarRule
 from gptrs.ir.types import Array, Type
 
@@ -241,6 +242,20 @@ class Program:
         if not self._text:
             self._text.append(_printers[-1](self))
         return self._text[0]
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """The text for notebooks; the users' lines are tooltips."""
+        return program_html(str(self), (str(i.where or "") for i in _as_printed(self)))
+
+
+def _as_printed(program: Program) -> Iterator[Instruction]:
+    """The instructions in the order of the text: those of a region before the one that runs it."""
+    for instruction in program.body:
+        for region in instruction.regions():
+            yield from _as_printed(region)
+        yield instruction
 
 
 def values_in(operands: Sequence[Operand]) -> Iterator[Value]:

@@ -21,6 +21,7 @@ from gptrs.ir.in_place import Writable
 from gptrs.ir.names import unknown_name
 from gptrs.ir.numpy_calls import NumPyOperand, array_namespace
 from gptrs.ir.program import Value
+from gptrs.ir.tensor_html import tensor_html
 from gptrs.ir.tensor_methods import Conversions, TensorMethods
 from gptrs.ir.traced import described, leak, located
 from gptrs.ir.types import Array, DType, Type, as_dtype
@@ -231,10 +232,17 @@ class Tensor(NumPyOperand, Writable, Conversions["Tensor"], TensorMethods["Tenso
 
     def __repr__(self) -> str:
         if self.is_traced or self._array is None:
-            state = "donated" if self.donated else "traced"
-            return f"Tensor({self.type}, {state})"
+            return f"Tensor({self.type}, {self._state()})"
         body = np.array2string(self._array, separator=", ", prefix="Tensor(", threshold=200)
         return f"Tensor({body}, {self.type})"
+
+    def _repr_html_(self) -> str:
+        """Type, statistics and first elements for notebooks; nothing is loaded or traced for it."""
+        return tensor_html(self.type, self._array, self._state())
+
+    def _state(self) -> str:
+        """Why the elements are not there."""
+        return "donated" if self.donated else "traced"
 
     def __format__(self, spec: str) -> str:
         return format(self.item(), spec) if spec else repr(self)
@@ -324,6 +332,12 @@ class Parameter(Tensor):
 
     def __repr__(self) -> str:
         return f"Parameter({self.name}: {self.type})"
+
+    def _repr_html_(self) -> str:
+        return tensor_html(self.type, self._array, self._state(), self.name)
+
+    def _state(self) -> str:
+        return "not in memory" if self.can_reload else super()._state()
 
 
 def as_array(value: object) -> Array | None:

@@ -17,6 +17,7 @@ from itertools import count
 from typing import Generic, NamedTuple, TypeVar
 
 from gptrs.errors import Location
+from gptrs.html_tables import block, fragment, table
 from gptrs.jit.differences import difference, structure_change
 from gptrs.locks import cached_property, new_lock
 
@@ -32,6 +33,10 @@ class CacheInfo(NamedTuple):
     misses: int
     maxsize: int
     currsize: int
+
+    def _repr_html_(self) -> str:
+        cells = [f"{count:,}" for count in self]
+        return fragment(table(self._fields, [cells], numbers=range(len(cells))))
 
 
 class Reason:
@@ -75,6 +80,24 @@ class Retrace:
     def __str__(self) -> str:
         at = f" at {self.where}" if self.where else ""
         return f"{self.function} was traced in {self.milliseconds:.1f} ms{at}: {self.reason}"
+
+
+class Retraces(list[Retrace]):
+    """The calls that were traced, oldest first; its text has a line for each."""
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self)) or "never traced"
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (str(number), each.reason, str(each.where or ""), f"{each.milliseconds:.1f}")
+            for number, each in enumerate(self, 1)
+        ]
+        title = f"traces of {self[0].function}" if self else "never traced"
+        head = ("", "reason", "called at", "ms")
+        return fragment(block(title), table(head, rows, numbers=(0, 3)) if rows else "")
 
 
 @dataclass(slots=True)

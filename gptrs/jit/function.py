@@ -44,7 +44,7 @@ from gptrs.ir.tensor import Tensor, as_array
 from gptrs.jit.advice import advice
 from gptrs.jit.ahead_of_time import Lowered, lower
 from gptrs.jit.arguments import Arguments, Input, bind, collect
-from gptrs.jit.cache import CacheInfo, Key, ProgramCache, Reason, Retrace, Slot
+from gptrs.jit.cache import CacheInfo, Key, ProgramCache, Reason, Retrace, Retraces, Slot
 from gptrs.jit.captures import Captures
 from gptrs.jit.chooser import chooser, eager_interpreter
 from gptrs.jit.fast_path.call_cache import CallCache, CallLookup
@@ -210,9 +210,10 @@ class JitFunction(Generic[P, R]):
         self._cache.clear()
         self._calls.evict_dropped()
 
-    def retraces(self) -> list[Retrace]:
-        """The calls that were traced and the reason of each, oldest first."""
-        return list(self._retraces)
+    def retraces(self) -> Retraces:
+        """The calls that were traced and the reason of each, oldest first: a list of `Retrace`.
+        Print it."""
+        return Retraces(self._retraces)
 
     def _collect(self, args: Any, kwargs: Any) -> Arguments:
         captures = Captures(self._function)

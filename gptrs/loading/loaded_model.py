@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from gptrs.formats.model_files import ModelFiles
 from gptrs.formats.overrides import read_overrides
+from gptrs.html_tables import facts, fragment
 from gptrs.loading.model_parameters import ModelParameters
 from gptrs.loading.weights import Weights
+from gptrs.nn.module_tree import module_tree
 
 if TYPE_CHECKING:
     from gptrs.debug.view.view import View
@@ -63,3 +65,8 @@ class LoadedModel:
     def __repr__(self) -> str:
         count = sum(int(p.size) for p in self.parameters().values())
         return f"<{self.kind} {self.place.name}: {count:,} parameters>"
+
+    def _repr_html_(self) -> str:
+        """The file and the layers as a tree for notebooks; nothing is loaded for it."""
+        known = facts([("model", self.kind), ("from", str(self.place))])
+        return fragment(known, module_tree(self.module))

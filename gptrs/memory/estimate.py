@@ -19,6 +19,7 @@ from gptrs.backends.base import PlanReport
 from gptrs.byte_sizes import size_text
 from gptrs.errors import ArgumentError
 from gptrs.formats.overrides import read_overrides
+from gptrs.html_tables import Markup, bar, fragment, table
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Array, DType, bf16, f16, f32
 from gptrs.jit.overrides import Policies, checkpoint_overrides
@@ -77,6 +78,15 @@ class MemoryEstimate:
     def __str__(self) -> str:
         rows = [*self.parts().items(), ("total", self.total)]
         return "\n".join(f"{name:12}  {size_text(size):>9}" for name, size in rows)
+
+    def _repr_html_(self) -> str:
+        """The bytes by purpose for notebooks, each with its share as a bar."""
+        rows = [(*row, bar(row[1] / self.total)) for row in self.parts().items()]
+        rows.append(("total", self.total, Markup()))
+        sizes = [("context", self.context), ("batch", self.batch), ("threads", self.threads)]
+        given = ", ".join(f"{name} {count}" for name, count in sizes if count is not None)
+        lines = [(name, size_text(size), share) for name, size, share in rows]
+        return fragment(table((given, "memory", ""), lines, numbers=(1,)))
 
 
 class ModelMemory:

@@ -15,8 +15,10 @@ from typing import Any, ClassVar, TypeAlias, dataclass_transform
 
 from gptrs import tree
 from gptrs.errors import ArgumentError
+from gptrs.html_tables import fragment
 from gptrs.ir.tensor import Parameter
 from gptrs.nn.field_types import declared_types, is_of, type_text, value_text
+from gptrs.nn.module_tree import module_tree
 
 ParameterOf: TypeAlias = Callable[[str, tuple[int, ...]], Parameter]
 """A function (name, shape) → parameter, from which models are built."""
@@ -58,6 +60,10 @@ class Module:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self.parameters())} parameters)"
+
+    def _repr_html_(self) -> str:
+        """The layers as a tree for notebooks; weights that are not loaded stay so."""
+        return fragment(module_tree(self))
 
 
 def _checked(kind: type, init: Callable[..., None]) -> Callable[..., None]:

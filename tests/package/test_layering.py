@@ -10,8 +10,8 @@ import pytest
 from tests.support import ROOT
 
 ORDER = [
-    *("errors", "deprecated", "byte_sizes", "locks", "entry_points", "isolated", "large_pages"),
-    *("identity_key", "extras", "settings", "events", "tree", "params"),
+    *("cell_names", "errors", "deprecated", "byte_sizes", "html_tables", "locks", "entry_points"),
+    *("isolated", "large_pages", "identity_key", "extras", "settings", "events", "tree", "params"),
     *("ir", "numpy_api", "passes", "kernels", "backends", "debug", "jit", "ptir", "nn"),
     *("models", "text"),
     *("images", "formats", "memory", "loading", "parity", "cli", "__main__", "gptrs_bench"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from gptrs.debug.profile.exports import jsonl, speedscope, trace_events
 from gptrs.debug.profile.roofline import draw_roofline
 from gptrs.debug.profile.steps import ProfiledStep, Row, Span
 from gptrs.errors import ArgumentError
+from gptrs.html_tables import Markup, block, fragment, joined, opening, table
 
 Group: TypeAlias = Literal["kernel", "op", "line", "function", "module", "program", "step"]
 _KEYS: dict[str, Callable[[ProfiledStep], str]] = {
@@ -27,6 +27,7 @@ _KEYS: dict[str, Callable[[ProfiledStep], str]] = {
 }
 _ONCE = ("trace", "pass", "plan", "bind", "compile", "load", "pack")
 _FLAME = ".speedscope.json"
+_SHOWN = 100  # rows of a table in a notebook
 
 
 @dataclass(eq=False)
@@ -169,8 +170,19 @@ class Profile:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        summary = html.escape("\n".join(self._summary()))
-        return f"<pre>{summary}</pre>{_as_html(self.rows())}"
+        others: tuple[Group, ...] = ("line", "op", "module")
+        tables = [opening(f"by {group}", self._as_html(group)) for group in others]
+        summary = joined(map(block, self._summary()))
+        return fragment(summary, self._as_html("kernel"), *tables)
+
+    def _as_html(self, group: Group) -> Markup:
+        rows = self.rows(group)
+        heads, *cells = _cells(group, rows[:_SHOWN])
+        if len(rows) > _SHOWN:
+            rest = sum(row.ms for row in rows[_SHOWN:])
+            more = f"{len(rows) - _SHOWN} more", "", f"{rest:.3f}"
+            cells.append((*more, *[""] * (len(heads) - len(more))))
+        return table(heads, cells, numbers=range(1, len(heads)))
 
     def _summary(self) -> Iterator[str]:
         runs = sum(span.kind == "run" for span in self.spans)
@@ -219,15 +231,6 @@ def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     return [
         "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows
     ]
-
-
-def _as_html(rows: Sequence[Row]) -> str:
-    heads, *cells = _cells("kernel", rows)
-    head = "".join(f"<th>{name}</th>" for name in heads)
-    body = "".join(
-        f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in cells
-    )
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def _short(line: str) -> str:
