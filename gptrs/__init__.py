@@ -13,6 +13,7 @@ the package itself come first.
 | module | contents |
 |---|---|
 | `settings` | the GPTRS_* environment variables |
+| `cell_names` | names of IPython's cells |
 | `errors` | exceptions and warnings; user frames of tracebacks |
 | `events` | event bus: passes, plans and loaders emit, debug and cli listen |
 | `tree` | pytrees: flattening and unflattening of containers |
@@ -41,6 +42,7 @@ the package itself come first.
 | `memory/` | memory estimates |
 | `loading/` | ``gptrs.load``, ``export``, ``from_torch``, conversion |
 | `parity/` | comparison of a model with transformers' model |
+| `notebook/` | tracebacks, magics and progress in IPython |
 | `cli/` | the ``gptrs`` command |
 
 Public names are imported on first access (PEP 562), so that ``import gptrs`` costs next to nothing.
@@ -48,6 +50,7 @@ Public names are imported on first access (PEP 562), so that ``import gptrs`` co
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -111,3 +114,12 @@ def __getattr__(name: str) -> object:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *_MODULES})
+
+
+if "IPython" in sys.modules:  # it may be there and not run
+    from gptrs.cell_names import running_shell
+
+    if (_shell := running_shell()) is not None:
+        from gptrs.notebook.extension import attach
+
+        attach(_shell)

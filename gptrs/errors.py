@@ -15,6 +15,8 @@ from reprlib import Repr
 from types import FrameType, TracebackType
 from typing import NamedTuple, TypeVar
 
+from gptrs.cell_names import cell_name
+
 E = TypeVar("E", bound=BaseException)
 _END = 400  # letters that a person reads at each end of a long text
 _REPR = Repr()
@@ -206,8 +208,16 @@ class Location(NamedTuple):
     line: int
     function: str
 
+    @property
+    def place(self) -> str:
+        """``model.py:13``; ``Cell In[5], line 13`` for code of a cell of IPython."""
+        cell = cell_name(self.file)
+        return f"{self.file}:{self.line}" if cell is None else f"{cell}, line {self.line}"
+
     def __str__(self) -> str:
-        return f"{self.file}:{self.line} in {self.function}"
+        if self.function == "<module>" and cell_name(self.file) is not None:
+            return self.place
+        return f"{self.place} in {self.function}"
 
 
 def is_internal(frame: FrameType) -> bool:

@@ -31,7 +31,7 @@ def advice(reason: str, signature: inspect.Signature) -> str:
         return "pass what changes as an argument"
     if kind == "argument":
         return _of_argument(first, name)
-    return "define the functions that it calls once" if first.startswith("code: ") else ""
+    return "define functions once, and not before each call" if kind == "code" else ""
 
 
 def _of_argument(reason: str, name: str) -> str:

@@ -25,6 +25,7 @@ from gptrs.ir.program import key_of
 from gptrs.ir.tensor import Parameter, Tensor
 from gptrs.ir.types import DType
 from gptrs.jit.code import Names, is_library, names_in
+from gptrs.jit.differences import code_token
 from gptrs.jit.fast_path.object_graph import (
     ArrayToken,
     all_fields,
@@ -133,7 +134,7 @@ class Captures:
         """Traverse the function and the objects among its arguments: (label, token) of each
         read."""
         self._once(self._function)
-        self._code(self._function, FUNCTION)
+        self._code(self._function, FUNCTION, self._function.__qualname__)
         while self._read_scopes():
             pass  # code met on the way may mention more names
         for scope in self._scopes:
@@ -176,8 +177,9 @@ class Captures:
     def _add(self, label: str, value: object, place: int) -> None:
         self._entries.append((label, self._value(value, label, place)))
 
-    def _code(self, function: FunctionType, place: int) -> None:
-        """Read the closure and the globals that the code of ``function`` mentions."""
+    def _code(self, function: FunctionType, place: int, label: str) -> None:
+        """Read the closure and the globals that the code of ``function``, called ``label``,
+        mentions."""
         names = names_in(function.__code__)
         scope = function.__globals__
         new = [name for name in names.globals if (id(scope), name) not in self._globals]
@@ -186,7 +188,8 @@ class Captures:
         absent = frozenset(new).difference(present)
         first, (code, *found) = self.reads.of(place, function, CodeReader(present, absent))
         self._name(function)
-        self._entries.append(("code", self._name(code)))
+        self._name(code)
+        self._entries.append((f"code of {label}", code_token(cast("CodeType", code))))
         self._read |= names.attributes
         self._reads_computed_names |= names.computed
         labels = [f"closure {name}" for name in cast("CodeType", code).co_freevars]
@@ -241,7 +244,7 @@ class Captures:
             label = f"module {value.__name__}"
             self._scopes.append(_Scope(label, place, value, vars, "module"))
             return self._name(value)
-        self._code(value, place)
+        self._code(value, place, label)
         first, (defaults, by_name, *others) = self.reads.of(place, value, read_metadata)
         self.reads.held += others
         if vars(value):

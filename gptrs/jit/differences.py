@@ -5,8 +5,11 @@ Used by `gptrs.jit.cache` for `Retrace.reason`: "axis 1: 16 → 17", "a Python n
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Hashable
+from types import CodeType
+from typing import Any, NamedTuple
 
+from gptrs.errors import Location
 from gptrs.ir.program import key_of
 from gptrs.ir.types import Type, dim_text
 from gptrs.tree import Structure, container_of
@@ -14,9 +17,22 @@ from gptrs.tree import Structure, container_of
 _LONGEST = 60  # characters of a value that are shown
 
 
+class _CodeToken(NamedTuple):
+    identity: int
+    where: Location
+
+
+def code_token(code: CodeType) -> Hashable:
+    """The token of a function's code: its identity, and its place for the reason."""
+    return _CodeToken(id(code), Location(code.co_filename, code.co_firstlineno, code.co_qualname))
+
+
 def difference(old: Any, new: Any) -> str:
     """What changed from ``old`` to ``new``, two tokens of one entry."""
     match old, new:
+        case _CodeToken(where=before), _CodeToken(where=after):
+            was, now = before.place, after.place
+            return f"defined again at {now}" if was == now else f"{was} → {now}"
         case (Type() as before, bool(weak)), (Type() as after, bool(now)):
             if before == after and weak is not now:
                 return "a Python number → an array" if weak else "an array → a Python number"

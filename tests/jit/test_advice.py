@@ -41,7 +41,7 @@ CASES = [
     ("global scale: 1 → 2", "pass what changes as an argument"),
     ("closure scale: 1 → 2; closure other: 1 → 2", "pass what changes as an argument"),
     ("class Model.scale: 1 → 2", "pass what changes as an argument"),
-    ("code: another value", "define the functions that it calls once"),
+    ("code of f: defined again at a.py:3", "define functions once, and not before each call"),
 ]
 
 

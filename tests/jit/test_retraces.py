@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import pytest
 from gptrs import events, ptir
 from gptrs.errors import RetraceWarning
 from gptrs.jit import cache
-from gptrs.jit.cache import Retrace
+from gptrs.jit.cache import Retrace, advice
 from tests.support.jitted import Box, Mode, X, array, equal
 
 
@@ -133,3 +134,28 @@ def test_a_reason_is_found_when_it_is_read(monkeypatch: pytest.MonkeyPatch) -> N
     assert not compared
     assert function.retraces()[-1].reason == "argument x: axis 0: 79 → 80"
     assert 0 < len(compared) <= 64
+
+
+def test_a_function_that_was_defined_again_is_named() -> None:
+    scope: dict[str, Any] = {"ptir": ptir}
+
+    def define(text: str, file: str) -> None:
+        exec(compile(text, file, "exec"), scope)
+
+    define("def helper(x):\n    return x * 2", "first")
+    define("def other(x):\n    return helper(x)", "other")
+    define("f = ptir.jit(lambda x: other(x) + 1, name='f')", "f")
+    scope["f"](X)
+    define("\ndef helper(x):\n    return x * 3", "second")
+    equal(scope["f"](X), X * 3 + 1)
+    define("\ndef helper(x):\n    return x * 3", "second")
+    scope["f"](X)
+    assert [r.reason for r in scope["f"].retraces()[1:]] == [
+        "code of global helper: first:1 → second:2",
+        "code of global helper: defined again at second:2",
+    ]
+
+
+def test_advice_for_functions_that_are_defined_again() -> None:
+    words = advice("code of global f: a.py:1 → a.py:2", inspect.signature(lambda x: x))
+    assert words == "define functions once, and not before each call"

@@ -14,7 +14,17 @@ ORDER = [
     *("isolated", "large_pages", "identity_key", "extras", "settings", "events", "tree", "params"),
     *("ir", "numpy_api", "passes", "kernels", "backends", "debug", "jit", "ptir", "nn"),
     *("models", "text"),
-    *("images", "formats", "memory", "loading", "parity", "cli", "__main__", "gptrs_bench"),
+    *(
+        "images",
+        "formats",
+        "memory",
+        "loading",
+        "parity",
+        "notebook",
+        "cli",
+        "__main__",
+        "gptrs_bench",
+    ),
 ]
 COMMAND = "gptrs.cli.bench"  # runs `gptrs_bench` where it is there, and nothing else does
 FILES = {

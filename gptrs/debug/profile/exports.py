@@ -60,7 +60,7 @@ def speedscope(steps: Sequence[ProfiledStep]) -> str:
     samples: list[list[int]] = []
     weights: list[float] = []
     for step in steps:
-        file, _, line = step.line.rpartition(":")
+        file, _, line = step.line.replace(", line ", ":").rpartition(":")  # see `Location.place`
         frames = [(step.program, "", 0)]
         parts = step.module.split(".") if step.module else []
         frames += [(".".join(parts[:n]), "", 0) for n in range(1, len(parts) + 1)]

@@ -116,7 +116,7 @@ def _step(
         told.kind,
         told.name,
         _op_name(target) if isinstance(target, str) else "" if main is None else main.op.name,
-        "" if where is None else f"{where.file}:{where.line}",
+        "" if where is None else where.place,
         "" if where is None else where.function,
         module,
         told.result,

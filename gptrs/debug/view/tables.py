@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gptrs.backends.instruction_costs import flops, traffic, value_bytes
+from gptrs.cell_names import cell_name
 from gptrs.debug.call_groups import Groups
 from gptrs.debug.diff import Names
 from gptrs.errors import Location
@@ -67,7 +68,9 @@ class Tables:
         number = self._file_numbers.setdefault(where.file, len(self.files))
         if number == len(self.files):
             text = "".join(linecache.getlines(where.file))
-            self.files.append({"path": where.file, "text": text[:_LONGEST_FILE]})
+            self.files.append(
+                {"path": cell_name(where.file) or where.file, "text": text[:_LONGEST_FILE]}
+            )
         return {"file": number, "line": where.line, "function": where.function}
 
     def _value(self, value: Value, name: str) -> int:

@@ -1,0 +1,12 @@
+"""What gptrs changes in a running IPython: on its import, the printing of tracebacks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gptrs.notebook.tracebacks import shorten_tracebacks
+
+
+def attach(shell: Any) -> None:
+    """Called when gptrs is imported in IPython, a notebook's or a terminal's."""
+    shorten_tracebacks(shell)
