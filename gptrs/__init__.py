@@ -116,6 +116,13 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *_MODULES})
 
 
+def load_ipython_extension(shell: object) -> None:
+    """``%load_ext gptrs``: the magics ``%%ptir``, ``%gptrs_profile`` and ``%gptrs_view``."""
+    from gptrs.notebook.extension import load
+
+    load(shell)
+
+
 if "IPython" in sys.modules:  # it may be there and not run
     from gptrs.cell_names import running_shell
 

@@ -1,4 +1,4 @@
-"""Events of a lowering (traced, lowered, planned), and the record that collects them.
+"""Events of a lowering (begun, traced, lowered, planned), and the record that collects them.
 
 `gptrs.jit.lower` emits the events after a miss of the program cache; `gptrs.debug.watch` and the
 command line listen.
@@ -14,6 +14,15 @@ from gptrs.debug.benchmark import BenchmarkRan
 from gptrs.errors import Location
 from gptrs.ir.program import Program
 from gptrs.passes.base import PassRan
+
+
+@dataclass(frozen=True)
+class LoweringBegan:
+    """Event: a function is about to be traced, for a ``reason`` whose text is it."""
+
+    function: str
+    reason: object
+    where: Location | None
 
 
 @dataclass(frozen=True)

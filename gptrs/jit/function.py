@@ -22,6 +22,7 @@ from gptrs import events, settings, tree
 from gptrs.backends.base import Backend
 from gptrs.backends.discovery import get_backend
 from gptrs.debug.explain import Explanation
+from gptrs.debug.lowering import LoweringBegan
 from gptrs.debug.passes import Passes
 from gptrs.debug.profile.profile import Profile
 from gptrs.debug.view.view import View
@@ -261,6 +262,7 @@ class JitFunction(Generic[P, R]):
         start = time.perf_counter()
         function, options = self._function, self._options
         where = user_location()
+        events.emit(LoweringBegan(self.name, reason, where))
         report = reported(self.name, self._signature, self._cache.counters, reason, where)
         with watched(self.name, reason, where), report:
             entry = prepare(function, arguments, self.name, backend, options, overrides)
