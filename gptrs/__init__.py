@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from gptrs.loading.export import export as export
     from gptrs.loading.from_torch import from_torch as from_torch
     from gptrs.loading.load import load as load
+    from gptrs.notebook.progress import progress as progress
 
 __version__ = "0.1.0"
 
@@ -78,6 +79,7 @@ _MODULES = {
     "export": ("gptrs.loading.export", "export"),
     "estimate_memory": ("gptrs.loading.estimate", "estimate_memory"),
     "profile": ("gptrs.debug.profile.recorder", "profile"),
+    "progress": ("gptrs.notebook.progress", "progress"),
     "parameter_cache": ("gptrs.backends.parameter_cache", "parameter_cache"),
     "Tensor": ("gptrs.ir.tensor", "Tensor"),
     "Parameter": ("gptrs.ir.tensor", "Parameter"),
@@ -96,6 +98,7 @@ __all__ = [
     "nn",
     "parameter_cache",
     "profile",
+    "progress",
     "ptir",
 ]
 

@@ -264,7 +264,11 @@ class JitFunction(Generic[P, R]):
         where = user_location()
         events.emit(LoweringBegan(self.name, reason, where))
         report = reported(self.name, self._signature, self._cache.counters, reason, where)
-        with watched(self.name, reason, where), report:
+        with (
+            events.working(f"compiling {self.name}"),
+            watched(self.name, reason, where),
+            report,
+        ):
             entry = prepare(function, arguments, self.name, backend, options, overrides)
         milliseconds = (time.perf_counter() - start) * 1e3
         retrace = Retrace(self.name, reason, where, milliseconds)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from gptrs import settings
+from gptrs import events, settings
 from gptrs.byte_sizes import as_size
 from gptrs.formats.json_files import config_from_json
 from gptrs.formats.labels import read_labels
@@ -72,7 +72,8 @@ def load(
     """
     for text, category in settings.complaints():
         warn(text, category)
-    model = ready_model(open_model(place_of(path)))
+    with events.working(f"loading {os.path.basename(os.fspath(path))}"):
+        model = ready_model(open_model(place_of(path)))
     if memory_limit is not None:
         from gptrs.memory.fitting import refuse_above  # late: seldom needed
 

@@ -33,7 +33,7 @@ def shorten_tracebacks(shell: Any) -> None:
     ) -> Any:
         if isinstance(evalue, BaseException) and not settings.full_traceback():
             _shorten(evalue, set())
-            etb = user_entries(etb)
+            etb = user_entries(evalue, etb)
         return original(etype, evalue, etb, *args, **kwargs)
 
     structured_traceback.is_shortened = True  # type: ignore[attr-defined]
@@ -46,27 +46,33 @@ def _shorten(error: BaseException, seen: set[int]) -> None:
     parts: tuple[BaseException, ...] = getattr(error, "exceptions", ())  # of a group
     for other in (error.__cause__, error.__context__, *parts):
         if other is not None and id(other) not in seen:
-            other.__traceback__ = user_entries(other.__traceback__)
+            other.__traceback__ = user_entries(other, other.__traceback__)
             _shorten(other, seen)
 
 
-def user_entries(first: TracebackType | None) -> TracebackType | None:
-    """The entries of a traceback that begins with ``first`` without internal frames, without those
-    of libraries that they call, and without IPython's that call the code of a magic."""
+def user_entries(error: BaseException, first: TracebackType | None) -> TracebackType | None:
+    """The entries of the traceback of ``error``, which begins with ``first``, without internal
+    frames, without those of libraries that they call, and without IPython's that call the code of a
+    magic. All of it where nothing would be left.
+
+    The lines of models and layers tell where an error is, and nothing about an interrupt.
+    """
+    is_interrupt = isinstance(error, KeyboardInterrupt)
     kept: list[TracebackType] = []
     within = False  # in a call of this package, which has not called code of the user again
     entry = first
     while entry is not None:
         frame = entry.tb_frame
-        if is_internal(frame):
+        module = str(frame.f_globals.get("__name__", ""))
+        if is_internal(frame) or (is_interrupt and module.startswith("gptrs.")):
             within = True
-            if frame.f_globals.get("__name__") == _MAGICS:
+            if module == _MAGICS:
                 del kept[1:]  # the first is the frame that IPython skips itself
         elif not within or not _is_of_library(frame):
             within = False
             kept.append(entry)
         entry = entry.tb_next
-    made: TracebackType | None = None
+    made = None if kept else first
     for entry in reversed(kept):
         made = TracebackType(made, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
     return made

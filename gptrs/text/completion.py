@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from gptrs import events
 from gptrs.errors import ArgumentError
 from gptrs.text.generation import (
     CausalModel,
@@ -79,9 +80,11 @@ def complete(
             fix="pass max_tokens, or stream the text",
         )
     outputs = [_Output(TextStream(tokenizer, options.stop)) for _ in rows]
-    for _ in take_steps(model, rows, options, ends):
-        for row, output in zip(rows, outputs, strict=True):
-            output.take(row)
+    with events.working("generating", options.max_tokens or 0, "tokens") as work:
+        for _ in take_steps(model, rows, options, ends):
+            work.done += 1
+            for row, output in zip(rows, outputs, strict=True):
+                output.take(row)
     return [output.completion(row, options) for row, output in zip(rows, outputs, strict=True)]
 
 

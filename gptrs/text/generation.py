@@ -193,7 +193,8 @@ def _continue(
     tokens, starts = _left_padded([row.ids for row in batch])
     cache = model.init_cache(starts, tokens.shape[1] + new)
     began = perf_counter()
-    logits, cache = _next_logits(model, tokens, cache, unchanged)
+    with events.working("reading the prompt"):
+        logits, cache = _next_logits(model, tokens, cache, unchanged)
     if events.listening():
         events.emit(Prefilled(sum(len(row.ids) for row in batch), perf_counter() - began))
     for left in reversed(range(new)):

@@ -16,12 +16,13 @@ collect_ignore_glob = [] if importlib.util.find_spec("ipykernel") else ["test_*.
 
 @pytest.fixture(scope="session")
 def kernel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kernel]:
-    """It has run one cell, which imports gptrs."""
+    """It has run two cells, which import gptrs; it shows no progress."""
     from tests.support.ipython_kernel import running_kernel  # imports ipykernel's client
 
     with running_kernel(tmp_path_factory.mktemp("ipython")) as running:
         begun = running.run(
             "import numpy as np, gptrs\nfrom gptrs import ptir\nX = np.ones(3, 'f4')"
         )
+        running.run("import gptrs.notebook.progress as progress; progress._PATIENCE = 3600")
         assert begun.traceback == begun.errors == ""
         yield running

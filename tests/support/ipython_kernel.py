@@ -43,8 +43,9 @@ class Kernel:
         self._manager, self._client = manager, client
         self.count = 0  # cells that ran
 
-    def run(self, code: str, *, interrupt: bool = False) -> Outputs:
-        """Run a cell, and interrupt it as soon as it writes something."""
+    def run(self, code: str, *, interrupt_at: str = "") -> Outputs:
+        """Run a cell, and interrupt it at its first message of a kind: "stream" when it writes
+        something, "display_data" when it shows something."""
         self.count += 1
         number = self._client.execute(code, allow_stdin=False)
         found, places = Outputs(), dict[str, int]()
@@ -56,9 +57,9 @@ class Kernel:
             if kind == "status" and content["execution_state"] == "idle":
                 break
             _take(found, places, kind, content)
-            if interrupt and kind == "stream":
+            if kind == interrupt_at:
                 self._manager.interrupt_kernel()
-                interrupt = False
+                interrupt_at = ""
         self._client.get_shell_msg(timeout=PATIENCE)
         return found
 

@@ -15,6 +15,7 @@ from typing import Any, Protocol, cast
 
 import numpy as np
 
+from gptrs import events
 from gptrs.backends.faer.arena import Arena
 from gptrs.backends.faer.binding import ARENA, READY, Bound
 from gptrs.backends.faer.buffer_assignment import Allocation
@@ -122,15 +123,18 @@ def load(bound: Bound, weights: Weights, arguments: Arguments) -> None:
         return
     lease.end()
     loaded: dict[int, Array] = {}
-
-    def load(place: int) -> None:
-        _, number, form = bound.weights[place]
-        loaded[place] = weights.parameter(lease, arguments[number], form)
-
     # Large ones first, so that threads end at the same time.
-    sizes = [arguments[number].size for _, number, _ in bound.weights]
+    sizes = [int(arguments[number].size) for _, number, _ in bound.weights]
     order = sorted(range(len(sizes)), key=lambda place: -sizes[place])
-    spread(load, order, bound.threads if sum(sizes) > _WORTH_THREADS else 1)
+    total = sum(sizes)
+    with events.working("loading weights", total) as work:
+
+        def load(place: int) -> None:
+            _, number, form = bound.weights[place]
+            loaded[place] = weights.parameter(lease, arguments[number], form)
+            work.done += sizes[place]
+
+        spread(load, order, bound.threads if total > _WORTH_THREADS else 1)
     held: list[object] = []
     for place, (buffer, number, _) in enumerate(bound.weights):
         array = loaded[place]

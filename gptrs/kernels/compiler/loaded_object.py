@@ -234,9 +234,10 @@ def _obtain(libraries: Iterable[Library]) -> None:
 
         of = {x.code: x for x in missing}
         made = compile_processes.object_codes([*of], missing[0].target, _processes([*of]))
-        with closing(made):
+        with closing(made), events.working("compiling", len(missing), "kernels") as work:
             for code, data, seconds in made:
                 of[code].take(data, seconds)
+                work.done += 1
 
 
 def _processes(codes: Sequence[Code]) -> int:
