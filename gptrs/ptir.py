@@ -116,6 +116,7 @@ if TYPE_CHECKING:  # at run time `__getattr__` finds them
     from gptrs.ir.ops.sort import *
     from gptrs.ir.ops.vision import *
     from gptrs.ir.ops.window import *
+    from gptrs.jit.numerics.compare import compare
     from gptrs.jit.vmap import vmap
     from gptrs.numpy_api.effects import print
     from gptrs.numpy_api.element_views import bitcast as bitcast
@@ -138,6 +139,7 @@ __all__: list[str] = [
     "cf32",
     "cf64",
     "check_rule",
+    "compare",
     "composite",
     "dim",
     "eager",
@@ -200,6 +202,7 @@ __all__ += window_ops.__all__
 
 
 _LATER = {
+    "compare": "gptrs.jit.numerics.compare",
     "vmap": "gptrs.jit.vmap",
     "load_compiled": "gptrs.formats.compiled_file",
 }  # names whose modules are imported on first use

@@ -16,7 +16,7 @@ from gptrs.cli.progress import progress
 from gptrs.cli.shell_completion import complete_model
 
 if TYPE_CHECKING:
-    from gptrs.parity.difference import Difference
+    from gptrs.debug.numeric_diff.difference import Difference
 
 ModelName: TypeAlias = Annotated[
     str | None,

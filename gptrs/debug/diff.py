@@ -2,7 +2,7 @@
 
 Printed programs number their values anew after every pass. Here a value keeps its name from form to
 form, so that a unified diff shows changed instructions only. Used by `gptrs.debug.passes`,
-`gptrs.debug.fuel` and `gptrs.parity.instructions`.
+`gptrs.debug.fuel` and `gptrs.jit.numerics`.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ import numpy as np
 
 from gptrs import tree
 from gptrs.errors import ArgumentError, DTypeError, ShapeError, shown
+from gptrs.ir import effect_tape
 from gptrs.ir.dispatch import interpreter
 from gptrs.ir.tensor import as_array
 from gptrs.ir.types import Array, Type
@@ -48,11 +49,14 @@ class HostFunction:
         """The results, of ``types``, for ``operands``, whose elements are copied: the function may
         keep its arguments. Raises `ArgumentError`, `ShapeError` or `DTypeError` for other results,
         and what the function raises."""
+        if effect_tape.is_replaying():
+            return effect_tape.next_results(self.label)
         copies = [np.array(operand, order="C") for operand in operands]
         arguments: Any = tree.unflatten(self._arguments, copies)
         with interpreter(None):
             returned = self._function(*arguments)
         if self._result is None:
+            effect_tape.note(())
             return ()
         leaves, structure = tree.flatten(returned, is_leaf=_is_array)
         if structure != self._result:
@@ -62,7 +66,9 @@ class HostFunction:
                 fix="return the containers of result=",
             )
         named = zip(tree.paths(structure, "its result"), leaves, types, strict=True)
-        return tuple(self._leaf(*each) for each in named)
+        results = tuple(self._leaf(*each) for each in named)
+        effect_tape.note(results)
+        return results
 
     def _leaf(self, path: str, leaf: object, type: Type) -> Array:
         if isinstance(leaf, bool | int | float | complex) and not isinstance(leaf, np.generic):

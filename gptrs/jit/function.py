@@ -49,14 +49,15 @@ from gptrs.jit.cache import CacheInfo, Key, ProgramCache, Reason, Retrace, Retra
 from gptrs.jit.captures import Captures
 from gptrs.jit.chooser import chooser, eager_interpreter
 from gptrs.jit.fast_path.call_cache import CallCache, CallLookup
-from gptrs.jit.lower import passes_over, prepare
+from gptrs.jit.lower import passes_over, prepare, record
 from gptrs.jit.miss_report import reported
 from gptrs.jit.modes import backend_name, is_eager
 from gptrs.jit.no_retrace import refuse_trace
+from gptrs.jit.numerics.traced_call import Given, TracedCall
 from gptrs.jit.options import Options
 from gptrs.jit.overrides import Overrides, in_effect
 from gptrs.jit.pickled_name import importable_name
-from gptrs.jit.trace import Entry, Result, warn
+from gptrs.jit.trace import Entry, Result, Traced, warn
 from gptrs.jit.view import view
 from gptrs.locks import new_lock
 
@@ -194,6 +195,16 @@ class JitFunction(Generic[P, R]):
         except Exception as error:
             raise _for_user(error)  # noqa: B904 - the same error
 
+    def traced_call(self, *args: Any, **kwargs: Any) -> TracedCall:
+        """The program of a call as it is traced, with its arguments: what `ptir.compare` runs."""
+        try:
+            arguments = self._collect(args, kwargs)
+            arguments.captures.entries()
+            traced = record(self._function, arguments, self.name, self._options)
+            return self._call_of(arguments, traced)
+        except Exception as error:
+            raise _for_user(error)  # noqa: B904 - the same error
+
     def profile(self, *args: Any, **kwargs: Any) -> Profile:
         """The profile of one call with these arguments; ``.result`` is what it returns."""
         from gptrs.debug.profile.recorder import profile  # late: the driver is not for tracing
@@ -292,11 +303,9 @@ class JitFunction(Generic[P, R]):
         slot = self._slot(arguments)
         entry = slot.entry
         traced = entry.traced
-        inputs = [leaf.tensor.numpy() for leaf in arguments.inputs]
-        found = arguments.captures.parameters
-        parameters = [found[s] if isinstance(s, int) else s for s in traced.slots]
+        given = _given(arguments, traced)
         try:
-            arrays = entry.run([*inputs, *parameters], arguments.sizes)
+            arrays = entry.run(given, arguments.sizes)
         except PtirError:  # it leaves donated arguments as they were
             raise
         except BaseException:  # an interrupt may leave them partly overwritten
@@ -311,8 +320,14 @@ class JitFunction(Generic[P, R]):
                 size = isinstance(result, Dim)
                 leaves.append(size_at(result, arguments.sizes) if size else result)
         if call is not None:
-            self._calls.store(call, arguments, slot, inputs, leaves)
+            self._calls.store(call, arguments, slot, given[: len(arguments.inputs)], leaves)
         return tree.unflatten(traced.structure, leaves)
+
+    def _call_of(self, arguments: Arguments, traced: Traced) -> TracedCall:
+        given = _given(arguments, traced)
+        options, overrides = self._options, in_effect(self._options.overrides)
+        setup = self._backend(), options, overrides
+        return TracedCall(self.name, traced.program, given, arguments.sizes, *setup)
 
     def _run_eagerly(self, arguments: Arguments) -> Any:
         tensors = [
@@ -332,6 +347,13 @@ class JitFunction(Generic[P, R]):
         for leaf in inputs:
             if leaf.donated:
                 leaf.tensor.donate(f"{self.name} (argument {leaf.path})")
+
+
+def _given(arguments: Arguments, traced: Traced) -> Given:
+    """The arguments of the traced program: arrays, then parameters."""
+    found = arguments.captures.parameters
+    parameters = (found[s] if isinstance(s, int) else s for s in traced.slots)
+    return (*(leaf.tensor.numpy() for leaf in arguments.inputs), *parameters)
 
 
 def _as_function(target: Callable[..., Any]) -> FunctionType:

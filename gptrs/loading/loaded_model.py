@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from gptrs.formats.model_files import ModelFiles
 from gptrs.formats.overrides import read_overrides
@@ -26,6 +26,8 @@ class LoadedModel:
     the whole of it, and ``weights`` reads the parameters. ``namespace`` is a number that is unique
     in this process.
     """
+
+    is_loaded_model: ClassVar[bool] = True
 
     def __init__(self, files: ModelFiles, kind: str, module: Any, weights: Weights) -> None:
         self.files = files

@@ -2,7 +2,7 @@
 
 The layer runs alone on torch's input, its weights are compared with those of the files, and its
 program is compared with the reference backend instruction by instruction
-(`gptrs.parity.instructions`).
+(`gptrs.jit.numerics.first_deviation`).
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gptrs import ptir, tree
+from gptrs.debug.numeric_diff.deviation import Deviation
+from gptrs.debug.numeric_diff.difference import Difference, difference
 from gptrs.ir.tensor import Tensor
 from gptrs.jit.modes import backend_name
+from gptrs.jit.numerics.first_deviation import first_deviation
 from gptrs.nn.module import Module
-from gptrs.parity.difference import Difference, difference
-from gptrs.parity.instructions import Deviation, first_deviation
 from gptrs.parity.layers import Arguments, first_tensor, layer_arguments, up_to_layer
 from gptrs.parity.torch_models import TorchCall, TorchModel
 
@@ -51,7 +52,7 @@ class Blame:
         for name in self.weights:
             yield f"its parameter {name} is not that of the files"
         if self.deviation is not None:
-            yield from _deviating(self.deviation, self.backend)
+            yield from self.deviation.lines(self.backend)
         elif self.backend != "reference":
             yield f"{self.backend} and the reference backend give the same for it"
         yield f"to blame: {self.verdict}"
@@ -77,7 +78,7 @@ def blame_model(module: Any, inputs: Array, torch: TorchModel, within: float) ->
     def run(model: Any, inputs: Tensor) -> Tensor | None:
         return first_tensor(model(inputs))
 
-    deviation = first_deviation(run, (module, ptir.tensor(inputs)), within)
+    deviation = _deviation(run, (module, ptir.tensor(inputs)), within)
     return Blame(backend_name(), None, None, _changed(module, "", torch), deviation)
 
 
@@ -93,7 +94,7 @@ def blame_layer(
 
     place = name.partition(":")[0]
     layer, taken = module.modules()[place], layer_arguments(module, inputs, name)
-    deviation = first_deviation(run, (layer, taken), within)
+    deviation = _deviation(run, (layer, taken), within)
     first = first_tensor(taken)
     apart = alone = None
     if first is not None and call.taken is not None and first.shape == call.taken.shape:
@@ -107,8 +108,12 @@ def blame_layer(
         deviation is None and not weights and is_right
     ):  # then its fusion with neighbours is the suspect
         around, model = up_to_layer(module, name)
-        deviation = first_deviation(around, (model, ptir.tensor(inputs)), within)
+        deviation = _deviation(around, (model, ptir.tensor(inputs)), within)
     return Blame(backend_name(), apart, alone, weights, deviation)
+
+
+def _deviation(function: Any, arguments: tuple[Any, ...], within: float) -> Deviation | None:
+    return first_deviation(ptir.jit(function, name="layer").traced_call(*arguments), within)
 
 
 def _replaced(taken: Arguments, old: Tensor, new: Tensor) -> Any:
@@ -129,15 +134,3 @@ def _changed(layer: Module, name: str, torch: TorchModel) -> tuple[str, ...]:
             parameter.numpy().astype(np.float32), expected[place], equal_nan=True
         )
     )
-
-
-def _deviating(found: Deviation, backend: str) -> Iterator[str]:
-    apart = f"max abs {found.difference.max_abs:.3g}"
-    if found.kind == "pass":
-        yield f"the pass {found.name} changes what it computes ({apart}):"
-    else:
-        yield f"the first instruction that {backend} computes otherwise than the reference backend"
-        yield f"({apart}):"
-    yield from (f"    {line}" for line in found.text.splitlines())
-    if found.where is not None:
-        yield f"    at {found.where}"

@@ -12,14 +12,15 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from gptrs.debug.numeric_diff.difference import Difference, difference
 from gptrs.formats.overrides import read_overrides
 from gptrs.jit.overrides import checkpoint_overrides
 from gptrs.loading.image_classifier import ImageClassifier
 from gptrs.loading.language_model import LanguageModel
 from gptrs.parity.blame import Blame, blame_layer, blame_model
-from gptrs.parity.difference import Difference, difference, tolerance
 from gptrs.parity.inputs import random_images, random_tokens
 from gptrs.parity.layers import call_name, layer_outputs
+from gptrs.parity.tolerance import tolerance
 from gptrs.parity.torch_models import TorchCall, TorchModel
 
 Array = NDArray[Any]

@@ -15,14 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gptrs import events
+from gptrs.debug.numeric_diff.difference import Difference, difference
 from gptrs.formats.overrides import read_overrides
 from gptrs.loading.image_classifier import ImageClassifier
 from gptrs.loading.language_model import LanguageModel
 from gptrs.loading.loaded_model import LoadedModel
 from gptrs.loading.overridden import Overridden
 from gptrs.parity.comparing import Comparing
-from gptrs.parity.difference import Difference, difference, tolerance
 from gptrs.parity.inputs import random_images, random_tokens
+from gptrs.parity.tolerance import tolerance
 from gptrs.parity.torch_models import TorchModel
 
 Array = NDArray[Any]

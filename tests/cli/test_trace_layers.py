@@ -18,6 +18,7 @@ from gptrs.backends.faer.calls.rowwise import LayerNorm
 from gptrs.formats.archive import read_archive
 from gptrs.ir.program import Program
 from gptrs.ir.tensor import Tensor
+from gptrs.jit.numerics.first_deviation import first_deviation
 from gptrs.kernels.compiler.compile import Kernel
 from gptrs.kernels.compiler.isa import Isa
 from gptrs.kernels.gemm.product import Product
@@ -25,7 +26,6 @@ from gptrs.kernels.rowwise.norm import layer_norm_kernel
 from gptrs.models.gpt2 import Block
 from gptrs.nn.module import Module
 from gptrs.parity.blame import Blame
-from gptrs.parity.instructions import first_deviation
 from gptrs.parity.layers import layer_arguments, layer_outputs
 from gptrs.parity.trace import LOGITS, Trace, trace_layers
 from gptrs.passes import pipeline
@@ -207,15 +207,15 @@ def test_the_first_of_several_instructions(monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr(LayerNorm, "_kernel", plain_eps_of_one)
     x = np.random.default_rng(0).standard_normal((4, 8), np.float32)
-    found = first_deviation(twice, (x,), 1e-4)
+    found = first_deviation(ptir.jit(twice).traced_call(x), 1e-4)
     assert found is not None
     assert found.name == "gpt_rs.faer.layer_norm.f32.v1"
     assert "ptir.exp" not in found.text
     assert found.where is not None
     assert found.where.function.endswith("twice")
-    assert first_deviation(never, (x,), 1e-4) is None
+    assert first_deviation(ptir.jit(never).traced_call(x), 1e-4) is None
     with ptir.backend("reference"):
-        assert first_deviation(twice, (x,), 1e-4) is None
+        assert first_deviation(ptir.jit(twice).traced_call(x), 1e-4) is None
 
 
 class Add(Module):

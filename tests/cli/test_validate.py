@@ -16,6 +16,7 @@ import gptrs
 from gptrs import events
 from gptrs.backends.faer.calls.base import kernel
 from gptrs.backends.faer.calls.rowwise import LayerNorm
+from gptrs.debug.numeric_diff.difference import difference
 from gptrs.errors import ArgumentError, LoadError
 from gptrs.formats.tensor_files import ModelTensors
 from gptrs.kernels.compiler.compile import Kernel
@@ -23,7 +24,7 @@ from gptrs.kernels.compiler.isa import Isa
 from gptrs.kernels.rowwise.norm import layer_norm_kernel
 from gptrs.loading.convert import convert
 from gptrs.parity.comparing import Comparing
-from gptrs.parity.difference import difference, tolerance
+from gptrs.parity.tolerance import tolerance
 from gptrs.parity.torch_models import TorchModel
 from gptrs.parity.validate import validate
 from tests.support.cli import Cli, in_process

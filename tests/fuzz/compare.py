@@ -3,7 +3,7 @@
 The oracle is the traced program on the reference backend, without passes. What must have its bits:
 the printed program run as Python in eager mode; the printed program parsed again; the program after
 all passes, for the reference, where passes are told to be precise. What must lie within the radii
-of `tests.fuzz.balls`: the native backend, with and without passes, precise or not; and the
+of `gptrs.debug.error_bounds`: the native backend, with and without passes, precise or not; and the
 reference where passes may change how results round.
 
 Errors. An extent that does not fit is a `ShapeError` where sizes are known, as they are in eager
@@ -27,6 +27,8 @@ import numpy as np
 from gptrs.backends.base import Backend
 from gptrs.backends.faer.backend import FaerBackend
 from gptrs.backends.reference import ReferenceBackend, ReferencePlan
+from gptrs.debug.error_bounds.balls import LOOSE_MARGIN, MARGIN, Ball
+from gptrs.debug.error_bounds.error_propagation import BallEvaluator
 from gptrs.errors import ElementError, ShapeError
 from gptrs.ir.dims import size_at
 from gptrs.ir.program import Fails, Program, verify
@@ -37,8 +39,6 @@ from gptrs.passes.dce import eliminate_dead_code
 from gptrs.passes.pipeline import PIPELINE
 from gptrs.passes.simplify import simplify
 from tests.cases.sample import differences, same_bits
-from tests.fuzz.balls import Ball
-from tests.fuzz.error_propagation import BallEvaluator
 from tests.fuzz.programs import Example
 from tests.fuzz.ways import (
     Arrays,
@@ -53,8 +53,6 @@ from tests.fuzz.ways import (
 
 Failed = ElementError | ShapeError
 Outcome = Arrays | Failed
-_MARGIN = 2.0  # radii leave products of roundings out, which are small against them
-_LOOSE_MARGIN = 8.0  # rules that round state how much, up to a few units in the last place
 
 
 @dataclass
@@ -207,7 +205,7 @@ class _Oracle:
             tally.unknown += size if way.precise else 0
             tally.extreme += 0 if way.precise else size
             return None
-        return _outside(balls, found, tally, _MARGIN if way.precise else _LOOSE_MARGIN)
+        return _outside(balls, found, tally, MARGIN if way.precise else LOOSE_MARGIN)
 
     def _may_raise(self, way: _Way) -> bool:
         return not way.exact and (self.strict if way.precise else self.loose) is None

@@ -17,6 +17,8 @@ import numpy as np
 import pytest
 
 from gptrs.backends.faer import scalars
+from gptrs.debug.error_bounds.balls import Ball
+from gptrs.debug.error_bounds.error_propagation import BallEvaluator
 from gptrs.ir import printing
 from gptrs.ir.dispatch import OPS
 from gptrs.ir.ops.elementwise import abs_, add, mul, rsqrt, sqrt, sub
@@ -28,9 +30,7 @@ from gptrs.ir.types import Array
 from gptrs.passes import cse, simplify
 from tests.cases.programs import record
 from tests.cases.sample import all_same_bits
-from tests.fuzz.balls import Ball
 from tests.fuzz.control import GENERATORS, NOT_DRAWN
-from tests.fuzz.error_propagation import BallEvaluator
 from tests.fuzz.programs import Example, family
 from tests.fuzz.replay import example_of, text_of
 from tests.fuzz.search import DisagreementError, Search

@@ -13,6 +13,7 @@ from typing import Any, cast
 import numpy as np
 
 from gptrs.errors import ArgumentError, CheckError, DTypeError, ShapeError
+from gptrs.ir import effect_tape
 from gptrs.ir.host_functions import HostFunction, known
 from gptrs.ir.kinds import OpKind
 from gptrs.ir.primitives import Primitive
@@ -49,7 +50,8 @@ def print_(values: tuple[Any, ...] = (), *, text: str) -> tuple[Type, ...]:
 
 @print_.numpy
 def _(values: tuple[Any, ...] = (), *, text: str) -> Array:
-    builtins.print(fill(text, values), flush=True)
+    if not effect_tape.is_replaying():
+        builtins.print(fill(text, values), flush=True)
     return _DONE
 
 
@@ -100,6 +102,6 @@ def check(holds: Tensor, values: tuple[Any, ...] = (), *, text: str) -> tuple[Ty
 
 @check.numpy
 def _(holds: Array, values: tuple[Any, ...] = (), *, text: str) -> Array:
-    if not holds:
+    if not (holds or effect_tape.is_replaying()):
         raise CheckError(fill(text, values))
     return holds

@@ -22,6 +22,12 @@ import numpy as np
 
 from gptrs.ir.types import Array, DType, as_dtype
 
+MARGIN = 2.0
+"""Radii may be exceeded so many times: they leave products of roundings out, which are small."""
+LOOSE_MARGIN = 8.0
+"""The same where rules that round are applied: they state how much, up to a few units in the last
+place."""
+
 Radius: TypeAlias = Array | None
 """f64 of the value's shape, or None: 0 everywhere."""
 Found: TypeAlias = tuple[Radius, Radius]

@@ -1,4 +1,4 @@
-"""Difference of two arrays: max abs, max rel, cosine, and the tolerance for rounding.
+"""Difference of two results: max abs, max rel, cosine, and a tolerance for rounding.
 
 Computed in f64, in pieces. Tolerances are for f32 sums in different orders.
 """
@@ -12,11 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gptrs import settings
-
 _PIECE = 2**20  # elements at a time
 _LARGE = 10.0  # the magnitude that tolerances refer to
-_LANGUAGE, _IMAGES, _WINOGRAD = 1e-4, 1e-4, 1e-3
 
 
 @dataclass(frozen=True)
@@ -39,17 +36,6 @@ class Difference:
     def as_json(self) -> dict[str, float | None]:
         """The fields; None for infinity and NaN, which JSON cannot represent."""
         return {name: value if np.isfinite(value) else None for name, value in vars(self).items()}
-
-
-def tolerance(task: str) -> float:
-    """The accepted difference of f32 results of order 10 with different orders of summation, for a
-    model of the ``task``. Weights of f16 and bf16 are widened, so that the same holds for them.
-
-    Winograd's convolutions round more (Lavin and Gray, arXiv:1509.09308).
-    """
-    if task == "causal_lm":
-        return _LANGUAGE
-    return _WINOGRAD if settings.winograd() else _IMAGES
 
 
 def difference(found: NDArray[Any], expected: NDArray[Any], within: float) -> Difference:
@@ -83,7 +69,13 @@ def _pieces(
     found: NDArray[Any], expected: NDArray[Any]
 ) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
     """Both arrays as f64, in pieces, so that copies stay small."""
-    a, b = found.reshape(-1), expected.reshape(-1)
+    a, b = _real(found), _real(expected)
     for first in range(0, b.size, _PIECE):
         part = slice(first, first + _PIECE)
         yield a[part].astype(np.float64), b[part].astype(np.float64)
+
+
+def _real(array: NDArray[Any]) -> NDArray[Any]:
+    """The elements in one row; of complex numbers the real and imaginary parts."""
+    row = np.ascontiguousarray(array).reshape(-1)
+    return row.view(np.real(row).dtype) if row.dtype.kind == "c" else row

@@ -1,4 +1,4 @@
-"""Error radius of each op's results from those of its operands; see `tests.fuzz.balls`."""
+"""Error radius of each op's results from those of its operands; see `balls`."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from gptrs.ir.program import Attrs, Instruction
-from gptrs.ir.types import Array, as_dtype
-from tests.fuzz.balls import (
+from gptrs.debug.error_bounds.balls import (
     Ball,
     Found,
     Radius,
@@ -23,13 +21,15 @@ from tests.fuzz.balls import (
     unknown,
     wide,
 )
-from tests.fuzz.sums import (
+from gptrs.debug.error_bounds.sums import (
     dot_radius,
     ordered_radii,
     position_radius,
     product_radius,
     sum_radius,
 )
+from gptrs.ir.program import Attrs, Instruction
+from gptrs.ir.types import Array, as_dtype
 
 # Ops that place elements; the operands that they place. The others say where.
 _MOVED: dict[str, slice] = {
@@ -152,7 +152,8 @@ def _smooth(
     lost = _nothing_known(seen, instruction.attrs, array)
     moved = np.where(lost, np.inf, moved)
     if name in ("div", "pow", "reciprocal", "rsqrt"):
-        moved = np.where(_crosses(values, seen, array), np.inf, moved)
+        first = int(name == "div")  # a numerator of either sign is harmless
+        moved = np.where(_crosses(values[first:], seen[first:], array), np.inf, moved)
     total = moved + np.where(moved > 0, own, 0.0)
     both = joined(settled(array, total, _certain(name, values, seen, array) & ~lost))
     return joined(both, np.where(total > 0, 0.0, own))

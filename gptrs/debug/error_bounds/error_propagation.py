@@ -8,13 +8,14 @@ from typing import Any, cast
 
 import numpy as np
 
+from gptrs.debug.error_bounds.balls import Ball, joined, rounding, unknown
+from gptrs.debug.error_bounds.radii import radii_of
 from gptrs.ir.composites import Composite
 from gptrs.ir.ops import linalg
+from gptrs.ir.ops.custom import custom_call
 from gptrs.ir.program import Instruction, Operation, Program, Value
 from gptrs.ir.sizes import apply
 from gptrs.ir.types import Array
-from tests.fuzz.balls import Ball, joined, rounding, unknown
-from tests.fuzz.radii import radii_of
 
 # Composites of which no backend has a kernel that computes otherwise than their definition.
 _AS_DEFINED = frozenset(
@@ -59,6 +60,9 @@ class BallEvaluator:
             inner = [known[value] for value in instruction.values()]
             loose = loose or op.name not in _AS_DEFINED
             return self.run(definition, inner, loose=loose)
+        if op is custom_call:  # a kernel of the backend
+            inner = [known[value] for value in instruction.values()]
+            return self.run(instruction.attrs["definition"], inner, loose=True)
         if instruction.op.control:
             return self._control(instruction, operands, loose)
         values = [_values(operand) for operand in operands]

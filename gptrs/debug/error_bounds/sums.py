@@ -9,9 +9,19 @@ from typing import Any
 
 import numpy as np
 
+from gptrs.debug.error_bounds.balls import (
+    Ball,
+    Found,
+    Radius,
+    finfo,
+    joined,
+    rounding,
+    settled,
+    unknown,
+    wide,
+)
 from gptrs.ir.program import Attrs, Instruction
 from gptrs.ir.types import Array, DType, as_dtype
-from tests.fuzz.balls import Ball, Found, Radius, finfo, joined, rounding, settled, unknown, wide
 
 
 def sum_radius(op: Any, x: Ball, attrs: Attrs, array: Array) -> Radius:
