@@ -72,8 +72,9 @@ def load(
     """
     for text, category in settings.complaints():
         warn(text, category)
-    with events.working(f"loading {os.path.basename(os.fspath(path))}"):
-        model = ready_model(open_model(place_of(path)))
+    place = place_of(path)
+    with events.working(f"loading {place.name}"):
+        model = ready_model(open_model(place))
     if memory_limit is not None:
         from gptrs.memory.fitting import refuse_above  # late: seldom needed
 

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ import pytest
 from gptrs import events, ptir
 from gptrs.errors import RetraceWarning
 from gptrs.jit import cache
-from gptrs.jit.cache import Retrace, advice
+from gptrs.jit.cache import Retrace
 from tests.support.jitted import Box, Mode, X, array, equal
 
 
@@ -154,8 +153,3 @@ def test_a_function_that_was_defined_again_is_named() -> None:
         "code of global helper: first:1 → second:2",
         "code of global helper: defined again at second:2",
     ]
-
-
-def test_advice_for_functions_that_are_defined_again() -> None:
-    words = advice("code of global f: a.py:1 → a.py:2", inspect.signature(lambda x: x))
-    assert words == "define functions once, and not before each call"
