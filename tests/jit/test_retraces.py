@@ -85,8 +85,9 @@ def test_a_retrace_says_the_one_thing_that_changed(first: Any, second: Any, reas
     function(first, X)
     with events.listen(heard.append):
         function(second, X)
-    assert [r.reason for r in heard if isinstance(r, Retrace)] == [reason]
-    assert f"{function.name} was traced in" in str(heard[-1])
+    (retrace,) = (event for event in heard if isinstance(event, Retrace))
+    assert retrace.reason == reason
+    assert f"{function.name} was traced in" in str(retrace)
 
 
 def test_the_nearest_key_explains() -> None:
