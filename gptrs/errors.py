@@ -115,6 +115,10 @@ class CheckError(ElementError, ValueError):
     """A condition of `ptir.check` does not hold."""
 
 
+class NanError(ElementError, FloatingPointError):
+    """A result has NaN (or an infinity) that its arguments do not have: see `ptir.debug_nans`."""
+
+
 class BenchError(PtirError, RuntimeError):
     """A worker process of a benchmark ended, or could not run its task."""
 
@@ -199,6 +203,10 @@ class RecompileWarning(UserWarning):
 
 class SettingWarning(UserWarning):
     """A variable looks like a setting and is none."""
+
+
+class NanWarning(UserWarning):
+    """A `NanError` that `ptir.debug_nans("log")` reports and does not raise."""
 
 
 class Location(NamedTuple):

@@ -117,6 +117,7 @@ if TYPE_CHECKING:  # at run time `__getattr__` finds them
     from gptrs.ir.ops.vision import *
     from gptrs.ir.ops.window import *
     from gptrs.jit.numerics.compare import compare
+    from gptrs.jit.numerics.nans import debug_nans
     from gptrs.jit.vmap import vmap
     from gptrs.numpy_api.effects import print
     from gptrs.numpy_api.element_views import bitcast as bitcast
@@ -141,6 +142,7 @@ __all__: list[str] = [
     "check_rule",
     "compare",
     "composite",
+    "debug_nans",
     "dim",
     "eager",
     "elementwise",
@@ -203,6 +205,7 @@ __all__ += window_ops.__all__
 
 _LATER = {
     "compare": "gptrs.jit.numerics.compare",
+    "debug_nans": "gptrs.jit.numerics.nans",
     "vmap": "gptrs.jit.vmap",
     "load_compiled": "gptrs.formats.compiled_file",
 }  # names whose modules are imported on first use

@@ -231,6 +231,14 @@ fuel_log = Setting(
     "where rewrites are counted, and the last one that fuel allows is described: a line of JSON "
     "for each program",
 )
+debug_nans = Setting(
+    "GPTRS_DEBUG_NANS",
+    "off",
+    _one_of("off", "raise", "log", "raise+inf", "log+inf"),
+    "off, raise or log, the last two with +inf for infinities too",
+    "find the instruction that makes a NaN in a result that no argument has, and raise an error or "
+    "warn; `raise+inf` and `log+inf` do so for infinities too",
+)
 debug = Setting(
     "GPTRS_DEBUG",
     0,

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar, cast, overload
 
 from gptrs.errors import PtirError, VerifyError
+from gptrs.ir import nan_watch
 from gptrs.ir.dispatch import interpreter
 from gptrs.ir.implementation import Implementation
 from gptrs.ir.interpreters import Recorder
@@ -100,7 +101,7 @@ class Composite(Op[P, R]):
     def evaluate(
         self, operands: Sequence[Any], attrs: Attrs, types: tuple[Type, ...]
     ) -> tuple[Array, ...]:
-        with interpreter(None):
+        with interpreter(None), nan_watch.quiet():
             result = self.body(*(map_operand(as_eager, o) for o in operands), **attrs)
         return tuple(tensor.numpy() for tensor in several(result))
 

@@ -8,14 +8,15 @@ documentation for users, are in `gptrs.ir.ops.control`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+from itertools import count
 from typing import Any, cast
 
 import numpy as np
 
-from gptrs.errors import ArgumentError, PtirError, ShapeError, TraceError
+from gptrs.errors import ArgumentError, NanError, PtirError, ShapeError, TraceError
 from gptrs.ir.branch_types import Outcome, agreed, cast_to, settled
 from gptrs.ir.closure_conversion import RegionRecorder, close, is_parameter
 from gptrs.ir.dims import Dim, DimLike, same, size_at, surely_greater
@@ -139,8 +140,11 @@ def _while_eagerly(condition: Function, body: Function, state: OperandTree) -> A
         with suppress(TraceError):  # the body looks at values, which only eager mode has
             state, _ = settled(state, lambda s: _next_state(body, s, None))
         return state.value()
-    while _truth(condition(state.value()), "condition").numpy():
-        state = settled(state, step)[1].parts
+    for number in count():
+        if not _truth(condition(state.value()), "condition").numpy():
+            break
+        with _iteration("while_loop", number):
+            state = settled(state, step)[1].parts
     return state.value()
 
 
@@ -211,7 +215,8 @@ def _scan_eagerly(
         def step(state: OperandTree, x: OperandTree = x) -> Outcome:
             return _both(body(state.value(), x.value()))
 
-        outcome = settled(state, step)[1]
+        with _iteration("scan", n):
+            outcome = settled(state, step)[1]
         state = outcome.parts
         assert outcome.ys is not None
         if outputs:
@@ -223,6 +228,16 @@ def _scan_eagerly(
         assert outcome.ys is not None
         return state.value(), _stacked(outcome.ys, []).value()
     return state.value(), _stacked(outputs[0], outputs[::-1] if reverse else outputs).value()
+
+
+@contextmanager
+def _iteration(op: str, number: int) -> Generator[None]:
+    """A `NanError` in the block says in which iteration it was."""
+    try:
+        yield
+    except NanError as error:
+        error.context.append(f"{op} body, iteration {number}")
+        raise
 
 
 def _stacked(like: OperandTree, outputs: Sequence[OperandTree]) -> OperandTree:

@@ -14,6 +14,7 @@ from types import FunctionType
 from typing import Any, cast
 
 from gptrs.errors import Location
+from gptrs.ir import nan_watch
 from gptrs.ir.call_stack import call_location
 from gptrs.ir.dispatch import OPS, interpreter
 from gptrs.ir.operands import as_operand, elements, map_operand, tensors_in
@@ -52,9 +53,12 @@ class Eager:
         types = op.infer(ready, attrs)
         arrays = op.evaluate([map_operand(elements, o) for o in ready], attrs, types)
         weak = _is_weak(op, ready)
-        return _one_or_all(
+        returned = _one_or_all(
             tuple(Tensor.of_array(a, t, weak=weak) for a, t in zip(arrays, types, strict=True))
         )
+        if (mode := nan_watch.nan_mode()) is not None:
+            nan_watch.look(f"ptir.{op.name}", ready, returned, mode)
+        return returned
 
 
 EAGER = Eager()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -27,6 +28,8 @@ from gptrs.jit.captures import Captures
 from gptrs.jit.derived import load
 from gptrs.jit.lower import planned, record
 from gptrs.jit.modes import backend_name
+from gptrs.jit.numerics.traced_call import TracedCall
+from gptrs.jit.numerics.watch import Watch, is_watched
 from gptrs.jit.options import Options
 from gptrs.jit.overrides import NONE, Overrides
 from gptrs.jit.trace import Entry, Traced
@@ -103,10 +106,17 @@ class Compiled:
 
     def _run(self, args: Any, kwargs: Any) -> Any:
         inputs, sizes = self.form.inputs(args, kwargs)
-        arrays = self.entry.run([*(x.tensor.numpy() for x in inputs), *self._parameters], sizes)
+        given = (*(x.tensor.numpy() for x in inputs), *self._parameters)
+        setup = self.backend, self.options, self.overrides
+        call = TracedCall(self.form.name, self.program, given, sizes, *setup)
+        watch = Watch(call) if is_watched() else None
+        run = self.entry.run if watch is None else partial(watch.run, self.entry.run)
+        arrays = run(given, sizes)
         for leaf in inputs:
             if leaf.donated:
                 leaf.tensor.donate(f"{self.form.name} (argument {leaf.path})")
+        if watch is not None:
+            watch.judge(arrays)
         return self.form.result(arrays, sizes)
 
     @property

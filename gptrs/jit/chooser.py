@@ -13,6 +13,7 @@ from typing import Any, cast
 
 from gptrs.backends.base import Backend
 from gptrs.errors import ArgumentError, DimError, PtirError
+from gptrs.ir import nan_watch
 from gptrs.ir.composites import Composite
 from gptrs.ir.dispatch import OPS, Interpreter, interpreter
 from gptrs.ir.implementation import KERNEL, PORTABLE, Implementation
@@ -170,9 +171,11 @@ class _Forcing(Eager):
             check_fits(composite, chosen, composite.named(ready, attrs))
             function = chosen.function
             inner = _Forcing({n: other for n, other in self._forced.items() if n != op.name})
-        with interpreter(inner):
+        with interpreter(inner), nan_watch.quiet():
             results = composite.results_in(function(*ready, **attrs))
         if chosen is not None:
             composite.check_results(chosen, [tensor.type for tensor in results], types)
         made = tuple(Tensor.of_array(tensor.numpy(), tensor.type) for tensor in results)
+        if (mode := nan_watch.nan_mode()) is not None:
+            nan_watch.look(f"ptir.{op.name}", ready, made, mode)
         return made[0] if len(made) == 1 else made

@@ -13,6 +13,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from types import FunctionType, MethodType
 from typing import Any, Generic, ParamSpec, Self, TypeVar, cast, overload
 
@@ -54,6 +55,7 @@ from gptrs.jit.miss_report import reported
 from gptrs.jit.modes import backend_name, is_eager
 from gptrs.jit.no_retrace import refuse_trace
 from gptrs.jit.numerics.traced_call import Given, TracedCall
+from gptrs.jit.numerics.watch import Watch, is_watched
 from gptrs.jit.options import Options
 from gptrs.jit.overrides import Overrides, in_effect
 from gptrs.jit.pickled_name import importable_name
@@ -304,14 +306,18 @@ class JitFunction(Generic[P, R]):
         entry = slot.entry
         traced = entry.traced
         given = _given(arguments, traced)
+        watch = Watch(self._call_of(arguments, traced)) if is_watched() else None
+        run = entry.run if watch is None else partial(watch.run, entry.run)
         try:
-            arrays = entry.run(given, arguments.sizes)
+            arrays = run(given, arguments.sizes)
         except PtirError:  # it leaves donated arguments as they were
             raise
         except BaseException:  # an interrupt may leave them partly overwritten
             self._donate(arguments.inputs)
             raise
         self._donate(arguments.inputs)
+        if watch is not None:
+            watch.judge(arrays)
         leaves: list[Any] = []
         for result in traced.results:
             if isinstance(result, Result):
@@ -319,7 +325,7 @@ class JitFunction(Generic[P, R]):
             else:
                 size = isinstance(result, Dim)
                 leaves.append(size_at(result, arguments.sizes) if size else result)
-        if call is not None:
+        if call is not None and watch is None:
             self._calls.store(call, arguments, slot, given[: len(arguments.inputs)], leaves)
         return tree.unflatten(traced.structure, leaves)
 

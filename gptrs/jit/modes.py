@@ -1,7 +1,7 @@
 """Execution modes of a context: ``ptir.eager`` and ``ptir.backend``, before their settings.
 
-A context variable each; unset, GPTRS_EAGER and GPTRS_BACKEND apply. `chosen_here` is part of the
-fast key of a call.
+One context variable for both, so that a call compares one; unset, GPTRS_EAGER and GPTRS_BACKEND
+apply. `chosen_here` is part of the fast key of a call, together with ``ptir.debug_nans``.
 """
 
 from __future__ import annotations
@@ -9,38 +9,54 @@ from __future__ import annotations
 from collections.abc import Generator, Hashable
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import lru_cache
+from typing import NamedTuple
 
 from gptrs import settings
 from gptrs.backends.discovery import get_backend
+from gptrs.ir.nan_watch import mode_here
 
-_eager: ContextVar[bool | None] = ContextVar("gptrs_eager", default=None)
-_backend: ContextVar[str | None] = ContextVar("gptrs_backend", default=None)
+
+class Chosen(NamedTuple):
+    """The modes that a context sets; None leaves one to its setting."""
+
+    eager: bool | None = None
+    backend: str | None = None
+
+
+@lru_cache
+def _one(eager: bool | None, backend: str | None) -> Chosen:
+    """One object for each choice: native calls compare it by identity."""
+    return Chosen(eager, backend)
+
+
+_chosen: ContextVar[Chosen] = ContextVar("gptrs_modes", default=_one(None, None))  # noqa: B039
 
 
 def chosen_here() -> tuple[Hashable, ...]:
-    """The values that `eager` and `backend` set in this context, for the fast key."""
-    return _eager.get(), _backend.get()
+    """What `eager`, `backend` and ``ptir.debug_nans`` set in this context, for the fast key."""
+    return _chosen.get(), mode_here.get()
 
 
 def is_eager() -> bool:
     """Whether decorated functions run op by op: `eager` in this context, else ``GPTRS_EAGER``."""
-    chosen = _eager.get()
+    chosen = _chosen.get().eager
     return settings.eager() if chosen is None else chosen
 
 
 def backend_name() -> str:
     """The backend of this context: `backend`, else ``GPTRS_BACKEND``."""
-    return _backend.get() or settings.backend()
+    return _chosen.get().backend or settings.backend()
 
 
 @contextmanager
 def eager(enabled: bool = True) -> Generator[None]:
     """Inside the block every op of a decorated function runs at once, on real values."""
-    token = _eager.set(enabled)
+    token = _chosen.set(_one(enabled, _chosen.get().backend))
     try:
         yield
     finally:
-        _eager.reset(token)
+        _chosen.reset(token)
 
 
 @contextmanager
@@ -51,8 +67,8 @@ def backend(name: str) -> Generator[None]:
     name.
     """
     get_backend(name)
-    token = _backend.set(name)
+    token = _chosen.set(_one(_chosen.get().eager, name))
     try:
         yield
     finally:
-        _backend.reset(token)
+        _chosen.reset(token)

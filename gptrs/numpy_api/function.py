@@ -16,7 +16,9 @@ import numpy as np
 
 from gptrs import settings
 from gptrs.errors import ArgumentError, PtirError, shown, user_location, user_traceback
+from gptrs.ir import nan_watch
 from gptrs.ir.dispatch import FUNCTIONS, OPS, current
+from gptrs.ir.interpreters import Recorder
 from gptrs.ir.op_arguments import renamed_keywords
 from gptrs.ir.operands import describe
 from gptrs.ir.pattern import Quote
@@ -70,6 +72,8 @@ def _public(
             kwargs = {other_names.get(key, key): value for key, value in kwargs.items()}
             kwargs = renamed_keywords(kwargs, parameters)
         try:
+            if nan_watch.nan_mode() is not None and not isinstance(current(), Recorder):
+                return nan_watch.watched_call(f"ptir.{shown_name}", body, args, kwargs)
             return body(*args, **kwargs)
         except PtirError as error:
             call = f"{shown_name}({_described(parameters, args, kwargs)})"

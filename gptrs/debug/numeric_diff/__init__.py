@@ -1,6 +1,6 @@
 """Numerical differences of two runs of one program: by element, by instruction, as a table.
 
-`gptrs.jit.numerics` makes the runs (``ptir.compare``), and
+`gptrs.jit.numerics` makes the runs (``ptir.compare``, ``ptir.debug_nans``), and
 `gptrs.parity` compares layers with torch's.
 
 | module | contents |
@@ -10,5 +10,5 @@
 | `deviation` | the first instruction or pass that deviates |
 | `instruction_text` | the text of each instruction, with its regions |
 | `diff` | ``ptir.compare``: one row for each instruction, as text, HTML and JSON |
-
+| `nan_origin` | the instruction that made a NaN, followed back from a result |
 """

@@ -32,7 +32,10 @@ from gptrs.jit.options import Options
 from gptrs.jit.trace import Entry, Result, Traced
 from gptrs.locks import new_lock
 
-_KEY_SETTINGS = (settings.eager, settings.backend, settings.overrides, *settings.REWRITING)
+_KEY_SETTINGS = (
+    *(settings.eager, settings.backend, settings.overrides, settings.debug_nans),
+    *settings.REWRITING,
+)
 _KEY_VARIABLES = tuple([setting.name for setting in _KEY_SETTINGS])
 _MAX_ENTRIES = 64  # calls, and argument bindings, per function
 _MAX_RECORDS = 8  # of native calls, which try one after the other

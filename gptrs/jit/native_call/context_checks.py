@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from gptrs import settings, tree
-from gptrs.ir import dispatch, registry
+from gptrs.ir import dispatch, nan_watch, registry
 from gptrs.ir.implementations import registry as implementations
 from gptrs.jit import modes, overrides
 from gptrs.jit.fast_path import assume_unchanged
@@ -24,7 +24,7 @@ from gptrs.kernels.driver.driver import NativeDriver
 from gptrs.kernels.native_call.rows import Op
 
 _VARIABLES = (
-    *(dispatch._current, modes._eager, modes._backend, overrides._scopes),
+    *(dispatch._current, modes._chosen, nan_watch.mode_here, overrides._scopes),
     *(assume_unchanged._entered, threads._limit),
 )
 _THREADS = (settings.num_threads.name, "OMP_NUM_THREADS", settings.driver.name)

@@ -14,4 +14,6 @@ of it: jit, without passes, precise, the reference backend, eager, in f64, throu
 | `agreement` | bounds of accumulated errors, measured against f64 |
 | `first_deviation` | the first pass or lowered instruction that deviates from the reference |
 | `compare` | ``ptir.compare`` |
+| `nans` | ``ptir.debug_nans``: the origin of a NaN in a result |
+| `watch` | what ``ptir.debug_nans`` does around the run of a call |
 """
