@@ -119,6 +119,10 @@ class NanError(ElementError, FloatingPointError):
     """A result has NaN (or an infinity) that its arguments do not have: see `ptir.debug_nans`."""
 
 
+class MismatchError(PtirError, AssertionError):
+    """Results of a backend are not those of the reference backend: see GPTRS_CHECK."""
+
+
 class BenchError(PtirError, RuntimeError):
     """A worker process of a benchmark ended, or could not run its task."""
 

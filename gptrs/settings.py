@@ -239,6 +239,14 @@ debug_nans = Setting(
     "find the instruction that makes a NaN in a result that no argument has, and raise an error or "
     "warn; `raise+inf` and `log+inf` do so for infinities too",
 )
+check = Setting(
+    "GPTRS_CHECK",
+    False,
+    _flag,
+    "0 or 1",
+    "run every call by the reference backend too, and raise an error where results differ by more "
+    "than rounding",
+)
 debug = Setting(
     "GPTRS_DEBUG",
     0,

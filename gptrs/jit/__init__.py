@@ -45,7 +45,7 @@ function of one program.
 | `named_calls` | calls by name in bytecode |
 | `native_call/` | calls that were seen before, as one native function |
 | `no_retrace` | ``ptir.no_retrace``: tracing and compiling as errors |
-| `numerics/` | ``ptir.compare``, ``ptir.debug_nans``: where numbers go wrong |
+| `numerics/` | ``ptir.compare``, ``ptir.debug_nans``, GPTRS_CHECK: where numbers go wrong |
 | `options` | options of ``ptir.jit``, by argument name |
 | `outer_state` | the Python state that a traced function can reach: changes, restoration |
 | `overrides` | ``ptir.overrides`` and the other sources of implementation policies |

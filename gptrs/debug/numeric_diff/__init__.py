@@ -1,6 +1,6 @@
 """Numerical differences of two runs of one program: by element, by instruction, as a table.
 
-`gptrs.jit.numerics` makes the runs (``ptir.compare``, ``ptir.debug_nans``), and
+`gptrs.jit.numerics` makes the runs (``ptir.compare``, GPTRS_CHECK, ``ptir.debug_nans``), and
 `gptrs.parity` compares layers with torch's.
 
 | module | contents |

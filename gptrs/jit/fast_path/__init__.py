@@ -29,8 +29,8 @@ In the key
     Positional count and keyword names; the generation of registered containers; the backend and
     eager mode of the context (``ptir.backend``, ``ptir.eager``) and its ``ptir.debug_nans``;
     override policies and the number of registered implementations; the raw text of the variables
-    that calls depend on (GPTRS_EAGER, GPTRS_BACKEND, GPTRS_OVERRIDES, GPTRS_DEBUG_NANS
-    and `settings.REWRITING`). Then, for each argument: type, shape, dtype and weakness
+    that calls depend on (GPTRS_EAGER, GPTRS_BACKEND, GPTRS_OVERRIDES, GPTRS_DEBUG_NANS,
+    GPTRS_CHECK and `settings.REWRITING`). Then, for each argument: type, shape, dtype and weakness
     of a Tensor; dtype and shape of an array; the type alone of a number; the value of a bool, a
     string, bytes or None; type, labels and children of a container; the id of a module or another
     object; the value of a static argument. Shapes are exact: with ``dynamic=`` each new size takes
@@ -52,7 +52,7 @@ Cache levels of a call, from the innermost state outwards
     5. compiled kernels in the process, and on disk below GPTRS_CACHE_DIR
 
 A call leaves the fast path when
-    - ``ptir.debug_nans`` watches it (`gptrs.jit.numerics.watch`);
+    - ``ptir.debug_nans`` or GPTRS_CHECK watches it (`gptrs.jit.numerics.watch`);
     - it is traced as a part of another function (no caching: it is inlined), or runs in eager mode;
     - an argument has no fast key: a donated or leaked Tensor, a subclass of Tensor, a container
       whose labels are neither strings nor integers, a static argument with a hash of its own that

@@ -33,7 +33,7 @@ from gptrs.jit.trace import Entry, Result, Traced
 from gptrs.locks import new_lock
 
 _KEY_SETTINGS = (
-    *(settings.eager, settings.backend, settings.overrides, settings.debug_nans),
+    *(settings.eager, settings.backend, settings.overrides, settings.debug_nans, settings.check),
     *settings.REWRITING,
 )
 _KEY_VARIABLES = tuple([setting.name for setting in _KEY_SETTINGS])

@@ -14,6 +14,7 @@ of it: jit, without passes, precise, the reference backend, eager, in f64, throu
 | `agreement` | bounds of accumulated errors, measured against f64 |
 | `first_deviation` | the first pass or lowered instruction that deviates from the reference |
 | `compare` | ``ptir.compare`` |
+| `check` | GPTRS_CHECK: results against the reference backend's |
 | `nans` | ``ptir.debug_nans``: the origin of a NaN in a result |
-| `watch` | what ``ptir.debug_nans`` does around the run of a call |
+| `watch` | what GPTRS_CHECK and ``ptir.debug_nans`` do around the run of a call |
 """
