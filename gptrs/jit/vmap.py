@@ -22,10 +22,11 @@ def vmap(function: Callable[..., Any], in_axes: Axes = 0, out_axes: Axes = 0) ->
 
     ``in_axes`` says which axis of each argument the examples lie along: an integer, None for an
     argument that all share, a tuple with an entry for each positional argument. An entry for a
-    container may be a container of entries. Arguments by keyword lie along their first axis.
-    ``out_axes`` says the same of the results; None needs a result that is the same for all. Inside
-    the function arrays have one axis less, so axes and conditions are those of one example. Where a
-    condition differs by example both branches run, and a loop runs until all are done.
+    container may be a container of entries. Arguments by keyword lie along their first axis;
+    numbers for parameters that have a default are shared. ``out_axes`` says the same of the
+    results; None needs a result that is the same for all. Inside the function arrays have one axis
+    less, so axes and conditions are those of one example. Where a condition differs by example both
+    branches run, and a loop runs until all are done.
 
     ``vmap`` works in ``ptir.jit``, around it and alone, on itself and in the bodies of loops. A
     function from ``ptir.jit`` stays compiled. Raises `ShapeError` where sizes differ or an axis is

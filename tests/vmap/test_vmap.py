@@ -81,6 +81,15 @@ def test_keywords_lie_along_their_first_axis() -> None:
 
 
 @each_way
+def test_defaults_are_shared(way: Any) -> None:
+    def scaled(x: Any, factor: float = 3.0) -> Any:
+        return x * factor
+
+    assert way(scaled)(X).tolist() == (X * 3).tolist()
+    assert way(scaled, (1,), 1)(X).tolist() == (X * 3).tolist()
+
+
+@each_way
 def test_maps_nest(way: Any) -> None:
     def pairwise(x: Any, y: Any) -> Any:
         rows = ptir.vmap(lambda a, b: ((a - b) ** 2).sum(), in_axes=(None, 0))

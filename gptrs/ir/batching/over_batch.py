@@ -51,10 +51,9 @@ class _Leaf:
             )
         rank = self.value.ndim
         if not -rank <= self.axis < rank:
-            span = f"between {-rank} and {rank - 1}" if rank else "none: it has rank 0"
+            span = f", expected one between {-rank} and {rank - 1}" if rank else " and has no axis"
             raise ShapeError(
-                f"in_axes maps axis {self.axis} of {self.path}, which is {self.value.type},"
-                f" expected one {span}",
+                f"in_axes maps axis {self.axis} of {self.path}, which is {self.value.type}{span}",
                 fix="in_axes: None for an argument that all examples share",
             )
         return self.value.shape[self.axis]
@@ -108,8 +107,13 @@ def _arguments(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], in_axes: Axes
 ) -> tuple[list[_Leaf], tree.Structure]:
     """The leaves of the arguments with their axes; arrays as Tensors."""
-    whole = not isinstance(in_axes, tuple | list)
-    each: list[Axes] = [in_axes] * len(args) if whole else [*cast("list[Axes]", in_axes)]
+    shared = _defaults(function, args)
+    each: list[Axes]
+    if isinstance(in_axes, tuple | list):
+        each = [*cast("list[Axes]", in_axes)]
+        each += [None for at in range(len(each), len(args)) if at in shared]
+    else:
+        each = [None if at in shared else in_axes for at in range(len(args))]
     if len(each) != len(args):
         raise ArgumentError(
             f"in_axes has {len(each)} entries, the call {len(args)} positional arguments",
@@ -134,14 +138,32 @@ def _arguments(
     return leaves, structure
 
 
-def _names(function: Callable[..., Any], count: int) -> list[str]:
-    """What the positional arguments are called."""
+def _positional(function: Callable[..., Any]) -> list[inspect.Parameter]:
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     try:
         parameters = inspect.signature(function).parameters.values()
     except ValueError:
-        parameters = ()
-    known = [p.name for p in parameters if p.kind in kinds][:count]
+        return []
+    return [parameter for parameter in parameters if parameter.kind in kinds]
+
+
+def _defaults(function: Callable[..., Any], args: tuple[Any, ...]) -> set[int]:
+    """The places of numbers for parameters that have a default. A function from ``ptir.jit`` passes
+    its defaults on as arguments; they are no examples."""
+    return {
+        at
+        for at, (parameter, value) in enumerate(zip(_positional(function), args, strict=False))
+        if parameter.default is not inspect.Parameter.empty and _is_number(value)
+    }
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, bool | int | float | complex) or getattr(value, "ndim", None) == 0
+
+
+def _names(function: Callable[..., Any], count: int) -> list[str]:
+    """What the positional arguments are called."""
+    known = [parameter.name for parameter in _positional(function)][:count]
     return known + [f"args[{n}]" for n in range(len(known), count)]
 
 
