@@ -156,7 +156,7 @@ def _cells(row: Row) -> tuple[str, ...]:
     op = " › ".join((*row.path, row.op))
     elements = f"{row.judged.differing} of {row.judged.size}" if row.judged.differing else ""
     mark = ("?" if row.judged.unknown else "") if row.agrees else _DIFFERS
-    line = f"{os.path.basename(row.where.file)}:{row.where.line}" if row.where else row.note
+    line = os.path.basename(row.where.place) if row.where else row.note
     return (mark, op, row.type, *numbers, f"{row.total.max_abs:.2g}", elements, line)
 
 
