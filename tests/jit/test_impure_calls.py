@@ -30,6 +30,8 @@ from gptrs import ptir
 from gptrs.errors import ImpureCallWarning
 from tests.support.jitted import X, array, equal
 
+pytestmark = pytest.mark.filterwarnings("error")  # of calls that are none, too
+
 rng = np.random.default_rng(0)
 seeded = Random(0)
 generators = {"first": rng}
