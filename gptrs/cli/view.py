@@ -29,7 +29,11 @@ def view(
     out: Annotated[
         Path | None,
         typer.Option(
-            "-o", "--out", metavar="FILE", help="Where to write the page, else MODEL.html here."
+            "-o",
+            "--out",
+            metavar="FILE",
+            help="Where to write the page, else MODEL.html here; .json for Model Explorer, .dot"
+            " for Graphviz.",
         ),
     ] = None,
     batch: Annotated[int, typer.Option(min=1, help="Rows of text, or images, at once.")] = 1,

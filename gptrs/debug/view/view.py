@@ -12,10 +12,14 @@ from typing import Any
 from gptrs.debug.lowering import Lowering
 from gptrs.debug.profile.profile import Profile
 from gptrs.debug.view.document import document
+from gptrs.debug.view.exports import graphviz, model_explorer
 from gptrs.debug.view.page import page
+from gptrs.errors import ArgumentError
 from gptrs.locks import cached_property
 
 _HEIGHT = 720  # pixels, in a notebook
+_GRAPHS = {".json": model_explorer, ".dot": graphviz, ".gv": graphviz}
+"""The formats of other viewers, by the ending of a file."""
 
 
 @dataclass(frozen=True)
@@ -58,9 +62,20 @@ class View:
         return replace(self, times=profile)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the page to ``path`` and return it. Raises `OSError` where that cannot be."""
+        """Write the view by the ending of ``path``, and return it: ``.json`` a graph collection for
+        Model Explorer, ``.dot`` or ``.gv`` the program as it was traced for Graphviz, any other the
+        page. Raises `OSError` where that cannot be, `ArgumentError` where there is nothing to draw.
+        """
         target = Path(path)
-        target.write_text(self.html, encoding="utf-8")
+        ending = target.suffix.lower()
+        if ending in _GRAPHS and not self.document["stages"]:
+            raise ArgumentError(
+                f"{self.lowering.function} has no program to write to {target.name}: its trace"
+                " failed at once",
+                fix="write the page, which has the error: view.html",
+            )
+        text = _GRAPHS[ending](self.document) if ending in _GRAPHS else self.html
+        target.write_text(text, encoding="utf-8")
         return target
 
     def __repr__(self) -> str:
