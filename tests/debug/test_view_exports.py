@@ -12,25 +12,12 @@ import re
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from gptrs import ptir
 from gptrs.debug.view.view import View
 from gptrs.errors import ArgumentError
-
-X = np.linspace(-2, 2, 24, dtype=np.float32).reshape(4, 6)
-
-
-def scaled(x: Any) -> Any:
-    return x / (1 + ptir.abs(x).max(-1, keepdims=True))
-
-
-@ptir.jit
-def model(x: Any, w: Any) -> Any:
-    h = scaled(ptir.relu(x @ w))
-    total, rows = ptir.scan(lambda c, row: (c + row, c * row), h[0], h)
-    return scaled(h) + total, rows
+from tests.debug.test_view import X, model
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +77,7 @@ def test_calls_are_layers_with_lines(graphs: list[dict[str, Any]]) -> None:
     (product,) = (node for node in graphs[0]["nodes"] if node["label"] in ("matmul", "dot_general"))
     about = {each["key"]: each["value"] for each in product["attrs"]}
     assert about["flops"] == str(2 * 4 * 6 * 4)
-    assert "test_view_exports.py:" in about["line"]
+    assert "test_view.py:" in about["line"]
     (output,) = product["outputsMetadata"]
     assert {"key": "shape", "value": "f32[4,4]"} in output["attrs"]
 

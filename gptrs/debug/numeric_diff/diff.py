@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 import os
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ from gptrs.debug.explain import columns
 from gptrs.debug.numeric_diff.deviation import Deviation
 from gptrs.debug.numeric_diff.element_errors import ElementErrors
 from gptrs.errors import Location
+from gptrs.html_tables import code, fragment, styled, table
 
 _HEAD = ("", "op", "result", "own abs", "rel", "ulp", "total abs", "elements", "line")
 _DIFFERS = "differs"
@@ -142,12 +142,9 @@ class Diff:
         yield self.verdict
 
     def _repr_html_(self) -> str:
-        """The same for notebooks."""
-        head = "".join(f"<th>{html.escape(cell)}</th>" for cell in _HEAD)
-        rows = (row for row in (*self.rows, *self.results))
-        body = "".join(map(_html_row, rows))
-        end = html.escape("\n".join(self._end()))
-        return f"<table><tr>{head}</tr>{body}</table><pre>{end}</pre>"
+        """The same for notebooks; the instruction and its line are a tooltip of each op."""
+        rows = map(_html_cells, (*self.rows, *self.results))
+        return fragment(table(_HEAD, rows, numbers=range(3, 7)), code("\n".join(self._end())))
 
 
 def _cells(row: Row) -> tuple[str, ...]:
@@ -164,8 +161,7 @@ def _numbers(errors: ElementErrors) -> tuple[str, str, str]:
     return f"{errors.max_abs:.2g}", f"{errors.max_rel:.2g}", f"{errors.max_ulp:.2g}"
 
 
-def _html_row(row: Row) -> str:
-    style = "" if row.agrees else ' style="background:#cf222e33"'
-    title = html.escape(row.text if row.where is None else f"{row.text}\n{row.where}", quote=True)
-    cells = "".join(f"<td>{html.escape(cell)}</td>" for cell in _cells(row))
-    return f'<tr{style} title="{title}">{cells}</tr>'
+def _html_cells(row: Row) -> tuple[str, ...]:
+    mark, op, *others = _cells(row)
+    title = row.text if row.where is None else f"{row.text}\n{row.where}"
+    return mark, styled("" if row.agrees else "minus", op, title), *others
