@@ -320,7 +320,8 @@ def test_no_window_fits() -> None:
 
 @pytest.mark.parametrize("taps", [(3, 3, 0, 7), (1, 1, 0, 7), (3, 3, 4, 0)])
 def test_no_terms_and_no_outputs(taps: tuple[int, ...]) -> None:
-    function = lambda x: ptir.conv2d(x, parameter("taps", *taps), strides=(2, 1), **AROUND) + 1.0
+    weights = parameter("taps", *taps)
+    function = lambda x: ptir.conv2d(x, weights, strides=(2, 1), **AROUND) + 1.0
     x = images(2, channels=taps[2])
     found, expected = ptir.jit(backend="faer")(function)(x), function(x)
     np.testing.assert_array_equal(found.numpy(), expected.numpy())
