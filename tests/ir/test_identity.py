@@ -28,6 +28,7 @@ NO_OPS = {
     "backends/faer/binding.py": "the kind of a home: 'constant'",
     "backends/faer/repeat_layout.py": "the kind of a home: 'constant'",
     "debug/diff.py": "a word of difflib: 'equal'",
+    "ir/nan_watch.py": "what a mode does: 'log'",
     "ir/checks.py": "a kind of dtypes: 'complex'",
     "ir/promotion.py": "a kind of dtypes: 'complex'",
     "ir/types.py": "a kind of dtypes: 'complex'",

@@ -166,7 +166,7 @@ MISSING: list[tuple[Any, str, str]] = [
     (ptir.ops, "sofmax", "ptir.ops.softmax"),
     (ptir.random, "randn", "ptir.random.normal(key, shape)"),
     (ptir.tensor(X), "rehsape", "x.reshape"),
-    (ptir.tensor(X), "cholesky", "ptir.cholesky(x, ...)"),
+    (ptir.tensor(X), "silu", "ptir.silu(x, ...)"),
     (ptir.tensor(X), "clamp_", "x = x.clamp(...)"),
     (ptir.tensor(X), "cuda", "CPU"),
 ]

@@ -12,15 +12,27 @@ from gptrs.debug.error_bounds.balls import Ball, joined, rounding, unknown
 from gptrs.debug.error_bounds.radii import radii_of
 from gptrs.ir.composites import Composite
 from gptrs.ir.ops import linalg
+from gptrs.ir.ops.composite import embedding, relu
+from gptrs.ir.ops.control import cond, while_loop
 from gptrs.ir.ops.custom import custom_call
+from gptrs.ir.ops.elementwise import div, pow_, remainder, shift_left, shift_right
+from gptrs.ir.ops.index import gather, scatter_add, scatter_reduce, take
+from gptrs.ir.ops.literal import constant, full, iota
+from gptrs.ir.ops.quantize import dequantize, quantize, requantize
+from gptrs.ir.ops.segment import segment_reduce
+from gptrs.ir.ops.vision import max_pool2d, relu6
 from gptrs.ir.program import Instruction, Operation, Program, Value
 from gptrs.ir.sizes import apply
 from gptrs.ir.types import Array
 
 # Composites of which no backend has a kernel that computes otherwise than their definition.
-_AS_DEFINED = frozenset(
-    ["relu", "relu6", "embedding", "max_pool2d", "quantize", "dequantize", "requantize"]
+_AS_DEFINED: frozenset[Operation] = frozenset(
+    [relu, relu6, embedding, max_pool2d, quantize, dequantize, requantize]
 )
+_LINALG = frozenset(getattr(linalg, name) for name in linalg.__all__)
+_PLACING = frozenset([take, gather, scatter_add, scatter_reduce, segment_reduce])
+_FAIL_ON_WHOLE = frozenset([div, remainder, pow_, shift_left, shift_right])
+_LITERALS = frozenset([constant, full, iota])
 
 
 @dataclass
@@ -58,7 +70,7 @@ class BallEvaluator:
         if isinstance(op, Composite):
             definition = op.definition(instruction.operands, instruction.attrs)
             inner = [known[value] for value in instruction.values()]
-            loose = loose or op.name not in _AS_DEFINED
+            loose = loose or op not in _AS_DEFINED
             return self.run(definition, inner, loose=loose)
         if op is custom_call:  # a kernel of the backend
             inner = [known[value] for value in instruction.values()]
@@ -67,7 +79,7 @@ class BallEvaluator:
             return self._control(instruction, operands, loose)
         values = [_values(operand) for operand in operands]
         arrays = apply(instruction, values, instruction.attrs)
-        decides = _is_inexact if instruction.op.name in linalg.__all__ else _is_unsure
+        decides = _is_inexact if op in _LINALG else _is_unsure
         if can_fail(instruction) and any(map(decides, operands)):
             self.unsure.append(instruction.op.name)
         radii = radii_of(instruction, operands, values, arrays)
@@ -86,12 +98,12 @@ class BallEvaluator:
 
     def _control(self, instruction: Instruction, operands: list[Any], loose: bool) -> list[Ball]:
         attrs = instruction.attrs
-        if instruction.op.name == "cond":
+        if instruction.op is cond:
             pred, given = operands
             branch = attrs["then"] if pred.value else attrs["otherwise"]
             found = self.run(branch, given, loose=loose)
             return self._doubted(instruction, [pred], found)
-        if instruction.op.name == "while_loop":
+        if instruction.op is while_loop:
             state, captured = operands
             while (more := self.run(attrs["condition"], [*state, *captured], loose=loose)[0]).value:
                 self._doubted(instruction, [more], [])
@@ -124,11 +136,9 @@ class BallEvaluator:
 
 def can_fail(instruction: Instruction) -> bool:
     """Whether elements decide if the op has a result."""
-    name = instruction.op.name
-    if name in ("div", "remainder", "pow", "shift_left", "shift_right"):
+    if instruction.op in _FAIL_ON_WHOLE:
         return not instruction.result.type.dtype.is_float
-    placing = ("take", "gather", "scatter_add", "scatter_reduce", "segment_reduce")
-    return name in placing or name in linalg.__all__
+    return instruction.op in _PLACING or instruction.op in _LINALG
 
 
 def _values(operand: Any) -> Any:
@@ -150,7 +160,7 @@ def _is_inexact(operand: Any) -> bool:
 
 def _loosened(ball: Ball, instruction: Instruction) -> Ball:
     """A float that was computed may be off by 2 units in the last place."""
-    moved = instruction.op.name in ("constant", "full", "iota")
+    moved = instruction.op in _LITERALS
     if not ball.dtype.is_float or moved or not getattr(instruction.op, "arithmetic", True):
         return ball
     value = np.abs(ball.value.astype(np.float64))

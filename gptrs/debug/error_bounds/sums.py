@@ -20,6 +20,7 @@ from gptrs.debug.error_bounds.balls import (
     unknown,
     wide,
 )
+from gptrs.ir.ops.reduce import argmax
 from gptrs.ir.program import Attrs, Instruction
 from gptrs.ir.types import Array, DType, as_dtype
 
@@ -144,7 +145,7 @@ def position_radius(op: Any, x: Ball, attrs: Attrs, array: Array) -> Radius:
     axis: int = attrs["axis"]
     values = np.moveaxis(wide(x.value), axis, -1)
     radius = np.moveaxis(np.asarray(x.seen()), axis, -1)
-    rows = np.sort(values if op.name == "argmax" else -values, -1)
+    rows = np.sort(values if op is argmax else -values, -1)
     if rows.shape[-1] < 2:
         return None
     ahead = rows[..., -1] - rows[..., -2] > 2 * radius.max(-1)

@@ -15,21 +15,12 @@ import numpy as np
 from gptrs.extras import needed_for
 from gptrs.ir.operands import map_operand, rounded, several
 from gptrs.ir.operands import widened as computed_in
+from gptrs.ir.ops import composite, contract, elementary, elementwise, reduce
 from gptrs.ir.ops.control import Control
 from gptrs.ir.program import Instruction, Program, Value
 from gptrs.ir.sizes import apply, filled
 from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array
-
-_SAME_NAME = frozenset(
-    [
-        *("abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "ceil", "cos"),
-        *("cosh", "erf", "exp", "exp2", "expm1", "floor", "hypot", "log", "log10", "log1p", "log2"),
-        *("maximum", "minimum", "mul", "neg", "pow", "reciprocal", "round", "rsqrt", "sigmoid"),
-        *("sin", "sinh", "sqrt", "sub", "tan", "tanh"),
-    ]
-)
-"""Functions of torch with the name and the operands of an op on floats."""
 
 
 def through_torch(
@@ -54,9 +45,8 @@ def through_torch(
 
 def has_counterpart(instruction: Instruction) -> bool:
     """Whether torch computes it."""
-    name = instruction.op.name
     is_float = all(result.type.dtype.is_float for result in instruction.results)
-    return is_float and (name in _SAME_NAME or name in _COUNTERPARTS)
+    return is_float and instruction.op in _COUNTERPARTS
 
 
 def _by_torch(
@@ -66,13 +56,7 @@ def _by_torch(
         return None
     wide = [map_operand(computed_in, operand) for operand in operands]
     tensors = [map_operand(partial(_tensor, torch), operand) for operand in wide]
-    name = instruction.op.name
-    if name in _SAME_NAME:
-        like = next(o for o in tensors if isinstance(o, torch.Tensor))
-        given = [o if isinstance(o, torch.Tensor) else like.new_tensor(o) for o in tensors]
-        found = getattr(torch, name)(*given)
-    else:
-        found = _COUNTERPARTS[name](torch, *tensors, **instruction.attrs)
+    found = _COUNTERPARTS[instruction.op](torch, *tensors, **instruction.attrs)
     pairs = zip(several(found), instruction.results, strict=True)
     return tuple(rounded(tensor.numpy(), result.type) for tensor, result in pairs)
 
@@ -134,8 +118,12 @@ def _activation(name: str, **options: Any) -> Callable[..., Any]:
 
 
 def _function(name: str) -> Callable[..., Any]:
+    """A function of torch on the operands, numbers among them."""
+
     def function(torch: Any, *operands: Any) -> Any:
-        return getattr(torch, name)(*operands)
+        like = next(o for o in operands if isinstance(o, torch.Tensor))
+        given = [o if isinstance(o, torch.Tensor) else like.new_tensor(o) for o in operands]
+        return getattr(torch, name)(*given)
 
     return function
 
@@ -147,20 +135,31 @@ def _along(name: str) -> Callable[..., Any]:
     return along
 
 
-_COUNTERPARTS: dict[str, Callable[..., Any]] = {
-    "div": _function("div"),
-    "dot_general": _dot,
-    "gelu": _activation("gelu"),
-    "gelu_tanh": _activation("gelu", approximate="tanh"),
-    "layer_norm": _norm,
-    "linear": _linear,
-    "log_softmax": _along("log_softmax"),
-    "matmul": _function("matmul"),
-    "reduce_max": _extreme("amax"),
-    "reduce_min": _extreme("amin"),
-    "reduce_sum": _sum,
-    "relu": _activation("relu"),
-    "silu": _activation("silu"),
-    "softmax": _along("softmax"),
+_SAME_NAME: tuple[Any, ...] = (
+    *(elementwise.abs_, elementwise.add, elementwise.ceil, elementwise.cos, elementwise.div),
+    *(elementwise.erf, elementwise.exp, elementwise.floor, elementwise.log, elementwise.maximum),
+    *(elementwise.minimum, elementwise.mul, elementwise.neg, elementwise.pow_),
+    *(elementwise.reciprocal, elementwise.round_, elementwise.rsqrt, elementwise.sin),
+    *(elementwise.sqrt, elementwise.sub, elementwise.tanh),
+    *(elementary.acos, elementary.acosh, elementary.asin, elementary.asinh, elementary.atan),
+    *(elementary.atan2, elementary.atanh, elementary.cosh, elementary.exp2, elementary.expm1),
+    *(elementary.hypot, elementary.log10, elementary.log1p, elementary.log2, elementary.sinh),
+    *(elementary.tan, composite.matmul, composite.sigmoid),
+)
+"""Ops whose name and operands on floats are those of a function of torch."""
+_COUNTERPARTS: dict[Any, Callable[..., Any]] = {
+    **{op: _function(op.name) for op in _SAME_NAME},
+    contract.dot_general: _dot,
+    composite.gelu: _activation("gelu"),
+    composite.gelu_tanh: _activation("gelu", approximate="tanh"),
+    composite.layer_norm: _norm,
+    composite.linear: _linear,
+    composite.log_softmax: _along("log_softmax"),
+    reduce.reduce_max: _extreme("amax"),
+    reduce.reduce_min: _extreme("amin"),
+    reduce.reduce_sum: _sum,
+    composite.relu: _activation("relu"),
+    composite.silu: _activation("silu"),
+    composite.softmax: _along("softmax"),
 }
-"""Counterparts that take the operands and attributes of the op."""
+"""Counterparts take the operands and attributes of the op."""
