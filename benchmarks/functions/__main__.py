@@ -1,6 +1,7 @@
 """Everyday functions: ours beside NumPy, torch (eager), JAX (jit) and, for loops, Numba.
 
-    python -m benchmarks.functions [--threads 1 2] [--family NAME ...] [--quick] [--json FILE]
+    python -m benchmarks.functions [--threads 1 2] [--family NAME ...] [--case TEXT ...] [--quick]
+                                   [--json FILE]
 
 Each case is compared with NumPy's result and then timed, all sides in turns of random order in one
 process, whose threads have as many cores as are measured. Peers that are not installed have empty
@@ -40,6 +41,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--family", nargs="+", help="all unless told")
+    parser.add_argument("--case", nargs="+", metavar="TEXT", help="those whose name has a TEXT")
     parser.add_argument("--quick", action="store_true", help="a quarter of the time, noisier")
     parser.add_argument("--list", action="store_true", help="name the cases, measure nothing")
     parser.add_argument("--json", type=Path)
@@ -55,7 +57,10 @@ def main() -> None:
         number
         for number, case in enumerate(cases)
         if not options.family or case.family in options.family
+        if not options.case or any(text in str(case) for text in options.case)
     ]
+    if not wanted:
+        parser.error("no case is called so: --list names them")
     if options.list:
         if sys.platform != "win32":  # ends quietly when its reader does: `--list | head`
             signal.signal(signal.SIGPIPE, signal.SIG_DFL)
