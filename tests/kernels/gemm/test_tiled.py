@@ -234,6 +234,14 @@ def test_dots(level: isa.Isa, name: str) -> None:
         np.testing.assert_array_equal(dots(level, types, a, x), wanted)
 
 
+@pytest.mark.parametrize("name", ["f32", "f64"])
+def test_rows_from_several_streams_have_the_same_dots(level: isa.Isa, name: str) -> None:
+    types, x = TYPES[name], numbers((1, 4096), name, 2)
+    a = np.zeros((1, dot.IN_CACHE // (4096 * types.stored_bytes) + 3, 4096), DTYPES[name])
+    a[:, :7] = numbers((1, 7, 4096), name, 1)
+    np.testing.assert_array_equal(dots(level, types, a, x)[:, :7], dots(level, types, a[:, :7], x))
+
+
 def groups(level: isa.Isa) -> list[tuple[str, str, int]]:
     """Products of narrow integers that this level has instructions for, and this CPU: LLVM stops
     the process where an instruction that is named is not one of the CPU's."""
