@@ -40,6 +40,11 @@ _FEW_ROWS, _FEW_DEPTH = 2, 8
 """A product of few rows reads B once: so many of its rows side by side, in as many pages."""
 _WIDE = 1024
 """The least columns per thread of one row times B where it lies: long reads are faster."""
+_TILES_OF_A = 1024 * KB
+"""The bytes of A in a cache block. B is read once for each, from beyond L2 where it is large: the
+larger a block, the fewer reads, and twice as much as L2 holds is still better than a part of it."""
+_OFTEN = 640
+"""The columns from which A is packed beside B: each of its tiles is then read often enough."""
 _ALIASING = 1024
 """Rows at multiples of so many bytes share few lines of L1: they are packed."""
 
@@ -135,9 +140,10 @@ def _operands(
         right = _packed(b, core.b, place, types, (columns, depth), grid, steps[1], left=False)
     few = columns * types.parts <= types.width(b.isa)
     aliases = b.size(core.a.outer) * element % _ALIASING == 0 and rows > 1
+    often = columns * types.parts >= _OFTEN and not small
     along = b.size(core.a.depth) == 1 or depth * rows * element <= _IN_CACHE
     place = b.address(core.a.value, grid.a)
-    if types.reads and (few or (along and not aliases)):
+    if types.reads and (few or (along and not aliases and not often)):
         left = _in_place(b, core.a, place, types, steps[0], left=True)
     else:
         left = _packed(b, core.a, place, types, (rows, depth), grid, steps[0], left=True)
@@ -232,7 +238,9 @@ def _blocks(
     depth = min(depth, FIRST_BLOCK // types.group)
     depth_block = -(-depth // max(1, -(-depth // most)))
     tiles, panels = -(-rows // types.rows(isa)), -(-columns * types.parts // types.width(isa))
-    fitting = max(1, 512 * KB // max(1, depth_block * types.rows(isa) * types.parts * types.bytes))
+    fitting = max(
+        1, _TILES_OF_A // max(1, depth_block * types.rows(isa) * types.parts * types.bytes)
+    )
     row_blocks = -(-tiles // fitting)
     wanted = b.threads * PIECES if b.threads > 1 else 1
     column_blocks = max(1, min(panels, -(-wanted // (count * row_blocks))))
