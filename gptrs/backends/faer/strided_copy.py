@@ -1,8 +1,9 @@
 """Copies of permuted arrays: fused loops that compute nothing.
 
 `copy_of` finds them among regions. `bind` adds a step of `gptrs.kernels.rowwise.transpose` where
-source and result are contiguous along different axes, and of `block_copy` where along the same, or
-where rows of the result are very short and those of the source are not. Other sizes at which a
+source and result are contiguous along different axes, and of `block_copy` where along the same.
+Where rows of the result are very short and those of the source are not, `interleave` takes these in
+turn, or `block_copy` puts the elements of each at places apart. Other sizes at which a
 tile or a vector does not fit keep the region's own loop.
 """
 
@@ -18,9 +19,12 @@ from gptrs.backends.views import Load, View
 from gptrs.ir.dims import same
 from gptrs.ir.program import Value
 from gptrs.kernels.rowwise.block_copy import ElementBytes, copy_kernel
+from gptrs.kernels.rowwise.interleave import MOST_PARTS, interleave_kernel, interleaved_lanes
 from gptrs.kernels.rowwise.transpose import PANEL, tile_side, transpose_kernel
 
 _ELEMENT_NS = 0.5
+_INTERLEAVED_NS = 0.2
+_PIECE, _PIECES = 4096, 64  # elements of a piece of a long row, and the most pieces
 _SHORT = 4  # elements of a row that are written at places apart, each from a row of the source
 _CACHED = 8192  # bytes of such a row: so many elements apart stay in the first cache
 
@@ -43,6 +47,8 @@ class Copy:
 
     def bind(self, b: Binder) -> bool:
         """Add the step to ``b``; False where no kernel fits the sizes."""
+        if self._interleave(b):
+            return True
         shape, last = [b.size(n) for n in self.read.shape], len(self.read.shape) - 1
         side = tile_side(b.isa, self.size)
         short = shape[last] <= _SHORT and side <= shape[self.inner] <= _CACHED // self.size
@@ -68,6 +74,33 @@ class Copy:
                 extent * -(-shape[row] // PANEL),
             )
         b.step(code, [*ends, *words, len(outer), *axes], extent, prod(shape) * _ELEMENT_NS)
+        return True
+
+    def _interleave(self, b: Binder) -> bool:
+        """Add a step that interleaves the rows of the source, if those of the result are as short
+        and follow each other."""
+        shape, last = [b.size(n) for n in self.read.shape], len(self.read.shape) - 1
+        read, written = ([b.size(s) for s in v.strides] for v in (self.read, self.written))
+        parts, count = shape[last], shape[self.inner]
+        if not (2 <= parts <= MOST_PARTS and self.inner != last and written[self.inner] == parts):
+            return False
+        if self.size > 8 or count < interleaved_lanes(b.isa, self.size):
+            return False
+        ends = b.address(self.source, self.read.offset), b.address(self.result, self.written.offset)
+        outer = [axis for axis in range(last) if axis != self.inner]
+        extent = prod(shape[axis] for axis in outer)
+        pieces = range(min(count // _PIECE, _PIECES), 1, -1)
+        split = next((n for n in pieces if count % n == 0), 1) if extent < _PIECES else 1
+        if split > 1 or not outer:
+            count //= split
+            rows = [split, count, count * parts]
+        else:
+            row = outer.pop(max(range(len(outer)), key=lambda n: shape[outer[n]]))
+            rows = [shape[row], read[row], written[row]]
+        axes = [word for axis in outer for word in (shape[axis], read[axis], written[axis])]
+        words = [*ends, count, read[last], *rows, len(outer), *axes]
+        code = kernel(interleave_kernel, b.isa, self.size, parts)
+        b.step(code, words, extent * split, prod(shape) * _INTERLEAVED_NS)
         return True
 
 

@@ -32,8 +32,8 @@ miss only.
 | ``sum_of_array`` and the like | of ``(array, first, count)``, which is only read |
 | ``join_sums join_products`` | of ``(lanes, used)``: the first row becomes that of all used |
 | ``product(a, b, c, sizes...)`` | a small matrix product: `gptrs.kernels.gemm.inline_product` |
-| ``sort_block(keys, count)`` | the first keys, at most 8192 bits of them, in ascending order |
-| ``partition(keys, spare, count, pivot)`` | the lesser ones to the front; their number |
+| ``sort_block(keys, count, vector_bits)`` | the first keys, at most 16 vectors, ascending |
+| ``partition(keys, spare, count, pivot, vector_bits)`` | the lesser ones first; their number |
 | ``compare_exchange(address, expected, new)`` | atomic, on int64; what was there before |
 
 A pointer is indexed with elements: ``floats(a)[i]``. In place of an address, ``floats`` and the
@@ -208,28 +208,37 @@ def product(typing_context, a, b, c, rows, depth, columns, a_row, a_depth, b_row
     return types.void(a, b, c, *given), code
 
 
-@intrinsic
-def sort_block(typing_context, keys, count):
+@intrinsic(prefer_literal=True)
+def sort_block(typing_context, keys, count, vector_bits):
     """Sort signed integers in registers (`gptrs.kernels.ordering.sorting_network`)."""
+    width = _constant(vector_bits)
 
     def code(context, builder, signature, arguments):
         kind = context.get_data_type(keys.dtype)
-        builder.call(sorting_network.sort_block(builder.module, kind), arguments)
+        function = sorting_network.sort_block(builder.module, kind, width)
+        builder.call(function, arguments[:2])
         return context.get_dummy_value()
 
-    return types.void(keys, types.int64), code
+    return types.void(keys, types.int64, vector_bits), code
 
 
-@intrinsic
-def partition(typing_context, keys, spare, count, pivot):
+@intrinsic(prefer_literal=True)
+def partition(typing_context, keys, spare, count, pivot, vector_bits):
     """Divide signed integers (`gptrs.kernels.ordering.partition`)."""
-    element = keys.dtype
+    element, width = keys.dtype, _constant(vector_bits)
 
     def code(context, builder, signature, arguments):
         kind = context.get_data_type(element)
-        return builder.call(partitions.partition(builder.module, kind), arguments)
+        function = partitions.partition(builder.module, kind, width)
+        return builder.call(function, arguments[:4])
 
-    return types.int64(keys, spare, types.int64, element), code
+    return types.int64(keys, spare, types.int64, element, vector_bits), code
+
+
+def _constant(given):
+    if not isinstance(given, types.IntegerLiteral):
+        raise TypingError("expected a constant")
+    return given.literal_value
 
 
 @intrinsic

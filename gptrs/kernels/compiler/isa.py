@@ -50,9 +50,10 @@ class Isa:
         return self.fma
 
     @property
-    def compress(self) -> bool:
-        """Whether an instruction moves chosen lanes of a vector together."""
-        return self.vector_bits == 512
+    def quicksort_bits(self) -> int:
+        """The width of the vectors that quicksort divides, where an instruction moves chosen lanes
+        together or lanes to any places; 0 without one."""
+        return self.vector_bits if self.vector_bits >= 256 else 0
 
     @property
     def lanes(self) -> int:

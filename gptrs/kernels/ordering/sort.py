@@ -65,13 +65,13 @@ class Sorting:
 
     key: KeyType
     form: Form
-    compress: bool
-    """Whether the level has instructions that compress vectors."""
+    quicksort_bits: int
+    """The width of the vectors of quicksort, 0 on levels without it."""
 
     @property
     def by_radix(self) -> bool:
         """Whether keys are sorted by radix at any length."""
-        return self.form == "paired" or self.key.narrow or not self.compress
+        return self.form == "paired" or self.key.narrow or not self.quicksort_bits
 
     @property
     def bits(self) -> int:
@@ -103,7 +103,12 @@ def sort_kernel(sorting: Sorting) -> Kernel:
 
 def _source(s: Sorting) -> str:
     alone = s.form == "alone"
-    parts = [OFFSET, s.key.source(), sort_keys(s.bits, compress=not s.by_radix), _FORMS[s.form]]
+    parts = [
+        OFFSET,
+        s.key.source(),
+        sort_keys(s.bits, 0 if s.by_radix else s.quicksort_bits),
+        _FORMS[s.form],
+    ]
     parts.append(_loops("read", "count", "x", _READ))
     stored = _STORED_ALONE if alone else _STORED
     parts.append("" if alone else _PLACE[s.form])

@@ -6,8 +6,8 @@
         else partition by the median of              counting sort by that byte, to the other array
             a sample; go on with both sides
 
-`sort_keys` is a quicksort where the level has instructions that compress vectors, and a radix sort
-on others; pairs of a key and a position, of 64 bits each, are always sorted by radix. A range that
+`sort_keys` is a quicksort where the level has instructions that divide vectors, and a radix sort on
+others; pairs of a key and a position, of 64 bits each, are always sorted by radix. A range that
 was divided badly too often goes to the radix sort too, so that no input takes more than O(n log n).
 Short arrays are sorted by insertion on levels without quicksort.
 
@@ -23,10 +23,11 @@ from __future__ import annotations
 from gptrs.kernels.ordering.sorting_network import block_size
 
 _MEDIAN = """
-def median(keys, count, sample, size):
+def median(keys, count, sample, bits):
+    size, step = 1 << bits, count >> bits
     for i in range(size):
-        sample[i] = keys[i * (count // size)]
-    sort_block(sample, size)
+        sample[i] = keys[i * step]
+    sort_block(sample, size, {vector_bits})
     return sample[size // 2]
 """
 
@@ -47,7 +48,7 @@ def sort_keys(keys, spare, sample, count, low):
         size = last - first
         here = shifted(keys, first)
         if size <= {block}:
-            sort_block(here, size)
+            sort_block(here, size, {vector_bits})
             size = 0
         elif budget == 0:
             radix_sort(here, spare, here, spare, size, low, False)
@@ -58,14 +59,14 @@ def sort_keys(keys, spare, sample, count, low):
             top -= 3
             first, last, budget = stack[top], stack[top + 1], stack[top + 2]
             continue
-        pivot = median(here, size, sample, 16 if size < 2048 else 64)
-        split = first + partition(here, spare, size, pivot)
+        pivot = median(here, size, sample, 4 if size < 2048 else 6)
+        split = first + partition(here, spare, size, pivot, {vector_bits})
         budget -= 1
         if split == first:  # the pivot is the least: what equals it comes first
             if pivot == {greatest}:
                 first = last
                 continue
-            first += partition(here, spare, size, {key}(pivot + 1))
+            first += partition(here, spare, size, {key}(pivot + 1), {vector_bits})
             continue
         if split - first < last - split:
             stack[top], stack[top + 1], stack[top + 2] = split, last, budget
@@ -166,13 +167,16 @@ def counting_sort(keys, count, least):
 """
 
 
-def sort_keys(bits: int, *, compress: bool) -> str:
+def sort_keys(bits: int, vector_bits: int) -> str:
     """The functions ``sort_keys(keys, spare, sample, count, low)`` of keys of ``bits`` bits, where
     ``sample`` are 64 more, and
-    ``radix_sort(keys, spare, places, spare_places, count, low, paired)``.
+    ``radix_sort(keys, spare, places, spare_places, count, low, paired)``. Quicksort divides vectors
+    of ``vector_bits``; with 0 all is sorted by radix.
     """
-    if not compress:
+    if not vector_bits:
         return _RADIX + _COUNTING + _BY_RADIX
     greatest, key = 2 ** (bits - 1) - 1, f"int{bits}"
-    quicksort = _QUICKSORT.format(block=block_size(bits), greatest=greatest, key=key)
-    return _RADIX + _COUNTING + _MEDIAN + quicksort
+    quicksort = (_MEDIAN + _QUICKSORT).format(
+        block=block_size(bits, vector_bits), greatest=greatest, key=key, vector_bits=vector_bits
+    )
+    return _RADIX + _COUNTING + quicksort

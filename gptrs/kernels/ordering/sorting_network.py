@@ -25,28 +25,29 @@ from llvmlite import ir
 
 from gptrs.kernels.compiler.ir_builder import I1, I32, I64, POINTER, VOID, Builder, i32, i64
 
-VECTOR_BITS = 512
 MOST_ROWS = 16
 
 
-def block_size(bits: int) -> int:
-    """The most keys of ``bits`` bits that `sort_block` sorts."""
-    return MOST_ROWS * VECTOR_BITS // bits
+def block_size(bits: int, vector_bits: int) -> int:
+    """The most keys of ``bits`` bits that `sort_block` sorts in vectors of ``vector_bits``."""
+    return MOST_ROWS * vector_bits // bits
 
 
-def sort_block(module: Any, key: Any) -> Any:
+def sort_block(module: Any, key: Any, vector_bits: int) -> Any:
     """The LLVM function ``void sort_block(ptr keys, i64 count)``: up to `block_size` signed keys in
     ascending order. It is written at the first request, and reads and writes no other element."""
-    symbol = f"sort_block.{key}"
+    symbol = f"sort_block{vector_bits}.{key}"
     if (found := module.globals.get(symbol)) is not None:
         return found
-    networks = [(rows, _network(module, key, rows)) for rows in (1, 2, 4, 8, MOST_ROWS)]
+    networks = [
+        (rows, _network(module, key, rows, vector_bits)) for rows in (1, 2, 4, 8, MOST_ROWS)
+    ]
     made = ir.Function(module, ir.FunctionType(VOID, [POINTER, I64]), symbol)
     made.linkage = "linkonce_odr"
     f = Builder(made.append_basic_block("entry"))
     keys, count = made.args
     for rows, network in networks:
-        fits = f.icmp_signed("<=", count, i64(rows * lanes_of(key)))
+        fits = f.icmp_signed("<=", count, i64(rows * vector_bits // key.width))
         with f.if_then(fits if rows < MOST_ROWS else ir.Constant(I1, 1)):
             f.call(network, [keys, count])
             f.ret_void()
@@ -54,44 +55,70 @@ def sort_block(module: Any, key: Any) -> Any:
     return made
 
 
-def lanes_of(key: Any) -> int:
-    """How many keys a vector has."""
-    return VECTOR_BITS // key.width
+def lane_mask(f: Builder, count: Any, vector: Any, first: int = 0) -> Any:
+    """The mask of the lanes of a ``vector`` of keys before ``count``, an i64 of at most 31 bits;
+    its lanes are counted from ``first``."""
+    lanes, key = vector.count, vector.element
+    places = ir.Constant(vector, [*range(first, first + lanes)])
+    return f.icmp_signed("<", places, f.splat(f.trunc(count, key) if key != I64 else count, lanes))
 
 
-def lane_mask(f: Builder, count: Any, key: Any) -> Any:
-    """The mask of the lanes before ``count``, an i64 of any value."""
-    lanes = lanes_of(key)
-    places = ir.Constant(ir.VectorType(I64, lanes), [*range(lanes)])
-    return f.icmp_signed("<", places, f.splat(count, lanes))
-
-
-def _network(module: Any, key: Any, rows: int) -> Any:
-    """The function ``void sort(ptr keys, i64 count)`` of up to ``rows`` vectors."""
-    made = ir.Function(module, ir.FunctionType(VOID, [POINTER, I64]), f"sort_rows{rows}.{key}")
+def _network(module: Any, key: Any, rows: int, vector_bits: int) -> Any:
+    """The function ``void sort(ptr keys, i64 count)`` of up to ``rows`` vectors, more than half of
+    them."""
+    made = ir.Function(
+        module, ir.FunctionType(VOID, [POINTER, I64]), f"sort{vector_bits}_rows{rows}.{key}"
+    )
     made.linkage = "linkonce_odr"
     made.attributes.add("noinline")
     f = Builder(made.append_basic_block("entry"))
     keys, count = made.args
-    lanes = lanes_of(key)
+    lanes, align, whole = vector_bits // key.width, key.width // 8, rows // 2
     vector = ir.VectorType(key, lanes)
     greatest = ir.Constant(vector, [2 ** (key.width - 1) - 1] * lanes)
-    masks = [lane_mask(f, f.sub(count, i64(row * lanes)), key) for row in range(rows)]
+    masks = [lane_mask(f, count, vector, row * lanes) for row in range(whole, rows)]
     places = [f.at(keys, i64(row * lanes), key) for row in range(rows)]
     shape = [POINTER, I32, masks[0].type, vector]
     load = f.intrinsic(f"masked.load.v{lanes}{key}.p0", vector, *shape)
-    align = i32(key.width // 8)
-    registers = [
-        f.call(load, [place, align, mask, greatest])
-        for place, mask in zip(places, masks, strict=True)
+    registers = [f.load(place, align=align, typ=vector) for place in places[:whole]]
+    registers += [
+        f.call(load, [place, i32(align), mask, greatest])
+        for place, mask in zip(places[whole:], masks, strict=True)
     ]
     registers = _riffled(f, _sorted(f, registers))
-    shape = [vector, POINTER, I32, masks[0].type]
-    store = f.intrinsic(f"masked.store.v{lanes}{key}.p0", VOID, *shape)
-    for register, place, mask in zip(registers, places, masks, strict=True):
-        f.call(store, [register, place, align, mask])
+    for register, place in zip(registers[:whole], places[:whole], strict=True):
+        f.store(register, place, align=align)
+    if vector_bits == 512 or rows == 1:
+        shape = [vector, POINTER, I32, masks[0].type]
+        store = f.intrinsic(f"masked.store.v{lanes}{key}.p0", VOID, *shape)
+        for register, place, mask in zip(registers[whole:], places[whole:], masks, strict=True):
+            f.call(store, [register, place, i32(align), mask])
+    else:
+        _store_last(f, registers, whole, keys, count)
     f.ret_void()
     return made
+
+
+def _store_last(f: Builder, registers: Sequence[Any], whole: int, keys: Any, count: Any) -> None:
+    """Store the ``registers`` from number ``whole`` on up to key ``count``, by way of the stack:
+    masked stores of 256 bits take more than ten cycles each on some CPUs. The last vector overlaps
+    the one before it."""
+    vector = registers[0].type
+    key, lanes = vector.element, vector.count
+    align, begin = key.width // 8, i64((whole - 1) * lanes)
+    held = f.alloca(vector, len(registers) - whole + 1)
+    held.align = vector.count * align
+    for row, register in enumerate(registers[whole - 1 :]):
+        f.store(register, f.at(held, i64(row), vector), align=vector.count * align)
+
+    def copy(first: Any) -> None:
+        x = f.load(f.at(held, f.sub(first, begin), key), align=align, typ=vector)
+        f.store(x, f.at(keys, first, key), align=align)
+
+    last = f.sub(count, i64(lanes))
+    with f.loop(i64(whole * lanes), last, i64(lanes)) as loop:
+        copy(loop.index)
+    copy(last)
 
 
 def _sorted(f: Builder, registers: Sequence[Any]) -> list[Any]:

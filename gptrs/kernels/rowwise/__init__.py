@@ -6,6 +6,7 @@
 | `reduce` | reductions of a short array, called from generated loops |
 | `take` | rows of a weight by index |
 | `block_copy` | strided n-dimensional copy and fill: concat, pad, tile, dynamic slices |
+| `interleave` | copy of two to four rows whose elements alternate in the result |
 | `transpose` | copy of permuted arrays, in tiles that are transposed in registers |
 
 What runs when: `gptrs.backends.faer.calls` (`rowwise`, `take`, `dynamic_slices`, `concat_pad`)

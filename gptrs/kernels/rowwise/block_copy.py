@@ -88,7 +88,7 @@ def copy_at_kernel(isa: Isa, size: ElementBytes) -> KernelText:
         moved = zip(loop.values, (source, destination), strict=True)
         loop.values = [f.add(place, f.mul(start, step)) for place, step in moved]
     for name, place in zip(COPY_AT_ARGUMENTS[:2], loop.values, strict=True):
-        w[name] = _element(f, w[name], place, size)
+        w[name] = element_at(f, w[name], place, size)
     _copy_rows(f, size, w, axes, first, last)
     f.ret_void()
     return KernelText(str(module), f"copy_at{size}")
@@ -113,9 +113,9 @@ def _copy_rows(
     one = i64(1)
     steps = [f.icmp_signed("==", w[f"{name}_step"], one) for name in ("source", "destination")]
     contiguous = f.and_(steps[0], steps[1])
-    with _rows(f, w, axes, ("source", "destination"), first, last) as (source, destination):
-        source = _element(f, w["source"], source, size)
-        destination = _element(f, w["destination"], destination, size)
+    with rows_of_block(f, w, axes, ("source", "destination"), first, last) as (source, destination):
+        source = element_at(f, w["source"], source, size)
+        destination = element_at(f, w["destination"], destination, size)
         with f.if_else(contiguous, likely=True) as (run, scattered):
             with run:
                 copy_run(f, size, source, destination, w["count"])
@@ -138,11 +138,11 @@ def fill_kernel(isa: Isa, size: ElementBytes) -> KernelText:
     for lane in range(lanes):
         pattern = f.insert_element(pattern, w["high" if lane % 2 else "low"], i64(lane))
     axes = f.add(address, i64(8 * len(FILL_ARGUMENTS)))
-    with _rows(f, w, axes, ("destination",), first, last) as (destination,):
-        destination = _element(f, w["destination"], destination, size)
+    with rows_of_block(f, w, axes, ("destination",), first, last) as (destination,):
+        destination = element_at(f, w["destination"], destination, size)
 
         def put(lanes: int, at: Any) -> None:
-            _store(f, size, _part(f, pattern, size * lanes), _element(f, destination, at, size))
+            _store(f, size, _part(f, pattern, size * lanes), element_at(f, destination, at, size))
 
         _run(f, size, w["count"], put)
     f.ret_void()
@@ -184,7 +184,7 @@ def _run(f: Function, size: ElementBytes, count: Any, put: Any) -> None:
 
 
 @contextmanager
-def _rows(
+def rows_of_block(
     f: Function, w: dict[str, Any], axes: Any, names: Sequence[str], first: Any, last: Any
 ) -> Generator[Sequence[Any]]:
     """A loop over the rows from ``first`` to ``last``: where each begins in the arrays of these
@@ -222,7 +222,7 @@ def _rows(
             ]
 
 
-def _element(f: Function, pointer: Any, index: Any, size: ElementBytes) -> Any:
+def element_at(f: Function, pointer: Any, index: Any, size: ElementBytes) -> Any:
     """The address of an element."""
     return f.at(pointer, f.mul(index, i64(size)), I8)
 
@@ -242,9 +242,9 @@ def _move(
     destination_at: Any,
 ) -> None:
     """Copy so many contiguous elements, from and to these places."""
-    place = _element(f, source, source_at, size)
+    place = element_at(f, source, source_at, size)
     value = f.load(place, align=min(size, 8), typ=_type(size * lanes))
-    _store(f, size, value, _element(f, destination, destination_at, size))
+    _store(f, size, value, element_at(f, destination, destination_at, size))
 
 
 def _store(f: Function, size: ElementBytes, value: Any, place: Any) -> None:

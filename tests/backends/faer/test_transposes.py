@@ -34,6 +34,24 @@ def test_short_sides(shape: tuple[int, int]) -> None:
     np.testing.assert_array_equal(permuted(x, (1, 0)), x.T)
 
 
+@pytest.mark.parametrize("shape", [(2, 3136), (3, 5, 65), (4, 2, 40), (5, 3, 2, 33), (0, 2, 64)])
+@pytest.mark.parametrize("threads", ["1", "2"])
+def test_few_rows_in_turn(
+    shape: tuple[int, ...], threads: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each axis that is not the last one comes last."""
+    monkeypatch.setenv("GPTRS_NUM_THREADS", threads)
+    x = np.random.default_rng(0).normal(size=shape).astype(np.float32)
+    for axis in range(len(shape) - 1):
+        perm = (*(other for other in range(len(shape)) if other != axis), axis)
+        np.testing.assert_array_equal(permuted(x, perm), x.transpose(perm))
+
+
+def test_long_rows_in_turn() -> None:
+    x = np.random.default_rng(0).normal(size=(3, 3 * 4096)).astype(np.float32)
+    np.testing.assert_array_equal(permuted(x, (1, 0)), x.T)
+
+
 def test_slices_that_are_transposed() -> None:
     x = np.random.default_rng(0).normal(size=(90, 5, 100)).astype(np.float32)
 

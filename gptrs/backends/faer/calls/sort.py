@@ -67,10 +67,10 @@ class Sort(Call):
     def _sorting(self, isa: Isa, *, wide: bool = False) -> Sorting:
         key = KEYS[self.x.value.type.dtype.name]
         if not (self.order or self.partial):
-            return Sorting(key, "alone", isa.compress)
-        halves = "halves" if isa.compress and not self.partial else "paired"
+            return Sorting(key, "alone", isa.quicksort_bits)
+        halves = "halves" if isa.quicksort_bits and not self.partial else "paired"
         form = "packed" if key.bits == 32 else halves
-        return Sorting(key, "paired" if wide else form, isa.compress)
+        return Sorting(key, "paired" if wide else form, isa.quicksort_bits)
 
     def compile(self, isa: Isa) -> None:
         sort_kernel(self._sorting(isa))
