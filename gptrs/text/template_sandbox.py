@@ -1,0 +1,356 @@
+"""The sandbox of chat templates: jinja2's ImmutableSandboxedEnvironment under a work budget.
+
+What a template sees is that of transformers: loop controls, the block ``generation``, the filter
+``tojson``, and the functions ``raise_exception``, ``strftime_now``, ``namespace`` and ``dict``.
+`gptrs.text.template_budget` is charged at each turn of a loop, each call, filter, test, operator,
+comparison, slice and output. Nothing is folded at compile time outside of the budget.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from typing import Any, ClassVar
+
+from jinja2 import Template, nodes
+from jinja2.exceptions import SecurityError, TemplateError
+from jinja2.ext import Extension, loopcontrols
+from jinja2.parser import Parser
+from jinja2.runtime import Context
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2.utils import Namespace
+from jinja2.visitor import NodeTransformer
+
+from gptrs.text.template_budget import ELEMENT, NODE, current
+
+
+class RefusedError(TemplateError):
+    """The template called ``raise_exception``."""
+
+
+class Sandbox(ImmutableSandboxedEnvironment):
+    """The environment that compiles and runs chat templates."""
+
+    intercepted_binops: ClassVar[frozenset[str]] = frozenset(("+", "-", "*", "/", "//", "%", "**"))  # pyright: ignore[reportIncompatibleVariableOverride]
+
+    def __init__(self) -> None:
+        super().__init__(
+            trim_blocks=True,
+            lstrip_blocks=True,
+            optimized=False,
+            finalize=_finalize,
+            extensions=[_Generation, loopcontrols],
+        )
+        self.filters["tojson"] = _to_json
+        tables: Any = (self.filters, self.tests)
+        for name, function in list(tables[0].items()):
+            self.filters[name] = _charged(name, function, deep=name not in _SHALLOW_FILTERS)
+        for name, function in list(tables[1].items()):
+            self.tests[name] = _charged("", function, deep=name in _DEEP_TESTS)
+        del self.globals["lipsum"]
+        self.globals |= {
+            "raise_exception": _raise_exception,
+            "strftime_now": _strftime_now,
+            "dict": _Dict(),
+            "namespace": _Namespace,
+        }
+
+    def compiled(self, source: str) -> Template:
+        """The template ``source``. Raises what jinja2 raises, and `BudgetError`."""
+        tree = _Charges(self).visit(self.parse(source))
+        return Template.from_code(self, self.compile(tree), self.make_globals(None), None)
+
+    def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
+        """The operator, charged."""
+        current().spend_on_operator(operator, left, right)
+        return self.binop_table[operator](left, right)
+
+    def getitem(self, obj: Any, argument: Any) -> Any:
+        """The element, whose key is charged if its hash is that of many."""
+        if isinstance(argument, tuple):
+            current().spend_on(argument)  # pyright: ignore[reportUnknownArgumentType]
+        return super().getitem(obj, argument)  # pyright: ignore[reportUnknownArgumentType]
+
+    def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N805
+        """The call, charged."""
+        if getattr(__obj, "__self__", None) is __self:  # a charge of `_Charges`
+            return __obj(*args)
+        _charge_call(__obj, args, kwargs)
+        return super().call(__context, __obj, *args, **kwargs)
+
+    def spend(self, units: int) -> bool:
+        """Charge ``units`` for nodes that run. True."""
+        current().spend(units)
+        return True
+
+    def weighed(self, value: Any) -> Any:
+        """``value``, charged for all that it holds."""
+        current().spend_on(value)
+        return value
+
+    def searched(self, value: Any) -> Any:
+        """``value``, charged for a search in it."""
+        if not isinstance(value, dict):
+            current().spend_on(value)
+        return value  # pyright: ignore[reportUnknownVariableType]
+
+    def sliced(self, value: Any, start: Any, stop: Any, step: Any) -> Any:
+        """``value[start:stop:step]``, charged."""
+        current().spend_on_length(value)
+        return value[start:stop:step]
+
+    def joined(self, *values: Any) -> str:
+        """The texts of ``values`` joined, charged."""
+        current().spend_on(*values)
+        return "".join(map(str, values))
+
+
+class _Charges(NodeTransformer):
+    """Inserts calls of the methods of `Sandbox` above into the syntax tree of a template."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self._sandbox = sandbox
+
+    def visit_For(self, node: nodes.For) -> nodes.Node:  # noqa: N802
+        units = _units(node)
+        self.generic_visit(node)
+        node.body.insert(0, self._statement(node, units))
+        if node.test is not None:
+            node.test = nodes.And(self._call(node, "spend", nodes.Const(units)), node.test)
+        return node
+
+    def visit_Macro(self, node: Any) -> nodes.Node:  # noqa: N802
+        units = _units(node)
+        self.generic_visit(node)
+        node.body.insert(0, self._statement(node, units))
+        return node
+
+    visit_CallBlock = visit_Block = visit_Macro  # noqa: N815
+
+    def visit_Concat(self, node: nodes.Concat) -> nodes.Node:  # noqa: N802
+        self.generic_visit(node)
+        return self._call(node, "joined", *node.nodes)
+
+    def visit_Getitem(self, node: nodes.Getitem) -> nodes.Node:  # noqa: N802
+        self.generic_visit(node)
+        if not isinstance(node.arg, nodes.Slice):
+            return node
+        bounds = (node.arg.start, node.arg.stop, node.arg.step)
+        return self._call(node, "sliced", node.node, *(b or nodes.Const(None) for b in bounds))
+
+    def visit_Compare(self, node: nodes.Compare) -> nodes.Node:  # noqa: N802
+        self.generic_visit(node)
+        first = node.ops[0]
+        constant = isinstance(node.expr, nodes.Const) or isinstance(first.expr, nodes.Const)
+        if constant and len(node.ops) == 1 and first.op not in ("in", "notin"):
+            return node  # equal to a constant, or not: quickly known
+        node.expr = self._weighed(node.expr)
+        for operand in node.ops:
+            method = "searched" if operand.op in ("in", "notin") else "weighed"
+            operand.expr = self._weighed(operand.expr, method)
+        return node
+
+    def visit_Pair(self, node: nodes.Pair) -> nodes.Node:  # noqa: N802
+        self.generic_visit(node)
+        node.key = self._weighed(node.key)
+        return node
+
+    def _weighed(self, node: nodes.Expr, method: str = "weighed") -> nodes.Expr:
+        return node if isinstance(node, nodes.Const) else self._call(node, method, node)
+
+    def _statement(self, node: nodes.Node, units: int) -> nodes.Node:
+        statement = nodes.ExprStmt(self._call(node, "spend", nodes.Const(units)))
+        return statement.set_lineno(node.lineno).set_environment(self._sandbox)
+
+    def _call(self, at: nodes.Node, method: str, *arguments: nodes.Expr) -> nodes.Expr:
+        called = nodes.EnvironmentAttribute(method)
+        call = nodes.Call(called, list(arguments), [], None, None)
+        call.set_lineno(at.lineno).set_environment(self._sandbox)
+        return call
+
+
+def _units(node: nodes.Node) -> int:
+    """The charge for one run of all that is in ``node``."""
+    data = sum(len(each.data) for each in node.find_all(nodes.TemplateData))
+    return data + NODE * sum(1 for _ in node.find_all(nodes.Node))
+
+
+class _Generation(Extension):
+    """``{% generation %} ... {% endgeneration %}``: what is inside, in a scope of its own."""
+
+    tags: ClassVar[set[str]] = {"generation"}  # pyright: ignore[reportIncompatibleVariableOverride]
+
+    def parse(self, parser: Parser) -> nodes.Node:
+        """The block at the parser's place."""
+        line = next(parser.stream).lineno
+        body = parser.parse_statements(("name:endgeneration",), drop_needle=True)
+        return nodes.Scope(body).set_lineno(line)
+
+
+class _Dict:
+    """``dict`` of templates: only what makes one."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> dict[Any, Any]:
+        current().spend_on(*args)
+        return dict(*args, **kwargs)
+
+    def fromkeys(self, *args: Any) -> dict[Any, Any]:
+        """As ``dict.fromkeys``."""
+        current().spend_on(*args)
+        return dict.fromkeys(*args)
+
+
+class _Namespace(Namespace):
+    """``namespace`` of templates: no names that begin with an underscore."""
+
+    def __init__(*args: Any, **kwargs: Any) -> None:
+        names = dict(*args[1:], **kwargs)
+        for name in names:
+            _refuse_private(name)
+        Namespace.__init__(args[0], names)
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        _refuse_private(name)
+        super().__setitem__(name, value)
+
+
+def _refuse_private(name: object) -> None:
+    if isinstance(name, str) and name.startswith("_"):
+        raise SecurityError(f"a namespace takes no name that begins with _, found {name!r}")
+
+
+def _raise_exception(message: object) -> None:
+    raise RefusedError(str(message))
+
+
+def _strftime_now(form: str) -> str:
+    return datetime.now().strftime(form)
+
+
+def _to_json(
+    value: Any,
+    ensure_ascii: bool = False,
+    indent: int | str | None = None,
+    separators: tuple[str, str] | None = None,
+    sort_keys: bool = False,
+) -> str:
+    """JSON as it is, without jinja2's escapes for HTML."""
+    return json.dumps(
+        value,
+        ensure_ascii=ensure_ascii,
+        indent=indent,
+        separators=separators,
+        sort_keys=sort_keys,
+    )
+
+
+def _finalize(value: Any) -> Any:
+    current().spend_on(value)
+    return value
+
+
+# Filters and tests that read elements of a list, and not what they hold.
+_SHALLOW_FILTERS = {
+    *("attr", "batch", "count", "d", "default", "dictsort", "first", "items", "last", "length"),
+    *("list", "map", "random", "reject", "rejectattr", "reverse", "select", "selectattr", "slice"),
+}
+_DEEP_TESTS = {
+    *("==", "eq", "equalto", "!=", "ne", ">", "gt", "greaterthan", ">=", "ge", "<", "lt"),
+    *("lessthan", "<=", "le", "in", "divisibleby", "odd", "even", "lower", "upper"),
+}
+# What makes lines as wide as an argument says.
+_WIDE = {"batch", "center", "indent", "slice", "tojson", "truncate", "wordwrap"}
+
+
+def _charged(name: str, function: Callable[..., Any], *, deep: bool) -> Callable[..., Any]:
+    """A filter or test that is charged before it runs, if ``deep`` for all that values hold."""
+    context_first = hasattr(function, "jinja_pass_arg")
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        budget = current()
+        given = list(args[1:] if context_first else args)
+        budget.spend(NODE)
+        if deep:
+            budget.spend_on(*given, *kwargs.values())
+        else:
+            for value in given:
+                budget.spend_on_length(value)
+        if name in _WIDE and given:
+            lines = 1 + (given[0].count("\n") if isinstance(given[0], str) else 0)
+            if name == "tojson":
+                lines = _count(given[0])
+            for width in (*given[1:], *kwargs.values()):
+                budget.spend_on_width(lines, width)
+        elif name == "replace" and len(given) > 2:
+            budget.spend_on_replacing(*map(str, given[:3]))
+        elif name == "format" and given:
+            budget.spend_on_format(str(given[0]), *given[1:], kwargs)
+        elif name == "join" and given and isinstance(given[0], list | tuple | str | dict):
+            separator = given[1] if len(given) > 1 else kwargs.get("d", "")
+            budget.spend(len(given[0]) * len(str(separator)))  # pyright: ignore[reportUnknownArgumentType]
+        return function(*args, **kwargs)
+
+    for attribute in ("jinja_pass_arg", "jinja_async_variant"):
+        if hasattr(function, attribute):
+            setattr(call, attribute, getattr(function, attribute))
+    return call
+
+
+def _count(value: object) -> int:
+    """How many values there are in ``value``, each on a line of its own with an indent, times how
+    deep they are."""
+    total, stack = 0, [(value, 1)]
+    while stack:
+        inner, depth = stack.pop()
+        total += depth
+        if isinstance(inner, dict):
+            stack += [(each, depth + 1) for each in inner.values()]  # pyright: ignore[reportUnknownVariableType]
+        elif isinstance(inner, list | tuple):
+            stack += [(each, depth + 1) for each in inner]  # pyright: ignore[reportUnknownVariableType]
+    return total
+
+
+def _charge_call(called: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    budget = current()
+    budget.spend(2 * NODE)
+    # `str.format` comes wrapped by the sandbox.
+    method = getattr(called, "__wrapped__", called)
+    owner, name = getattr(method, "__self__", None), getattr(method, "__name__", "")
+    if not isinstance(owner, str | bytes | int | list | tuple | dict):
+        for value in (*args, *kwargs.values()):
+            budget.spend_on_length(value)
+        return
+    budget.spend_on(*args, *kwargs.values())
+    if isinstance(owner, list | tuple) and name in ("count", "index"):
+        budget.spend_on(owner)  # pyright: ignore[reportUnknownArgumentType]
+    elif isinstance(owner, list | tuple | dict):
+        budget.spend_on_length(owner)  # pyright: ignore[reportUnknownArgumentType]
+    elif isinstance(owner, int):
+        for width in args:
+            budget.spend_on_width(1, width)
+    else:
+        _charge_text_method(owner, name, args, kwargs)
+
+
+def _charge_text_method(
+    owner: str | bytes, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> None:
+    budget = current()
+    pieces = ELEMENT if "split" in name or name == "partition" else 1
+    budget.spend(pieces * len(owner))
+    if name in ("center", "ljust", "rjust", "zfill") and args:
+        budget.spend_on_width(1, args[0])
+    elif name == "expandtabs":
+        for width in (*args, *kwargs.values()):
+            budget.spend_on_width(len(owner), width)
+    elif name == "replace" and len(args) > 1:
+        budget.spend_on_replacing(owner, *args[:2])
+    elif name == "join" and args and isinstance(args[0], Iterable):
+        many = len(args[0]) if isinstance(args[0], list | tuple | str | dict) else 0  # pyright: ignore[reportUnknownArgumentType]
+        budget.spend(many * len(owner))
+    elif name in ("format", "format_map"):
+        budget.spend_on_format(str(owner), *args, kwargs)
+    elif name == "translate" and args and isinstance(args[0], dict):
+        widest = max((len(v) for v in args[0].values() if isinstance(v, str)), default=1)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        budget.spend(len(owner) * widest)
