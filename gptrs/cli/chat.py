@@ -149,27 +149,18 @@ def _talk(talk: Conversation) -> None:
 
 def _answer_json(talk: Conversation) -> None:
     """An object for each line of standard input. A text goes on with the conversation, and so does
-    a message; a list of messages is one of its own."""
+    a message; a list of messages is one of its own, and so is a request of the OpenAI API."""
     read, number = line_reader(), 0
     while (line := read("")) is not None:
         number += 1
         if not line.strip():
             continue
+        asked = _request(line, f"line {number} of standard input")
+        apart = "messages" in asked
+        messages = asked.pop("messages") if apart else [*talk.messages, asked]
         try:
-            given = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise ArgumentError(
-                f"line {number} of standard input is no JSON: {error}",
-                fix='write "text", {"role": "user", "content": "text"}, or a list of messages',
-            ) from None
-        if isinstance(given, str):
-            given = {"role": "user", "content": given}
-        apart = isinstance(given, list) or "messages" in given
-        messages = given if isinstance(given, list) else given.get("messages")
-        if not apart:
-            messages = [*talk.messages, given]
-        try:
-            result = talk.model.chat(**talk.asked(messages))
+            asking: Any = talk.asked(messages, asked if apart else {})
+            result = talk.model.chat(asking.pop("messages"), stream=False, **asking)
         except PtirError as error:
             error.context.append(f"line {number} of standard input")
             raise
@@ -177,6 +168,28 @@ def _answer_json(talk: Conversation) -> None:
             talk.messages = [*messages, result.message]
         typer.echo(json.dumps(result.as_dict(), ensure_ascii=False))
         interrupt.check()
+
+
+def _request(line: str, where: str) -> dict[str, Any]:
+    """A message, or an object with ``messages`` and options, of a line of JSON."""
+    expected = 'expected "text", {"role": "user", "content": "text"}, or a list of messages'
+    try:
+        given: object = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise ArgumentError(
+            f"{where} is no JSON: {error}, {expected}", fix="write one value of JSON a line"
+        ) from None
+    if isinstance(given, str):
+        return {"role": "user", "content": given}
+    if isinstance(given, list):
+        return {"messages": given}
+    if not isinstance(given, dict):
+        raise ArgumentError(f"{where} is {given!r}, {expected}", fix="write one of these")
+    asked = cast("dict[str, Any]", given)
+    if "messages" in asked:
+        for name in ("model", "stream", "n", "user"):  # of the API, and of no use here
+            asked.pop(name, None)
+    return asked
 
 
 def _check(options: dict[str, Any], thinking: str) -> None:

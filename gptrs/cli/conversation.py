@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -40,15 +40,18 @@ class Conversation:
     stats: bool = False
     interactive: bool = False
 
-    def asked(self, messages: list[Message]) -> dict[str, Any]:
-        """The arguments of `LanguageModel.chat` for ``messages``."""
-        first = messages[0].get("role") if messages else None
+    def asked(self, messages: Any, others: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """The arguments of `LanguageModel.chat` for ``messages``, with ``others`` in place of those
+        of the conversation."""
+        begin = messages[0] if isinstance(messages, list) and messages else None  # pyright: ignore[reportUnknownVariableType]
+        first = cast("Message", begin).get("role") if isinstance(begin, dict) else None
         return {
             "messages": messages,
             "system": None if first in ("system", "developer") else self.system,
             "thinking": self.thinking,
             "chat_template": self.template,
             **self.options,
+            **(others or {}),
         }
 
     def say(self, text: str) -> None:

@@ -6,10 +6,11 @@ the next.
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from gptrs.errors import ArgumentError
 
@@ -34,7 +35,7 @@ def line_reader() -> Callable[[str], str | None]:
     if not on_terminal():
         return lambda _: _piped_line()
     with suppress(ImportError):  # on Windows, whose console edits lines itself
-        import readline  # noqa: F401 - its import gives `input` editing and history
+        importlib.import_module("readline")  # gives `input` editing and history
 
     def ask(shown: str) -> str | None:
         try:
@@ -72,9 +73,9 @@ def _quoted(line: str | None, read: Callable[[str], str | None]) -> str:
 
 
 def _piped_line() -> str | None:
-    stdin = cast("TextIOWrapper | None", sys.stdin)
+    stdin = cast("Any", sys.stdin)
     try:
-        read = b"" if stdin is None else stdin.buffer.readline()
+        read: bytes = b"" if stdin is None else stdin.buffer.readline()
         return read.decode().rstrip("\r\n") if read else None
     except UnicodeDecodeError as error:
         raise ArgumentError(f"standard input is no UTF-8 text: {error}") from None

@@ -22,7 +22,9 @@ from gptrs.text.chat_template import LONGEST, NAMED, ChatTemplate
 
 TEMPLATE, MORE = "chat_template.jinja", "additional_chat_templates"
 TOKENIZER_CONFIG = "tokenizer_config.json"
-_SPECIAL = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token")
+_SPECIAL = (
+    *("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"),
+)
 _MOST_BYTES = 4 * LONGEST
 _MOST_FILES = 64
 
