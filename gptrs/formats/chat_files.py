@@ -125,11 +125,12 @@ def _add_entry(found: ChatFiles, data: dict[str, Any], file: Path) -> None:
 
 
 def _add_tokens(found: ChatFiles, data: dict[str, Any], file: Path) -> None:
-    for name in _SPECIAL:
+    others = (name for name in data if name.endswith("_token") and name not in _SPECIAL)
+    for name in [*_SPECIAL, *others]:
         token = data.get(name)
         if isinstance(token, dict):
             token = cast("dict[str, object]", token).get("content")
-        if token is not None and not isinstance(token, str):
+        if name in _SPECIAL and token is not None and not isinstance(token, str):
             raise LoadError(
                 f"{file}: {name} is {data[name]!r:.80}, expected a text, or null",
                 fix="take the file of the model's own page",

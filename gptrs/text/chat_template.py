@@ -144,7 +144,7 @@ class ChatTemplate:
 
         if isinstance(error, RefusedError):
             return ArgumentError(
-                f"the chat template of {self.place} refuses these messages: {str(error)[:300]!r}",
+                f"{self.place}: the template refuses these messages: {str(error)[:300]!r}",
                 fix="change the messages as it says, or pass another chat_template",
             )
         line = error.lineno if isinstance(error, TemplateSyntaxError) else None

@@ -141,7 +141,9 @@ def test_wrong_messages(messages: Any, problem: str) -> None:
 
 
 def test_what_a_template_refuses() -> None:
-    with pytest.raises(ArgumentError, match="here refuses these messages: 'System role not supp"):
+    with pytest.raises(
+        ArgumentError, match="here: the template refuses these messages: 'System role not supp"
+    ):
         render(GEMMA, CONVERSATIONS["system"])
 
 
