@@ -19,10 +19,11 @@ Works on any model with the protocol `generation.CausalModel`; knows no files bu
 | `chat_template` | messages → text, by jinja2 |
 | `template_sandbox`, `template_budget` | the environment of templates; bounds of their work |
 | `reply` | thoughts and content of an answer |
+| `tool_calls` | calls of tools in an answer |
 | `chat` | answers to messages |
 | `session` | a KV cache that is kept between texts |
 
 Order of one text: `tokenizer.encode` → `prompts` → `generation` (model call → `penalties` →
 `sampling` → `logprobs`, once per token) → `streaming` → `completion`. Of an answer: `messages` →
-`chat_template` → `tokenizer` → `generation` → `reply` → `chat`.
+`chat_template` → `tokenizer` → `generation` → `reply` → `tool_calls` → `chat`.
 """

@@ -16,7 +16,6 @@ from typing import Any, Literal, cast
 
 from gptrs.errors import ArgumentError, PtirError
 from gptrs.text.chat_template import ChatTemplate
-from gptrs.text.completion import FinishReason
 from gptrs.text.generation import CausalModel, begin_rows, end_tokens, take_steps
 from gptrs.text.messages import Message, checked_messages, checked_tools
 from gptrs.text.options import GenerationOptions
@@ -24,6 +23,7 @@ from gptrs.text.prompts import refuse_logprobs
 from gptrs.text.reply import Kind, Piece, Reply, marks_of
 from gptrs.text.session import PrefixCache
 from gptrs.text.tokenizer import Tokenizer
+from gptrs.text.tool_calls import parsed_calls, tool_names
 
 Thinking = Literal["hide", "show", "off"]
 _THINKING = {
@@ -50,13 +50,14 @@ class ChatCompletion:
     """An answer to messages.
 
     ``message`` has the role assistant, the ``content`` and, if the model thought, the
-    ``reasoning_content``: it can be appended to the messages as it is. ``finish_reason`` is
-    ``"stop"``, or ``"length"`` if ``max_tokens`` or the context ended the answer. Of
-    ``prompt_tokens``, ``cached_tokens`` were in the cache of a session.
+    ``reasoning_content``; if tools were given and it calls some, ``tool_calls``. It can be appended
+    to the messages as it is. ``finish_reason`` is ``"stop"``, ``"tool_calls"``, or ``"length"`` if
+    ``max_tokens`` or the context ended the answer. Of ``prompt_tokens``, ``cached_tokens`` were in
+    the cache of a session.
     """
 
     message: Message
-    finish_reason: FinishReason
+    finish_reason: Literal["stop", "length", "tool_calls"]
     prompt_tokens: int
     completion_tokens: int
     cached_tokens: int
@@ -225,7 +226,7 @@ class ChatStream(Iterator[ChatPiece]):
     def __next__(self) -> ChatPiece:
         return next(self._pieces)
 
-    @property
+    @cached_property
     def result(self) -> ChatCompletion:
         """The answer; generates the rest of it if it was not read to its end."""
         for _ in self._pieces:
@@ -234,17 +235,21 @@ class ChatStream(Iterator[ChatPiece]):
         message: Message = {"role": "assistant", "content": content}
         if thoughts:
             message["reasoning_content"] = thoughts
+        content, calls = parsed_calls(content, tool_names(self._asked.tools))
+        if calls:
+            message |= {"content": content, "tool_calls": calls}
         model = self._chat.model
         ended = self._row.ended or self._reply.stopped or self._stopped
+        stop = "tool_calls" if calls else "stop"
         return ChatCompletion(
             message,
-            "stop" if ended else "length",
+            stop if ended else "length",
             len(self._ids),
             self._count,
             model.reused if isinstance(model, PrefixCache) else 0,
             self._chat.name,
-            f"chatcmpl-{self._id}",
-            self._created,
+            f"chatcmpl-{uuid.uuid4().hex[:24]}",
+            int(time.time()),
         )
 
     def close(self) -> None:
@@ -253,14 +258,6 @@ class ChatStream(Iterator[ChatPiece]):
         self._pieces.close()
         for _ in self._kept(self._reply.flush()):  # what was held back
             pass
-
-    @cached_property
-    def _id(self) -> str:
-        return uuid.uuid4().hex[:24]
-
-    @cached_property
-    def _created(self) -> int:
-        return int(time.time())
 
     def _run(self) -> Generator[ChatPiece]:
         for _ in self._steps:

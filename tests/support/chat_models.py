@@ -37,12 +37,15 @@ def tiny_chat(directory: Path, template: str = CHAT_ML, **fields: Any) -> Path:
 
 
 def by_heart(
-    template: str, messages: list[dict[str, Any]], answer: str, **defaults: Any
+    template: str,
+    messages: list[dict[str, Any]],
+    answer: str,
+    tools: list[dict[str, Any]] | None = None,
 ) -> tuple[ChatModel, FakeModel]:
     """A model that answers ``messages`` with ``answer``, and then ends."""
     made = ChatTemplate(template, "here", {"eos_token": END, "bos_token": ""})
-    prompt = made.render(messages, add_generation_prompt=True)
-    model = FakeModel(saying(prompt + answer), context_length=1000)
+    prompt = made.render(messages, tools=tools, add_generation_prompt=True)
+    model = FakeModel(saying(prompt + answer), context_length=2000)
     end = TOKENIZER.token_id(END)
     assert end is not None
-    return ChatModel(model, TOKENIZER, made, (end,), defaults, "by heart"), model
+    return ChatModel(model, TOKENIZER, made, (end,), {}, "by heart"), model
