@@ -61,9 +61,9 @@ class ChatTemplate:
     @cached_property
     def reads_parts(self) -> bool:
         """Whether the template loops over the parts of a content that is a list."""
+        tree = self._compiled.environment.parse(self.source)
         from jinja2 import nodes  # late: optional
 
-        tree = self._compiled.environment.parse(self.source)
         names = {"content"}
         for given in tree.find_all(nodes.Assign):
             if isinstance(given.target, nodes.Name) and _names_content(given.node, names):
