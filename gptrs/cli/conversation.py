@@ -39,6 +39,8 @@ class Conversation:
     messages: list[Message] = field(default_factory=list[Message])
     stats: bool = False
     interactive: bool = False
+    left_out: int = 0
+    """How many of the oldest messages the context has no room for."""
 
     def asked(self, messages: Any, others: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """The arguments of `LanguageModel.chat` for ``messages``, with ``others`` in place of those
@@ -60,7 +62,7 @@ class Conversation:
         Raises `PtirError` for messages that cannot be answered.
         """
         messages = [*self.messages, {"role": "user", "content": text}]
-        result = self._answer(messages)
+        result = self._answer(self._recent(messages))
         if result.message["content"] or not self.interactive:
             self.messages = [*messages, result.message]
 
@@ -71,6 +73,30 @@ class Conversation:
             raise ArgumentError("there is no message to answer again", fix="write one")
         text, self.messages = self.messages[last]["content"], self.messages[:last]
         self.say(text)
+
+    def _recent(self, messages: list[Message]) -> list[Message]:
+        """The latest of ``messages`` that the context has room for. When it is full, so many are
+        left out that half of it is free: it is read anew then."""
+        context = self.model.module.context_length
+        room = self.options.get("max_tokens") or min(64, context // 4)
+        self.left_out = before = min(self.left_out, len(messages) - 1)
+        if self._length(messages[before:]) + room <= context:
+            return messages[before:]
+        turns = [n for n, message in enumerate(messages) if message["role"] == "user"]
+        for turn in turns:
+            if turn > before:
+                self.left_out = turn
+                if self._length(messages[turn:]) + room <= max(context // 2, room + 1):
+                    break
+        if self.left_out > before:
+            _note(f"(the context is full: the oldest {self.left_out} messages are left out)")
+        return messages[self.left_out :]
+
+    def _length(self, messages: list[Message]) -> int:
+        asked = self.asked(messages)
+        names = ("messages", "system", "thinking", "chat_template")
+        text = self.model.chat_prompt(**{name: asked[name] for name in names})
+        return len(self.model.tokenizer.encode(text, add_special=False))
 
     def _answer(self, messages: list[Message]) -> ChatCompletion:
         times, began = Times(), perf_counter()
@@ -159,7 +185,7 @@ def _help(talk: Conversation, _: str) -> None:
 
 
 def _clear(talk: Conversation, _: str) -> None:
-    talk.messages = []
+    talk.messages, talk.left_out = [], 0
 
 
 def _system(talk: Conversation, text: str) -> None:
@@ -211,7 +237,7 @@ def _load(talk: Conversation, file: str) -> None:
     messages, system = data.get("messages"), data.get("system")
     if system is not None and not isinstance(system, str):
         raise ArgumentError(f"{path}: system is no text", fix="write a text, or null")
-    talk.messages = checked_messages(messages) if messages else []
+    talk.messages, talk.left_out = checked_messages(messages) if messages else [], 0
     talk.system = system
     _note(f"{len(talk.messages)} messages of {path}")
 

@@ -211,6 +211,17 @@ class LanguageModel(LoadedModel):
         made = ChatStream(self._chat_model(chat_template, bool(asked.tools)), asked, options)
         return made if stream else made.result
 
+    def chat_prompt(
+        self, messages: object, *, chat_template: str | None = None, **asked: Any
+    ) -> str:
+        """The text that the model reads for ``messages``, which an answer follows.
+
+        The arguments are those of `chat`, without options of sampling.
+        """
+        request = chat_request(messages, **asked)
+        chat = self._chat_model(chat_template, bool(request.tools))
+        return chat.prompt(request)
+
     @property
     def has_chat_template(self) -> bool:
         """Whether the directory has a chat template; without one, `chat` needs to be given one."""

@@ -121,21 +121,14 @@ class ChatModel:
                 found.add(ids[0])
         return frozenset(found)
 
-    def prompt(
-        self,
-        messages: list[Message],
-        tools: list[Any] | None,
-        variables: Mapping[str, Any],
-        *,
-        continued: bool,
-    ) -> str:
-        """The text of checked ``messages``, which an answer follows."""
+    def prompt(self, asked: ChatRequest) -> str:
+        """The text of the messages, which an answer follows."""
         return self.template.render(
-            messages,
-            tools=tools,
-            add_generation_prompt=not continued,
-            continue_final_message=continued,
-            **variables,
+            asked.messages,
+            tools=asked.tools,
+            add_generation_prompt=not asked.continued,
+            continue_final_message=asked.continued,
+            **asked.variables,
         )
 
     def options(self, given: Mapping[str, Any], prompt: int) -> GenerationOptions:
@@ -203,9 +196,7 @@ class ChatStream(Iterator[ChatPiece]):
     """
 
     def __init__(self, chat: ChatModel, asked: ChatRequest, options: Mapping[str, Any]) -> None:
-        self.prompt = chat.prompt(
-            asked.messages, asked.tools, asked.variables, continued=asked.continued
-        )
+        self.prompt = chat.prompt(asked)
         self._ids = chat.tokenizer.encode(self.prompt, add_special=False)
         settled = chat.options(options, len(self._ids))
         marks = marks_of(chat.template.source)

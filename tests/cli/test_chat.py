@@ -109,6 +109,18 @@ def test_the_history(cli: Cli, model: LanguageModel) -> None:
     assert cli("Hello\n/history\n").err == expected
 
 
+def test_a_full_context_leaves_the_oldest_out(cli: Cli, model: LanguageModel) -> None:
+    done = cli("Hello\n" * 9 + "/history\n/clear\nHello\n/tokens\n")
+    assert done.code == 0
+    counts = re.findall(r"the oldest (\d+) messages are left out", done.err)
+    assert len(counts) >= 2
+    assert counts == sorted(set(counts), key=int)
+    assert done.err.count("user: Hello") == 9, "they stay in the history"
+    one = talk(model, "Hello")
+    assert done.out.startswith(answers(one))
+    assert done.out.endswith(answers(one))
+
+
 def test_how_full_the_context_is(cli: Cli) -> None:
     told = cli("Hello\n/tokens\n").err
     assert re.fullmatch(r"\d+ of 200 tokens of the context, 2 messages\n", told)

@@ -174,6 +174,14 @@ def test_the_answer_is_the_text_after_the_template(model: LanguageModel) -> None
     assert result.model == model.place.name
 
 
+def test_what_the_model_reads(model: LanguageModel) -> None:
+    text = f"{TURNS[0]}user\nHello{TURNS[1]}\n{TURNS[0]}assistant\n"
+    assert model.chat_prompt(HELLO) == text
+    assert model.chat(HELLO, stream=True).prompt == text
+    named = model.chat_prompt(HELLO, system="Be brief.", chat_template="plain")
+    assert named == "Be brief.\nHello"
+
+
 def test_the_end_of_a_turn_ends_an_answer(model: LanguageModel) -> None:
     """It is none of the end-of-text tokens of the configuration."""
     result = model.chat(HELLO, max_tokens=20, logit_bias={CHAT_VOCABULARY - 1: 100.0})
