@@ -17,7 +17,8 @@ Works on any model with the protocol `generation.CausalModel`; knows no files bu
 | `completion` | whole completions, and streams of text |
 | `messages` | checks of messages and tools of the OpenAI API |
 | `chat_template` | messages → text, by jinja2 |
-| `template_sandbox`, `template_charges`, `template_budget` | the environment of templates; bounds of their work |
+| `template_sandbox` | the environment of templates |
+| `template_charges`, `template_budget` | bounds of their work |
 | `reply` | thoughts and content of an answer |
 | `tool_calls` | calls of tools in an answer |
 | `chat` | answers to messages |

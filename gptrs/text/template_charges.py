@@ -6,7 +6,7 @@ Each is charged before it runs, with an upper bound on what it reads and makes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sized
 from typing import Any
 
 from gptrs.text.template_budget import ELEMENT, NODE, current
@@ -22,6 +22,11 @@ _DEEP_TESTS = {
 }
 # What makes lines as wide as an argument says.
 _WIDE = {"batch", "center", "indent", "slice", "tojson", "truncate", "wordwrap"}
+
+# What may insert an argument at each letter.
+_REPEATING = {"wordwrap", "urlize"}
+# What reads all that an iterator gives.
+_CONSUMERS = {"join", "sort", "unique", "groupby", "min", "max", "sum"}
 
 
 def charged_filter(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -63,7 +68,9 @@ def _charged(name: str, function: Callable[..., Any], *, deep: bool) -> Callable
 
     def call(*args: Any, **kwargs: Any) -> Any:
         budget = current()
-        given = list(args[1:] if context_first else args)
+        given: list[Any] = list(args[1:] if context_first else args)
+        if name in _CONSUMERS and given and hasattr(given[0], "__next__"):
+            given[0] = list(given[0])  # what comes one by one is charged too
         budget.spend(NODE)
         if deep:
             budget.spend_on(*given, *kwargs.values())
@@ -80,10 +87,15 @@ def _charged(name: str, function: Callable[..., Any], *, deep: bool) -> Callable
             budget.spend_on_replacing(*map(str, given[:3]))
         elif name == "format" and given:
             budget.spend_on_format(str(given[0]), *given[1:], kwargs)
-        elif name == "join" and given and isinstance(given[0], list | tuple | str | dict):
+        elif name == "join" and given:
             separator = given[1] if len(given) > 1 else kwargs.get("d", "")
-            budget.spend(len(given[0]) * len(str(separator)))  # pyright: ignore[reportUnknownArgumentType]
-        return function(*args, **kwargs)
+            budget.spend(_many(given[0]) * len(str(separator)))
+        elif name == "sum" and given and isinstance(given[0], list):
+            budget.spend(_many(given[0]) * sum(map(_many, given[0])))  # pyright: ignore[reportUnknownArgumentType]
+        if name in _REPEATING and given:
+            for inserted in (*given[1:], *kwargs.values()):
+                budget.spend(_many(given[0]) * (_many(inserted) + 1))
+        return function(*args[: len(args) - len(given)], *given, **kwargs)
 
     for attribute in ("jinja_pass_arg", "jinja_async_variant"):
         if hasattr(function, attribute):
@@ -105,6 +117,10 @@ def _count(value: object) -> int:
     return total
 
 
+def _many(value: object) -> int:
+    return len(value) if isinstance(value, Sized) else 0
+
+
 def _charge_text_method(
     owner: str | bytes, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> None:
@@ -118,9 +134,8 @@ def _charge_text_method(
             budget.spend_on_width(len(owner), width)
     elif name == "replace" and len(args) > 1:
         budget.spend_on_replacing(owner, *args[:2])
-    elif name == "join" and args and isinstance(args[0], Iterable):
-        many = len(args[0]) if isinstance(args[0], list | tuple | str | dict) else 0  # pyright: ignore[reportUnknownArgumentType]
-        budget.spend(many * len(owner))
+    elif name == "join" and args:
+        budget.spend(_many(args[0]) * len(owner))
     elif name in ("format", "format_map"):
         budget.spend_on_format(str(owner), *args, kwargs)
     elif name == "translate" and args and isinstance(args[0], dict):

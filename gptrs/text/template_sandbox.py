@@ -76,6 +76,9 @@ class Sandbox(ImmutableSandboxedEnvironment):
         """The call, charged."""
         if getattr(__obj, "__self__", None) is __self:  # a charge of `_Charges`
             return __obj(*args)
+        joins = getattr(__obj, "__name__", "") == "join"
+        if joins and args and hasattr(args[0], "__next__"):  # ', '.join(names | map('upper'))
+            args = (list(args[0]), *args[1:])
         charge_call(__obj, args, kwargs)
         return super().call(__context, __obj, *args, **kwargs)
 
