@@ -93,8 +93,9 @@ def _charged(name: str, function: Callable[..., Any], *, deep: bool) -> Callable
         elif name == "sum" and given and isinstance(given[0], list):
             budget.spend(_many(given[0]) * sum(map(_many, given[0])))  # pyright: ignore[reportUnknownArgumentType]
         if name in _REPEATING and given:
+            letters = len(str(args[-len(given)]))
             for inserted in (*given[1:], *kwargs.values()):
-                budget.spend(_many(given[0]) * (_many(inserted) + 1))
+                budget.spend(letters * (_many(inserted) + 1))
         return function(*args[: len(args) - len(given)], *given, **kwargs)
 
     for attribute in ("jinja_pass_arg", "jinja_async_variant"):
