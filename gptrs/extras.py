@@ -13,7 +13,7 @@ from gptrs.errors import MissingPackageError
 
 EXTRAS = {
     "models": {"blake3": "blake3"},
-    "text": {"tokenizers": "tokenizers"},
+    "text": {"tokenizers": "tokenizers", "jinja2": "Jinja2"},
     "images": {"PIL": "Pillow"},
     "cli": {"typer": "typer", "rich": "rich", "threadpoolctl": "threadpoolctl"},
     "bench": {"gptrs_bench": "gptrs_bench", "yaml": "PyYAML", "safetensors": "safetensors"},

@@ -4,7 +4,7 @@
 |---|---|
 | `main` | entry point: signals, exit codes, late import of the rest |
 | `app` | the typer application; errors as one message |
-| `generate`, `forward` | run a model |
+| `generate`, `chat`, `forward` | run a model |
 | `info`, `fit` | files of a model; memory |
 | `convert`, `export` | formats |
 | `validate`, `trace` | comparison with torch |
@@ -14,6 +14,7 @@
 | `env`, `environment` | this machine and what gptrs uses of it |
 | `cache` | the compiled kernels on disk |
 | `sampling`, `running`, `dumps`, `profiling`, `model_argument` | shared options |
+| `conversation`, `turns` | state and commands of a chat; what the user says |
 | `completions`, `predictions`, `times`, `lines`, `comparison` | output as tables and JSON |
 | `shell_completion` | models, backends and files for the Tab key |
 | `progress`, `interrupt`, `names` | progress bars, Ctrl-C, printable names |

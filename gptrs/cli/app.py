@@ -10,6 +10,7 @@ from gptrs import __version__, settings
 from gptrs.cli.bench import NumbersCommand, bench
 from gptrs.cli.bisect import bisect
 from gptrs.cli.cache import cache
+from gptrs.cli.chat import chat
 from gptrs.cli.convert import convert
 from gptrs.cli.env import env
 from gptrs.cli.export import export
@@ -55,6 +56,7 @@ def root(
 
 
 app.command()(generate)
+app.command()(chat)
 app.command()(forward)
 app.command()(convert)
 app.command()(export)

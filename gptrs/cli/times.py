@@ -28,6 +28,7 @@ class Times:
         from gptrs.jit.cache import Retrace
         from gptrs.kernels.compiler.loaded_object import KernelReady
         from gptrs.text.generation import Decoded, Prefilled
+        from gptrs.text.session import PrefixReused
 
         compiled = self.compile_seconds
         if isinstance(event, Retrace):
@@ -39,6 +40,8 @@ class Times:
         elif isinstance(event, Prefilled):
             self.prefill_tokens += event.tokens
             self.prefill_seconds += max(event.seconds - compiled, 0.0)
+        elif isinstance(event, PrefixReused):
+            self.prefill_tokens -= event.tokens  # `Prefilled` counts the whole prompt
         elif isinstance(event, Decoded):
             self.decode_tokens += event.tokens
             self.decode_seconds += event.seconds

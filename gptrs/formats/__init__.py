@@ -23,6 +23,7 @@ found and value expected. Nothing is unpickled. Writers replace a file atomicall
 | `tensor_writer`, `write_events` | tensors to be written, in pieces; progress events |
 | `atomic_write` | files written completely or not at all |
 | `json_text`, `json_files` | JSON with unique names and bounded memory; configurations |
+| `chat_files`, `generation_config` | chat templates, special tokens; the makers' options |
 | `labels`, `overrides`, `preprocessor` | id2label, functional_overrides, preprocessor_config.json |
 | `gpt_rs`, `gpt_rs_images` | checkpoints that gpt.rs wrote, under Hugging Face's names |
 | `torchvision` | detection of torchvision's state dicts |

@@ -13,7 +13,8 @@ from gptrs.formats.atomic_write import atomic_write
 from gptrs.formats.byte_file import ByteFile
 
 NAMES = (
-    *("generation_config.json", "preprocessor_config.json", "chat_template.jinja"),
+    *("generation_config.json", "preprocessor_config.json"),
+    *("chat_template.jinja", "chat_template.json"),
     *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
     *("vocab.json", "merges.txt", "tokenizer.model"),
 )

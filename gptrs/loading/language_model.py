@@ -1,30 +1,38 @@
 """`LanguageModel`: the handle of a loaded language model, text → text.
 
 Combines the model, its tokenizer (read on first use) and the generation loop
-(`gptrs.text.generation`). End-of-text tokens come from generation_config.json, else config.json.
+(`gptrs.text.generation`); with its chat template, messages → an answer (`gptrs.text.chat`).
+End-of-text tokens come from generation_config.json, else config.json.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeVar, cast, overload
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Literal, TypeVar, cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gptrs.errors import ArgumentError, LoadError
-from gptrs.formats.json_files import read_json
+from gptrs.formats.chat_files import ChatFiles, read_chat_files
+from gptrs.formats.generation_config import (
+    end_tokens_of,
+    first_token_of,
+    generation_defaults,
+    read_generation_config,
+)
 from gptrs.formats.model_files import ModelFiles
 from gptrs.ir.tensor import Tensor, as_array
 from gptrs.jit.overrides import Policies
 from gptrs.loading.loaded_model import LoadedModel
 from gptrs.loading.overridden import Overridden
 from gptrs.loading.weights import Weights
+from gptrs.text.chat import ChatCompletion, ChatModel, ChatStream, chat_request
 from gptrs.text.completion import Completion, complete, stream_text
 from gptrs.text.generation import generate_logprobs, generate_tokens
 from gptrs.text.logprobs import TokenLogprobs
 from gptrs.text.options import GenerationOptions
+from gptrs.text.session import PrefixCache
 from gptrs.text.streaming import TextStream
 from gptrs.text.tokenizer import Tokenizer
 
@@ -48,9 +56,13 @@ class LanguageModel(LoadedModel):
     ) -> None:
         super().__init__(files, kind, module, weights)
         self._model = Overridden(module, overrides) if overrides else module
-        self._eos = _end_of_text(files)
-        self._bos = _first_token(files)
+        made = read_generation_config(files.directory)
+        self._eos = end_tokens_of(made, files.config, files.config_file)
+        self._bos = first_token_of(made, files.config, files.config_file)
+        self._generation_config = made
         self._tokenizer: Tokenizer | None = None
+        self._chat: ChatFiles | None = None
+        self._chats: dict[str, ChatModel] = {}  # by the text of the template
 
     @property
     def has_tokenizer(self) -> bool:
@@ -157,6 +169,96 @@ class LanguageModel(LoadedModel):
         tokens = (cast("TokenLogprobs", token) for (token,) in steps)
         return _until_stop(tokens, self._text(settled), lambda token: token.token)
 
+    @overload
+    def chat(
+        self, messages: object, *, stream: Literal[False] = False, **options: Any
+    ) -> ChatCompletion: ...
+    @overload
+    def chat(self, messages: object, *, stream: Literal[True], **options: Any) -> ChatStream: ...
+
+    def chat(
+        self,
+        messages: object,
+        *,
+        stream: bool = False,
+        tools: object = None,
+        system: str | None = None,
+        thinking: str = "hide",
+        continue_final_message: bool = False,
+        chat_template: str | None = None,
+        template_variables: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> ChatCompletion | ChatStream:
+        """The answer to ``messages``, which are those of the OpenAI API.
+
+        ``stream`` gives an iterator of pieces, whose ``result`` is the answer then. ``tools`` are
+        for the template, ``system`` is a message before the others. ``thinking`` "show" streams
+        what the model thinks, "hide" leaves it to ``reasoning_content``, "off" has the template
+        tell the model not to. ``continue_final_message`` goes on with the last message.
+        ``chat_template`` takes the place of the model's own: text for jinja2, a name that the
+        directory has, "chatml" or "plain"; ``template_variables`` are for it. Other options are
+        those of `generate`, and the defaults are those of ``generation_config.json``
+        (`generation_defaults`). Raises `ArgumentError` and `LoadError`.
+        """
+        asked = chat_request(
+            messages,
+            tools=tools,
+            system=system,
+            thinking=thinking,
+            continue_final_message=continue_final_message,
+            template_variables=template_variables,
+        )
+        made = ChatStream(self._chat_model(chat_template, bool(asked.tools)), asked, options)
+        return made if stream else made.result
+
+    def chat_prompt(
+        self, messages: object, *, chat_template: str | None = None, **asked: Any
+    ) -> str:
+        """The text that the model reads for ``messages``, which an answer follows.
+
+        The arguments are those of `chat`, without options of sampling.
+        """
+        request = chat_request(messages, **asked)
+        chat = self._chat_model(chat_template, bool(request.tools))
+        return chat.prompt(request)
+
+    @property
+    def has_chat_template(self) -> bool:
+        """Whether the directory has a chat template; without one, `chat` needs to be given one."""
+        return bool(self._chat_files().templates)
+
+    @property
+    def generation_defaults(self) -> dict[str, Any]:
+        """The options that ``generation_config.json`` gives: the defaults of `chat`.
+
+        `generate` and the other methods that continue text are greedy by default:
+        ``model.generate(text, **model.generation_defaults)`` samples as the makers do.
+        """
+        return generation_defaults(self._generation_config, self.directory)
+
+    def session(self) -> Session:
+        """A handle of this model that keeps its KV cache from one text to the next."""
+        return Session(self)
+
+    def _chat_model(self, template: str | None, tools: bool) -> ChatModel:
+        found = self._chat_files().template(template, tools=tools)
+        chats = self._chats
+        if (known := chats.get(found.source)) is None or known.template.place != found.place:
+            known = chats[found.source] = ChatModel(
+                self._model,
+                self.tokenizer,
+                found,
+                self._eos,
+                self.generation_defaults,
+                self.place.name,
+            )
+        return known
+
+    def _chat_files(self) -> ChatFiles:
+        if self._chat is None:
+            self._chat = read_chat_files(self.directory)
+        return self._chat
+
     def _text(self, options: GenerationOptions) -> TextStream | None:
         return TextStream(self.tokenizer, options.stop) if options.stop else None
 
@@ -186,6 +288,30 @@ class LanguageModel(LoadedModel):
     def image_classifier(self) -> None:
         """None: it takes no images."""
         return None
+
+
+class Session(LanguageModel):
+    """A handle that keeps the KV cache of its model from one text to the next.
+
+    It has the methods of `LanguageModel`, whose results it gives, bit for bit; of a prompt it reads
+    only what is new since the text before. Texts come one after the other, not in several threads.
+    """
+
+    def __init__(self, model: LanguageModel) -> None:
+        self.__dict__.update(model.__dict__)
+        inner = model._model
+        self._prefix = PrefixCache(inner.model if isinstance(inner, PrefixCache) else inner)
+        self._model = self._prefix
+        self._chats = {}
+
+    @property
+    def tokens(self) -> tuple[int, ...]:
+        """The tokens in the cache."""
+        return tuple(self._prefix.tokens)
+
+    def clear(self) -> None:
+        """Give the cache up, with its memory; the next text is read whole."""
+        self._prefix.clear()
 
 
 def _options(options: dict[str, Any]) -> GenerationOptions:
@@ -230,31 +356,3 @@ def _as_ids(tokens: object) -> NDArray[Any]:
             fix="pass token ids: model.tokenizer.encode(text)",
         )
     return ids
-
-
-def _first_token(files: ModelFiles) -> int | None:
-    given = files.config.get("bos_token_id")
-    if given is not None and type(given) is not int:
-        raise LoadError(
-            f"{files.config_file}: bos_token_id is {given!r}, expected an integer or null",
-            fix="give the id of the token that begins a text, or null",
-        )
-    return given
-
-
-def _end_of_text(files: ModelFiles) -> tuple[int, ...]:
-    """The end-of-text tokens: those of generation_config.json, else of the configuration."""
-    file = files.directory / "generation_config.json"
-    given = (read_json(file) if os.path.lexists(file) else {}).get("eos_token_id")
-    if given is None:
-        file, given = files.config_file, files.config.get("eos_token_id")
-    if given is None:
-        return ()
-    ids = cast("list[object]", given if isinstance(given, list) else [given])
-    ends = tuple(i for i in ids if type(i) is int)
-    if len(ends) < len(ids):
-        raise LoadError(
-            f"{file}: eos_token_id is {given!r}, expected an integer or several",
-            fix="give the ids of the tokens that end a text, or null",
-        )
-    return ends

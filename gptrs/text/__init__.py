@@ -15,7 +15,16 @@ Works on any model with the protocol `generation.CausalModel`; knows no files bu
 | `logprobs` | log-probabilities of tokens |
 | `streaming` | incremental detokenization with stop strings |
 | `completion` | whole completions, and streams of text |
+| `messages` | checks of messages and tools of the OpenAI API |
+| `chat_template` | messages → text, by jinja2 |
+| `template_sandbox` | the environment of templates |
+| `template_charges`, `template_budget` | bounds of their work |
+| `reply` | thoughts and content of an answer |
+| `tool_calls` | calls of tools in an answer |
+| `chat` | answers to messages |
+| `session` | a KV cache that is kept between texts |
 
 Order of one text: `tokenizer.encode` → `prompts` → `generation` (model call → `penalties` →
-`sampling` → `logprobs`, once per token) → `streaming` → `completion`.
+`sampling` → `logprobs`, once per token) → `streaming` → `completion`. Of an answer: `messages` →
+`chat_template` → `tokenizer` → `generation` → `reply` → `tool_calls` → `chat`.
 """

@@ -69,8 +69,9 @@ class Tokenizer:
         """The id of the token spelled ``token`` in the vocabulary, or None."""
         return self._backend.token_to_id(token)
 
-    def encode(self, text: str) -> list[int]:
-        """The token ids of ``text``; special tokens only where the tokenizer's own rules add them.
+    def encode(self, text: str, *, add_special: bool = True) -> list[int]:
+        """The token ids of ``text``. The tokenizer's own rules add special tokens (at the begin,
+        for most that do), unless ``add_special`` is False; those spelled in ``text`` are found.
 
         Raises ArgumentError when ``text`` holds half of a surrogate pair, and LoadError where the
         tokenizer contradicts itself.
@@ -84,7 +85,7 @@ class Tokenizer:
                 fix="read the text with errors='replace', or as UTF-8",
             ) from None
         try:
-            return self._backend.encode(text).ids
+            return self._backend.encode(text, add_special_tokens=add_special).ids
         except BaseException as error:
             raise _unless_ended(error, self._file) from None
 
@@ -113,6 +114,10 @@ class Tokenizer:
     def is_skipped(self, token: int) -> bool:
         """Whether ``decode`` leaves the id ``token`` out: special, or not in the vocabulary."""
         return token in self._special or self._backend.id_to_token(token) is None
+
+    def is_special(self, token: int) -> bool:
+        """Whether the id ``token`` is a special token of the tokenizer."""
+        return token in self._special
 
     def is_byte(self, token: int) -> bool:
         """Whether the id ``token`` is a byte, whose text depends on the bytes around it.

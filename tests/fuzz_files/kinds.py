@@ -16,6 +16,7 @@ from tokenizers import decoders, models, pre_tokenizers
 
 import gptrs
 from gptrs.formats.archive import read_archive, write_archive
+from gptrs.formats.chat_files import read_chat_files
 from gptrs.formats.checkpoint import write_checkpoint
 from gptrs.formats.json_files import config_from_json
 from gptrs.formats.safetensors_file import SafetensorsFile
@@ -110,6 +111,18 @@ def _tokenizer(folder: Path) -> None:
     made.save(str(folder / "tokenizer.json"))
 
 
+def _chat(folder: Path) -> None:
+    tokens = {"bos_token": "<s>", "eos_token": {"__type": "AddedToken", "content": "</s>"}}
+    named = [{"name": "default", "template": "{{ bos_token }}"}, {"name": "x", "template": ""}]
+    entries = {**tokens, "chat_template": named, "model_max_length": 1e30}
+    (folder / "tokenizer_config.json").write_text(json.dumps(entries))
+
+
+def _read_chat(folder: Path) -> int:
+    assert read_chat_files(folder).template("chatml").source
+    return 0
+
+
 def _read_model(folder: Path) -> int:
     (place,) = list(folder.glob("*.gchk")) or [folder]
     model = gptrs.load(place)
@@ -137,6 +150,7 @@ def _read_tokenizer(folder: Path) -> int:
 
 KINDS: dict[str, Kind] = {
     "archive": Kind(lambda at: write_archive(at / "x.gten", _small_arrays()), _read_archive),
+    "chat": Kind(_chat, _read_chat),
     "checkpoint": Kind(_checkpoint, _read_model),
     "config": Kind(_gpt2, _read_model, r"(generation_)?config\.json"),
     "index": Kind(lambda at: _gpt2(at, shards=2), _read_model, r".*\.index\.json"),

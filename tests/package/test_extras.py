@@ -105,6 +105,11 @@ def test_models_run_on_tokens_with_the_core() -> None:
             "gptrs.load('stories').generate('Once', max_tokens=1)",
             f"reading {BUNDLED['stories'] / 'tokenizer.json'} needs tokenizers|[text]",
         ),
+        (
+            "from gptrs.text.chat_template import CHATML, ChatTemplate;"
+            " ChatTemplate(CHATML, 'here').render([{'role': 'user', 'content': ''}])",
+            "the chat template of here needs Jinja2|[text]",
+        ),
         ("gptrs.Parameter(np.ones(3, 'f4')).id", "the id of a parameter needs blake3|[models]"),
         ("decode('cat.jpg', 3, 'image 0')", "decoding cat.jpg needs Pillow|[images]"),
         ("decode(object(), 3, 'image 0')", "decoding image 0 needs Pillow|[images]"),
