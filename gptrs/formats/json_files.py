@@ -11,13 +11,15 @@ import types
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, TypeAlias, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from gptrs.errors import LoadError
 from gptrs.formats.byte_file import ByteFile
 from gptrs.formats.json_text import NotTaken, decoded, parse
 
 C = TypeVar("C")
+Entries: TypeAlias = tuple[tuple[str, object], ...]
+"""The type of a field that holds an object: its entries, objects and lists in it as tuples."""
 _MOST_JSON = 2**26  # bytes: the largest index of models has 2**24
 
 
@@ -79,12 +81,19 @@ def _hints(kind: type) -> dict[str, Any]:
 
 
 def _frozen(value: object) -> object:
-    return tuple(cast("list[object]", value)) if isinstance(value, list) else value
+    if isinstance(value, Mapping):
+        entries = cast("Mapping[str, object]", value).items()
+        return tuple((name, _frozen(each)) for name, each in entries)
+    if isinstance(value, list):
+        return tuple(map(_frozen, cast("list[object]", value)))
+    return value
 
 
 def _fits(value: object, hint: Any) -> bool:
     if get_origin(hint) in (Union, types.UnionType):
         return any(_fits(value, part) for part in get_args(hint))
+    if hint == Entries:
+        return isinstance(value, Mapping)
     if get_origin(hint) is tuple:  # tuple[int, ...]
         element = get_args(hint)[0]
         return isinstance(value, list) and all(
@@ -109,6 +118,8 @@ def _is_in_range(value: int) -> bool:
 def _words(hint: Any) -> str:
     if get_origin(hint) in (Union, types.UnionType):
         return " or ".join(map(_words, get_args(hint)))
+    if hint == Entries:
+        return "object"
     if get_origin(hint) is tuple:
         return f"list of {_words(get_args(hint)[0])}"
     return "null" if hint is type(None) else hint.__name__

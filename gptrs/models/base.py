@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, ClassVar, Self, TypeAlias
 
+from gptrs.formats.json_files import config_from_json
 from gptrs.nn.module import Module, ParameterOf
 
 Renames: TypeAlias = tuple[tuple[re.Pattern[str], str], ...]
@@ -33,6 +35,14 @@ class Model(Module):
     """Matches renamed tensors that files may contain and the model does not need."""
 
     config: Any
+
+    @classmethod
+    def read_config(cls, data: Mapping[str, Any], file: Path) -> Any:
+        """The configuration of the entries of ``config.json``; others are ignored.
+
+        Raises `LoadError` naming ``file`` and the entry.
+        """
+        return config_from_json(cls.config_type, cls.config_renames, data, file)
 
     @classmethod
     def build(cls, config: Any, parameter: ParameterOf) -> Self:
