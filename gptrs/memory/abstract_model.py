@@ -15,7 +15,8 @@ from gptrs.formats.labels import read_labels
 from gptrs.formats.model_files import model_class
 from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array, DType, Type, f32
-from gptrs.nn.module import Module, ParameterOf
+from gptrs.models.base import Model
+from gptrs.nn.module import ParameterOf
 
 
 class _NoElements:
@@ -37,7 +38,7 @@ def without_elements(dtype: DType = f32) -> ParameterOf:
     return parameter
 
 
-def abstract_model(config: Mapping[str, Any], file: Path) -> Module:
+def abstract_model(config: Mapping[str, Any], file: Path) -> Model:
     """The model of the entries of a ``config.json``, with parameters without elements.
 
     Raises `LoadError` naming ``file``.

@@ -49,6 +49,11 @@ class Model(Module):
         """Build the model from ``parameter(name, shape)``."""
         raise NotImplementedError
 
+    @classmethod
+    def stored_name(cls, name: str) -> str:
+        """The name in files that transformers reads, of a parameter called ``name`` here."""
+        return name
+
     @staticmethod
     def copies(config: Any) -> dict[str, str]:
         """Tied tensors: names that files may contain besides, or instead of, the equal tensor."""

@@ -1,112 +1,90 @@
-"""Builds a `Decoder` from its configuration, its family and named parameters."""
+"""Builds the blocks of a `Decoder` from its configuration, its family and named parameters."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
 
 from gptrs.models.decoder_config import DecoderConfig, Family
-from gptrs.nn.layers import Embedding, LayerNorm, Linear, RMSNorm
+from gptrs.models.decoder_layers import MLP, Attention, Block, Norm
+from gptrs.nn.layers import LayerNorm, Linear, RMSNorm
 from gptrs.nn.module import ParameterOf
-
-if TYPE_CHECKING:
-    from gptrs.models.decoder import MLP, Attention, Block, Decoder
-
-D = TypeVar("D", bound="Decoder")
 
 
 @dataclass(frozen=True)
-class Builder:
-    """Names are Llama's; `Family.names` translates them to those of the files."""
+class BlockBuilder:
+    """Makes layers whose parameters are called as their attributes."""
 
     family: Family
     config: DecoderConfig
     parameter: ParameterOf
 
-    def model(self, kind: type[D]) -> D:
-        config = self.config
-        vocabulary = (config.vocab_size, config.hidden_size)
-        embedding = self.parameter(f"{self._named('model.embed_tokens')}.weight", vocabulary)
-        head = embedding
-        if not config.tie_word_embeddings:
-            head = self.parameter("lm_head.weight", vocabulary)
-        layers = tuple(self._block(layer) for layer in range(config.num_hidden_layers))
-        norm = self._norm(self._named("model.norm"))
-        return kind(config, Embedding(embedding), layers, norm, Linear(head))
+    def norm(self, name: str) -> Norm:
+        """A norm over the width."""
+        if self.family.norm == "layer":
+            shape = (self.config.hidden_size,)
+            weight, bias = (self.parameter(f"{name}.{each}", shape) for each in ("weight", "bias"))
+            return LayerNorm(weight, bias, self.config.rms_norm_eps)
+        return self._rms_norm(name, self.config.hidden_size)
 
-    def _named(self, name: str) -> str:
-        return self.family.names.get(name, name)
+    def block(self, layer: int) -> Block:
+        """Block number ``layer``, counted from 0."""
+        at, norms, config = f"layers.{layer}", self.family.norms, self.config
+        around = norms == "around"
+        return Block(
+            self._attention(f"{at}.self_attn", layer),
+            self._mlp(f"{at}.mlp"),
+            self.norm(f"{at}.input_layernorm") if norms != "after" else None,
+            self.norm(f"{at}.post_attention_layernorm"),
+            self.norm(f"{at}.pre_feedforward_layernorm") if around else None,
+            self.norm(f"{at}.post_feedforward_layernorm") if norms != "before" else None,
+            norms,
+            config.residual_multiplier,
+            config.use_parallel_residual,
+        )
+
+    def _rms_norm(self, name: str, width: int) -> RMSNorm:
+        weight = self.parameter(f"{name}.weight", (width,))
+        plus_one = self.family.norm == "rms_plus_one"
+        return RMSNorm(weight, self.config.rms_norm_eps, plus_one=plus_one)
 
     def _linear(self, name: str, wide: int, to: int, bias: bool) -> Linear:
         weight = self.parameter(f"{name}.weight", (to, wide))
         return Linear(weight, self.parameter(f"{name}.bias", (to,)) if bias else None)
 
-    def _norm(self, name: str) -> RMSNorm | LayerNorm:
-        shape, eps = (self.config.hidden_size,), self.config.rms_norm_eps
-        weight = self.parameter(f"{name}.weight", shape)
-        if self.family.norm == "layer":
-            return LayerNorm(weight, self.parameter(f"{name}.bias", shape), eps)
-        return RMSNorm(weight, eps, plus_one=self.family.norm == "rms_plus_one")
-
-    def _block(self, layer: int) -> Block:
-        from gptrs.models.decoder import Block
-
-        at = f"{self._named('model.layers')}.{layer}"
-        names: tuple[str | None, ...] = {
-            "before": ("input_layernorm", None, "post_attention_layernorm", None),
-            "after": (None, "post_attention_layernorm", None, "post_feedforward_layernorm"),
-            "around": (
-                *("input_layernorm", "post_attention_layernorm"),
-                *("pre_feedforward_layernorm", "post_feedforward_layernorm"),
-            ),
-        }[self.family.norms]
-        norms = (None if name is None else self._norm(f"{at}.{name}") for name in names)
-        first, second, third, fourth = norms
-        around = (first, second, third, fourth)
-        return Block(self._attention(layer, at), self._mlp(at), around, self.config)
-
-    def _attention(self, layer: int, at: str) -> Attention:
-        from gptrs.models.decoder import Attention
-
+    def _attention(self, at: str, layer: int) -> Attention:
         config, family = self.config, self.family
         width, size = config.hidden_size, config.head_size
         q, k = config.num_attention_heads * size, config.key_heads * size
         bias = config.attention_bias if family.qkv_bias is None else family.qkv_bias
-        shapes = {"q_proj": q, "k_proj": k, "v_proj": k}
-        if family.qkv != "separate":
-            shapes = {"qkv_proj": q + 2 * k}
-        qkv = tuple(
-            self._linear(f"{at}.{self._named(f'self_attn.{name}')}", width, to, bias)
-            for name, to in shapes.items()
+        separate, normed = family.qkv == "separate", family.qk_norm != "none"
+        q_norm, k_norm = (size, size) if family.qk_norm == "head" else (q, k)
+        return Attention(
+            self._linear(f"{at}.q_proj", width, q, bias) if separate else None,
+            self._linear(f"{at}.k_proj", width, k, bias) if separate else None,
+            self._linear(f"{at}.v_proj", width, k, bias) if separate else None,
+            None if separate else self._linear(f"{at}.qkv_proj", width, q + 2 * k, bias),
+            self._linear(f"{at}.o_proj", q, width, config.attention_bias),
+            self._rms_norm(f"{at}.q_norm", q_norm) if normed else None,
+            self._rms_norm(f"{at}.k_norm", k_norm) if normed else None,
+            config.num_attention_heads,
+            config.key_heads,
+            size,
+            family.qkv,
+            family.qk_norm,
+            config.attention_scale,
+            config.window(layer),
+            config.attn_logit_softcapping,
+            layer,
         )
-        out_name = f"{at}.{self._named('self_attn.o_proj')}"
-        out = self._linear(out_name, q, width, config.attention_bias)
-        norms = (None, None)
-        if family.qk_norm != "none":
-            sizes = (size, size) if family.qk_norm == "head" else (q, k)
-            norms = tuple(
-                RMSNorm(
-                    self.parameter(f"{at}.self_attn.{name}.weight", (extent,)),
-                    config.rms_norm_eps,
-                    plus_one=family.norm == "rms_plus_one",
-                )
-                for name, extent in zip(("q_norm", "k_norm"), sizes, strict=True)
-            )
-        return Attention(qkv, out, *norms, config, family, layer)
 
     def _mlp(self, at: str) -> MLP:
-        from gptrs.models.decoder import MLP
-
-        config, family = self.config, self.family
+        config, kind = self.config, self.family.mlp
         width, inner, bias = config.hidden_size, config.intermediate_size, config.mlp_bias
-        shapes = {
-            "gated": {"gate_proj": inner, "up_proj": inner},
-            "stacked": {"gate_up_proj": 2 * inner},
-            "plain": {"up_proj": inner},
-        }[family.mlp]
-        up = tuple(
-            self._linear(f"{at}.{self._named(f'mlp.{name}')}", width, to, bias)
-            for name, to in shapes.items()
+        stacked = kind == "stacked"
+        return MLP(
+            self._linear(f"{at}.gate_proj", width, inner, bias) if kind == "gated" else None,
+            None if stacked else self._linear(f"{at}.up_proj", width, inner, bias),
+            self._linear(f"{at}.gate_up_proj", width, 2 * inner, bias) if stacked else None,
+            self._linear(f"{at}.down_proj", inner, width, bias),
+            config.hidden_act,
         )
-        down = self._linear(f"{at}.{self._named('mlp.down_proj')}", inner, width, bias)
-        return MLP(up, down, config.hidden_act, family)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -238,9 +239,26 @@ class Family:
     scales_embedding: bool = False
     """Whether embeddings are multiplied by √hidden_size."""
     names: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Names of tensors in files that differ from Llama's, by the latter."""
+    """Names of layers in files that differ from Llama's, by the latter."""
+    prefix: str = "model."
+    """What names in files begin with, but for the head's."""
     nested: str | None = None
     """The entry that holds the language model's part of a larger model's configuration."""
+
+    def stored_name(self, name: str) -> str:
+        """The name in files of a parameter."""
+        for ours, theirs in self.names.items():
+            name = re.sub(rf"(^|\.){re.escape(ours)}\.", rf"\g<1>{theirs}.", name)
+        return name if name.startswith("lm_head.") else self.prefix + name
+
+    @property
+    def file_renames(self) -> tuple[tuple[re.Pattern[str], str], ...]:
+        """Patterns and replacements, from names in files, also those of the bare model, to ours."""
+        prefix = (re.compile(f"^{re.escape(self.prefix)}"), "")
+        return prefix, *(
+            (re.compile(rf"(^|\.){re.escape(theirs)}\."), rf"\g<1>{ours}.")
+            for ours, theirs in self.names.items()
+        )
 
     def read(self, data: Mapping[str, Any], file: Path) -> DecoderConfig:
         """The configuration of the entries of ``config.json``.

@@ -11,15 +11,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from gptrs.models.base import Renames
 from gptrs.models.decoder import Decoder
 from gptrs.models.decoder_config import DecoderConfig, Family
 
-_MODEL: Renames = (
-    (re.compile(r"^language_model\.(?=model\.|lm_head\.)"), ""),
-    (re.compile(r"^(?!model\.|lm_head\.)"), "model."),
-)
-"""Files of the bare model have no prefix."""
 _WINDOW = ("sliding_window", "layer_types")
 _QWEN_WINDOW = (*_WINDOW, "use_sliding_window", "max_window_layers")
 _QWEN = {"use_sliding_window": False, "sliding_window": 4096, "max_window_layers": 28}
@@ -37,31 +31,19 @@ _GEMMA_OPTIONS = (
 )
 
 
-class _LlamaLike(Decoder):
-    """Decoders whose files name tensors as Llama's do."""
-
-    renames: ClassVar[Renames] = _MODEL
-
-    @staticmethod
-    def copies(config: DecoderConfig) -> dict[str, str]:
-        """A tied head, which files may contain besides the embedding."""
-        tied = config.tie_word_embeddings
-        return {"lm_head.weight": "model.embed_tokens.weight"} if tied else {}
-
-
-class Llama(_LlamaLike):
+class Llama(Decoder):
     """Llama 1, 2 and 3. Source: arXiv:2302.13971, arXiv:2407.21783."""
 
     family: ClassVar = Family(options=("attention_bias", "mlp_bias"))
 
 
-class Mistral(_LlamaLike):
+class Mistral(Decoder):
     """Mistral: a window in every layer. Source: arXiv:2310.06825."""
 
     family: ClassVar = Family(options=_WINDOW, defaults=_MISTRAL)
 
 
-class Qwen2(_LlamaLike):
+class Qwen2(Decoder):
     """Qwen2 and 2.5: biases of q, k and v. Source: arXiv:2407.10671."""
 
     family: ClassVar = Family(
@@ -71,7 +53,7 @@ class Qwen2(_LlamaLike):
     )
 
 
-class Qwen3(_LlamaLike):
+class Qwen3(Decoder):
     """Qwen3: normalised queries and keys. Source: arXiv:2505.09388."""
 
     family: ClassVar = Family(
@@ -81,7 +63,7 @@ class Qwen3(_LlamaLike):
     )
 
 
-class Gemma(_LlamaLike):
+class Gemma(Decoder):
     """Gemma: scaled embeddings, norms by 1 + weight. Source: arXiv:2403.08295."""
 
     family: ClassVar = Family(
@@ -105,7 +87,7 @@ class Gemma(_LlamaLike):
         return super().read_config(data, file)
 
 
-class Gemma2(_LlamaLike):
+class Gemma2(Decoder):
     """Gemma 2: soft caps, every second layer with a window. Source: arXiv:2408.00118."""
 
     family: ClassVar = Family(
@@ -124,10 +106,15 @@ class Gemma2(_LlamaLike):
     )
 
 
-class Gemma3(_LlamaLike):
+class Gemma3(Decoder):
     """Gemma 3, its language model: five local layers to a global one, normalised queries and keys.
     Source: arXiv:2503.19786."""
 
+    more_renames: ClassVar = (
+        (re.compile(r"^(model\.)?language_model\.(?!lm_head\.)"), ""),
+        (re.compile(r"^language_model\.(?=lm_head\.)"), ""),
+    )
+    ignored: ClassVar = re.compile(r"(vision_tower|multi_modal_projector)\.")  # of images
     family: ClassVar = Family(
         options=(*_GEMMA_OPTIONS, "rope_local_base_freq"),
         defaults={
@@ -146,7 +133,7 @@ class Gemma3(_LlamaLike):
     )
 
 
-class Phi3(_LlamaLike):
+class Phi3(Decoder):
     """Phi-3 and 3.5 mini, Phi-4: stacked projections. Source: arXiv:2404.14219."""
 
     family: ClassVar = Family(
@@ -157,7 +144,7 @@ class Phi3(_LlamaLike):
     )
 
 
-class SmolLM3(_LlamaLike):
+class SmolLM3(Decoder):
     """SmolLM3: every fourth layer without rotary positions. Source: its model card."""
 
     family: ClassVar = Family(
@@ -176,7 +163,7 @@ class SmolLM3(_LlamaLike):
     )
 
 
-class Olmo2(_LlamaLike):
+class Olmo2(Decoder):
     """OLMo 2: norms after attention and MLP. Source: arXiv:2501.00656."""
 
     family: ClassVar = Family(
@@ -187,7 +174,7 @@ class Olmo2(_LlamaLike):
     )
 
 
-class Granite(_LlamaLike):
+class Granite(Decoder):
     """Granite 3: factors on embeddings, residuals, attention and logits. Source: its model card."""
 
     family: ClassVar = Family(
@@ -199,7 +186,7 @@ class Granite(_LlamaLike):
     )
 
 
-class Starcoder2(_LlamaLike):
+class Starcoder2(Decoder):
     """StarCoder2: layer norms, an MLP without a gate, biases. Source: arXiv:2402.19173."""
 
     family: ClassVar = Family(
@@ -228,10 +215,7 @@ class Starcoder2(_LlamaLike):
 class GPTNeoX(Decoder):
     """GPT-NeoX and Pythia: attention and MLP side by side. Source: arXiv:2204.06745."""
 
-    renames: ClassVar[Renames] = (
-        (re.compile(r"^embed_out\."), "lm_head."),
-        (re.compile(r"^(?!gpt_neox\.|lm_head\.)"), "gpt_neox."),
-    )
+    more_renames: ClassVar = ((re.compile(r"^embed_out\."), "lm_head."),)
     family: ClassVar = Family(
         options=("attention_bias", "use_parallel_residual", "partial_rotary_factor"),
         defaults={
@@ -256,18 +240,13 @@ class GPTNeoX(Decoder):
         qkv="by_head",
         mlp="plain",
         names={
-            "model.embed_tokens": "gpt_neox.embed_in",
-            "model.layers": "gpt_neox.layers",
-            "model.norm": "gpt_neox.final_layer_norm",
+            "embed_tokens": "embed_in",
+            "norm": "final_layer_norm",
             "self_attn.qkv_proj": "attention.query_key_value",
             "self_attn.o_proj": "attention.dense",
+            "self_attn": "attention",
             "mlp.up_proj": "mlp.dense_h_to_4h",
             "mlp.down_proj": "mlp.dense_4h_to_h",
         },
+        prefix="gpt_neox.",
     )
-
-    @staticmethod
-    def copies(config: DecoderConfig) -> dict[str, str]:
-        """A tied head, which files may contain besides the embedding."""
-        tied = config.tie_word_embeddings
-        return {"lm_head.weight": "gpt_neox.embed_in.weight"} if tied else {}
