@@ -223,7 +223,7 @@ class Family:
     defaults: Mapping[str, object] = field(default_factory=dict[str, object])
     """Values where ``config.json`` is silent."""
     renames: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Other names of fields → their own."""
+    """Other names of fields, which have priority, → their own."""
     norm: Literal["rms", "rms_plus_one", "layer"] = "rms"
     """RMS norm, RMS norm by 1 + weight, or layer norm with a bias."""
     norms: Literal["before", "after", "around"] = "before"
@@ -265,9 +265,10 @@ class Family:
 
         Raises `LoadError` naming the file and the entry, also for an entry that is not known.
         """
-        if self.nested is not None and isinstance(inner := data.get(self.nested), Mapping):
-            data = {**data, **inner}
-            data = {name: data[name] for name in {*inner, "tie_word_embeddings"} & {*data}}
+        inner: Any = None if self.nested is None else data.get(self.nested)
+        if isinstance(inner, Mapping):
+            tied = {n: data[n] for n in ("tie_word_embeddings",) if n in data}
+            data = {**tied, **inner}
         allowed = {*COMMON_OPTIONS, *self.options}
         known = allowed | self.renames.keys() | _NOT_COMPUTED
         for name in sorted(data.keys() - known):
@@ -277,6 +278,9 @@ class Family:
                     fix="remove it if it changes nothing of what the model computes",
                 )
         given = {name: value for name, value in data.items() if name in known}
+        for other, own in self.renames.items():
+            if given.get(other) is not None:  # the name that the family's own class reads
+                given.pop(own, None)
         said = {self.renames.get(name, name) for name in given}
         given |= {name: value for name, value in self.defaults.items() if name not in said}
         return config_from_json(DecoderConfig, self.renames, given, file)

@@ -74,16 +74,17 @@ class Gemma(Decoder):
             "tie_word_embeddings": True,
             "max_position_embeddings": 8192,
         },
-        renames={"hidden_activation": "hidden_act"},
         norm="rms_plus_one",
         scales_embedding=True,
     )
 
     @classmethod
     def read_config(cls, data: Mapping[str, Any], file: Path) -> DecoderConfig:
-        """As for every decoder; "gelu" of old files means its approximation by tanh."""
+        """As for every decoder; "gelu" of old files means its approximation by tanh, and their
+        ``hidden_activation`` nothing."""
+        data = {name: value for name, value in data.items() if name != "hidden_activation"}
         if data.get("hidden_act") == "gelu":
-            data = {**data, "hidden_act": "gelu_pytorch_tanh"}
+            data["hidden_act"] = "gelu_pytorch_tanh"
         return super().read_config(data, file)
 
 

@@ -78,7 +78,7 @@ class Rope:
         assert self.growth is not None
         most = ptir.cast(ptir.maximum(texts, self.original), dtype=f32)
         grown = most * (self.growth / self.original) - (self.growth - 1.0)
-        powers = np.arange(0, self.size, 2, np.float32) / np.float32(2 - self.size)
+        powers = (np.arange(0, self.size, 2) / (2 - self.size)).astype(np.float32)
         return plain * ptir.pow(grown, ptir.tensor(powers))
 
 
