@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeAlias
 
-from gptrs.formats.json_files import config_from_json
+from gptrs.models.config_fields import config_from_json
 from gptrs.nn.module import Module, ParameterOf
 
 Renames: TypeAlias = tuple[tuple[re.Pattern[str], str], ...]

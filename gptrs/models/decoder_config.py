@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from gptrs.errors import LoadError
-from gptrs.formats.json_files import Entries, config_from_json
+from gptrs.models.config_fields import Entries, config_from_json
 from gptrs.nn.activations import ACTIVATIONS
 from gptrs.nn.rotary import Rope, rope_of
 

@@ -15,6 +15,7 @@ import pytest
 from numpy.typing import NDArray
 
 import gptrs
+from gptrs.models.decoder import Decoder
 from gptrs.models.registry import MODELS
 from tests.parity.decoder_configs import ALIKE, CONFIGS, fields_of, random_fields
 from tests.support.lazy_torch import torch, transformers
@@ -29,10 +30,11 @@ NEW = 12  # tokens
 def reference(fields: dict[str, Any], seed: int = 0) -> Any:
     """transformers' model with random weights, biases and norms among them."""
     torch.set_num_threads(1)
-    config = transformers.AutoConfig.for_model(**fields)
-    config._attn_implementation = "eager"
-    torch.manual_seed(seed)
-    model: Any = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.float32).eval()
+    configs: Any = transformers.AutoConfig
+    models: Any = transformers.AutoModelForCausalLM
+    options = {"dtype": torch.float32, "attn_implementation": "eager"}
+    torch.manual_seed(seed)  # pyright: ignore[reportUnknownMemberType]
+    model = models.from_config(configs.for_model(**fields), **options).eval()
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.1)
@@ -53,6 +55,8 @@ def continued(model: Any, ids: NDArray[np.int64]) -> list[int]:
 
 def compare(fields: dict[str, Any], seed: int = 0) -> None:
     """Logits of rows and of a left-padded batch, and greedy tokens with a cache."""
+    call: Any = Decoder.__call__
+    call.clear_cache()  # of programs: there are more configurations than it is for
     theirs = reference(fields, seed)
     ours: Any = gptrs.from_torch(theirs)
     ids = tokens_of(fields, 2, 13)
