@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from gptrs import events, settings
 from gptrs.byte_sizes import as_size
-from gptrs.formats.json_files import config_from_json
 from gptrs.formats.labels import read_labels
 from gptrs.formats.model_files import ModelFiles, imported, model_class, open_model
 from gptrs.formats.overrides import read_overrides
@@ -114,7 +113,7 @@ def model_of(files: ModelFiles) -> LanguageModel | ImageClassifier:
             fields, renames = naming.fields(files.tensors.shapes()) | data, naming.renames
         if (labels := read_labels(data, file)) is not None:
             fields = {**fields, "num_labels": len(labels)}
-    config = config_from_json(model.config_type, model.config_renames, fields, file)
+    config = model.read_config(fields, file)
     weights = Weights(files.tensors, renames, model.ignored, model.copies(config))
     built = model.build(config, weights.parameter)
     weights.finish()

@@ -40,7 +40,7 @@ def write_random_model(config_file: Path, directory: Path, *, seed: int = 0) -> 
     """Write a Hugging Face directory with the entries of ``config_file``, a ``config.json``, and
     random weights in the dtype that it says, else f32.
 
-    The tensors are named as the model here names them. A seed (from 0 up) gives the same bytes
+    The tensors are named as transformers names them. A seed (from 0 up) gives the same bytes
     every time; weights are so large that activations stay of order 1. Raises `LoadError` for a
     configuration that no model has, `ArgumentError` where the directory holds something already or
     cannot be written.
@@ -50,11 +50,14 @@ def write_random_model(config_file: Path, directory: Path, *, seed: int = 0) -> 
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
         raise ArgumentError(f"{directory} is there already", fix="give a new or empty directory")
     config = read_json(config_file)
-    ranges = _ranges(abstract_model(config, config_file))
+    model = abstract_model(config, config_file)
+    ranges = _ranges(model)
     entry = config.get("dtype", config.get("torch_dtype"))
     dtype = _DTYPES.get(entry, f32) if isinstance(entry, str) else f32
     tensors = [
-        NewTensor(name, shape, dtype, partial(_drawn, name, shape, dtype, within, seed))
+        NewTensor(
+            model.stored_name(name), shape, dtype, partial(_drawn, name, shape, dtype, within, seed)
+        )
         for name, (shape, within) in sorted(ranges.items())
     ]
     write_directory(directory, config, tensors, _SHARD_SIZE, {})

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from gptrs.errors import LoadError
-from gptrs.formats.json_files import config_from_json
 from gptrs.formats.labels import read_labels
 from gptrs.formats.model_files import model_class
 from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array, DType, Type, f32
-from gptrs.nn.module import Module, ParameterOf
+from gptrs.models.base import Model
+from gptrs.nn.module import ParameterOf
 
 
 class _NoElements:
@@ -38,7 +38,7 @@ def without_elements(dtype: DType = f32) -> ParameterOf:
     return parameter
 
 
-def abstract_model(config: Mapping[str, Any], file: Path) -> Module:
+def abstract_model(config: Mapping[str, Any], file: Path) -> Model:
     """The model of the entries of a ``config.json``, with parameters without elements.
 
     Raises `LoadError` naming ``file``.
@@ -46,5 +46,5 @@ def abstract_model(config: Mapping[str, Any], file: Path) -> Module:
     model, fields = model_class(config.get("model_type"), file), config
     if model.task == "image_classifier" and (labels := read_labels(config, file)) is not None:
         fields = {**config, "num_labels": len(labels)}
-    settings = config_from_json(model.config_type, model.config_renames, fields, file)
+    settings = model.read_config(fields, file)
     return model.build(settings, without_elements())

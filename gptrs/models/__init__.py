@@ -9,7 +9,13 @@ how to write one.
 |---|---|
 | `base` | `Model`: task, configuration type, names of tensors, ``build`` |
 | `registry` | models by ``model_type``; entry points |
+| `config_fields` | entries of ``config.json`` → a dataclass |
 | `gpt2` | GPT-2 with a KV cache |
+| `decoder` | every other language model: embedding, blocks, head, with a KV cache |
+| `decoder_layers` | attention, MLP and block |
+| `decoder_builder` | the layers with their parameters |
+| `decoder_config` | `DecoderConfig`, and `Family`: how a ``model_type`` differs from Llama |
+| `families` | the table of families: Llama, Mistral, Qwen, Gemma, Phi ... |
 | `resnet` | ResNet |
 | `mobilenet_v2` | MobileNetV2 |
 | `torchvision` | names of torchvision's tensors, and configurations inferred from shapes |

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, ClassVar, Self, TypeAlias
 
+from gptrs.models.config_fields import config_from_json
 from gptrs.nn.module import Module, ParameterOf
 
 Renames: TypeAlias = tuple[tuple[re.Pattern[str], str], ...]
@@ -35,9 +37,22 @@ class Model(Module):
     config: Any
 
     @classmethod
+    def read_config(cls, data: Mapping[str, Any], file: Path) -> Any:
+        """The configuration of the entries of ``config.json``; others are ignored.
+
+        Raises `LoadError` naming ``file`` and the entry.
+        """
+        return config_from_json(cls.config_type, cls.config_renames, data, file)
+
+    @classmethod
     def build(cls, config: Any, parameter: ParameterOf) -> Self:
         """Build the model from ``parameter(name, shape)``."""
         raise NotImplementedError
+
+    @classmethod
+    def stored_name(cls, name: str) -> str:
+        """The name in files that transformers reads, of a parameter called ``name`` here."""
+        return name
 
     @staticmethod
     def copies(config: Any) -> dict[str, str]:

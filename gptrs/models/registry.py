@@ -23,9 +23,24 @@ from gptrs.models.base import Model
 M = TypeVar("M", bound=Model)
 
 MODELS: dict[str, str] = {
+    "gemma": "gptrs.models.families:Gemma",
+    "gemma2": "gptrs.models.families:Gemma2",
+    "gemma3": "gptrs.models.families:Gemma3",
+    "gemma3_text": "gptrs.models.families:Gemma3",
     "gpt2": "gptrs.models.gpt2:GPT2",
+    "gpt_neox": "gptrs.models.families:GPTNeoX",
+    "granite": "gptrs.models.families:Granite",
+    "llama": "gptrs.models.families:Llama",
+    "ministral": "gptrs.models.families:Mistral",
+    "mistral": "gptrs.models.families:Mistral",
     "mobilenet_v2": "gptrs.models.mobilenet_v2:MobileNetV2",
+    "olmo2": "gptrs.models.families:Olmo2",
+    "phi3": "gptrs.models.families:Phi3",
+    "qwen2": "gptrs.models.families:Qwen2",
+    "qwen3": "gptrs.models.families:Qwen3",
     "resnet": "gptrs.models.resnet:ResNet",
+    "smollm3": "gptrs.models.families:SmolLM3",
+    "starcoder2": "gptrs.models.families:Starcoder2",
 }
 """``model_type`` → module and class of the built-in models, imported on use."""
 

@@ -7,10 +7,11 @@ state besides their fields: a call is traced like any function.
 |---|---|
 | `module` | `Module`: fields, ``__init__``, parameters and submodules by dotted names |
 | `field_types` | type checks of the values that a module's fields get |
-| `layers` | Linear, Conv1D, Embedding, LayerNorm, Conv2d, DepthwiseConv2d, BatchNorm2d, ConvLayer |
+| `layers` | Linear, Conv1D, Embedding, norms, Conv2d, DepthwiseConv2d, BatchNorm2d, ConvLayer |
 | `activations` | activations by their Hugging Face names (``ACT2FN``) |
 | `cache` | `KVCache`: keys and values of earlier tokens, and causal attention to them |
 | `cache_memory` | memory of KV caches: huge pages, reused from cache to cache |
+| `rotary` | rotary positions: frequencies of every ``rope_type``, tables of cosines and sines |
 | `layout` | NHWC and NCHW images |
 
 Order when a model is built and runs: a checkpoint's parameters → layers (`field_types` checks them)
@@ -30,6 +31,7 @@ from gptrs.nn.layers import (
     Embedding,
     LayerNorm,
     Linear,
+    RMSNorm,
 )
 from gptrs.nn.module import Module, ParameterOf
 
@@ -46,4 +48,5 @@ __all__ = [
     "Linear",
     "Module",
     "ParameterOf",
+    "RMSNorm",
 ]

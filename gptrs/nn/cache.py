@@ -50,18 +50,36 @@ class KVCache:
         columns = ptir.iota(shape=(1, count), axis=1) + self.length
         return ptir.maximum(columns - self.start.reshape(-1, 1), 0)
 
+    def lengths(self, count: DimLike) -> Tensor:
+        """How many tokens each row's text has with the next ``count`` of them, si32[batch]."""
+        return self.length + count - self.start
+
     def attend(
-        self, layer: int, q: Tensor, k: Tensor, v: Tensor, *, scale: float
+        self,
+        layer: int,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        *,
+        scale: float,
+        window: int | None = None,
+        softcap: float | None = None,
     ) -> tuple[Tensor, KVCache]:
-        """Causal attention of new tokens (q, k, v: [batch, heads, tokens, head size]) to all
-        tokens so far. Returns the result, and the cache with the new keys and values of the
-        layer."""
+        """Causal attention of new tokens (q [batch, heads, tokens, head size], k and v with as many
+        heads as the cache) to all tokens so far, or the last ``window``. Returns the result, and
+        the cache with the new keys and values of the layer."""
         batch, _, count, _ = q.shape
         at = (layer, 0, 0, self.length, 0)
         keys = ptir.dynamic_update_slice(self.keys, k.reshape(1, *k.shape), at)
         values = ptir.dynamic_update_slice(self.values, v.reshape(1, *v.shape), at)
         end = ptir.broadcast_to(self.length + count, shape=(batch,))
-        y = ptir.attention(q, keys[layer], values[layer], self.start, end, causal=True, scale=scale)
+        y = ptir.attention(
+            *(q, keys[layer], values[layer], self.start, end),
+            causal=True,
+            scale=scale,
+            window=window,
+            softcap=softcap,
+        )
         return y, replace(self, keys=keys, values=values)
 
     def advanced(self, count: DimLike) -> KVCache:

@@ -67,6 +67,18 @@ class LayerNorm(Module):
         return ptir.layer_norm(x, widened(self.weight), widened(self.bias), eps=self.eps)
 
 
+class RMSNorm(Module):
+    """Scales the last axis to a mean square of 1, then by weight, or by 1 + weight."""
+
+    weight: Parameter
+    eps: float
+    plus_one: bool = False
+
+    def __call__(self, x: Tensor) -> Tensor:
+        weight = widened(self.weight)
+        return ptir.rms_norm(x, 1.0 + weight if self.plus_one else weight, eps=self.eps)
+
+
 class Conv2d(Module):
     """Convolution of x [N, H, W, C] with weight [O, C, KH, KW], plus bias [O]: [N, H', W', O]."""
 

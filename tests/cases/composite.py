@@ -96,6 +96,7 @@ def _attention(
     causal: bool = False,
     scale: float | None = None,
     window: int | None = None,
+    softcap: float | None = None,
 ) -> torch.Tensor:
     """torch's attention with the mask spelled out; a row that sees nothing gives 0."""
     batch, heads, queries, _ = q.shape
@@ -111,7 +112,13 @@ def _attention(
         mask = mask & (key <= query)
     if window is not None:
         mask = mask & (key > query - window)
-    result = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=scale)
+    if softcap is None:
+        result = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=scale)
+    else:
+        scores = q @ k.mT * (q.shape[-1] ** -0.5 if scale is None else scale)
+        capped = torch.tanh(scores / softcap) * softcap
+        weights = torch.where(mask, capped, -torch.inf).softmax(-1)
+        result = weights.nan_to_num(0.0) @ v
     return torch.where(mask.any(-1, keepdim=True), result, 0)
 
 
@@ -226,6 +233,8 @@ ATTENTION = Case(
         sample(*_heads(2, 2, 5, 1, 9), *_LENGTHS, causal=True),
         sample(*_heads(2, 2, 5, 1, 9), *_LENGTHS, causal=True, window=3),
         sample(*_heads(2, 2, 5, 1, 9), *_LENGTHS, window=1),
+        sample(*_heads(2, 4, "S", 2, 9), causal=True, softcap=1.5),
+        sample(*_heads(2, 2, 5, 1, 9), *_LENGTHS, scale=0.5, softcap=0.7),
         sample(*_heads(2, 2, "S", 1, 9), None, "si64[2] 3..9", causal=True),
         sample(*_heads(2, 2, 3, 1, 9), "si32[2] 7..8"),
         # Rows that see nothing: an empty range, and queries that stand before the first key.

@@ -270,6 +270,12 @@ ARGUMENTS = (
         error=ArgumentError,
         words="window is 0, expected at least 1 | in attention(",
     ),
+    wrong(
+        lambda q: ptir.attention(q, q, q, softcap=0.0),
+        "f32[1,1,2,4]",
+        error=ArgumentError,
+        words="softcap is 0.0, expected a positive number | in attention(",
+    ),
     wrong(lambda x: x[::0], "f32[3]", error=ArgumentError, words="has step 0"),
     wrong(
         lambda x: ptir.transpose(x, perm=1),

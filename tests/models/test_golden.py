@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from gptrs.ir.parsing import parse
 from gptrs.ir.tensor import Parameter
+from gptrs.models.decoder import Decoder
+from gptrs.models.families import Gemma3, Llama
 from gptrs.models.gpt2 import GPT2, GPT2Config
 from gptrs.models.mobilenet_v2 import MobileNetV2, MobileNetV2Config
 from gptrs.models.resnet import ResNet, ResNetConfig
@@ -70,10 +73,31 @@ def _mobilenet_v2() -> dict[str, str]:
     }
 
 
+def _decoders() -> dict[str, str]:
+    """One layer of two families, the last logits of new tokens over a cache."""
+    sizes: dict[str, Any] = {
+        "vocab_size": 11,
+        "hidden_size": 8,
+        "intermediate_size": 12,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "num_key_value_heads": 1,
+    }
+    found: dict[str, str] = {}
+    kinds: tuple[type[Decoder], ...] = (Llama, Gemma3)
+    for kind in kinds:
+        model = kind.build(kind.read_config(sizes, Path("config.json")), _zeros)
+        arguments = np.zeros((2, 3), np.int64), model.init_cache(np.zeros(2, np.int32), 8)
+        jitted, name = type(model).__call__, f"{kind.__name__.lower()}_cached"
+        found[name] = str(jitted.program(model, *arguments, logits="last"))
+        found[f"{name}_lowered"] = str(jitted.lowered(model, *arguments, logits="last"))
+    return found
+
+
 @cache
 def programs() -> dict[str, str]:
     """The texts of all programs by name."""
-    return _gpt2() | _resnet() | _mobilenet_v2()
+    return _gpt2() | _decoders() | _resnet() | _mobilenet_v2()
 
 
 NAMES = sorted(path.stem for path in FOLDER.glob("*.ptir"))

@@ -9,7 +9,7 @@ from gptrs.ir.implementations.blocks import blocks, is_long
 from gptrs.ir.implementations.registry import implementation
 from gptrs.ir.ops.composite import attention
 from gptrs.ir.ops.contract import dot_general
-from gptrs.ir.ops.elementwise import cast, exp, logical_and, maximum, select
+from gptrs.ir.ops.elementwise import cast, exp, logical_and, maximum, select, tanh
 from gptrs.ir.ops.literal import iota
 from gptrs.ir.ops.reduce import reduce_max, reduce_sum
 from gptrs.ir.ops.widening import narrow, widen
@@ -39,6 +39,7 @@ def blocked(
     causal: bool,
     scale: float | None,
     window: int | None,
+    softcap: float | None,
 ) -> Tensor:
     """Block by block of keys with a running maximum and sum: scores [queries, keys] are never
     stored as a whole. Source: Dao et al., arXiv:2205.14135."""
@@ -52,6 +53,8 @@ def blocked(
     for start, size in blocks(keys):
         part = slice(start, start + size)
         scores = _product(grouped, widen(k[:, :, part]), -1) * scale
+        if softcap is not None:
+            scores = tanh(scores / softcap) * softcap
         mask = _visible(queries, keys, start, size, kv_start, kv_len, causal, window)
         if mask is not None:
             scores = select(mask, scores, -math.inf)

@@ -225,6 +225,7 @@ def attention(
     causal: bool = False,
     scale: float | None = None,
     window: int | None = None,
+    softcap: float | None = None,
 ) -> Tensor:
     """softmax(q·kᵀ·scale + mask)·v over keys, in f32. Source: arXiv:1706.03762.
 
@@ -232,8 +233,9 @@ def attention(
     the result is [B, H, S, D]. Row b sees the keys kv_start[b] ≤ t < kv_len[b] (integers [B]; all
     keys where absent). The last query stands at the last key seen: query i has position
     kv_len[b] − S + i; ``causal`` hides keys after it, ``window`` keys ``window`` or more before
-    it. A query that sees no key gives 0. ``scale`` is 1/√D unless given. Where a key is hidden, its
-    value has to be finite: 0 times another one may count, or not.
+    it. Scores s become softcap·tanh(s/softcap) with a ``softcap``. A query that sees no key gives
+    0. ``scale`` is 1/√D unless given. Where a key is hidden, its value has to be finite: 0 times
+    another one may count, or not.
     """
     if not q.ndim == k.ndim == v.ndim == 4:
         raise ShapeError(f"q, k and v have ranks {q.ndim}, {k.ndim} and {v.ndim}, expected 4")
@@ -244,6 +246,8 @@ def attention(
         raise ShapeError(f"{heads} query heads cannot share {groups} key heads evenly")
     if window is not None and window < 1:
         raise ArgumentError(f"window is {window}, expected at least 1")
+    if softcap is not None and not 0 < softcap < math.inf:
+        raise ArgumentError(f"softcap is {softcap}, expected a positive number")
     if scale is None:
         if not isinstance(depth, int):
             raise ShapeError(f"the head size {depth} is symbolic", fix="give `scale`")
@@ -261,6 +265,8 @@ def attention(
         )
         * scale
     )
+    if softcap is not None:
+        scores = tanh(scores / softcap) * softcap
     mask = _visible(queries, keys, kv_start, kv_len, causal=causal, window=window)
     if mask is not None:
         scores = select(mask, scores, -math.inf)

@@ -30,6 +30,8 @@ class Head:
     """D, from 1 to 256."""
     scale: float | None = None
     """1/√D unless given."""
+    softcap: float | None = None
+    """Scores s become softcap·tanh(s/softcap)."""
     causal: bool = False
     window: bool = False
     start: bool = False
@@ -46,6 +48,8 @@ class Head:
     def label(self) -> str:
         """A part of the kernel's name."""
         flags = [n for n in ("causal", "window", "start", "length") if getattr(self, n)]
+        if self.softcap is not None:
+            flags.append("softcap")
         return "_".join([str(self.size), *flags])
 
     @property

@@ -6,6 +6,7 @@
             transpose keys [lanes, lanes]                   right = packed[d, keys]
             sums[row] += splat(q[row, d]) · column          sums[row] += splat(q[row, d]) · right
         scores[row, keys] = sums · scale                scores[row, keys] = sums · scale
+    with a soft cap c, c · tanh(sums · scale / c)
 
     keys [count, D] as they lie  ── pack_keys ──▶  packed [D, block]: a vector is one d of many keys
 
@@ -28,7 +29,7 @@ from gptrs.kernels.attention.blocks import Head, States, short_loop, vectors_of
 from gptrs.kernels.compiler.ir_builder import F32, I32, I64, POINTER, Function, i64, like
 from gptrs.kernels.compiler.isa import Isa
 from gptrs.kernels.rowwise.norm import across, greater
-from gptrs.kernels.vector_math import exp_below
+from gptrs.kernels.vector_math import exp_below, tanh
 
 _LINE = 16  # elements of a cache line
 _SHORT = 32
@@ -136,8 +137,8 @@ def score_unpacked(module: Any, isa: Isa, head: Head, rows: int) -> Any:
 
     def end(key: Any, sums: list[Any]) -> None:
         for row, value in enumerate(sums):
-            value = f.fmul(value, like(value, head.factor))
-            f.write(value, f.at(scores, f.add(key, i64(row * head.block))))
+            place = f.at(scores, f.add(key, i64(row * head.block)))
+            f.write(_scaled(f, head, value), place)
 
     keys = _Keys(f, head, *given, prefetches=head.size > _SHORT, beyond=(left, other))
     keys.each_vector(count, rows, add, end)
@@ -164,10 +165,18 @@ def score_tile(module: Any, isa: Isa, head: Head, rows: int) -> Any:
                     d.values[j] = f.multiply_add(left, right[i], d.values[j])
         for j, value in enumerate(d.values):
             row, i = divmod(j, vectors)
-            value = f.fmul(value, like(value, head.factor))
-            f.write(value, f.at(scores, f.add(key.index, i64(row * block + i * lanes))))
+            place = f.at(scores, f.add(key.index, i64(row * block + i * lanes)))
+            f.write(_scaled(f, head, value), place)
     f.ret_void()
     return f.made
+
+
+def _scaled(f: Function, head: Head, products: Any) -> Any:
+    """A vector of scores from sums of products: times the scale, then within the cap."""
+    if head.softcap is None:
+        return f.fmul(products, like(products, head.factor))
+    inner = f.fmul(products, like(products, head.factor / head.softcap))
+    return f.fmul(tanh(f, inner), like(products, head.softcap))
 
 
 def softmax(module: Any, isa: Isa, head: Head) -> Any:

@@ -95,7 +95,8 @@ def meaning(head: Head, q: Array, k: Array, v: Array, **more: Any) -> Array:
         if getattr(head, name)
     }
     window = more["window"] if head.window else None
-    y = ptir.attention(*wide, **limits, causal=head.causal, scale=head.scale, window=window)
+    options = {"scale": head.scale, "window": window, "softcap": head.softcap}
+    y = ptir.attention(*wide, **limits, causal=head.causal, **options)
     return y.numpy()
 
 
@@ -122,6 +123,13 @@ def test_causal_with_lengths(level: isa.Isa, shape: tuple[int, int, int, int, in
     for _ in range(3):
         start, length = rng.integers(0, keys, batch), rng.integers(0, keys + 1, batch)
         check(level, GPT, *operands(*shape, 64), start=start, length=length)
+
+
+@pytest.mark.parametrize("softcap", [0.5, 30.0])
+@pytest.mark.parametrize("queries", [1, 37])
+def test_softcap(level: isa.Isa, softcap: float, queries: int) -> None:
+    head = Head(24, scale=2.0, softcap=softcap, causal=True)
+    check(level, head, *operands(2, 4, 2, queries, 70, 24))
 
 
 @pytest.mark.parametrize("window", [1, 2, 30, 64, 1000])

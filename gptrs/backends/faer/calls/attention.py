@@ -136,6 +136,7 @@ def _head(core: Instruction) -> Head | None:
     return Head(
         size,
         1 / math.sqrt(size) if scale is None else float(scale),
+        core.attrs["softcap"],
         causal=core.attrs["causal"],
         window=core.attrs["window"] is not None,
         start=start is not None,
