@@ -40,25 +40,21 @@ ROUNDER = 12582912.0
 
 # (exp r − 1 − r) / r² for |r| ≤ ln 2 / 2, error of exp 3.1e-9
 _EXP = (0.49999994, 0.16666521, 0.041668255, 0.008368662, 0.0013821446)
-# (log(1 + f) − f + f²/2) / f³ for √½ ≤ 1 + f ≤ √2, error of log 7.7e-10
+_EXP_OF_DOUBLE = tuple(2.0 ** (power + 1) * c for power, c in enumerate(_EXP))
+# (log(1 + f) − f + f²/2) / f³ for √½ ≤ 1 + f ≤ √2, error of log 5.8e-9
 _LOG = (
-    *(0.33333313, -0.2500001, 0.20002072, -0.16667987, 0.14220354),
-    *(-0.12406267, 0.11883646, -0.116699316, 0.06748794),
+    *(0.33333331, -0.2500082, 0.20001242, -0.16623409, 0.1420158),
+    *(-0.1315961, 0.12762213, -0.07636428),
 )
-# (tanh x − x) / x³ in x² for |x| ≤ 0.625, error of tanh 4.5e-9
-_TANH = (-0.3333328, 0.13331406, -0.053736515, 0.020628167, -0.005692296)
-# (erf x − x) / x in x² for |x| ≤ 1, error of erf 1.4e-9
-_ERF = (
-    *(0.12837917, -0.37612626, 0.11283579, -0.026853347, 0.005187162, -0.0007997853),
-    7.806903e-05,
-)
-# log(erfc x) / x for 1 ≤ x ≤ 3.95, error of erf 3.9e-10
+# (tanh x − x) / x³ in x² for |x| ≤ 0.55, error of tanh 3.7e-8
+_TANH = (-0.33332947, 0.13320729, -0.05267201, 0.016437879)
+# log(erfc x) / x + 1 for 0 < x ≤ 3.95, error of erf 4.3e-9
 _LOG_ERFC = (
-    *(-1.1286938, -0.6349715, -0.10652782, 0.024007618, -0.0037563974),
-    *(0.00035034565, -1.3939732e-05),
+    *(-0.12837917, -0.63661957, -0.1027763, 0.019147823, 0.00016950417),
+    *(-0.0016756761, 0.00063736306, -0.00011886115, 9.387934e-06),
 )
 
-_SIGN, _ONE_EXPONENT = -(1 << 31), 127
+_ONE_EXPONENT, _MANTISSA = 127, 23
 
 
 def polynomial(f: Builder, x: Any, coefficients: Sequence[float]) -> Any:
@@ -78,14 +74,7 @@ def bits(f: Builder, x: Any) -> Any:
 def power_of_two(f: Builder, n: Any, kind: Any) -> Any:
     """2ⁿ for integers −126 ≤ n ≤ 127, 0 for −127 and inf for 128."""
     biased = f.add(n, like(n, _ONE_EXPONENT))
-    return f.bitcast(f.shl(biased, like(n, 23)), kind)
-
-
-def _with_sign_of(f: Builder, value: Any, x: Any) -> Any:
-    """``value``, which is not negative, with the sign of x (of −0 too)."""
-    pattern = bits(f, x)
-    sign = f.and_(pattern, like(pattern, _SIGN))
-    return f.bitcast(f.or_(bits(f, value), sign), x.type)
+    return f.bitcast(f.shl(biased, like(n, _MANTISSA)), kind)
 
 
 def exp_tail(f: Builder, r: Any) -> Any:
@@ -93,57 +82,65 @@ def exp_tail(f: Builder, r: Any) -> Any:
     return f.multiply_add(f.fmul(r, r), polynomial(f, r, _EXP), r)
 
 
-def _shifted(f: Builder, x: Any) -> tuple[Any, Any]:
-    """1.5 · 2²³ + n, with n in its low bits, and eʳ − 1, where eˣ = 2ⁿ·eʳ: n = ⌊x / ln 2⌉."""
+def reduced(f: Builder, x: Any) -> tuple[Any, Any]:
+    """n and eʳ − 1, where eˣ = 2ⁿ·eʳ: n = ⌊x / ln 2⌉."""
     rounder = like(x, ROUNDER)
+    shifted, r = _shifted(f, x, rounder)
+    return f.sub(bits(f, shifted), bits(f, rounder)), exp_tail(f, r)
+
+
+def _shifted(f: Builder, x: Any, rounder: Any) -> tuple[Any, Any]:
+    """``rounder`` + n, with n in its low bits, and r."""
     shifted = f.multiply_add(x, like(x, math.log2(math.e)), rounder)
     whole = f.fsub(shifted, rounder)
     r = f.multiply_add(whole, like(x, -LN2_HIGH), x)
-    r = f.multiply_add(whole, like(x, -LN2_LOW), r)
-    return shifted, exp_tail(f, r)
+    return shifted, f.multiply_add(whole, like(x, -LN2_LOW), r)
 
 
-def reduced(f: Builder, x: Any) -> tuple[Any, Any]:
-    """n and eʳ − 1, where eˣ = 2ⁿ·eʳ."""
-    shifted, tail = _shifted(f, x)
-    return f.sub(bits(f, shifted), bits(f, like(x, ROUNDER))), tail
+def _parts(f: Builder, x: Any, rounder: Any) -> tuple[Any, Any]:
+    """2ⁿ⁺ᵏ and eʳ − 1, for a ``rounder`` of `_rounder` (k)."""
+    shifted, r = _shifted(f, x, rounder)
+    return _power(f, shifted), exp_tail(f, r)
 
 
-def _reduced(f: Builder, x: Any) -> tuple[Any, Any]:
-    """1.5 · 2²³ + n and eʳ."""
-    shifted, tail = _shifted(f, x)
-    return shifted, f.fadd(tail, like(x, 1.0))
+def _rounder(x: Any, more: int = 0) -> Any:
+    """What leaves the exponent of 2ⁿ⁺ᵏ as floats have it in the low bits, k being ``more``."""
+    return like(x, ROUNDER + _ONE_EXPONENT + more)
+
+
+def _power(f: Builder, shifted: Any) -> Any:
+    """The power of two whose exponent is in the low bits; the others are shifted out."""
+    pattern = bits(f, shifted)
+    return f.bitcast(f.shl(pattern, like(pattern, _MANTISSA)), shifted.type)
+
+
+def _at_most(f: Builder, x: Any, bound: float, beyond: float | None = None) -> Any:
+    """x up to ``bound``, else that or ``beyond``; NaN stays."""
+    above = f.fcmp_ordered(">", x, like(x, bound))
+    return f.select(above, like(x, bound if beyond is None else beyond), x)
+
+
+def _at_least(f: Builder, x: Any, bound: float) -> Any:
+    """x, or ``bound`` where that is more; NaN stays."""
+    return f.select(f.fcmp_ordered("<", x, like(x, bound)), like(x, bound), x)
 
 
 def exp(f: Builder, x: Any) -> Any:
-    """eˣ."""
-    # Beyond, the result is inf or 0. NaN compares false and stays.
-    high, low = like(x, 89.0), like(x, -104.0)
-    x = f.select(f.fcmp_ordered(">", x, high), high, x)
-    x = f.select(f.fcmp_ordered("<", x, low), low, x)
-    shifted, result = _reduced(f, x)
-    n = f.sub(bits(f, shifted), bits(f, like(x, ROUNDER)))
-    # In two halves, so that neither leaves the range of exponents; only the last product rounds.
-    half = f.ashr(n, like(n, 1))
-    result = f.fmul(result, power_of_two(f, half, x.type))
-    return f.fmul(result, power_of_two(f, f.sub(n, half), x.type))
+    """eˣ = 2ⁿ·(eʳ − 1) + 2ⁿ."""
+    x = _at_least(f, _at_most(f, x, 89.0), -104.0)  # beyond, the result is inf or 0
+    # In two factors, so that neither leaves the range of exponents; only the last product rounds.
+    pattern = bits(f, x)
+    below = f.icmp_signed("<", pattern, like(pattern, 0))
+    rounder = f.select(below, _rounder(x, 64), _rounder(x, -64))
+    power, tail = _parts(f, x, rounder)
+    apart = f.select(below, like(x, 2.0**-64), like(x, 2.0**64))
+    return f.fmul(f.multiply_add(power, tail, power), apart)
 
 
 def exp_below(f: Builder, x: Any) -> Any:
     """eˣ for x ≤ 0, where it is 0 below −87.7: 126.5 ln 2."""
-    low = like(x, -88.1)
-    shifted, result = _reduced(f, f.select(f.fcmp_ordered("<", x, low), low, x))
-    # The bits above n are shifted out: 2ⁿ, and 0 for n = −127.
-    return f.fmul(result, power_of_two(f, bits(f, shifted), x.type))
-
-
-def _exp_inside(f: Builder, x: Any) -> Any:
-    """eˣ where that is a normal number up to 2¹²⁷·⁵; about 2⁻¹²⁶ below, inf above."""
-    high, low = like(x, 88.8), like(x, -87.3)
-    x = f.select(f.fcmp_ordered(">", x, high), high, x)
-    x = f.select(f.fcmp_ordered("<", x, low), low, x)
-    shifted, result = _reduced(f, x)
-    return f.fmul(result, power_of_two(f, bits(f, shifted), x.type))
+    power, tail = _parts(f, _at_least(f, x, -88.1), _rounder(x))
+    return f.multiply_add(power, tail, power)
 
 
 def split(f: Builder, x: Any, *, subnormal: bool = True) -> tuple[Any, Any]:
@@ -167,9 +164,8 @@ def log_tail(f: Builder, r: Any) -> Any:
 def log(f: Builder, x: Any) -> Any:
     """log x = e·ln 2 + log m with x = 2ᵉ·m and √½ ≤ m < √2; −inf at 0, NaN below."""
     e, r = split(f, x)
-    square, tail = f.fmul(r, r), log_tail(f, r)
-    tail = f.multiply_add(e, like(x, LN2_LOW), tail)
-    tail = f.multiply_add(square, like(x, -0.5), tail)
+    low = f.fmul(e, like(x, LN2_LOW))
+    tail = f.multiply_add(f.fmul(r, r), polynomial(f, r, (-0.5, *_LOG)), low)
     result = f.multiply_add(e, like(x, LN2_HIGH), f.fadd(r, tail))
     infinite = f.fcmp_ordered("==", x, like(x, math.inf))
     result = f.select(infinite, x, result)
@@ -177,38 +173,57 @@ def log(f: Builder, x: Any) -> Any:
     return f.select(f.fcmp_unordered("<", x, like(x, 0.0)), like(x, math.nan), result)
 
 
+def _nearly_reduced(f: Builder, x: Any, factor: float) -> tuple[Any, Any]:
+    """2ⁿ and r, where exp(x·factor) = 2ⁿ·exp(r·factor), where an error of r that is small beside x
+    has no weight."""
+    rounder = _rounder(x)
+    shifted = f.multiply_add(x, like(x, factor * math.log2(math.e)), rounder)
+    whole = f.fsub(shifted, rounder)
+    return _power(f, shifted), f.multiply_add(whole, like(x, -math.log(2.0) / factor), x)
+
+
 def tanh(f: Builder, x: Any) -> Any:
-    """tanh x: a polynomial up to |x| = 0.625, then 1 − 2 / (exp 2|x| + 1)."""
+    """tanh x: a polynomial up to |x| = 0.55, then 1 − 1 / ((exp 2|x| + 1) / 2)."""
     size = f.magnitude(x)
     square = f.fmul(x, x)
     near = f.multiply_add(f.fmul(size, square), polynomial(f, square, _TANH), size)
-    double = _exp_inside(f, f.fadd(size, size))
-    rest = f.fdiv(like(x, 2.0), f.fadd(double, like(x, 1.0)))
-    far = f.fsub(like(x, 1.0), rest)
-    return _with_sign_of(f, f.select(f.fcmp_ordered("<", size, like(x, 0.625)), near, far), x)
+    power, r = _nearly_reduced(f, _at_most(f, size, 9.1), 2.0)  # tanh 9.1 is 1 in f32
+    # (exp 2r − 1) / 2 by the coefficients of exp
+    tail = f.multiply_add(f.fmul(r, r), polynomial(f, r, _EXP_OF_DOUBLE), r)
+    half, one = like(x, 0.5), like(x, 1.0)
+    far = f.fdiv(one, f.multiply_add(power, tail, f.multiply_add(power, half, half)))
+    far = f.fsub(one, far)
+    return f.copy_sign(f.select(f.fcmp_ordered("<", size, like(x, 0.55)), near, far), x)
 
 
 def erf(f: Builder, x: Any) -> Any:
-    """erf x: a polynomial up to |x| = 1, then 1 − exp(log erfc |x|)."""
-    size = f.magnitude(x)
-    near = f.multiply_add(size, polynomial(f, f.fmul(x, x), _ERF), size)
-    # From 3.92 on, erf x is 1 in f32.
-    bound = like(x, 3.95)
-    inside = f.select(f.fcmp_ordered(">", size, bound), bound, size)
-    rest = exp_below(f, f.fmul(inside, polynomial(f, inside, _LOG_ERFC)))
-    far = f.fsub(like(x, 1.0), rest)
-    return _with_sign_of(f, f.select(f.fcmp_ordered("<", size, like(x, 1.0)), near, far), x)
+    """erf x = 1 − exp(log erfc |x|), which is (1 − 2ⁿ) − 2ⁿ·(eʳ − 1)."""
+    size = _at_most(f, f.magnitude(x), 3.95)  # from 3.92 on, erf x is 1 in f32
+    # log erfc |x|, from −|x| on, and its rounding error
+    product = f.fmul(size, polynomial(f, size, _LOG_ERFC))
+    logarithm = f.fsub(product, size)
+    low = f.fsub(product, f.fadd(logarithm, size))
+    power, r = _nearly_reduced(f, logarithm, 1.0)
+    tail = f.fadd(f.multiply_add(f.fmul(r, r), polynomial(f, r, _EXP), low), r)
+    result = f.multiply_add(power, f.fneg(tail), f.fsub(like(x, 1.0), power))
+    return f.copy_sign(result, x)
 
 
 def sigmoid(f: Builder, x: Any) -> Any:
-    """1 / (1 + exp(−x))."""
-    one = like(x, 1.0)
-    return f.fdiv(one, f.fadd(exp(f, f.fneg(x)), one))
+    """1 / (1 + exp(−x)), as ½ / (½ + ½·exp(−x))."""
+    # The bounds are those of the result: 1 from some 17 up, and 0 where exp(−x) is infinite.
+    x = _at_least(f, _at_most(f, f.fneg(x), 88.73, 89.6), -40.0)
+    power, tail = _parts(f, x, _rounder(x, -1))
+    half = like(x, 0.5)
+    return f.fdiv(half, f.multiply_add(power, tail, f.fadd(power, half)))
 
 
 def _gated(f: Builder, x: Any, gate: Any) -> Any:
     """x·sigmoid(−gate), to a share of the size of x."""
-    return f.fdiv(x, f.fadd(_exp_inside(f, gate), like(x, 1.0)))
+    # From 88.37 on 2ⁿ is infinite: so is its product with eʳ − 1 where that is positive.
+    gate = _at_least(f, _at_most(f, gate, 88.37, 88.9), -87.3)
+    power, tail = _parts(f, gate, _rounder(x))
+    return f.fdiv(x, f.multiply_add(power, tail, f.fadd(power, like(x, 1.0))))
 
 
 def silu(f: Builder, x: Any) -> Any:
