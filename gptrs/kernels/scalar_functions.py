@@ -76,6 +76,8 @@ _DIRECT: dict[str, tuple[Any, Formula]] = {
     **{f"{name}32": (F32, formula) for name, formula in _OF_BOTH_TYPES.items()},
     **{f"{name}64": (F64, formula) for name, formula in _OF_BOTH_TYPES.items()},
 }
+INLINED = frozenset(_DIRECT)
+"""The functions without a branch."""
 
 
 class _Branching(NamedTuple):

@@ -35,7 +35,7 @@ _KERNELS = Path(__file__).parents[1]
 _COMPILER = (
     *("compiler/cache_key.py", "compiler/compile_job.py", "compiler/codegen.py"),
     *("compiler/numba_lowering.py", "compiler/named_lowering.py", "compiler/intrinsics.py"),
-    *("compiler/number_functions.py", "compiler/ir_builder.py"),
+    *("compiler/number_functions.py", "compiler/ir_builder.py", "compiler/interleaving.py"),
     *("compiler/numbers.py", "exponentials.py", "inverse_trigonometry.py", "logarithms.py"),
     *("vector_math.py", "vector_math64.py", "trigonometry.py", "scalar_functions.py"),
     *("vector_power.py", "roots.py"),

@@ -37,6 +37,7 @@ from numba.core.ccallback import CFunc
 from numba.core.compiler_lock import global_compiler_lock
 
 from gptrs.kernels.compiler.codegen import KernelError
+from gptrs.kernels.compiler.interleaving import interleaved
 from gptrs.kernels.compiler.intrinsics import ELEMENTS, NAMES
 
 # By the identity of the annotation.
@@ -174,7 +175,7 @@ def _early_module(function: FunctionType, signature: Any) -> tuple[Any, str]:
     result = compiled._compile_uncached()
     result.library.finalize()
     text = _POINTER.sub("getelementptr nusw ", result.library.get_llvm_str())
-    return llvm.parse_assembly(text), result.fndesc.llvm_cfunc_wrapper_name
+    return llvm.parse_assembly(interleaved(text)), result.fndesc.llvm_cfunc_wrapper_name
 
 
 def _final_module(function: FunctionType, signature: Any) -> tuple[Any, str]:
