@@ -14,7 +14,7 @@ import numpy as np
 from gptrs.backends.base import Launch
 from gptrs.backends.faer.arena import Arena, ArenaPool
 from gptrs.backends.faer.binding import ARENA, READY, WRITEABLE, Bound
-from gptrs.backends.faer.result_memory import LEAST
+from gptrs.backends.faer.result_memory import ALIGNED
 from gptrs.ir.dims import size_at
 from gptrs.kernels.driver.current import current_driver
 from gptrs.kernels.driver.polling import poll_address
@@ -100,8 +100,8 @@ class _Results:
         self.outputs.append((shape, value.type.dtype.numpy))
 
     def is_large(self) -> bool:
-        """Whether the memory of freed results serves one of them."""
-        return any(self._bytes(number) >= LEAST for number in range(len(self.outputs)))
+        """Whether one of them is in memory of `gptrs.backends.faer.result_memory`."""
+        return any(self._bytes(number) >= ALIGNED for number in range(len(self.outputs)))
 
     def _input(self, number: int) -> int:
         """The index among the inputs of an argument, which need not be read by a kernel."""

@@ -1,4 +1,8 @@
-"""Memory of large results, reused from freed ones.
+"""Memory of large results: at a cache line, and reused from freed ones.
+
+NumPy's arrays begin at any multiple of 16 bytes. A kernel that writes a tile, as a product does,
+then crosses into the cache line of the next tile in each row, and each line is written twice: from
+`ALIGNED` bytes on results begin at a line.
 
 The system clears a page at the first write, which takes longer than a kernel needs to fill it, and
 glibc's ``malloc`` returns arrays of 32 MB and more to the system as soon as they are freed. Here
@@ -21,6 +25,10 @@ from gptrs import settings
 from gptrs.ir.types import Array
 from gptrs.large_pages import LARGE, LargePages, Piece
 
+LINE = 64
+"""Bytes of a cache line."""
+ALIGNED = 4 * 2**20
+"""Bytes from which on a result begins at a line. Below, it is in a cache before it is whole."""
 LEAST = 24 * 2**20
 """Bytes from which on memory is reused here. Below, the C library reuses it, in less time."""
 
@@ -55,8 +63,12 @@ def empty(shape: tuple[int, ...], dtype: Any) -> Array:
     """An array in C order with any contents that shares memory with no other. Raises
     `MemoryError`."""
     size = dtype.itemsize * math.prod(shape)
-    if size < LEAST:
+    if size < ALIGNED:
         return np.empty(shape, dtype)
+    if size < LEAST:
+        around = np.empty(size + LINE, np.uint8)
+        start = -around.ctypes.data % LINE
+        return around[start : start + size].view(dtype).reshape(shape)
     memory = _taken(size) or _Memory(-(-size // LARGE) * LARGE, _kept)
     memory.limit = settings.result_cache_bytes()
     return np.asarray(Piece(memory, 0, size)).view(dtype).reshape(shape)

@@ -13,7 +13,7 @@ import pytest
 
 from gptrs import ptir
 from gptrs.backends.faer import result_memory
-from gptrs.backends.faer.result_memory import LEAST, empty
+from gptrs.backends.faer.result_memory import ALIGNED, LEAST, LINE, empty
 
 FLOATS = LEAST // 4
 F32 = np.dtype(np.float32)
@@ -46,6 +46,13 @@ def test_a_freed_result_serves_the_next_one_that_fits() -> None:
     third = empty((FLOATS,), F32)
     assert not np.shares_memory(third, again)
     assert not np.shares_memory(third, other)
+
+
+def test_results_begin_at_a_cache_line() -> None:
+    for size in (ALIGNED, ALIGNED + 4, LEAST - 4):
+        array = empty((size // 4,), F32)
+        assert array.ctypes.data % LINE == 0
+        assert (array.shape, array.dtype, array.flags.writeable) == ((size // 4,), F32, True)
 
 
 def test_memory_that_is_mostly_too_large_waits() -> None:
