@@ -30,6 +30,7 @@ Steps 1 to 5 happen once per program, 6 once per sizes and number of threads, 7 
 | `neighbour_writer` | loops that read neighbours, by blocks of half a cache line |
 | `blocked_writer` | the same in blocks, where operands lie in different orders |
 | `joint_regions` | regions of equal loops as one with several results |
+| `overwritten_operands` | regions whose result takes the memory of an operand |
 | `strided_copy` | regions that compute nothing, as copies |
 | `render`, `argument_block` | kernel source and argument block of a region |
 | `control_writer`, `control_source` | branches and loops as one kernel |

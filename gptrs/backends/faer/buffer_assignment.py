@@ -202,13 +202,17 @@ class BufferAssignment:
             shared.values.append(value)
             shared.last = max(shared.last, self._last_read.get(value, number))
             self.allocations[value] = shared
-        view = shared is not None and isinstance(step, RegionStep) and base_of(step) is None
+        view = (
+            shared is not None and isinstance(step, RegionStep) and step.region.copies is not None
+        )
         self.steps.append(AssignedStep(step, number, view, shared is not None, copy_reason))
 
     def _shared_allocation(
         self, step: PlanStep, value: Value, copy_reason: str
     ) -> Allocation | None:
         """The allocation that the result ``value`` of a step can reuse."""
+        if isinstance(step, RegionStep) and step.overwritten is not None:
+            return self.allocations[step.overwritten]
         if isinstance(step, RegionStep) and step.region.copies is not None:
             allocation = self.allocations[step.region.copies]
             if value not in self._results or self._can_hold_result(allocation):

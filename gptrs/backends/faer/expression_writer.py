@@ -48,6 +48,8 @@ class ExpressionWriter(ABC):
         self._common = () if shared else _COMMON
         self._exact = _SHIFTING if shared else _SHIFTING | _DIVIDING
         self.region = region
+        self.overwritten: Value | None = None
+        """The operand whose memory the result takes: it is read there."""
         self.inputs: dict[Value, str] = {}
         self.words = ArgumentWords()
         self.head: list[str] = []
@@ -173,6 +175,8 @@ class ExpressionWriter(ABC):
         return name
 
     def _input(self, part: Load) -> str:
+        if part.value is self.overwritten:
+            return "out"
         if part.value not in self.inputs:
             self.inputs[part.value] = f"x{len(self.inputs)}"
             self._axes[part.value] = self._note(part.value, part.view)

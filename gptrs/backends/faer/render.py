@@ -108,14 +108,21 @@ def writer_of(region: Region, *, shared: bool = False) -> type[LoopWriter]:
 
 
 def render(
-    region: Region, *, precise: bool = False, shared: bool = False, inlined: bool = False
+    region: Region,
+    *,
+    precise: bool = False,
+    shared: bool = False,
+    inlined: bool = False,
+    overwritten: Value | None = None,
 ) -> Rendered:
     """The source of the kernel that computes ``region``. A ``precise`` kernel rounds narrow floats
     after each op; a ``shared`` one has no numbers of the program in its text. Of one that is
-    ``inlined`` in another kernel LLVM does not know whether arrays overlap: it checks each loop."""
+    ``inlined`` in another kernel LLVM does not know whether arrays overlap: it checks each loop.
+    An ``overwritten`` operand is in the memory of the result, and no input."""
     kind = writer_of(region, shared=shared)
     kind = LoopWriter if inlined and kind is NeighbourWriter else kind
     writer = kind(region, precise=precise, shared=shared)
+    writer.overwritten = overwritten
     writer.write()
     arrays = [*writer.inputs, *region.results]
     names = [*writer.inputs.values(), *writer.out_names]

@@ -28,6 +28,7 @@ from gptrs.backends.faer.element_types import HALVES
 from gptrs.backends.faer.interchange import element_loop
 from gptrs.backends.faer.interchange_writer import InterchangeWriter
 from gptrs.backends.faer.joint_regions import MOST_RESULTS, join
+from gptrs.backends.faer.overwritten_operands import in_place
 from gptrs.backends.faer.region_updates import RegionUpdate, fold_updates
 from gptrs.backends.faer.render import Rendered, as_word, render
 from gptrs.backends.faer.strided_copy import copy_of
@@ -231,6 +232,8 @@ class RegionStep:
     precise: bool = False
     shared: bool = False
     """Whether its kernel is shared by all loops that differ in their numbers only."""
+    overwritten: Value | None = None
+    """The operand whose memory the result takes (`gptrs.backends.faer.overwritten_operands`)."""
 
     @property
     def instruction(self) -> Instruction:
@@ -242,7 +245,12 @@ class RegionStep:
     @cached_property
     def rendered(self) -> Rendered:
         """Its source."""
-        return render(self.region, precise=self.precise, shared=self.shared)
+        return render(
+            self.region,
+            precise=self.precise,
+            shared=self.shared,
+            overwritten=self.overwritten,
+        )
 
     @cached_property
     def kernel(self) -> Kernel:
@@ -380,7 +388,24 @@ def schedule_of(
             return None
         return step.region if kernels[step.rendered.name] <= MOST_RESULTS else None
 
-    return join(work, program.results, joinable, partial(RegionStep, precise=precise))
+    work = join(work, program.results, joinable, partial(RegionStep, precise=precise))
+
+    def overwriting(region: Region, operand: Value) -> RegionStep:
+        return RegionStep(region, precise, overwritten=operand)
+
+    return in_place(work, program.results, _alone, _owns_results, overwriting)
+
+
+def _alone(step: PlanStep) -> Region | None:
+    """The region of a step that computes a whole array by a kernel of its own."""
+    return step.region if type(step) is RegionStep and not step.shared else None
+
+
+def _owns_results(step: PlanStep) -> bool:
+    """Whether results are in no memory of operands."""
+    if isinstance(step, CallStep):
+        return step.call.overwrites is None
+    return type(step) is RegionStep and step.region.copies is None
 
 
 def _written(
