@@ -60,6 +60,7 @@ def chat(
         float | None,
         typer.Option(help="Above 1: tokens of the prompt and the text become less likely."),
     ] = None,
+    prompt_lookup: sampling.PromptLookup = None,
     seed: sampling.Seed = None,
     stop: sampling.Stop = None,
     backend: Backend = None,
@@ -95,6 +96,7 @@ def chat(
         "top_p": top_p,
         "min_p": min_p,
         "repetition_penalty": repetition_penalty,
+        "prompt_lookup": prompt_lookup,
         "seed": seed,
         "stop": tuple(stop) if stop else None,
     }

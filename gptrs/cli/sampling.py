@@ -52,6 +52,12 @@ ContextShift: TypeAlias = Annotated[
     bool,
     typer.Option("--context-shift", help="When the context is full drop its older half, go on."),
 ]
+PromptLookup: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        min=1, help="Guess up to so many tokens from the text before: the same text, faster."
+    ),
+]
 Seed: TypeAlias = Annotated[int | None, typer.Option(help="Makes sampling repeatable.")]
 Stop: TypeAlias = Annotated[
     list[str] | None,

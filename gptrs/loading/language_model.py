@@ -121,7 +121,8 @@ class LanguageModel(LoadedModel):
         Options are those of `GenerationOptions`: ``max_tokens`` (to the end of the text or of the
         context), ``temperature`` (0, greedy), ``top_k``, ``top_p``, ``min_p``,
         ``repetition_penalty``, ``presence_penalty``, ``frequency_penalty``, ``logit_bias``,
-        ``context_shift``, ``seed``, ``stop``, ``ignore_eos``. ``logprobs`` is one of `complete`.
+        ``context_shift``, ``prompt_lookup``, ``draft``, ``draft_tokens``, ``seed``, ``stop``,
+        ``ignore_eos``. ``logprobs`` is one of `complete`.
         """
         _refuse_logprobs(options, "generate gives text", "complete")
         done = self.complete(prompt, **options)

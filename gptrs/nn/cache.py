@@ -82,6 +82,10 @@ class KVCache:
         )
         return y, replace(self, keys=keys, values=values)
 
+    def cut(self, length: int) -> KVCache:
+        """The cache with its first ``length`` columns; later tokens replace the others."""
+        return replace(self, length=ptir.tensor(np.array(length, np.int32)))
+
     def advanced(self, count: DimLike) -> KVCache:
         """The cache after a call in which all layers attended: ``count`` more columns."""
         return replace(self, length=self.length + count)

@@ -10,6 +10,8 @@ Works on any model with the protocol `generation.CausalModel`; knows no files bu
 | `options` | `GenerationOptions`, checked at construction |
 | `prompts` | checks of prompts and options against a model |
 | `generation` | prefill and decode loop over a batch of rows |
+| `speculation` | guesses from the text before, checked several at a time |
+| `draft_model` | guesses of a smaller model |
 | `sampling` | greedy, temperature, top-k, top-p, min-p |
 | `penalties` | logit bias; repetition, presence and frequency penalties |
 | `logprobs` | log-probabilities of tokens |

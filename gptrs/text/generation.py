@@ -23,6 +23,7 @@ from gptrs.text.logprobs import TokenLogprobs, token_logprobs
 from gptrs.text.options import GenerationOptions
 from gptrs.text.prompts import check_bias, check_room, checked_prompts, refuse_logprobs
 from gptrs.text.sampling import Sampler
+from gptrs.text.speculation import cut, proposer_of
 
 Eos = int | Collection[int] | None
 
@@ -66,7 +67,8 @@ class Prefilled:
 
 @dataclass(frozen=True)
 class Decoded:
-    """Event: the decode step of ``tokens`` rows took ``seconds``."""
+    """Event: the decode step of ``tokens`` rows took ``seconds``; 0 for one that was guessed, and
+    checked in the call before."""
 
     tokens: int
     seconds: float
@@ -191,47 +193,89 @@ def _continue(
     if new == 0:
         return
     tokens, starts = _left_padded([row.ids for row in batch])
-    cache = model.init_cache(starts, tokens.shape[1] + new)
+    capacity = tokens.shape[1] + new
+    cache = model.init_cache(starts, capacity)
+    proposer = proposer_of(options, model, cache, starts, capacity)
     began = perf_counter()
     with events.working("reading the prompt"):
         logits, cache = _next_logits(model, tokens, cache, unchanged)
     if events.listening():
         events.emit(Prefilled(sum(len(row.ids) for row in batch), perf_counter() - began))
-    for left in reversed(range(new)):
-        for row, likely in zip(batch, logits, strict=True):
-            if not row.running:
-                row.rest()
-                continue
-            token = sampler.sample(likely, row.number)
-            count = options.logprobs
-            row.take(token, ends, None if count is None else token_logprobs(likely, token, count))
-        if not any(row.running for row in batch):
-            return
-        yield
-        # The consumer may have stopped rows meanwhile, at a stop string.
-        if left == 0 or not any(row.running for row in batch):
-            return
+    length, left = tokens.shape[1], new
+    guesses = np.empty((len(batch), 0), np.int64)
+    while True:
+        for step in range(logits.shape[1]):  # after the latest token, and after each guess
+            if step and events.listening():
+                events.emit(Decoded(len(batch), 0.0))
+            _sample(batch, logits[:, step], sampler, options, ends)
+            left -= 1
+            if not any(row.running for row in batch):
+                return
+            yield
+            # The consumer may have stopped rows meanwhile, at a stop string.
+            if left == 0 or not any(row.running for row in batch):
+                return
+            if step < guesses.shape[1] and not _are_right(guesses[:, step], batch):
+                cache = cut(cache, length - guesses.shape[1] + step)
+                length += step - guesses.shape[1]
+                break
         # A finished row continues with the padding token; its logits are not used.
         column = np.array([[0 if row.latest is None else row.latest] for row in batch], np.int64)
         began = perf_counter()
-        logits, cache = _next_logits(model, column, cache, unchanged)
+        if proposer is not None:
+            guesses = proposer.guesses(
+                [row.ids if row.running else None for row in batch], left - 1
+            )
+        fed = np.concatenate([column, np.maximum(guesses, 0)], 1)
+        logits, cache = _next_logits(model, fed, cache, unchanged, every=bool(guesses.size))
+        length += fed.shape[1]
         if events.listening():
             events.emit(Decoded(len(batch), perf_counter() - began))
 
 
+def _sample(
+    batch: list[Row],
+    logits: NDArray[Any],
+    sampler: Sampler,
+    options: GenerationOptions,
+    ends: frozenset[int],
+) -> None:
+    """The next token of each running row, by its logits [vocab]."""
+    count = options.logprobs
+    for row, likely in zip(batch, logits, strict=True):
+        if not row.running:
+            row.rest()
+            continue
+        token = sampler.sample(likely, row.number)
+        row.take(token, ends, None if count is None else token_logprobs(likely, token, count))
+
+
+def _are_right(guesses: NDArray[np.int64], batch: list[Row]) -> bool:
+    """Whether the latest token of each running row was guessed."""
+    pairs = zip(guesses, batch, strict=True)
+    return all(guess == row.latest for guess, row in pairs if row.running)
+
+
 def _next_logits(
-    model: CausalModel, tokens: NDArray[np.int64], cache: Any, unchanged: assume_unchanged
+    model: CausalModel,
+    tokens: NDArray[np.int64],
+    cache: Any,
+    unchanged: assume_unchanged,
+    *,
+    every: bool = False,
 ) -> tuple[NDArray[Any], Any]:
-    """The logits [batch, vocab] of the tokens that follow ``tokens``, and the new cache."""
+    """The logits [batch, n, vocab] of what follows the last of the ``tokens`` (n is 1), or every
+    one, and the new cache."""
     with unchanged:
-        result, cache = model(tokens, cache, logits="last")
-    logits = np.asarray(result)
-    if logits.ndim != 3 or logits.shape[:2] != (len(tokens), 1):
+        result, cache = model(tokens, cache, logits="all" if every else "last")
+    logits, count = np.asarray(result), tokens.shape[1] if every else 1
+    if logits.ndim != 3 or logits.shape[:2] != (len(tokens), count):
         raise PtirError(
-            f"the model's logits have shape {logits.shape}, expected [{len(tokens)}, 1, vocab]",
-            fix="let the model's __call__ honour logits='last'",
+            f"the model's logits have shape {logits.shape}, expected"
+            f" [{len(tokens)}, {count}, vocab]",
+            fix="let the model's __call__ honour logits='all' and 'last'",
         )
-    return logits[:, 0], cache
+    return logits, cache
 
 
 def _left_padded(prompts: list[list[int]]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:

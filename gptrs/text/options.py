@@ -38,6 +38,12 @@ class GenerationOptions:
     reads the rest anew: what follows is what follows the rest as a prompt. Memory stays bounded.
     Without it text ends with the context, and more ``max_tokens`` than fit are an error.
 
+    ``prompt_lookup`` guesses up to so many tokens at once, those that followed where the last few
+    tokens occurred before, and checks them in one call of the model (`gptrs.text.speculation`).
+    Text is the same without it; where it repeats itself or the prompt, it comes faster.
+    ``draft``, a smaller language model with the same tokens, guesses ``draft_tokens`` at a time
+    instead; here, too, text is the same without it.
+
     Raises ArgumentError, which names the option, when a value is not accepted.
     """
 
@@ -54,6 +60,9 @@ class GenerationOptions:
     )
     logprobs: int | None = None  # how many likeliest tokens to report beside the chosen one
     context_shift: bool = False  # drop the oldest tokens when the context is full, and go on
+    prompt_lookup: int | None = None  # guess up to so many tokens from the text before, and check
+    draft: Any = field(default=None, hash=False)  # a smaller model that guesses tokens
+    draft_tokens: int = 4  # how many at a time
     seed: int | None = None  # the same seed gives the same tokens; None: others every time
     stop: str | Iterable[str] = ()  # strings that end the text, left out of it; kept as a tuple
     ignore_eos: bool = False  # an end-of-text token is a token like any other
@@ -66,6 +75,10 @@ class GenerationOptions:
                 raise ArgumentError(
                     f"option {rule.option} is {value!r}, expected {rule.expected}", fix=rule.fix
                 )
+        if self.draft is not None and self.prompt_lookup is not None:
+            raise ArgumentError(
+                "options draft and prompt_lookup both guess tokens", fix="leave one of them out"
+            )
         bias = {int(token): float(added) for token, added in self.logit_bias.items()}
         object.__setattr__(self, "logit_bias", bias)
 
@@ -103,8 +116,12 @@ def _or_none(accepts: Callable[[object], bool]) -> Callable[[object], bool]:
     return lambda value: value is None or accepts(value)
 
 
+def _integer(least: int) -> Callable[[object], bool]:
+    return lambda value: _is_integer(value, least=least)
+
+
 def _integer_or_none(least: int) -> Callable[[object], bool]:
-    return _or_none(lambda value: _is_integer(value, least=least))
+    return _or_none(_integer(least))
 
 
 def _is_bool(value: object) -> bool:
@@ -176,6 +193,18 @@ _RULES: tuple[_Rule, ...] = (
         "pass 0 for the chosen token's alone",
     ),
     _Rule("context_shift", *_SWITCH),
+    _Rule(
+        "prompt_lookup",
+        _integer_or_none(1),
+        "an integer from 1 up, or None",
+        "leave it out for a call of the model for each token; 4 to 10 suit most text",
+    ),
+    _Rule(
+        "draft_tokens",
+        _integer(1),
+        "an integer from 1 up",
+        "leave it out for 4",
+    ),
     _Rule(
         "seed",
         _integer_or_none(0),

@@ -8,6 +8,7 @@ depend on whether its tokens came one by one or all at once.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -19,6 +20,7 @@ from gptrs.errors import ArgumentError
 from gptrs.nn.cache import KVCache
 from gptrs.nn.cache_memory import zeros
 from gptrs.text.generation import CausalModel
+from gptrs.text.speculation import cut
 
 _LEAST = 256  # columns of a cache: it is copied as it grows, to twice as many
 
@@ -33,9 +35,15 @@ class PrefixReused:
 class _Text:
     """What `PrefixCache.init_cache` gives in place of a cache: a text that goes on."""
 
-    def __init__(self, capacity: int) -> None:
+    def __init__(self, capacity: int, cut: Callable[[int], None]) -> None:
         self.capacity = capacity
         self.begun = False
+        self._cut = cut
+
+    def cut(self, length: int) -> _Text:
+        """The text with its first ``length`` tokens."""
+        self._cut(length)
+        return self
 
 
 class PrefixCache:
@@ -72,7 +80,7 @@ class PrefixCache:
         """The begin of another text, or an empty cache for a batch."""
         if len(starts) != 1:
             return self.model.init_cache(starts, capacity)
-        self._text = _Text(capacity)
+        self._text = _Text(capacity, self._cut)
         return self._text
 
     def __call__(
@@ -104,13 +112,17 @@ class PrefixCache:
         self._cache, self.tokens = made, ids
         return result, cache
 
+    def _cut(self, length: int) -> None:
+        """Leave the first ``length`` tokens in the cache."""
+        self._cache, self.tokens = cut(self._cache, length), self.tokens[:length]
+
     def _keep(self, prompt: list[int]) -> None:
         """Cut the cache to what it has in common with ``prompt``, whose last token is left for the
         model to read."""
         common = 0
         if type(self._cache) is KVCache:
             common = _common(self.tokens, prompt[:-1])
-            self._cache = _cut(self._cache, common)
+            self._cache = self._cache.cut(common)
         else:
             self._cache = None
         self.tokens, self.reused = self.tokens[:common], common
@@ -138,11 +150,6 @@ def _common(one: list[int], other: list[int]) -> int:
 
 def _capacity(cache: KVCache) -> int:
     return int(cache.keys.shape[3])
-
-
-def _cut(cache: KVCache, length: int) -> KVCache:
-    """``cache`` with its first ``length`` columns; the others are written over."""
-    return replace(cache, length=ptir.tensor(np.array(length, np.int32)))
 
 
 def _grown(cache: KVCache, capacity: int, length: int) -> KVCache:

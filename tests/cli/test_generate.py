@@ -37,6 +37,7 @@ FLAGS: list[tuple[list[str], dict[str, Any]]] = [
         {"logit_bias": {104: 9.0, 97: -math.inf}},
     ),
     (["--context-shift"], {"context_shift": True}),
+    (["--prompt-lookup", "4"], {"prompt_lookup": 4}),
 ]
 
 

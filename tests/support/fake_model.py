@@ -57,6 +57,13 @@ class FakeCache:
     length: int = 0
     donated: bool = False
 
+    def cut(self, length: int) -> FakeCache:
+        """The cache with its first ``length`` columns."""
+        assert not self.donated
+        assert length <= self.length
+        self.length = length
+        return self
+
 
 class FakeModel:
     """A CausalModel that counts its calls and refuses a cache that was given away."""
@@ -84,7 +91,6 @@ class FakeModel:
     ) -> tuple[Any, FakeCache]:
         assert cache is not None
         assert not cache.donated
-        assert logits == "last"
         assert tokens.dtype == np.int64
         cache.donated = True
         self.calls.append(tokens.shape)
@@ -92,5 +98,6 @@ class FakeModel:
         assert length <= columns.shape[1]
         columns[:, cache.length : length] = tokens
         rows = zip(columns.tolist(), cache.starts.tolist(), strict=True)
-        last = np.stack([self.rule(row[start:length]) for row, start in rows])
-        return last[:, None], FakeCache(columns, cache.starts, length)
+        ends = range(length if logits == "last" else cache.length + 1, length + 1)
+        found = np.array([[self.rule(row[start:end]) for end in ends] for row, start in rows])
+        return found, FakeCache(columns, cache.starts, length)
