@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gptrs.jit.overrides import Policies, checkpoint_overrides
-from gptrs.text.generation import CausalModel
+from gptrs.text.causal_model import CausalModel
 
 
 class Overridden:

@@ -18,7 +18,7 @@ class Model(Module):
 
     ``__call__`` is a traced function. A model whose ``task`` is ``"causal_lm"`` gives logits for
     tokens and has ``context_length``, ``vocab_size`` and ``init_cache``, as
-    `gptrs.text.generation.CausalModel` describes; one whose task is ``"image_classifier"`` gives
+    `gptrs.text.causal_model.CausalModel` describes; one whose task is ``"image_classifier"`` gives
     logits for images and has ``image_size``, and its configuration ``num_channels`` and
     ``num_labels``.
     """

@@ -1,6 +1,6 @@
 """Text generation: tokenizer, sampling, decoding loop, stop strings.
 
-Works on any model with the protocol `generation.CausalModel`; knows no files but tokenizer.json.
+Works on any model with the protocol `causal_model.CausalModel`; knows no files but tokenizer.json.
 `gptrs.loading.language_model` is the caller.
 
 | module | contents |
@@ -9,6 +9,7 @@ Works on any model with the protocol `generation.CausalModel`; knows no files bu
 | `growth` | bounds on how much a tokenizer.json can expand a text |
 | `options` | `GenerationOptions`, checked at construction |
 | `prompts` | checks of prompts and options against a model |
+| `causal_model` | the interface of a model |
 | `generation` | prefill and decode loop over a batch of rows |
 | `speculation` | guesses from the text before, checked several at a time |
 | `draft_model` | guesses of a smaller model |

@@ -15,8 +15,9 @@ from functools import cached_property
 from typing import Any, Literal, cast
 
 from gptrs.errors import ArgumentError, PtirError
+from gptrs.text.causal_model import CausalModel
 from gptrs.text.chat_template import ChatTemplate
-from gptrs.text.generation import CausalModel, begin_rows, end_tokens, take_steps
+from gptrs.text.generation import begin_rows, end_tokens, take_steps
 from gptrs.text.messages import Message, checked_messages, checked_tools
 from gptrs.text.options import GenerationOptions
 from gptrs.text.prompts import refuse_logprobs

@@ -12,8 +12,8 @@ from typing import Literal
 
 from gptrs import events
 from gptrs.errors import ArgumentError
+from gptrs.text.causal_model import CausalModel
 from gptrs.text.generation import (
-    CausalModel,
     Eos,
     Row,
     begin_rows,

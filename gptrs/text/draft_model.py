@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gptrs.errors import ArgumentError
-
-if TYPE_CHECKING:
-    from gptrs.text.generation import CausalModel
+from gptrs.text.causal_model import CausalModel
 
 _PADDING = 128
 """By so many tokens vocabularies of one family differ, which are padded to round numbers."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any, Literal, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from gptrs import events
 from gptrs.errors import ArgumentError, PtirError
 from gptrs.jit.fast_path.assume_unchanged import assume_unchanged
+from gptrs.text.causal_model import CausalModel
 from gptrs.text.logprobs import TokenLogprobs, token_logprobs
 from gptrs.text.options import GenerationOptions
 from gptrs.text.prompts import check_bias, check_room, checked_prompts, refuse_logprobs
@@ -26,35 +27,6 @@ from gptrs.text.sampling import Sampler
 from gptrs.text.speculation import cut, proposer_of
 
 Eos = int | Collection[int] | None
-
-
-class CausalModel(Protocol):
-    """The interface of a model for generation."""
-
-    @property
-    def context_length(self) -> int:
-        """How many tokens a row can hold."""
-        ...
-
-    @property
-    def vocab_size(self) -> int:
-        """Token ids are below this."""
-        ...
-
-    def init_cache(self, starts: NDArray[np.int32], capacity: int) -> Any:
-        """An empty cache of ``capacity`` columns; row b's tokens begin at column ``starts[b]``."""
-        ...
-
-    def __call__(
-        self,
-        tokens: NDArray[np.int64],
-        cache: Any = None,
-        *,
-        logits: Literal["all", "last"] = "all",
-    ) -> tuple[Any, Any]:
-        """Logits [batch, sequence or 1, vocab] after ``tokens`` int64 [batch, sequence], and the
-        cache that holds them too; the one passed in is donated: it must not be used again."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from gptrs import events, ptir
 from gptrs.errors import ArgumentError
 from gptrs.nn.cache import KVCache
 from gptrs.nn.cache_memory import zeros
-from gptrs.text.generation import CausalModel
+from gptrs.text.causal_model import CausalModel
 from gptrs.text.speculation import cut
 
 _LEAST = 256  # columns of a cache: it is copied as it grows, to twice as many

@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 import gptrs
+from gptrs import events
 from gptrs.loading.language_model import LanguageModel
+from gptrs.text.generation import Decoded
 from tests.support.cli import Cli, Done, in_process
 from tests.support.models import END, END_ID
 
@@ -37,7 +39,6 @@ FLAGS: list[tuple[list[str], dict[str, Any]]] = [
         {"logit_bias": {104: 9.0, 97: -math.inf}},
     ),
     (["--context-shift"], {"context_shift": True}),
-    (["--prompt-lookup", "4"], {"prompt_lookup": 4}),
 ]
 
 
@@ -51,6 +52,15 @@ def test_every_flag_counts(
     assert cli("once", "--max-tokens", str(length), *flags) == Done(0, f"once{text}\n", "")
     if length == 40:
         assert text != model.generate("once", max_tokens=length, **rest)
+
+
+def test_prompt_lookup(cli: Cli) -> None:
+    flags = ["once", "--max-tokens", "20", "--logit-bias", "97=100"]
+    plain = cli(*flags)
+    guessed: list[object] = []
+    with events.listen(guessed.append):
+        assert cli(*flags, "--prompt-lookup", "4") == plain
+    assert any(isinstance(event, Decoded) and event.seconds == 0 for event in guessed)
 
 
 def test_ignore_eos(cli: Cli, model: LanguageModel) -> None:
