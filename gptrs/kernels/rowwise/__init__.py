@@ -3,6 +3,7 @@
 | module | content |
 |---|---|
 | `norm` | layer_norm, rms_norm and softmax over the last axis |
+| `rotary` | rotary positions: pairs of elements turned by tables |
 | `reduce` | reductions of a short array, called from generated loops |
 | `take` | rows of a weight by index |
 | `block_copy` | strided n-dimensional copy and fill: concat, pad, tile, dynamic slices |

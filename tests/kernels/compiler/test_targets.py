@@ -35,6 +35,7 @@ from gptrs.kernels.gemm.packing import pack_columns_kernel, pack_rows_kernel
 from gptrs.kernels.gemm.product import Product
 from gptrs.kernels.rowwise.block_copy import ELEMENT_BYTES, copy_at_kernel
 from gptrs.kernels.rowwise.norm import layer_norm_kernel, rms_norm_kernel, softmax_kernel
+from gptrs.kernels.rowwise.rotary import Pairs, rotary_kernel
 from gptrs.kernels.rowwise.take import take_kernel, take_panels_kernel
 from gptrs.kernels.vector_math import elementwise_kernel
 from gptrs.kernels.weight_compression.encoder import compress_kernel
@@ -90,6 +91,8 @@ BUILDERS: dict[str, Callable[[Isa], KernelText]] = {
     "layer norm": layer_norm_kernel,
     "rms norm": rms_norm_kernel,
     "softmax": softmax_kernel,
+    "rotary": partial(rotary_kernel, pairs=Pairs()),
+    "rotary interleaved": partial(rotary_kernel, pairs=Pairs(interleaved=True)),
     "take": take_kernel,
     "take compressed": partial(take_panels_kernel, compressed=True),
     **{f"copy at {n}": partial(copy_at_kernel, size=n) for n in ELEMENT_BYTES},

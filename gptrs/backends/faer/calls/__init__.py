@@ -12,6 +12,7 @@
 | `tiled_steps` | steps of products of arguments: packed or not, in batches |
 | `attention` | attention over strided keys and values (KV cache) |
 | `rowwise` | layer_norm, rms_norm, softmax |
+| `rotary` | rotary positions |
 | `lines` | operands as lines along an axis, for `scan`, `sort` and `arg_extreme` |
 | `nests` | loop nests of indexed access, for `indexing` |
 | `axes`, `blocks` | merging of axes; steps that copy or fill strided blocks |
@@ -49,7 +50,7 @@ from gptrs.ir.ops.contract import dot_general
 from gptrs.ir.ops.dynamic import dynamic_slice, dynamic_update_slice
 from gptrs.ir.ops.fft import fft_c2c, fft_c2r, fft_r2c
 from gptrs.ir.ops.index import gather, scatter_add, scatter_reduce, take
-from gptrs.ir.ops.language import rms_norm
+from gptrs.ir.ops.language import rms_norm, rotary
 from gptrs.ir.ops.linalg import (
     cholesky,
     det,
@@ -88,6 +89,7 @@ _CALLS: tuple[tuple[str, tuple[Operation, ...]], ...] = (
     ("rowwise:LayerNorm", (layer_norm,)),
     ("rowwise:RmsNorm", (rms_norm,)),
     ("rowwise:Softmax", (softmax,)),
+    ("rotary:Rotary", (rotary,)),
     ("take:Take", (take,)),
     ("indexing:Gather", (take, gather)),
     ("indexing:Scatter", (scatter_add, scatter_reduce)),
