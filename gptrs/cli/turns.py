@@ -6,13 +6,13 @@ the next.
 
 from __future__ import annotations
 
-import importlib
 import sys
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
 from gptrs.errors import ArgumentError
+from gptrs.locks import late_import
 
 if TYPE_CHECKING:
     from io import TextIOWrapper
@@ -35,7 +35,7 @@ def line_reader() -> Callable[[str], str | None]:
     if not on_terminal():
         return lambda _: _piped_line()
     with suppress(ImportError):  # on Windows, whose console edits lines itself
-        importlib.import_module("readline")  # gives `input` editing and history
+        late_import("readline")  # gives `input` editing and history
 
     def ask(shown: str) -> str | None:
         try:

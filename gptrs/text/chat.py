@@ -11,7 +11,6 @@ import uuid
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, Literal, cast
 
 from gptrs.errors import ArgumentError, PtirError
@@ -106,7 +105,7 @@ class ChatModel:
     defaults: Mapping[str, Any]
     name: str
 
-    @cached_property
+    @property
     def ends(self) -> frozenset[int]:
         """The tokens that end an answer: those that end a text, the template's ``eos_token``, and
         the special token that the template puts behind an answer."""
@@ -210,6 +209,7 @@ class ChatStream(Iterator[ChatPiece]):
         self._said: dict[Kind, list[str]] = {"content": [], "reasoning": []}
         self._count = 0
         self._stopped = False
+        self._result: ChatCompletion | None = None
         self._pieces = self._run()
 
     def __iter__(self) -> ChatStream:
@@ -218,9 +218,14 @@ class ChatStream(Iterator[ChatPiece]):
     def __next__(self) -> ChatPiece:
         return next(self._pieces)
 
-    @cached_property
+    @property
     def result(self) -> ChatCompletion:
         """The answer; generates the rest of it if it was not read to its end."""
+        if self._result is None:
+            self._result = self._finish()
+        return self._result
+
+    def _finish(self) -> ChatCompletion:
         for _ in self._pieces:
             pass
         content, thoughts = ("".join(self._said[kind]) for kind in ("content", "reasoning"))

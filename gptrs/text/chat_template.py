@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from gptrs.errors import ArgumentError, LoadError, MissingPackageError
@@ -57,10 +56,17 @@ class ChatTemplate:
         self.source = source
         self.place = place
         self.special_tokens = dict(special_tokens or {})
+        self._made: Template | None = None
+        self._reads_parts: bool | None = None
 
-    @cached_property
+    @property
     def reads_parts(self) -> bool:
         """Whether the template loops over the parts of a content that is a list."""
+        if self._reads_parts is None:
+            self._reads_parts = self._find_parts()
+        return self._reads_parts
+
+    def _find_parts(self) -> bool:
         tree = self._compiled.environment.parse(self.source)
         from jinja2 import nodes  # late: optional
 
@@ -124,8 +130,13 @@ class ChatTemplate:
         except Exception as error:
             raise self._explained(error) from None
 
-    @cached_property
+    @property
     def _compiled(self) -> Template:
+        if self._made is None:
+            self._made = self._compile()
+        return self._made
+
+    def _compile(self) -> Template:
         sandbox = _sandbox(self.place)
         from gptrs.text.template_budget import budget
 

@@ -293,6 +293,16 @@ def read_until(terminal: int, pattern: bytes) -> bytes:
     return found
 
 
+def interrupted(process: subprocess.Popen[bytes], terminal: int, pattern: bytes) -> bytes:
+    """What a prompt shows after Ctrl-C, which is pressed again where nothing comes: Python's
+    `input` does not see a signal that arrives between its prompt and its wait for a key."""
+    for _ in range(PATIENCE // 2):
+        process.send_signal(signal.SIGINT)
+        if select.select([terminal], [], [], 2)[0]:
+            break
+    return read_until(terminal, pattern)
+
+
 @pytest.mark.slow
 def test_ctrl_c_stops_the_answer_only(terminal: tuple[subprocess.Popen[bytes], int]) -> None:
     process, shown = terminal
@@ -303,8 +313,7 @@ def test_ctrl_c_stops_the_answer_only(terminal: tuple[subprocess.Popen[bytes], i
     process.send_signal(signal.SIGINT)
     stopped = read_until(shown, rb"s in all\](.|\n)*>>> ")
     assert b"tokens/s" in stopped
-    process.send_signal(signal.SIGINT)
-    assert b"Ctrl-D or /quit ends" in read_until(shown, b"ends(.|\n)*>>> ")
+    assert b"Ctrl-D or /quit ends" in interrupted(process, shown, b"ends(.|\n)*>>> ")
     os.write(shown, b"/nothing\n")
     assert b"there is no command" in read_until(shown, b"fix(.|\n)*>>> ")
     os.write(shown, b"/tokens\n")
