@@ -83,7 +83,7 @@ PROGRAMS: dict[str, tuple[Any, int, int]] = {
     "rms_norm without a weight": (lambda x: ptir.rms_norm(x * 2.0, eps=0.5), 1, 1),
     "rms_norm of a column": (lambda x: ptir.rms_norm(x[:, :1]), 1, 0),
     "rotary of heads": (
-        lambda x: ptir.rotary(x.reshape(5, 2, 4).permute(1, 0, 2), BIAS[:2], X[:, 6:8]),
+        lambda x: ptir.rotary(x.reshape(5, 2, 4).permute(1, 0, 2), BIAS[:2], Tensor(X[:, 6:8])),
         1,
         1,
     ),

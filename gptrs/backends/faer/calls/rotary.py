@@ -35,8 +35,9 @@ class Rotary(Call):
 
     @classmethod
     def match(cls, core: Instruction, graph: Graph) -> Rotary | None:
-        shape = core.results[0].type.shape  # others may have several
-        if core.op is not rotary or len(shape) > 4 or not isinstance(shape[-1], int):
+        kind = core.results[0].type  # others may have several
+        width = kind.shape[-1] if kind.shape else None
+        if core.op is not rotary or len(kind.shape) > 4 or not isinstance(width, int):
             return None
         members = Members()
         found: list[Source] = []
@@ -48,9 +49,10 @@ class Rotary(Call):
             members.read(source)
             found.append(source)
         members.add(core)
-        each = (same(source.view.shape[-1], shape[-1]) for source in found[1:])
+        each = (same(source.view.shape[-1], width) for source in found[1:])
         pairs = Pairs(core.attrs["interleaved"], *each)
-        return cls(core.result, tuple(members.found), *found, pairs)
+        x, cos, sin = found
+        return cls(core.result, tuple(members.found), x, cos, sin, pairs)
 
     def compile(self, isa: Isa) -> None:
         kernel(rotary_kernel, isa, self.pairs)
