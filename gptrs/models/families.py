@@ -115,7 +115,9 @@ class Gemma3(Decoder):
         (re.compile(r"^(model\.)?language_model\.(?!lm_head\.)"), ""),
         (re.compile(r"^language_model\.(?=lm_head\.)"), ""),
     )
-    ignored: ClassVar = re.compile(r"(vision_tower|multi_modal_projector)\.")  # of images
+    ignored: ClassVar = re.compile(
+        rf"(vision_tower|multi_modal_projector)\.|{Decoder.ignored.pattern}"  # of images
+    )
     family: ClassVar = Family(
         options=(*_GEMMA_OPTIONS, "rope_local_base_freq"),
         defaults={

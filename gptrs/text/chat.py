@@ -104,11 +104,14 @@ class ChatModel:
     eos: tuple[int, ...]
     defaults: Mapping[str, Any]
     name: str
+    ends: frozenset[int] = field(init=False)
+    """The tokens that end an answer: those that end a text, the template's ``eos_token``, and the
+    special token that the template puts behind an answer."""
 
-    @property
-    def ends(self) -> frozenset[int]:
-        """The tokens that end an answer: those that end a text, the template's ``eos_token``, and
-        the special token that the template puts behind an answer."""
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "ends", self._find_ends())
+
+    def _find_ends(self) -> frozenset[int]:
         found = set(self.eos)
         named = self.template.special_tokens.get("eos_token")
         if named is not None and (token := self.tokenizer.token_id(named)) is not None:

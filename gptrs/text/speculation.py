@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from gptrs.errors import ArgumentError
@@ -44,28 +43,48 @@ class PromptLookup:
 
     def __init__(self, most: int) -> None:
         self._most = most
+        self._known: dict[int, NDArray[np.int64]] = {}
+        """The tokens of each row so far, and room for more."""
+        self._counts: dict[int, int] = {}
 
     def guesses(self, texts: Sequence[Sequence[int] | None], most: int) -> NDArray[np.int64]:
         """As `Proposer` says."""
         most = min(most, self._most)
-        found = [[] if text is None else followers(text, most) for text in texts]
+        found = [
+            [] if text is None else followers(self._array(row, text), most)
+            for row, text in enumerate(texts)
+        ]
         table = np.full((len(texts), max(map(len, found))), NO_GUESS, np.int64)
         for row, tokens in zip(table, found, strict=True):
             row[: len(tokens)] = tokens
         return table
 
+    def _array(self, row: int, text: Sequence[int]) -> NDArray[np.int64]:
+        """``text`` as an array, of which what was there before is not converted again."""
+        room, count = self._known.get(row), self._counts.get(row, 0)
+        if room is None or len(room) < len(text):
+            larger = np.empty(2 * len(text), np.int64)
+            larger[:count] = () if room is None else room[:count]
+            room = self._known[row] = larger
+        room[count : len(text)] = text[count:]
+        self._counts[row] = len(text)
+        return room[: len(text)]
 
-def followers(text: Sequence[int], most: int) -> list[int]:
+
+def followers(text: NDArray[np.int64], most: int) -> list[int]:
     """At most ``most`` tokens that followed the latest earlier occurrence of the last three tokens
     of ``text``, else of the last two, else of the last one."""
-    ids = np.asarray(text, np.int64)
-    for size in range(min(_LONGEST, len(ids) - 1), 0, -1):
-        before = sliding_window_view(ids[:-1], size)
-        places = np.flatnonzero((before == ids[-size:]).all(1))
-        if len(places) and most > 0:
-            first = int(places[-1]) + size
-            return ids[first : first + most].tolist()
-    return []
+    places = np.flatnonzero(text[:-1] == text[-1])  # where n-grams end
+    for size in range(2, _LONGEST + 1):
+        longer = places[places >= size - 1]
+        longer = longer[text[longer - size + 1] == text[-size]] if len(longer) else longer
+        if not len(longer):
+            break
+        places = longer
+    if not len(places):
+        return []
+    first = int(places[-1]) + 1
+    return text[first : first + most].tolist()
 
 
 def proposer_of(

@@ -90,6 +90,25 @@ def test_every_family(name: str) -> None:
     compare(fields_of(name))
 
 
+@pytest.mark.parametrize("prefix", ["language_model.", "model.language_model."])
+def test_the_language_part_of_a_larger_model(prefix: str) -> None:
+    """Gemma 3 with images: a nested configuration, names of either version of transformers, and
+    tensors of its other parts."""
+    fields = fields_of("gemma3_text")
+    theirs = reference(fields)
+    plain: dict[str, Any] = dict(theirs.state_dict())
+    del plain["lm_head.weight"]
+    own = "model." if prefix.startswith("language") else ""
+    state = {f"{prefix}{own}{n.removeprefix('model.')}": value for n, value in plain.items()}
+    state["vision_tower.patch.weight"] = torch.zeros(2, 2)
+    config = {"model_type": "gemma3", "text_config": fields, "mm_tokens_per_image": 256}
+    ids = tokens_of(fields, 1, 9)
+    with torch.no_grad():
+        expected = theirs(torch.as_tensor(ids)).logits.numpy()
+    found = gptrs.from_torch(state, config=config).forward(ids).numpy()
+    np.testing.assert_allclose(found, expected, rtol=TORCH_ERROR, atol=TORCH_ERROR)
+
+
 def test_every_decoder_has_a_row() -> None:
     kinds = {kind for kind, place in MODELS.items() if "families" in place}
     assert {ALIKE.get(kind, kind) for kind in kinds} == {n.partition(",")[0] for n in CONFIGS}

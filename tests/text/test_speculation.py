@@ -156,13 +156,22 @@ def test_in_a_session() -> None:
     ],
 )
 def test_followers(text: list[int], most: int, found: list[int]) -> None:
-    assert followers(text, most) == found
+    assert followers(np.array(text), most) == found
 
 
 def test_guesses_of_several_rows() -> None:
     found = PromptLookup(3).guesses([[1, 2, 1], None, [5, 6, 7, 5], [1, 2]], 9)
     rest = [NO_GUESS] * 3
     assert found.tolist() == [[2, 1, NO_GUESS], rest, [6, 7, 5], rest]
+
+
+def test_guesses_of_a_text_that_grows() -> None:
+    rng = np.random.default_rng(0)
+    text, lookup = rng.integers(0, 4, 3).tolist(), PromptLookup(4)
+    for _ in range(60):
+        found = lookup.guesses([text], 4)[0].tolist()
+        assert found == PromptLookup(4).guesses([text], 4)[0].tolist()
+        text += rng.integers(0, 4, rng.integers(1, 6)).tolist()
 
 
 def test_a_cache_that_cannot_be_cut() -> None:

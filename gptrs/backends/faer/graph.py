@@ -123,6 +123,11 @@ def rows_of(view: View, inner: int = 1) -> Matrix | None:
     return Matrix(view.offset, product(view.shape[:count]), stride)
 
 
+def has_whole_rows(view: View) -> bool:
+    """Whether the elements of the last axis are contiguous."""
+    return same(view.shape[-1], 1) or same(view.strides[-1], 1)
+
+
 def starts_contiguous(view: View) -> bool:
     """Whether a view is contiguous from the first element of its array."""
     return same(view.offset, 0) and same_shape(view.strides, View.contiguous(view.shape).strides)

@@ -40,7 +40,7 @@ MOST_RESULTS = 4
 _WINDOW = 16  # steps between two regions, at most: a result takes memory from the earlier one on
 
 
-class _Step(Protocol):
+class Step(Protocol):
     @property
     def inputs(self) -> tuple[Value, ...]: ...
 
@@ -48,7 +48,7 @@ class _Step(Protocol):
     def results(self) -> tuple[Value, ...]: ...
 
 
-S = TypeVar("S", bound=_Step)
+S = TypeVar("S", bound=Step)
 
 
 def join(

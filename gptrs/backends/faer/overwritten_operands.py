@@ -20,8 +20,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
+from gptrs.backends.faer.joint_regions import Step
 from gptrs.backends.faer.loop_writer import LoopWriter
 from gptrs.backends.faer.render import writer_of
 from gptrs.backends.kept_values import kept_value
@@ -31,16 +32,7 @@ from gptrs.backends.views import Apply, Load, View, walk
 from gptrs.ir.dims import product, same, same_shape
 from gptrs.ir.program import Value
 
-
-class _Step(Protocol):
-    @property
-    def inputs(self) -> tuple[Value, ...]: ...
-
-    @property
-    def results(self) -> tuple[Value, ...]: ...
-
-
-S = TypeVar("S", bound=_Step)
+S = TypeVar("S", bound=Step)
 
 
 def in_place(

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from gptrs.backends.faer.calls.base import Address, Binder, Call, kernel
-from gptrs.backends.faer.graph import Graph, Members, Source
+from gptrs.backends.faer.graph import Graph, Members, Source, has_whole_rows
 from gptrs.backends.views import View
 from gptrs.ir.dims import DimLike, Shape, same
 from gptrs.ir.ops.composite import attention
@@ -25,11 +25,6 @@ from gptrs.kernels.compiler.isa import Isa
 
 _INDICES: dict[str, Index] = {"si32": "i32", "si64": "i64"}
 _MOST_HEAD = 256
-
-
-def _rows_are_whole(view: View) -> bool:
-    """Whether the elements of a head are contiguous."""
-    return same(view.shape[-1], 1) or same(view.strides[-1], 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +50,7 @@ class Attention(Call):
         members = Members()
         head = _head(core)
         arrays = [
-            members.read(graph.source(value, _rows_are_whole))
+            members.read(graph.source(value, has_whole_rows))
             for value in core.operands[:3]
             if isinstance(value, Value)
         ]

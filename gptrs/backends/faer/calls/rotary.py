@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gptrs.backends.faer.calls.base import Address, Binder, Call, kernel
-from gptrs.backends.faer.graph import Graph, Members, Source
+from gptrs.backends.faer.graph import Graph, Members, Source, has_whole_rows
 from gptrs.backends.views import View
 from gptrs.ir.dims import DimLike, same
 from gptrs.ir.ops.language import rotary
@@ -15,11 +15,6 @@ from gptrs.kernels.compiler.isa import Isa
 from gptrs.kernels.rowwise.rotary import ROTARY_ARGUMENTS, Pairs, rotary_kernel
 
 _AXES = ("outer", "head", "token")
-
-
-def _is_row(view: View) -> bool:
-    """Whether the elements of the last axis are contiguous."""
-    return same(view.shape[-1], 1) or same(view.strides[-1], 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +38,7 @@ class Rotary(Call):
         found: list[Source] = []
         for value in core.operands:
             assert isinstance(value, Value)
-            source = graph.source(value, _is_row) if value.type.dtype is f32 else None
+            source = graph.source(value, has_whole_rows) if value.type.dtype is f32 else None
             if source is None:
                 return None
             members.read(source)
