@@ -11,6 +11,7 @@ import typer
 
 from gptrs import settings
 from gptrs.cli import interrupt, sampling
+from gptrs.cli.language_models import check_options, open_draft, open_language_model
 from gptrs.cli.model_argument import ModelName, ModelOption, either
 from gptrs.cli.running import Backend, Threads
 from gptrs.cli.turns import line_reader, next_turn, on_terminal
@@ -61,6 +62,8 @@ def chat(
         typer.Option(help="Above 1: tokens of the prompt and the text become less likely."),
     ] = None,
     prompt_lookup: sampling.PromptLookup = None,
+    draft: sampling.Draft = None,
+    draft_tokens: sampling.DraftTokens = 4,
     seed: sampling.Seed = None,
     stop: sampling.Stop = None,
     backend: Backend = None,
@@ -97,18 +100,22 @@ def chat(
         "min_p": min_p,
         "repetition_penalty": repetition_penalty,
         "prompt_lookup": prompt_lookup,
+        "draft_tokens": draft_tokens if draft else None,
         "seed": seed,
         "stop": tuple(stop) if stop else None,
     }
     options = {name: value for name, value in given.items() if value is not None}
-    _check(options, thinking)
+    if thinking not in ("show", "hide", "off"):
+        raise typer.BadParameter(f"--thinking is {thinking!r}, expected show, hide or off")
+    check_options(options, draft)
     cast("TextIOWrapper", sys.stdout).reconfigure(errors="replace")
     interactive = on_terminal() and prompt is None and not as_json
     with ExitStack() as stack:
         stack.enter_context(limit_threads(threads or settings.num_threads()))
         stack.enter_context(ptir.backend(backend or settings.backend()))
         with progress():
-            model = _open(either(path, model_option) or "stories")
+            model = open_language_model(either(path, model_option) or "stories")
+            options |= open_draft(draft)
         template = chat_template or _template(model)
         shown = interactive if stats is None else stats
         talk = Conversation(model.session(), system, thinking, template, options)
@@ -122,7 +129,7 @@ def chat(
 
 
 def _talk(talk: Conversation) -> None:
-    from gptrs.cli.conversation import run_command, tell_error
+    from gptrs.cli.chat_commands import run_command
 
     read = line_reader()
     if talk.interactive:
@@ -146,7 +153,7 @@ def _talk(talk: Conversation) -> None:
         except (PtirError, OSError) as error:
             if not talk.interactive:
                 raise
-            tell_error(error if isinstance(error, PtirError) else PtirError(str(error)))
+            typer.echo(f"error: {error}", err=True)
 
 
 def _answer_json(talk: Conversation) -> None:
@@ -192,30 +199,6 @@ def _request(line: str, where: str) -> dict[str, Any]:
         for name in ("model", "stream", "n", "user"):  # of the API, and of no use here
             asked.pop(name, None)
     return asked
-
-
-def _check(options: dict[str, Any], thinking: str) -> None:
-    """Raise a usage error for options that no model accepts."""
-    from gptrs.text.options import GenerationOptions
-
-    if thinking not in ("show", "hide", "off"):
-        raise typer.BadParameter(f"--thinking is {thinking!r}, expected show, hide or off")
-    try:
-        GenerationOptions(**options)
-    except ArgumentError as error:
-        raise typer.BadParameter(f"{error.problem}; {error.fix}") from None
-
-
-def _open(path: str) -> LanguageModel:
-    from gptrs.loading.load import load
-
-    opened = load(path)
-    if opened.causal_lm is None:
-        raise ArgumentError(
-            f"{path} is a {opened.kind}, which continues no text",
-            fix="gptrs forward --model runs it",
-        )
-    return opened
 
 
 def _template(model: LanguageModel) -> str | None:

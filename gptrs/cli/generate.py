@@ -15,6 +15,7 @@ from gptrs import events, settings
 from gptrs.cli import interrupt, sampling
 from gptrs.cli.completions import print_json, print_texts
 from gptrs.cli.dumps import DumpDir, DumpModeName, dumping
+from gptrs.cli.language_models import check_options, open_draft, open_language_model
 from gptrs.cli.profiling import ProfileOut, Profiling, profiling
 from gptrs.cli.progress import progress
 from gptrs.cli.running import Backend, Threads
@@ -69,6 +70,8 @@ def generate(
     logprobs: sampling.Logprobs = None,
     context_shift: sampling.ContextShift = False,
     prompt_lookup: sampling.PromptLookup = None,
+    draft: sampling.Draft = None,
+    draft_tokens: sampling.DraftTokens = 4,
     seed: sampling.Seed = None,
     stop: sampling.Stop = None,
     ignore_eos: sampling.IgnoreEos = False,
@@ -103,13 +106,15 @@ def generate(
         "logprobs": logprobs,
         "context_shift": context_shift,
         "prompt_lookup": prompt_lookup,
+        "draft_tokens": draft_tokens,
         "seed": seed,
         "stop": tuple(stop or ()),
         "ignore_eos": ignore_eos,
     }
     if prompt is not None and prompt_option is not None:
         raise typer.BadParameter("give PROMPT or --prompt, not both")
-    _check(options, backend)
+    check_options(options, draft)
+    _check(backend)
     prompts = _prompts(prompt if prompt_option is None else prompt_option, prompt_file)
     # What a terminal cannot show is no error.
     cast("TextIOWrapper", sys.stdout).reconfigure(errors="replace")
@@ -121,7 +126,10 @@ def generate(
         stack.enter_context(dumping(dump_dir, dump_mode))
         stack.enter_context(profiling(profile, profile_out))
         end_progress = stack.enter_context(progress())
-        opened = _open(model, times)
+        began = perf_counter()
+        opened = open_language_model(model)
+        options |= open_draft(draft)
+        times.load_seconds = perf_counter() - began
         streaming = not as_json and prompt_file is None and logprobs is None
         if streaming:
             _stream(opened, prompts[0], options, end_progress)
@@ -150,13 +158,11 @@ def _stream(
     _write("\n")
 
 
-def _check(options: dict[str, Any], backend: str | None) -> None:
-    """Raise a usage error for options that no model accepts."""
+def _check(backend: str | None) -> None:
+    """Raise a usage error for a backend that there is not."""
     from gptrs.backends.discovery import get_backend
-    from gptrs.text.options import GenerationOptions
 
     try:
-        GenerationOptions(**options)
         if backend is not None:
             get_backend(backend)
     except ArgumentError as error:
@@ -199,20 +205,6 @@ def _text(read: bytes, name: str) -> str:
         return read.decode().removesuffix("\n")
     except UnicodeDecodeError as error:
         raise ArgumentError(f"{name} is no UTF-8 text: {error}") from None
-
-
-def _open(path: str, times: Times) -> LanguageModel:
-    from gptrs.loading.load import load
-
-    began = perf_counter()
-    opened = load(path)
-    times.load_seconds = perf_counter() - began
-    if opened.causal_lm is None:
-        raise ArgumentError(
-            f"{path} is a {opened.kind}, which continues no text",
-            fix="gptrs forward --model runs it",
-        )
-    return opened
 
 
 def _write(text: str) -> None:

@@ -6,6 +6,8 @@ from typing import Annotated, TypeAlias
 
 import typer
 
+from gptrs.cli.shell_completion import complete_model
+
 MaxTokens: TypeAlias = Annotated[
     int | None,
     typer.Option(
@@ -57,6 +59,17 @@ PromptLookup: TypeAlias = Annotated[
     typer.Option(
         min=1, help="Guess up to so many tokens from the text before: the same text, faster."
     ),
+]
+Draft: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        metavar="MODEL",
+        help="A smaller model with the same tokens that guesses ahead: the same text, faster.",
+        autocompletion=complete_model,
+    ),
+]
+DraftTokens: TypeAlias = Annotated[
+    int, typer.Option(min=1, help="How many tokens --draft guesses at a time.")
 ]
 Seed: TypeAlias = Annotated[int | None, typer.Option(help="Makes sampling repeatable.")]
 Stop: TypeAlias = Annotated[

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 import gptrs
-from gptrs.cli.conversation import COMMANDS
+from gptrs.cli.chat_commands import COMMANDS
 from gptrs.cli.turns import next_turn
 from gptrs.loading.language_model import LanguageModel
 from tests.support.chat_models import tiny_chat
@@ -81,6 +81,11 @@ def test_a_system_prompt(cli: Cli, model: LanguageModel) -> None:
     assert cli("Hello\n", "--system", "Be brief.").out == out
     done = cli("/system Be brief.\nHello\n/system\n/system none\n/system\n")
     assert (done.out, done.err) == (out, "Be brief.\nthere is no system prompt\n")
+
+
+def test_a_draft_answers_the_same(cli: Cli, good: Path) -> None:
+    flags = ["--max-tokens", "9", "--prompt", "hello"]
+    assert cli("", *flags, "--draft", str(good)) == cli("", *flags)
 
 
 def test_the_time_of_each_answer(cli: Cli) -> None:

@@ -63,6 +63,18 @@ def test_prompt_lookup(cli: Cli) -> None:
     assert any(isinstance(event, Decoded) and event.seconds == 0 for event in guessed)
 
 
+def test_a_draft(cli: Cli, good: Path) -> None:
+    flags = ["once", "--max-tokens", "20"]
+    plain = cli(*flags)
+    guessed: list[object] = []
+    with events.listen(guessed.append):
+        assert cli(*flags, "--draft", str(good), "--draft-tokens", "3") == plain
+    assert any(isinstance(event, Decoded) and event.seconds == 0 for event in guessed)
+    both = cli(*flags, "--draft", str(good), "--prompt-lookup", "4")
+    assert (both.code, both.out) == (2, "")
+    assert "options draft and prompt_lookup" in both.err
+
+
 def test_ignore_eos(cli: Cli, model: LanguageModel) -> None:
     bias = ["--logit-bias", f"{END_ID}=100", "--max-tokens", "4", "--logprobs", "0", "--json"]
     ended = json.loads(cli("once", *bias).out)
