@@ -54,8 +54,10 @@ def test_loops_run_alone() -> None:
     source = mixed.explain(X, X.T.copy()).sources[name]
     scope: dict[str, Any] = {}
     exec(source, scope)
-    y, out = np.linspace(0, 1, 16, dtype=np.float32), np.zeros(16, np.float32)
-    scope[f"{name}_parallel"](y, out)
+    assert "# out: f32[j], at first the operand that it overwrites" in source
+    y = np.linspace(0, 1, 16, dtype=np.float32)
+    out = y.copy()
+    scope[f"{name}_parallel"](out)
     np.testing.assert_allclose(out, y * 2 + np.exp(y), rtol=1e-6)
 
 

@@ -18,6 +18,7 @@ import gptrs
 from gptrs.errors import ArgumentError, LoadError
 from gptrs.loading.image_classifier import ImageClassifier
 from gptrs.loading.language_model import LanguageModel
+from gptrs.models import MODELS
 from tests.support.image_models import (
     MOBILENET_V2,
     RESNET,
@@ -299,19 +300,19 @@ BAD: dict[str, tuple[Callable[[], object], object, str]] = {
     "config-text": (dict, 3, "config is a int, expected the entries of a config.json"),
 }
 UNFIT: dict[str, tuple[Callable[[], object], object, str]] = {
-    "llama": (
-        lambda: transformers.LlamaForCausalLM(
-            transformers.LlamaConfig(
+    "opt": (
+        lambda: transformers.OPTForCausalLM(
+            transformers.OPTConfig(
                 vocab_size=8,
                 hidden_size=8,
-                intermediate_size=8,
+                ffn_dim=8,
+                word_embed_proj_dim=8,
                 num_hidden_layers=1,
                 num_attention_heads=1,
-                num_key_value_heads=1,
             )
         ),
         None,
-        "<LlamaForCausalLM>: model_type is 'llama', expected one of .*gpt2.*resnet",
+        "<OPTForCausalLM>: model_type is 'opt', expected one of .*gpt2.*resnet",
     ),
     "f64": (lambda: gpt2().double(), None, "has dtype f64, expected one of f32, f16, bf16"),
     "other-head": (
@@ -354,7 +355,7 @@ def test_what_does_not_fit(name: str) -> None:
 def test_unknown_kinds_say_the_known_ones() -> None:
     with pytest.raises(ArgumentError) as raised:
         gptrs.from_torch(torch.nn.Linear(3, 3))
-    assert "gpt2, mobilenet_v2, resnet" in raised.value.fix
+    assert ", ".join(sorted(MODELS)) in raised.value.fix
 
 
 def test_another_device(monkeypatch: pytest.MonkeyPatch) -> None:

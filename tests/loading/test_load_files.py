@@ -13,6 +13,7 @@ import pytest
 
 import gptrs
 from gptrs.loading.language_model import LanguageModel
+from gptrs.models import MODELS
 from tests.support.loading import WEIGHTS, change_config, refusal
 from tests.support.models import VOCABULARY, byte_tokenizer, config
 
@@ -47,7 +48,12 @@ class TestConfig:
     @pytest.mark.parametrize("kind", [None, "llama9", ["gpt2"], 2])
     def test_unknown_model_type(self, directory: Path, kind: object) -> None:
         change_config(directory, model_type=kind)
-        refusal(directory, "config.json", f"model_type is {kind!r}", "expected one of gpt2")
+        refusal(
+            directory,
+            "config.json",
+            f"model_type is {kind!r}",
+            f"expected one of {', '.join(sorted(MODELS))}",
+        )
 
     @pytest.mark.parametrize(
         ("field", "value", "expected"),

@@ -23,6 +23,7 @@ from gptrs.nn import (
     Embedding,
     LayerNorm,
     Linear,
+    RMSNorm,
     layers,
 )
 from tests.support.lazy_torch import F, torch
@@ -58,6 +59,12 @@ ROWS = {
         ((4,), (4,)),
         (2, 5, 4),
         lambda x, w, b: F.layer_norm(x, (4,), w, b, 1e-5),
+    ),
+    RMSNorm: Row(
+        lambda w: RMSNorm(w, 1e-6, plus_one=True),
+        ((4,),),
+        (2, 5, 4),
+        lambda x, w: F.rms_norm(x, (4,), 1 + w, 1e-6),
     ),
     Conv2d: Row(
         lambda w, b: Conv2d(w, b, (2, 1), ((1, 1), (0, 0)), (1, 2)),

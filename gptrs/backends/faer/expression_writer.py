@@ -85,7 +85,10 @@ class ExpressionWriter(ABC):
     def notes(self) -> list[str]:
         """For each input and result, its dtype and the loops that its elements depend on."""
         found = [self._axes[value] for value in self.inputs]
-        return [*found, *(self._note(one.result, one.output) for one in self.outputs)]
+        found += [self._note(one.result, one.output) for one in self.outputs]
+        if self.overwritten is not None:
+            found[-1] += ", at first the operand that it overwrites"
+        return found
 
     @abstractmethod
     def _reduce(self, part: Reduce) -> str:
