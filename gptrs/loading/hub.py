@@ -17,8 +17,9 @@ from gptrs.models import BUNDLED
 
 _ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)
 _MOST_ID = 96  # letters of a name there
-_WANTED = ["*.json", f"*{SUFFIX}", "merges.txt", "chat_template.jinja"]
-_SUBFOLDERS = ["*/*"]  # other formats of the same model
+_WANTED = ["*.json", f"*{SUFFIX}", "merges.txt", "*.jinja"]
+# Folders have other formats of the same model; additional_chat_templates alone is of use.
+_SUBFOLDERS = ["[!a]*/*", "a[!d]*/*", "?/*"]
 _SECONDS = 3.0  # to wait for the first answer
 
 

@@ -19,6 +19,7 @@ Works on any model with the protocol `causal_model.CausalModel`; knows no files 
 | `streaming` | incremental detokenization with stop strings |
 | `completion` | whole completions, and streams of text |
 | `messages` | checks of messages and tools of the OpenAI API |
+| `function_schema` | Python functions as tools |
 | `chat_template` | messages → text, by jinja2 |
 | `template_sandbox` | the environment of templates |
 | `template_charges`, `template_budget` | bounds of their work |

@@ -23,7 +23,7 @@ from gptrs.text.prompts import refuse_logprobs
 from gptrs.text.reply import Kind, Piece, Reply, marks_of
 from gptrs.text.session import PrefixCache
 from gptrs.text.tokenizer import Tokenizer
-from gptrs.text.tool_calls import parsed_calls, tool_names
+from gptrs.text.tool_calls import CallSplitter, tool_names
 
 Thinking = Literal["hide", "show", "off"]
 _THINKING = {
@@ -192,7 +192,8 @@ def chat_request(
 
 
 class ChatStream(Iterator[ChatPiece]):
-    """The pieces of an answer as they become certain; afterwards `result` is the whole.
+    """The pieces of an answer as they become certain; afterwards `result` is the whole, with the
+    calls of tools, which are in no piece.
 
     ``prompt`` is the text that the model reads. `close` ends the answer; what there is of it is the
     result then.
@@ -208,6 +209,7 @@ class ChatStream(Iterator[ChatPiece]):
         (self._row,) = rows = begin_rows(chat.model, [self._ids], settled)
         ends = end_tokens(chat.ends, settled)
         self._steps = take_steps(chat.model, rows, settled, ends)
+        self._calls = CallSplitter(tool_names(asked.tools))
         self._chat, self._asked = chat, asked
         self._said: dict[Kind, list[str]] = {"content": [], "reasoning": []}
         self._count = 0
@@ -235,9 +237,8 @@ class ChatStream(Iterator[ChatPiece]):
         message: Message = {"role": "assistant", "content": content}
         if thoughts:
             message["reasoning_content"] = thoughts
-        content, calls = parsed_calls(content, tool_names(self._asked.tools))
-        if calls:
-            message |= {"content": content, "tool_calls": calls}
+        if calls := self._calls.calls:
+            message["tool_calls"] = calls
         model = self._chat.model
         ended = self._row.ended or self._reply.stopped or self._stopped
         stop = "tool_calls" if calls else "stop"
@@ -256,7 +257,7 @@ class ChatStream(Iterator[ChatPiece]):
         """End the answer here."""
         self._stopped = True
         self._pieces.close()
-        for _ in self._kept(self._reply.flush()):  # what was held back
+        for _ in self._rest():
             pass
 
     def _run(self) -> Generator[ChatPiece]:
@@ -266,12 +267,26 @@ class ChatStream(Iterator[ChatPiece]):
             self._count += 1
             yield from self._kept(self._reply.push(self._row.latest))
             self._row.running = not self._reply.stopped
+        yield from self._rest()
+
+    def _rest(self) -> Iterator[ChatPiece]:
+        """What was held back, at the end."""
         yield from self._kept(self._reply.flush())
+        yield from self._noted([Piece(self._calls.flush(), "content")])
 
     def _kept(self, pieces: list[Piece]) -> Iterator[ChatPiece]:
+        """``pieces`` without calls of tools."""
+        return self._noted(
+            [
+                Piece(self._calls.push(text), kind) if kind == "content" else Piece(text, kind)
+                for text, kind in pieces
+            ]
+        )
+
+    def _noted(self, pieces: list[Piece]) -> Iterator[ChatPiece]:
         """``pieces`` noted, and those of them that are asked for."""
-        for piece in pieces:
-            self._said[piece.kind].append(piece.text)
-        for piece in pieces:
-            if piece.kind == "content" or self._asked.thinking == "show":
-                yield ChatPiece(piece.text, piece.kind)
+        for text, kind in pieces:
+            self._said[kind].append(text)
+        for text, kind in pieces:
+            if text and (kind == "content" or self._asked.thinking == "show"):
+                yield ChatPiece(text, kind)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias, cast
 
 from gptrs.errors import ArgumentError
+from gptrs.text.function_schema import function_schema
 
 Message: TypeAlias = dict[str, Any]
 
@@ -49,7 +50,7 @@ def checked_messages(messages: object, *, system: str | None = None) -> list[Mes
 
 
 def checked_tools(tools: object) -> list[Any] | None:
-    """``tools`` in JSON's types, each with a type; None if there are none.
+    """``tools`` in JSON's types, functions by their schemas; None if there are none.
 
     Raises `ArgumentError` naming the tool.
     """
@@ -62,9 +63,11 @@ def checked_tools(tools: object) -> list[Any] | None:
         )
     found: list[Any] = []
     for number, tool in enumerate(cast("Iterable[object]", tools)):
+        if callable(tool):
+            tool = function_schema(tool)
         if not isinstance(tool, Mapping):
             raise ArgumentError(
-                f"tools[{number}] is a {type(tool).__name__}, expected a mapping",
+                f"tools[{number}] is a {type(tool).__name__}, expected a mapping or a function",
                 fix="describe the function by a JSON schema, as the OpenAI API takes it",
             )
         found.append(plain(cast("object", tool), f"tools[{number}]"))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
-from gptrs.text.streaming import TextStream
+from gptrs.text.streaming import TextStream, certain_length
 from gptrs.text.tokenizer import Tokenizer
 
 Kind = Literal["content", "reasoning"]
@@ -84,7 +84,7 @@ class ThoughtSplitter:
             self._state, self._held = "gap", after
             rest = ""
         else:
-            sure = _sure(before, self._close)
+            sure = certain_length(before, self._close)
             before, rest = before[:sure], before[sure:]
         text = before.rstrip()
         if not mark:
@@ -130,11 +130,3 @@ class Reply:
     def flush(self) -> list[Piece]:
         """The rest, at the end of the tokens."""
         return [*self._splitter.push(self._stream.flush()), *self._splitter.flush()]
-
-
-def _sure(text: str, mark: str) -> int:
-    """How many characters of ``text`` are before what may be the begin of ``mark``."""
-    for length in range(min(len(mark) - 1, len(text)), 0, -1):
-        if text.endswith(mark[:length]):
-            return len(text) - length
-    return len(text)

@@ -78,7 +78,7 @@ class TextStream:
         text = self._held + piece
         begun = len(text)
         if not last:
-            begun = min((_begins_at_end(text, stop) for stop in self._stops), default=begun)
+            begun = min((certain_length(text, stop) for stop in self._stops), default=begun)
         found = min((at for stop in self._stops if (at := text.find(stop)) >= 0), default=None)
         if found is not None and found <= begun:
             self.stopped, self._held = True, ""
@@ -87,9 +87,10 @@ class TextStream:
         return text[:begun]
 
 
-def _begins_at_end(text: str, stop: str) -> int:
-    """The start of the longest suffix of ``text`` that is a proper prefix of ``stop``."""
-    for length in range(min(len(stop) - 1, len(text)), 0, -1):
-        if text.endswith(stop[:length]):
+def certain_length(text: str, mark: str) -> int:
+    """How many characters of ``text`` are before what may be the begin of ``mark``: the start of
+    its longest suffix that is a proper prefix of ``mark``, else all."""
+    for length in range(min(len(mark) - 1, len(text)), 0, -1):
+        if text.endswith(mark[:length]):
             return len(text) - length
     return len(text)

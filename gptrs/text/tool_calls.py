@@ -13,7 +13,10 @@ import uuid
 from collections.abc import Collection
 from typing import Any, cast
 
-_BLOCK = re.compile(r"<tool_call>(.*?)(?:</tool_call>|\Z)", re.DOTALL)
+from gptrs.text.streaming import certain_length
+
+_MARK = "<tool_call>"
+_BLOCK = re.compile(_MARK + r"(.*?)(?:</tool_call>|\Z)", re.DOTALL)
 
 
 def tool_names(tools: Collection[Any] | None) -> frozenset[str]:
@@ -26,13 +29,56 @@ def tool_names(tools: Collection[Any] | None) -> frozenset[str]:
     )
 
 
-def parsed_calls(content: str, names: Collection[str]) -> tuple[str, list[dict[str, Any]]]:
+class CallSplitter:
+    """Divides a growing answer into its text and the calls of tools called ``names``.
+
+    Text is held back from what may begin a call on, with the space before it: to the end, as only
+    then it is certain that it is one.
+    """
+
+    def __init__(self, names: Collection[str]) -> None:
+        self._names = names
+        self._text = ""  # so far
+        self._held = ""
+        self._calling = False
+        self.calls: list[dict[str, Any]] = []
+        """The calls of the answer, after `flush`."""
+
+    def push(self, text: str) -> str:
+        """What of ``text``, and of the text that was held back, is certainly no call."""
+        if not self._names:
+            return text
+        self._held += text
+        found = self._held.find(_MARK)
+        self._calling |= found >= 0
+        self._calling |= not self._text and self._held.lstrip().startswith(("{", "["))
+        if self._calling and found < 0:
+            return ""
+        sure = certain_length(self._held, _MARK) if found < 0 else found
+        return self._release(len(self._held[:sure].rstrip()))
+
+    def flush(self) -> str:
+        """The rest of the text, at the end of the answer."""
+        rest, calls = _parsed(self._held, self._names)
+        if calls:
+            self.calls += calls
+            rest = rest.rstrip() if self._text else rest.strip()
+        self._held = rest
+        return self._release(len(rest))
+
+    def _release(self, length: int) -> str:
+        given, self._held = self._held[:length], self._held[length:]
+        self._text += given
+        return given
+
+
+def _parsed(content: str, names: Collection[str]) -> tuple[str, list[dict[str, Any]]]:
     """The ``content`` without the calls in it, and the calls; all of it and none where it has
     something that looks like a call and is none."""
     if not names:
         return content, []
     blocks = [match[1] for match in _BLOCK.finditer(content)]
-    rest = _BLOCK.sub("", content).strip() if blocks else ""
+    rest = _BLOCK.sub("", content) if blocks else ""
     calls: list[dict[str, Any]] = []
     for text in blocks or [content]:
         found = _calls(text, names)

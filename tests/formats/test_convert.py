@@ -315,5 +315,5 @@ def test_models_that_cannot_run_here_are_converted_all_the_same(tmp_path: Path) 
     }
     convert(tmp_path / "out", tmp_path / "y.gchk")
     assert CheckpointFile.open(tmp_path / "y.gchk").kind == "deepseek_v3"
-    with pytest.raises(LoadError, match="kind is 'deepseek_v3', expected one of .*gpt, gpt2"):
+    with pytest.raises(LoadError, match=r"kind is 'deepseek_v3', expected one of .*gpt, gpt2"):
         gptrs.load(tmp_path / "y.gchk")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from fnmatch import fnmatch
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -55,6 +56,28 @@ def test_a_model_is_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert name == NAME
     assert "*.safetensors" in options["allow_patterns"]
     assert not any("bin" in pattern or pattern == "*" for pattern in options["allow_patterns"])
+
+
+def test_which_files_are_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hub = Hub(lambda: str(tiny_gpt2(tmp_path / "snapshot"))).put(monkeypatch)
+    gptrs.load(NAME)
+    ((_, options),) = hub.asked
+
+    def is_fetched(file: str) -> bool:
+        """As ``huggingface_hub`` filters."""
+        wanted, refused = (
+            any(fnmatch(file, pattern) for pattern in options[which])
+            for which in ("allow_patterns", "ignore_patterns")
+        )
+        return wanted and not refused
+
+    fetched = (
+        *("config.json", "model-1.safetensors", "merges.txt", "chat_template.jinja"),
+        "additional_chat_templates/tool_use.jinja",
+    )
+    assert all(map(is_fetched, fetched))
+    left = ("pytorch_model.bin", "onnx/config.json", "original/x.safetensors", "a/tokenizer.json")
+    assert not any(map(is_fetched, left))
 
 
 def test_a_fetched_model_is_converted_and_shown(

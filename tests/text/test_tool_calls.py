@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gptrs.text.chat import ChatStream, chat_request
-from gptrs.text.tool_calls import parsed_calls, tool_names
+from gptrs.text.tool_calls import CallSplitter, tool_names
 from tests.support.chat_models import by_heart
 from tests.support.chat_templates import QWEN_3, TOOLS, USER
 
@@ -41,18 +41,40 @@ NONE = [
 ]
 
 
+def split(content: str, length: int, names: set[str]) -> tuple[list[str], list[dict[str, Any]]]:
+    """What the splitter says after each ``length`` characters and at the end, and the calls."""
+    splitter = CallSplitter(names)
+    said = [splitter.push(content[at : at + length]) for at in range(0, len(content), length)]
+    return [*said, splitter.flush()], splitter.calls
+
+
+@pytest.mark.parametrize("length", [1, 5, 1000])
 @pytest.mark.parametrize(("content", "rest", "calls"), CASES)
-def test_calls(content: str, rest: str, calls: list[tuple[str, str]]) -> None:
-    found_rest, found = parsed_calls(content, {"weather"})
+def test_calls(content: str, rest: str, calls: list[tuple[str, str]], length: int) -> None:
+    said, found = split(content, length, {"weather"})
     functions = [call["function"] for call in found]
-    assert (found_rest, [(f["name"], f["arguments"]) for f in functions]) == (rest, calls)
+    assert ("".join(said), [(f["name"], f["arguments"]) for f in functions]) == (rest, calls)
     assert all(call["type"] == "function" and len(call["id"]) == 9 for call in found)
-    assert parsed_calls(content, ()) == (content, [])
+    assert split(content, len(content), set()) == ([content, ""], [])
 
 
+@pytest.mark.parametrize("length", [1, 1000])
 @pytest.mark.parametrize("content", NONE, ids=lambda value: value[:30])
-def test_what_is_no_call_stays_text(content: str) -> None:
-    assert parsed_calls(content, {"weather"}) == (content, [])
+def test_what_is_no_call_stays_text(content: str, length: int) -> None:
+    said, calls = split(content, length, {"weather"})
+    assert ("".join(said), calls) == (content, [])
+
+
+def test_text_is_held_back_only_where_a_call_may_begin() -> None:
+    said, _ = split("a <b> {c} <tool_x y", 1, {"weather"})
+    assert said == [
+        *("a", "", "", " <b", ">", "", " {", "c", "}"),
+        *[""] * 7,
+        " <tool_x",
+        "",
+        " y",
+        "",
+    ]
 
 
 def test_names_of_tools() -> None:
@@ -68,7 +90,9 @@ def test_an_answer_with_a_call_goes_back_into_the_template() -> None:
     assert '"name": "weather"' in prompt
     answer = f"<think>\nHm.\n</think>\n\n<tool_call>\n{RAIN}\n</tool_call>"
     chat, _ = by_heart(QWEN_3, [USER], answer, tools=TOOLS)
-    result = ChatStream(chat, request, {}).result
+    stream = ChatStream(chat, request, {})
+    assert list(stream) == []
+    result = stream.result
     assert result.finish_reason == "tool_calls"
     assert result.message["content"] == ""
     assert result.message["reasoning_content"] == "Hm."
