@@ -39,15 +39,18 @@ function textWidth(text: string, font: string): number {
 
 const widths = new Map<string, number>();
 
-/** The width of a leaf: that of the longer of its two lines. */
+/** That of .sub in view.css. */
+const MONO = 'ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace';
+
+/** The width of a leaf: that of the longer of its two lines, which are beside the chevron. */
 function leafWidth(node: GraphNode): number {
   const key = `${node.label}\n${node.sub}\n${node.kind}`;
   let width = widths.get(key);
   if (width === undefined) {
     const label = textWidth(node.label, "600 13px system-ui, sans-serif");
-    const sub = textWidth(node.sub, "11px ui-monospace, Menlo, Consolas, monospace");
+    const sub = textWidth(node.sub, `11px ${MONO}`);
     const chevron = canOpen(node) ? 22 : 0;
-    width = Math.ceil(Math.min(340, Math.max(72, Math.max(label + chevron, sub) + 32)));
+    width = Math.ceil(Math.min(340, Math.max(72, Math.max(label, sub) + chevron + 32)));
     widths.set(key, width);
   }
   return width;
