@@ -31,7 +31,7 @@ def tensor_html(type: Type, array: Array | None, state: str, name: str = "") -> 
     if array is None:
         return fragment(facts([*rows, ("elements", state)]))
     rows.append(("memory", size_text(array.nbytes)))
-    first = code(np.array2string(array, separator=", ", threshold=200))
+    first = code(np.array2string(array, separator=", ", threshold=200, max_line_width=100))
     if array.size < 2:
         return fragment(facts(rows), first)
     sample = _sample(array)
