@@ -13,7 +13,7 @@ from gptrs import settings
 from gptrs.cli import interrupt, sampling
 from gptrs.cli.language_models import check_options, open_draft, open_language_model
 from gptrs.cli.model_argument import ModelName, ModelOption, either
-from gptrs.cli.running import Backend, Threads
+from gptrs.cli.running import Backend, KvCache, Threads
 from gptrs.cli.turns import line_reader, next_turn, on_terminal
 from gptrs.errors import ArgumentError, PtirError
 
@@ -68,6 +68,7 @@ def chat(
     stop: sampling.Stop = None,
     backend: Backend = None,
     threads: Threads = 0,
+    kv_cache: KvCache = None,
     stats: Annotated[
         bool | None,
         typer.Option(
@@ -114,7 +115,7 @@ def chat(
         stack.enter_context(limit_threads(threads or settings.num_threads()))
         stack.enter_context(ptir.backend(backend or settings.backend()))
         with progress():
-            model = open_language_model(either(path, model_option) or "stories")
+            model = open_language_model(either(path, model_option) or "stories", kv_cache)
             options |= open_draft(draft)
         template = chat_template or _template(model)
         shown = interactive if stats is None else stats

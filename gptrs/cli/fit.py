@@ -10,7 +10,7 @@ import typer
 from gptrs.byte_sizes import read_size, size_text
 from gptrs.cli.convert import Floats
 from gptrs.cli.model_argument import ModelOption, either, needed
-from gptrs.cli.running import Threads
+from gptrs.cli.running import KvCache, Threads
 from gptrs.cli.shell_completion import complete_model
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ def fit(
         Floats | None, typer.Option(help="As if the weights were converted to this.")
     ] = None,
     threads: Threads = 0,
+    kv_cache: KvCache = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Say how much memory a model takes, without reading its weights, and whether it fits.
@@ -58,7 +59,7 @@ def fit(
 
     machine = machine_memory()
     found = find(
-        memory_of(model, None if dtype is None else dtype.value),
+        memory_of(model, dtype and dtype.value, kv_cache and kv_cache.value),
         machine.available if limit is None else limit,
         context=context,
         batch=batch,

@@ -18,7 +18,7 @@ from gptrs.cli.dumps import DumpDir, DumpModeName, dumping
 from gptrs.cli.language_models import check_options, open_draft, open_language_model
 from gptrs.cli.profiling import ProfileOut, Profiling, profiling
 from gptrs.cli.progress import progress
-from gptrs.cli.running import Backend, Threads
+from gptrs.cli.running import Backend, KvCache, Threads
 from gptrs.cli.shell_completion import complete_model
 from gptrs.cli.times import Times, print_times
 from gptrs.errors import ArgumentError
@@ -77,6 +77,7 @@ def generate(
     ignore_eos: sampling.IgnoreEos = False,
     backend: Backend = None,
     threads: Threads = 0,
+    kv_cache: KvCache = None,
     stats: Annotated[bool, typer.Option("--stats", help="Print times at the end.")] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object a prompt instead of streaming.")
@@ -127,7 +128,7 @@ def generate(
         stack.enter_context(profiling(profile, profile_out))
         end_progress = stack.enter_context(progress())
         began = perf_counter()
-        opened = open_language_model(model)
+        opened = open_language_model(model, kv_cache)
         options |= open_draft(draft)
         times.load_seconds = perf_counter() - began
         streaming = not as_json and prompt_file is None and logprobs is None

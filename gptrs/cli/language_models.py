@@ -9,6 +9,7 @@ import typer
 from gptrs.errors import ArgumentError
 
 if TYPE_CHECKING:
+    from gptrs.cli.running import CacheDtype
     from gptrs.loading.language_model import LanguageModel
 
 
@@ -22,11 +23,11 @@ def check_options(options: dict[str, Any], draft: str | None) -> None:
         raise typer.BadParameter(f"{error.problem}; {error.fix}") from None
 
 
-def open_language_model(path: str) -> LanguageModel:
-    """The model of ``path``. Raises `ArgumentError` for one that continues no text."""
+def open_language_model(path: str, kv_cache: CacheDtype | None = None) -> LanguageModel:
+    """The model of ``path``, with KV caches of this dtype. Raises `ArgumentError` for one that continues no text."""
     from gptrs.loading.load import load  # the engine loads after the options are known to be good
 
-    opened = load(path)
+    opened = load(path, kv_cache_dtype=kv_cache and kv_cache.value)
     if opened.causal_lm is None:
         raise ArgumentError(
             f"{path} is a {opened.kind}, which continues no text",

@@ -27,6 +27,7 @@ def estimate_memory(
     batch: int = 1,
     threads: int | None = None,
     dtype: object = None,
+    kv_cache_dtype: object = None,
 ) -> MemoryEstimate:
     """The peak memory of a process with ``model``. Weights are not read.
 
@@ -34,21 +35,24 @@ def estimate_memory(
     mapping. ``context`` is in tokens (None: the context length of the model), ``threads`` the
     threads of plans (None: the current setting), ``dtype`` the dtype to which weights would be
     converted (f32, f16 or bf16; None: their own, for a configuration alone the dtype in it, else
-    f32). Raises `LoadError` where there is no model, and `ArgumentError`.
+    f32), ``kv_cache_dtype`` that of keys and values (None: as the model was loaded, else f32).
+    Raises `LoadError` where there is no model, and `ArgumentError`.
     """
-    return memory_of(model, dtype).at(context=context, batch=batch, threads=threads)
+    return memory_of(model, dtype, kv_cache_dtype).at(context=context, batch=batch, threads=threads)
 
 
-def memory_of(model: Source, dtype: object = None) -> ModelMemory:
+def memory_of(model: Source, dtype: object = None, kv_cache_dtype: object = None) -> ModelMemory:
     """The memory of a model, an argument of `estimate_memory`, at sizes that are given later."""
     wanted = None if dtype is None else as_dtype(dtype)
     if wanted is not None and wanted not in _FLOATS:
         raise ArgumentError(f"dtype is {wanted}, expected one of {', '.join(map(str, _FLOATS))}")
     if isinstance(model, str | os.PathLike) and str(os.fspath(model)).endswith(".json"):
         config, runtime = read_config(Path(model))
-        return ModelMemory.of_config(config, runtime, Path(model), wanted)
+        return ModelMemory.of_config(config, runtime, Path(model), wanted, kv_cache_dtype)
     if isinstance(model, Mapping):
         runtime: Any = model.get("runtime") or {}
-        return ModelMemory.of_config(model, runtime, Path("the configuration"), wanted)
+        file = Path("the configuration")
+        return ModelMemory.of_config(model, runtime, file, wanted, kv_cache_dtype)
     memory = (model if isinstance(model, LoadedModel) else load(model)).memory()
-    return memory if wanted is None else memory.converted(wanted)
+    memory = memory if wanted is None else memory.converted(wanted)
+    return memory if kv_cache_dtype is None else memory.caching(kv_cache_dtype)

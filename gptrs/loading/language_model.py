@@ -27,6 +27,8 @@ from gptrs.jit.overrides import Policies
 from gptrs.loading.loaded_model import LoadedModel
 from gptrs.loading.overridden import Overridden
 from gptrs.loading.weights import Weights
+from gptrs.text.cached_model import CachedModel, layout_for
+from gptrs.text.causal_model import CausalModel
 from gptrs.text.chat import ChatCompletion, ChatModel, ChatStream, chat_request
 from gptrs.text.completion import Completion, complete, stream_text
 from gptrs.text.generation import generate_logprobs, generate_tokens
@@ -43,7 +45,8 @@ class LanguageModel(LoadedModel):
     """A loaded model that continues text.
 
     ``module`` is the model itself (call it with tokens and a cache), ``config`` its configuration.
-    Text and `forward` follow the checkpoint's ``runtime.functional_overrides``.
+    ``cache_layout`` is how its KV caches are stored. Text and `forward` follow the checkpoint's
+    ``runtime.functional_overrides``.
     """
 
     def __init__(
@@ -53,9 +56,12 @@ class LanguageModel(LoadedModel):
         module: Any,
         weights: Weights,
         overrides: Policies = (),
+        kv_cache_dtype: object = None,
     ) -> None:
         super().__init__(files, kind, module, weights)
-        self._model = Overridden(module, overrides) if overrides else module
+        self.cache_layout = layout_for(module, kv_cache_dtype)
+        made = CachedModel(module, self.cache_layout) if kv_cache_dtype is not None else module
+        self._model: CausalModel = Overridden(made, overrides) if overrides else made
         made = read_generation_config(files.directory)
         self._eos = end_tokens_of(made, files.config, files.config_file)
         self._bos = first_token_of(made, files.config, files.config_file)
@@ -63,6 +69,12 @@ class LanguageModel(LoadedModel):
         self._tokenizer: Tokenizer | None = None
         self._chat: ChatFiles | None = None
         self._chats: dict[str, ChatModel] = {}  # by the text of the template
+
+    @property
+    def generator(self) -> CausalModel:
+        """The model as text is generated with it: under the policies of its checkpoint, with its
+        layout of KV caches."""
+        return self._model
 
     @property
     def has_tokenizer(self) -> bool:
@@ -304,6 +316,11 @@ class Session(LanguageModel):
         self._prefix = PrefixCache(inner.model if isinstance(inner, PrefixCache) else inner)
         self._model = self._prefix
         self._chats = {}
+
+    @property
+    def generator(self) -> CausalModel:
+        """That of the model, which keeps no text."""
+        return self._prefix.model
 
     @property
     def tokens(self) -> tuple[int, ...]:

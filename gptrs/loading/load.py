@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from gptrs import events, settings
 from gptrs.byte_sizes import as_size
+from gptrs.errors import ArgumentError
 from gptrs.formats.labels import read_labels
 from gptrs.formats.model_files import ModelFiles, imported, model_class, open_model
 from gptrs.formats.overrides import read_overrides
@@ -36,6 +37,7 @@ def load(
     memory_limit: int | str | None = None,
     context: int | None = None,
     batch: int = 1,
+    kv_cache_dtype: object = None,
 ) -> LanguageModel: ...
 @overload
 def load(
@@ -44,6 +46,7 @@ def load(
     memory_limit: int | str | None = None,
     context: int | None = None,
     batch: int = 1,
+    kv_cache_dtype: object = None,
 ) -> Any: ...
 
 
@@ -53,6 +56,7 @@ def load(
     memory_limit: int | str | None = None,
     context: int | None = None,
     batch: int = 1,
+    kv_cache_dtype: object = None,
 ) -> LanguageModel | ImageClassifier:
     """Open a Hugging Face model directory, a checkpoint (``GPTRSCHK``), a file of torchvision's
     weights (``.safetensors``), a model that ships with gptrs (``"stories"``), or one of
@@ -68,12 +72,16 @@ def load(
     With a ``memory_limit`` (bytes, or ``"2GB"``) a model is refused if `gptrs.estimate_memory`
     gives more at this ``context`` (None: the context length) and ``batch``; the `ArgumentError`
     lists sizes that would fit.
+
+    ``kv_cache_dtype`` ("bf16" or "f16") stores keys and values of earlier tokens in 16 bits: a
+    cache of half the size, which long texts are read from in half the time. They are rounded once,
+    and attention adds up in f32. `ArgumentError` for models of images.
     """
     for text, category in settings.complaints():
         warn(text, category)
     place = place_of(path)
     with events.working(f"loading {place.name}"):
-        model = ready_model(open_model(place))
+        model = ready_model(open_model(place), kv_cache_dtype)
     if memory_limit is not None:
         from gptrs.memory.fitting import refuse_above  # late: seldom needed
 
@@ -81,9 +89,11 @@ def load(
     return model
 
 
-def ready_model(files: ModelFiles) -> LanguageModel | ImageClassifier:
+def ready_model(
+    files: ModelFiles, kv_cache_dtype: object = None
+) -> LanguageModel | ImageClassifier:
     """`model_of`, under the weight streaming options of its configuration. Raises `LoadError`."""
-    model = model_of(files)
+    model = model_of(files, kv_cache_dtype)
     if files.runtime.get("weight_streaming") is not None:
         from gptrs.loading.weight_streaming import stream_weights  # late: seldom needed
 
@@ -91,8 +101,8 @@ def ready_model(files: ModelFiles) -> LanguageModel | ImageClassifier:
     return model
 
 
-def model_of(files: ModelFiles) -> LanguageModel | ImageClassifier:
-    """The handle of the model in ``files``. Raises `LoadError`."""
+def model_of(files: ModelFiles, kv_cache_dtype: object = None) -> LanguageModel | ImageClassifier:
+    """The handle of the model in ``files``. Raises `LoadError` and `ArgumentError`."""
     file, data = files.config_file, files.config
     overrides = read_overrides(files.runtime, file)
     if (quantisation := data.get("quantization_config")) is not None:
@@ -105,6 +115,10 @@ def model_of(files: ModelFiles) -> LanguageModel | ImageClassifier:
 
         kind = torchvision_kind(files.tensors)
     model = model_class(kind, file, files.kind_field)
+    if kv_cache_dtype is not None and model.task != "causal_lm":
+        raise ArgumentError(
+            f"kv_cache_dtype is {kv_cache_dtype!r}, and the model takes images", fix="leave it out"
+        )
     fields, renames = data, model.renames
     if model.task == "image_classifier":
         from gptrs.formats.torchvision import torchvision_naming  # late: for images only
@@ -118,4 +132,5 @@ def model_of(files: ModelFiles) -> LanguageModel | ImageClassifier:
     built = model.build(config, weights.parameter)
     weights.finish()
     handle = imported(_HANDLES[model.task])
-    return handle(files, str(kind), built, weights, overrides)
+    options = {} if kv_cache_dtype is None else {"kv_cache_dtype": kv_cache_dtype}
+    return handle(files, str(kind), built, weights, overrides, **options)

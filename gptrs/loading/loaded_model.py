@@ -10,6 +10,7 @@ from gptrs.formats.overrides import read_overrides
 from gptrs.html_tables import facts, fragment
 from gptrs.loading.model_parameters import ModelParameters
 from gptrs.loading.weights import Weights
+from gptrs.nn.cache import CacheLayout
 from gptrs.nn.module_tree import module_tree
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ class LoadedModel:
     """
 
     is_loaded_model: ClassVar[bool] = True
+    cache_layout: CacheLayout | None = None
+    """How the KV caches of a language model are stored."""
 
     def __init__(self, files: ModelFiles, kind: str, module: Any, weights: Weights) -> None:
         self.files = files
@@ -49,7 +52,7 @@ class LoadedModel:
         from gptrs.memory.estimate import ModelMemory  # late: seldom needed
 
         policies = read_overrides(self.files.runtime, self.files.config_file)
-        return ModelMemory(self.module, policies)
+        return ModelMemory(self.module, policies, self.cache_layout)
 
     def view(self, *, batch: int = 1, tokens: int | None = None, decode: bool = False) -> View:
         """The program of the model, its passes and its plan as an HTML page, as

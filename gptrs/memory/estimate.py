@@ -26,7 +26,9 @@ from gptrs.jit.overrides import Policies, checkpoint_overrides
 from gptrs.kernels.driver.threads import limit_threads, thread_count
 from gptrs.large_pages import LARGE
 from gptrs.memory.abstract_model import abstract_model, without_elements
+from gptrs.nn.cache import CacheLayout
 from gptrs.nn.cache_memory import LEAST, MOST
+from gptrs.text.cached_model import cache_of, layout_for
 
 RUNTIME_BYTES = 112_000_000
 """The process without weights, with cached kernels: Python, NumPy, LLVM and this package
@@ -92,8 +94,11 @@ class MemoryEstimate:
 class ModelMemory:
     """The memory of one model at different sizes; it is traced once."""
 
-    def __init__(self, module: Any, policies: Policies = ()) -> None:
+    def __init__(
+        self, module: Any, policies: Policies = (), cache: CacheLayout | None = None
+    ) -> None:
         self.module = module
+        self.cache = cache or CacheLayout()
         self._policies = policies
         self._call = _class_of(module).__call__
         self._stored = sum(parameter.bytes for parameter in module.parameters().values())
@@ -105,16 +110,27 @@ class ModelMemory:
         runtime: Mapping[str, Any],
         file: Path,
         dtype: DType | None = None,
+        kv_cache_dtype: object = None,
     ) -> ModelMemory:
         """The memory of a model given by its configuration. Raises `LoadError` naming ``file``."""
         said: object = config.get("dtype", config.get("torch_dtype"))
         said = _DTYPES.get(said, f32) if isinstance(said, str) else f32
         module = _retyped(abstract_model(config, file), dtype or said)
-        return cls(module, read_overrides(runtime, file))
+        made = cls(module, read_overrides(runtime, file))
+        return made if kv_cache_dtype is None else made.caching(kv_cache_dtype)
 
     def converted(self, dtype: DType) -> ModelMemory:
         """The same model with weights of another dtype."""
-        return ModelMemory(_retyped(self.module, dtype), self._policies)
+        return ModelMemory(_retyped(self.module, dtype), self._policies, self.cache)
+
+    def caching(self, kv_cache_dtype: object) -> ModelMemory:
+        """The same model with keys and values of another dtype. Raises `ArgumentError`."""
+        if self.longest is None:
+            raise ArgumentError(
+                f"kv_cache_dtype is {kv_cache_dtype!r}, and the model takes images",
+                fix="leave it out",
+            )
+        return ModelMemory(self.module, self._policies, layout_for(self.module, kv_cache_dtype))
 
     @property
     def longest(self) -> int | None:
@@ -170,7 +186,7 @@ class ModelMemory:
     def _text(self, context: int, batch: int, threads: int) -> tuple[PlanReport, int, int]:
         """The plan of a prefill of ``context`` tokens, the bytes of the KV cache, and those of
         activations."""
-        cache, size = _cache(self.module, batch, context)
+        cache, size = _cache(self.module, batch, context, self.cache)
         tokens = _typed((batch, context), np.dtype(np.int64))
         with limit_threads(threads):
             plan = self._call.explain(self.module, tokens, cache, logits="last").report
@@ -209,14 +225,14 @@ def _unused(kv_cache: int) -> int:
     return 2 * LARGE if LEAST <= kv_cache // 2 <= MOST else 0
 
 
-def _cache(module: Any, batch: int, capacity: int) -> tuple[Any, int]:
+def _cache(module: Any, batch: int, capacity: int, layout: CacheLayout) -> tuple[Any, int]:
     """A KV cache of stride 0 at any size, and its bytes.
 
     Its extents are extrapolated from caches of one and two rows and columns.
     """
     made: list[list[Any]] = []
     for rows, columns in ((1, 1), (2, 1), (1, 2)):
-        cache = module.init_cache(np.zeros(rows, np.int32), columns)
+        cache = cache_of(module, np.zeros(rows, np.int32), columns, layout)
         leaves, structure = tree.flatten(cache, is_leaf=lambda x: isinstance(x, Tensor))
         made.append(leaves)
     size, typed = 0, list[Any]()

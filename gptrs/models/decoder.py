@@ -21,7 +21,7 @@ from gptrs.models.base import Model, Renames
 from gptrs.models.decoder_builder import BlockBuilder
 from gptrs.models.decoder_config import DecoderConfig, Family
 from gptrs.models.decoder_layers import Block, Norm
-from gptrs.nn.cache import KVCache
+from gptrs.nn.cache import CacheLayout, KVCache
 from gptrs.nn.layers import Embedding, Linear
 from gptrs.nn.module import ParameterOf
 
@@ -80,11 +80,13 @@ class Decoder(Model):
     def vocab_size(self) -> int:
         return self.config.vocab_size
 
-    def init_cache(self, starts: NDArray[np.int32], capacity: int) -> KVCache:
+    def init_cache(
+        self, starts: NDArray[np.int32], capacity: int, layout: CacheLayout | None = None
+    ) -> KVCache:
         """An empty cache for ``len(starts)`` rows; row b's text begins at column starts[b]."""
         config = self.config
         layers, heads = config.num_hidden_layers, config.key_heads
-        return KVCache.empty(layers, starts, heads, capacity, config.head_size)
+        return KVCache.empty(layers, starts, heads, capacity, config.head_size, layout)
 
     @ptir.jit(
         name="decoder",

@@ -20,7 +20,7 @@ from gptrs.errors import LoadError
 from gptrs.ir.tensor import Parameter, Tensor
 from gptrs.models.base import Model
 from gptrs.nn.activations import ACTIVATIONS
-from gptrs.nn.cache import KVCache
+from gptrs.nn.cache import CacheLayout, KVCache
 from gptrs.nn.layers import Conv1D, Embedding, LayerNorm, Linear
 from gptrs.nn.module import Module
 
@@ -196,10 +196,13 @@ class GPT2(Model):
     def vocab_size(self) -> int:
         return self.config.vocab_size
 
-    def init_cache(self, starts: NDArray[np.int32], capacity: int) -> KVCache:
+    def init_cache(
+        self, starts: NDArray[np.int32], capacity: int, layout: CacheLayout | None = None
+    ) -> KVCache:
         """An empty cache for ``len(starts)`` rows; row b's text begins at column starts[b]."""
         config = self.config
-        return KVCache.empty(config.n_layer, starts, config.n_head, capacity, config.head_size)
+        heads, size = config.n_head, config.head_size
+        return KVCache.empty(config.n_layer, starts, heads, capacity, size, layout)
 
     @ptir.jit(
         name="gpt2",

@@ -9,7 +9,7 @@ state besides their fields: a call is traced like any function.
 | `field_types` | type checks of the values that a module's fields get |
 | `layers` | Linear, Conv1D, Embedding, norms, Conv2d, DepthwiseConv2d, BatchNorm2d, ConvLayer |
 | `activations` | activations by their Hugging Face names (``ACT2FN``) |
-| `cache` | `KVCache`: keys and values of earlier tokens, and causal attention to them |
+| `cache` | `KVCache`, `CacheLayout`: keys and values of earlier tokens, causal attention to them |
 | `cache_memory` | memory of KV caches: huge pages, reused from cache to cache |
 | `rotary` | rotary positions: frequencies of every ``rope_type``, tables of cosines and sines |
 | `layout` | NHWC and NCHW images |
@@ -21,7 +21,7 @@ Order when a model is built and runs: a checkpoint's parameters → layers (`fie
 from __future__ import annotations
 
 from gptrs.nn.activations import ACTIVATIONS
-from gptrs.nn.cache import KVCache
+from gptrs.nn.cache import CacheLayout, KVCache
 from gptrs.nn.layers import (
     BatchNorm2d,
     Conv1D,
@@ -38,6 +38,7 @@ from gptrs.nn.module import Module, ParameterOf
 __all__ = [
     "ACTIVATIONS",
     "BatchNorm2d",
+    "CacheLayout",
     "Conv1D",
     "Conv2d",
     "ConvLayer",

@@ -15,7 +15,18 @@ from numpy.typing import NDArray
 from gptrs import ptir
 from gptrs.ir.dims import DimLike
 from gptrs.ir.tensor import Tensor
+from gptrs.ir.types import DType, bf16, f16, f32
 from gptrs.nn.cache_memory import zeros
+
+CACHE_DTYPES = (f32, f16, bf16)
+
+
+@dataclass(frozen=True)
+class CacheLayout:
+    """How keys and values are stored. Narrow ones are rounded when they are stored, and attention
+    adds up in f32."""
+
+    dtype: DType = f32
 
 
 @dataclass(frozen=True)
@@ -33,12 +44,19 @@ class KVCache:
 
     @classmethod
     def empty(
-        cls, layers: int, starts: NDArray[np.int32], heads: int, capacity: int, head_size: int
+        cls,
+        layers: int,
+        starts: NDArray[np.int32],
+        heads: int,
+        capacity: int,
+        head_size: int,
+        layout: CacheLayout | None = None,
     ) -> KVCache:
-        """A cache without tokens, in f32."""
+        """A cache without tokens, in f32 unless the ``layout`` says else."""
+        dtype = (layout or CacheLayout()).dtype
         # All layers in one array: each argument costs time in each call.
         shape = (layers, len(starts), heads, capacity, head_size)
-        keys, values = (ptir.tensor(zeros(shape)) for _ in range(2))
+        keys, values = (ptir.tensor(zeros(shape, dtype)) for _ in range(2))
         length, start = (ptir.tensor(np.array(given, np.int32)) for given in (0, starts))
         return cls(keys, values, length, start)
 
@@ -70,8 +88,10 @@ class KVCache:
         the cache with the new keys and values of the layer."""
         batch, _, count, _ = q.shape
         at = (layer, 0, 0, self.length, 0)
-        keys = ptir.dynamic_update_slice(self.keys, k.reshape(1, *k.shape), at)
-        values = ptir.dynamic_update_slice(self.values, v.reshape(1, *v.shape), at)
+        keys, values = (
+            ptir.dynamic_update_slice(kept, _as_stored(new, kept.dtype), at)
+            for kept, new in ((self.keys, k), (self.values, v))
+        )
         end = ptir.broadcast_to(self.length + count, shape=(batch,))
         y = ptir.attention(
             *(q, keys[layer], values[layer], self.start, end),
@@ -89,3 +109,9 @@ class KVCache:
     def advanced(self, count: DimLike) -> KVCache:
         """The cache after a call in which all layers attended: ``count`` more columns."""
         return replace(self, length=self.length + count)
+
+
+def _as_stored(new: Tensor, dtype: DType) -> Tensor:
+    """New keys or values [batch, heads, tokens, head size] of a layer in the cache's dtype."""
+    new = new.reshape(1, *new.shape)
+    return new if new.dtype is dtype else ptir.cast(new, dtype=dtype)

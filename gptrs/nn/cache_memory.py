@@ -12,8 +12,8 @@ import math
 from collections import deque
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gptrs.ir.types import Array, DType, f32
 from gptrs.large_pages import LargePages, Piece
 
 LEAST, MOST = 4 * 2**20, 128 * 2**20
@@ -38,15 +38,15 @@ class _Memory:
 _kept: deque[_Memory] = deque(maxlen=2)  # keys and values of the last cache
 
 
-def zeros(shape: tuple[int, ...]) -> NDArray[np.float32]:
-    """A zeroed array of f32 that shares memory with no other. Raises `MemoryError`."""
-    size = 4 * math.prod(shape)
+def zeros(shape: tuple[int, ...], dtype: DType = f32) -> Array:
+    """A zeroed array that shares memory with no other. Raises `MemoryError`."""
+    size = dtype.numpy.itemsize * math.prod(shape)
     if not LEAST <= size <= MOST:
-        return np.zeros(shape, np.float32)
+        return np.zeros(shape, dtype.numpy)
     memory = _large_enough(size)
     cleared = memory is None
     memory = memory or _Memory(size, _kept)
-    piece = np.asarray(Piece(memory, 0, size)).view(np.float32)
+    piece = np.asarray(Piece(memory, 0, size)).view(dtype.numpy)
     if not cleared:
         piece[:] = 0
     return piece.reshape(shape)

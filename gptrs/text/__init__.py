@@ -10,6 +10,7 @@ Works on any model with the protocol `causal_model.CausalModel`; knows no files 
 | `options` | `GenerationOptions`, checked at construction |
 | `prompts` | checks of prompts and options against a model |
 | `causal_model` | the interface of a model |
+| `cached_model` | a model whose KV caches have a chosen dtype |
 | `generation` | prefill and decode loop over a batch of rows |
 | `speculation` | guesses from the text before, checked several at a time |
 | `draft_model` | guesses of a smaller model |

@@ -75,11 +75,11 @@ class DraftModel:
 
 
 def draft_of(draft: Any, vocab_size: int) -> CausalModel:
-    """The model of an option ``draft``: a loaded language model, or its module.
+    """The model of an option ``draft``: that of a loaded language model, or a module.
 
     Raises `ArgumentError` for other things, and for another vocabulary.
     """
-    model = getattr(draft, "module", draft)
+    model = getattr(draft, "generator", draft)
     if not all(hasattr(model, name) for name in ("init_cache", "vocab_size", "context_length")):
         raise ArgumentError(
             f"option draft is a {type(draft).__name__}, expected a language model",

@@ -158,7 +158,7 @@ def _grown(cache: KVCache, capacity: int, length: int) -> KVCache:
     for kept in (cache.keys, cache.values):
         old = np.asarray(kept)  # [layers, batch, heads, capacity, head size]
         shape = (*old.shape[:3], capacity, old.shape[4])
-        new = zeros(shape) if old.dtype == np.float32 else np.zeros(shape, old.dtype)
+        new = zeros(shape, kept.dtype)
         new[:, :, :, :length] = old[:, :, :, :length]
         copies.append(ptir.tensor(new))
     return replace(cache, keys=copies[0], values=copies[1])

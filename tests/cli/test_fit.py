@@ -33,6 +33,13 @@ def test_a_table(cli: Cli, good: Path) -> None:
     assert estimate_memory(good, batch=largest + 1).total > 200_000_000
 
 
+def test_a_narrow_cache(cli: Cli, good: Path) -> None:
+    done = cli(str(good), "--kv-cache", "bf16", "--json")
+    assert json.loads(done.out)["bytes"]["kv_cache"] == (
+        estimate_memory(good, kv_cache_dtype="bf16").kv_cache
+    )
+
+
 @pytest.mark.slow
 def test_json(cli: Cli, good: Path) -> None:
     options = ["--context", "40", "--batch", "2", "--dtype", "bf16", "--json"]

@@ -75,6 +75,12 @@ def test_a_draft(cli: Cli, good: Path) -> None:
     assert "options draft and prompt_lookup" in both.err
 
 
+def test_a_narrow_cache(cli: Cli, good: Path) -> None:
+    text = gptrs.load(good, kv_cache_dtype="f16").generate("once", max_tokens=9)
+    done = cli("once", "--max-tokens", "9", "--kv-cache", "f16")
+    assert done == Done(0, f"once{text}\n", "")
+
+
 def test_ignore_eos(cli: Cli, model: LanguageModel) -> None:
     bias = ["--logit-bias", f"{END_ID}=100", "--max-tokens", "4", "--logprobs", "0", "--json"]
     ended = json.loads(cli("once", *bias).out)

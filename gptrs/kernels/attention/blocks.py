@@ -18,6 +18,7 @@ from typing import Any, Literal
 
 from gptrs.kernels.compiler.ir_builder import I64, Function, i64
 from gptrs.kernels.compiler.isa import Isa
+from gptrs.kernels.gemm.weight_elements import WeightType, element_type
 
 Index = Literal["i32", "i64"]
 
@@ -38,6 +39,13 @@ class Head:
     length: bool = False
     index: Index = "i32"
     """The type of kv_start and kv_len."""
+    stored: WeightType = "f32"
+    """The type of keys and values in memory, which are widened to f32 as they are read."""
+
+    @property
+    def element(self) -> Any:
+        """The LLVM type of a stored key's elements."""
+        return element_type(self.stored)
 
     @property
     def block(self) -> int:
@@ -50,6 +58,8 @@ class Head:
         flags = [n for n in ("causal", "window", "start", "length") if getattr(self, n)]
         if self.softcap is not None:
             flags.append("softcap")
+        if self.stored != "f32":
+            flags.append(self.stored)
         return "_".join([str(self.size), *flags])
 
     @property

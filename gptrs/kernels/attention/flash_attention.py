@@ -50,6 +50,12 @@ class AttentionFunctions:
         self.unpacked = {rows: score_unpacked(module, isa, head, rows) for rows in unpacked}
         self.score = {rows: score_tile(module, isa, head, rows) for rows in variants(isa)}
         self.add_values = {rows: add_values(module, isa, head, rows) for rows in variants(isa)}
+        self.add_stored = self.add_values
+        """Of values where they lie."""
+        if head.stored != "f32":
+            self.add_stored = {
+                rows: add_values(module, isa, head, rows, head.stored) for rows in unpacked
+            }
 
     def for_rows(
         self, f: Function, rows: Any, functions: dict[int, Any], arguments: list[Any]
@@ -69,9 +75,9 @@ class _StridedRows(NamedTuple):
     first: Any
     stride: Any
 
-    def at(self, f: Function, row: Any) -> _StridedRows:
+    def at(self, f: Function, element: Any, row: Any) -> _StridedRows:
         """From a row on."""
-        return _StridedRows(f.at(self.first, f.mul(row, self.stride)), self.stride)
+        return _StridedRows(f.at(self.first, f.mul(row, self.stride), element), self.stride)
 
 
 class _Block(NamedTuple):
@@ -82,17 +88,21 @@ class _Block(NamedTuple):
     keys: _StridedRows
     values: _StridedRows
 
-    def part(self, f: Function, first: Any, count: Any) -> _Block:
-        """Some of them."""
-        keys, values = self.keys.at(f, first), self.values.at(f, first)
+    def part(self, f: Function, element: Any, first: Any, count: Any) -> _Block:
+        """Some of them, where they lie."""
+        keys, values = (rows.at(f, element, first) for rows in (self.keys, self.values))
         return _Block(f.add(self.key, first), count, keys, values)
 
 
 class _Tile:
-    """As many queries as scores are taken of at once, from ``row`` of the item on."""
+    """As many queries as scores are taken of at once, from ``row`` of the item on. Values are
+    copied, or they lie in memory (``add`` reads either)."""
 
-    def __init__(self, item: WorkItem, functions: AttentionFunctions, row: Any) -> None:
+    def __init__(
+        self, item: WorkItem, functions: AttentionFunctions, row: Any, add: dict[int, Any]
+    ) -> None:
         f = self.f = item.f
+        self.add_values = add
         self.item, self.functions, self.row = item, functions, row
         self.rows = f.least(f.sub(item.count, row), i64(f.isa.tile_rows))
         self.final = f.sub(f.add(row, self.rows), i64(1))
@@ -142,7 +152,7 @@ class _Tile:
     def add(self, scores: Any, values: _StridedRows, first: Any, last: Any) -> None:
         """Add the values of keys that all rows see."""
         given = [scores, *values, first, last, self.states, self.sums]
-        self.functions.for_rows(self.f, self.rows, self.functions.add_values, given)
+        self.functions.for_rows(self.f, self.rows, self.add_values, given)
 
     def take(self, scores: Any, block: _Block) -> None:
         """The softmax and values of a block, by the keys of it that each row sees."""
@@ -165,7 +175,7 @@ class _Tile:
             weights, *its = self._of(row, scores)
             with f.if_then(f.icmp_signed("<", begin, end)):
                 given = [weights, *block.values, begin, end, *its]
-                f.call(self.functions.add_values[1], given)
+                f.call(self.add_values[1], given)
 
         def seen_by(row: Any) -> tuple[Any, Any]:
             row = f.add(self.row, row)
@@ -213,13 +223,15 @@ def _block(item: WorkItem, key: Any, last: Any) -> _Block:
 
 
 def _attend_packed(item: WorkItem, functions: AttentionFunctions, block: _Block) -> None:
-    """A block for several tiles. Values with a large stride are copied once for all of them."""
+    """A block for several tiles. Values with a large stride or in 16 bits are copied once for all
+    of them."""
     f, width = item.f, i64(item.width)
     f.call(functions.pack_keys, [*block.keys, *block.values, block.count, item.scratch.keys])
     far = f.icmp_signed("!=", block.values.stride, width)
-    block = block._replace(values=_copied(item, functions, block, far))
+    wanted = far if item.head.stored == "f32" else None
+    block = block._replace(values=_copied(item, functions, block, wanted))
     with f.loop(i64(0), item.count, i64(f.isa.tile_rows)) as each:
-        tile = _Tile(item, functions, each.index)
+        tile = _Tile(item, functions, each.index, functions.add_values)
         stop = f.add(block.key, block.count)
         begins = f.icmp_signed("<", item.low(each.index), stop)
         ends = f.icmp_signed(">", item.high(tile.final), block.key)
@@ -231,10 +243,11 @@ def _attend_packed(item: WorkItem, functions: AttentionFunctions, block: _Block)
 def _copied(
     item: WorkItem, functions: AttentionFunctions, block: _Block, wanted: Any
 ) -> _StridedRows:
-    """The block's values, copied if ``wanted`` or if the head is not whole vectors."""
+    """The block's values, copied if ``wanted`` (None: always) or if the head is not whole
+    vectors."""
     f, target, width = item.f, item.scratch.values, i64(item.width)
     given = [*block.values, block.count, target]
-    if item.head.size % f.isa.lanes:
+    if item.head.size % f.isa.lanes or wanted is None:
         f.call(functions.copy_values, given)
         return _StridedRows(target, width)
     with f.if_then(wanted):
@@ -252,7 +265,8 @@ def _attend_unpacked(item: WorkItem, functions: AttentionFunctions, first: Any, 
     are read faster than one.
     """
     f, size = item.f, item.head.block
-    tile = _Tile(item, functions, i64(0))
+    copied = item.head.size % f.isa.lanes != 0
+    tile = _Tile(item, functions, i64(0), functions.add_values if copied else functions.add_stored)
     side = i64(f.isa.tile_rows * size)
     with f.loop(first, last, i64(size), carried=[i64(0), i64(0)]) as loop:
         ready, at = loop.values
@@ -267,8 +281,8 @@ def _attend_unpacked(item: WorkItem, functions: AttentionFunctions, first: Any, 
         count = tile.sees(following.key, following.count)
         further = f.icmp_signed(">", count, i64(0))
         both = f.and_(further, tile.sees_all(block.key, block.count))
-        if item.head.size % f.isa.lanes:
-            both = ir.Constant(I1, False)  # its values are copied
+        if copied:
+            both = ir.Constant(I1, False)
         with f.if_else(both) as (together, alone):
             with together:
                 tile.weigh(scores, block.count)
@@ -285,13 +299,13 @@ def _add_and_score(
     tile: _Tile, scores: Any, block: _Block, following: _Block, count: Any, target: Any
 ) -> None:
     """Add a whole block's values, and take scores of the next block's first ``count`` keys."""
-    f = tile.f
+    f, element = tile.f, tile.item.head.element
     step = i64(max(8, f.isa.lanes))
     with f.loop(i64(0), i64(tile.item.head.block), step) as loop:
         left = f.least(f.sub(count, loop.index), step)
         with f.if_then(f.icmp_signed(">", left, i64(0))):
-            part = following.part(f, loop.index, left)
+            part = following.part(f, element, loop.index, left)
             ahead = f.add(loop.index, i64(_AHEAD // tile.item.head.size))
-            part = part._replace(values=block.values.at(f, ahead))
+            part = part._replace(values=block.values.at(f, element, ahead))
             tile.score_unpacked(part, f.at(target, loop.index))
         tile.add(scores, block.values, loop.index, f.add(loop.index, step))

@@ -1,5 +1,8 @@
 """Attention softmax(q·kᵀ·scale + mask)·v in f32, without a matrix of scores (FlashAttention).
 
+Keys and values are f32, or f16 or bf16 in memory (a KV cache of half the size): they are widened as
+they are read, which is exact, and the result has the bits of widened copies.
+
     for work item (batch row, group, row block):                # extent
         copy the queries of the row block to the stack
         for block of keys, from the first key seen:             # 64, 32 or 16 keys by head size
@@ -71,10 +74,11 @@ def row_block_for(
 
 
 def attention_time(
-    batch: int, heads: int, groups: int, queries: int, keys: int, size: int
+    batch: int, heads: int, groups: int, queries: int, keys: int, size: int, element: int = 4
 ) -> float:
-    """An estimate in ns, on one thread: to read keys and values, and to compute."""
-    return batch * keys * size * (groups / 3 + heads * queries / 25)
+    """An estimate in ns, on one thread: to read keys and values (elements of so many bytes), and to
+    compute."""
+    return batch * keys * size * (groups * element / 12 + heads * queries / 25)
 
 
 def attention_kernel(isa: Isa, head: Head) -> KernelText:

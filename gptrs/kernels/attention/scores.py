@@ -28,10 +28,10 @@ from llvmlite import ir
 from gptrs.kernels.attention.blocks import Head, States, short_loop, vectors_of
 from gptrs.kernels.compiler.ir_builder import F32, I32, I64, POINTER, Function, i64, like
 from gptrs.kernels.compiler.isa import Isa
+from gptrs.kernels.gemm.weight_elements import LINE_BYTES, read_weights, weight_bytes
 from gptrs.kernels.rowwise.norm import across, greater
 from gptrs.kernels.vector_math import exp_below, tanh
 
-_LINE = 16  # elements of a cache line
 _SHORT = 32
 """Head sizes up to this need no software prefetch: the hardware prefetcher follows the keys."""
 
@@ -56,9 +56,9 @@ class _Keys:
 
     def columns(self, rows: list[Any], d: Any, used: int) -> list[Any]:
         """``used`` columns [keys] from element d on."""
-        f = self.f
+        f, stored = self.f, self.head.stored
         mask = None if used == self.lanes else f.mask(i64(used))
-        return f.transposed([f.read(f.at(row, d), mask=mask) for row in rows])[:used]
+        return f.transposed([read_weights(f, stored, row, d, mask=mask) for row in rows])[:used]
 
     def each_vector(self, count: Any, begin: int, add: _Add, end: _End | None = None) -> None:
         """For each vector of keys ``values = add(key, d, columns, values)`` from ``begin`` zeros
@@ -68,7 +68,7 @@ class _Keys:
         zero = ir.Constant(f.vector, [0.0] * lanes)
         with f.loop(i64(0), count, i64(lanes)) as key:
             index = [f.least(f.add(key.index, i64(i)), final) for i in range(lanes)]
-            rows = [f.at(self.k, f.mul(i, self.stride)) for i in index]
+            rows = [self._at(self.k, f.mul(i, self.stride)) for i in index]
             with f.loop(i64(0), whole, i64(lanes), carried=[zero] * begin) as d:
                 if self.prefetches:
                     self._prefetch(key.index, d.index)
@@ -81,24 +81,28 @@ class _Keys:
             if end is not None:
                 end(key.index, values)
 
+    def _at(self, pointer: Any, index: Any) -> Any:
+        return self.f.at(pointer, index, self.head.element)
+
     def _prefetch(self, key: Any, d: Any) -> None:
         # Cache lines in ascending order, which memory delivers fastest.
         f, lanes = self.f, self.lanes
-        row_lines = -(-self.head.size // _LINE)
+        in_line = LINE_BYTES // weight_bytes(self.head.stored)
+        row_lines = -(-self.head.size // in_line)
         lines = -(-row_lines * lanes * lanes // self.head.size)  # with each step of d
         line = f.mul(f.udiv(d, i64(lanes)), i64(lines))
         number = f.udiv(line, i64(row_lines))
-        d = f.mul(f.urem(line, i64(row_lines)), i64(_LINE))
-        value = f.at(self.v, f.add(f.mul(f.add(key, number), self.v_stride), d))
+        d = f.mul(f.urem(line, i64(row_lines)), i64(in_line))
+        value = self._at(self.v, f.add(f.mul(f.add(key, number), self.v_stride), d))
         following = f.add(key, i64(lanes))
-        coming = f.at(self.k, f.mul(following, self.stride))
+        coming = self._at(self.k, f.mul(following, self.stride))
         if self.beyond is not None:
             count, other = self.beyond
             coming = f.select(f.icmp_signed("<", following, count), coming, other)
-        coming = f.at(coming, f.add(f.mul(number, self.stride), d))
+        coming = self._at(coming, f.add(f.mul(number, self.stride), d))
         for start in (coming, value):
             for i in range(lines):
-                f.prefetch(f.at(start, i64(i * _LINE)), cache=2)
+                f.prefetch(self._at(start, i64(i * in_line)), cache=2)
 
 
 def pack_keys(module: Any, isa: Isa, head: Head) -> Any:

@@ -9,7 +9,8 @@
 
     v [count, D] with any stride of keys; sums [rows, width] on the stack
 
-`copy_values` copies values to rows without gaps, padded with zeros to whole vectors. Called by
+`copy_values` copies values to rows of f32 without gaps, padded with zeros to whole vectors, which
+many rows read. Called by
 `gptrs.kernels.attention.flash_attention`.
 """
 
@@ -22,6 +23,7 @@ from llvmlite import ir
 from gptrs.kernels.attention.blocks import Head, States, short_loop, vectors_of
 from gptrs.kernels.compiler.ir_builder import F32, I64, POINTER, Function, i64
 from gptrs.kernels.compiler.isa import Isa
+from gptrs.kernels.gemm.weight_elements import WeightType, element_type, read_weights
 
 
 def copy_values(module: Any, isa: Isa, head: Head) -> Any:
@@ -30,22 +32,25 @@ def copy_values(module: Any, isa: Isa, head: Head) -> Any:
     f = Function.part(module, isa, "copy_values", POINTER, I64, I64, POINTER)
     v, stride, count, copied = f.arguments
     with f.loop(i64(0), count) as key:
-        source = f.at(v, f.mul(key.index, stride))
+        source = f.at(v, f.mul(key.index, stride), head.element)
         target = f.at(copied, f.mul(key.index, i64(width)))
         for d in range(0, size, lanes):
             mask = None if d + lanes <= size else f.mask(i64(size - d))
-            f.write(f.read(f.at(source, i64(d)), mask=mask), f.at(target, i64(d)))
+            value = read_weights(f, head.stored, source, i64(d), mask=mask)
+            f.write(value, f.at(target, i64(d)))
     f.ret_void()
     return f.made
 
 
-def add_values(module: Any, isa: Isa, head: Head, rows: int) -> Any:
-    """add(weights, v, stride, first, last, states, sums): sums·factor + weights·v of ``rows``.
+def add_values(module: Any, isa: Isa, head: Head, rows: int, stored: WeightType = "f32") -> Any:
+    """add(weights, v, stride, first, last, states, sums): sums·factor + weights·v of ``rows``, of
+    copied values or those that lie in memory as ``stored``.
 
     Then the factors are 1: the next keys of the block are added as if in the same call.
     """
     parameters = (POINTER, POINTER, I64, I64, I64, POINTER, POINTER)
-    f = Function.part(module, isa, f"add_values{rows}", *parameters)
+    suffix = "" if stored == "f32" else f"_{stored}"
+    f = Function.part(module, isa, f"add_values{rows}{suffix}", *parameters)
     weights, v, stride, first, last, states, sums = f.arguments
     lanes, width, state = isa.lanes, head.width(isa), States(f)
     count = width // lanes
@@ -62,10 +67,12 @@ def add_values(module: Any, isa: Isa, head: Head, rows: int) -> Any:
             for i in range(vectors)
         ]
         held = [f.fmul(f.read(p), factors[j // vectors]) for j, p in enumerate(places)]
-        start = f.at(v, column)
+        start = f.at(v, column, element_type(stored))
         with f.loop(first, last, carried=held) as key:
             at = f.mul(key.index, stride)
-            right = [f.read(f.at(start, f.add(at, i64(i * lanes)))) for i in range(vectors)]
+            right = [
+                read_weights(f, stored, start, f.add(at, i64(i * lanes))) for i in range(vectors)
+            ]
             for row in range(rows):
                 place = f.at(weights, f.add(key.index, i64(row * head.block)))
                 left = f.splat(f.read(place, F32))

@@ -60,7 +60,8 @@ class WorkItem:
         place = f.mul(self.batch, w[f"{operand}_batch"])
         place = f.add(place, f.mul(head, w[f"{operand}_head"]))
         place = f.add(place, f.mul(token, w[f"{operand}_token"]))
-        return f.at(w["result" if operand == "r" else operand], place)
+        element = self.head.element if operand in ("k", "v") else F32
+        return f.at(w["result" if operand == "r" else operand], place, element)
 
     def of_row(self, operand: str, row: Any) -> Any:
         """The address of q or r of a row of this item."""

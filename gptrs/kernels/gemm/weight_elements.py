@@ -1,6 +1,7 @@
 """Storage types of weights (f32, f16, bf16): loads that widen to f32, sizes, and panel prefetch.
 
-Used by the product kernels and by `gptrs.kernels.rowwise.take`. Widening is exact. f16
+Used by the product kernels, for the keys and values of attention, and by
+`gptrs.kernels.rowwise.take`. Widening is exact. f16
 uses the conversion instruction where the level has one (`Isa.half`), else integer operations; bf16
 is a shift by 16 bits.
 """
@@ -26,17 +27,22 @@ def element_type(weights: WeightType) -> Any:
 
 
 def read_weights(
-    f: Function, weights: WeightType, block: Any, index: Any, lanes: int | None = None
+    f: Function,
+    weights: WeightType,
+    block: Any,
+    index: Any,
+    lanes: int | None = None,
+    mask: Any = None,
 ) -> Any:
     """Weights from element ``index`` on, widened to f32, which is exact: a whole vector of them,
-    or one of ``lanes``.
+    or one of ``lanes``. With a ``mask``, zeros elsewhere; no other element is read.
     """
     lanes = lanes or f.isa.lanes
     pointer = f.at(block, index, element_type(weights))
     wide = ir.VectorType(F32, lanes)
     if weights == "f32":
-        return f.read(pointer, wide)
-    narrow = f.read(pointer, ir.VectorType(I16, lanes))
+        return f.read(pointer, wide, mask)
+    narrow = f.read(pointer, ir.VectorType(I16, lanes), mask)
     if weights == "f16" and f.isa.half:
         return f.fpext(f.bitcast(narrow, ir.VectorType(F16, lanes)), wide)
     bits = f.zext(narrow, ir.VectorType(I32, lanes))

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from gptrs import ptir
 from gptrs.errors import ArgumentError
+from gptrs.ir.types import DType, bf16, f16
 from gptrs.kernels.attention.blocks import Head, most_rows
 from gptrs.kernels.attention.kernel import attention_extent, attention_kernel, row_block_for
 from gptrs.kernels.compiler import isa
@@ -40,8 +41,8 @@ def kernel(level: isa.Isa, head: Head) -> Kernel:
 
 
 def strides(a: Array) -> list[int]:
-    assert a.strides[3] == 4, "the elements of a head are contiguous"
-    return [s // 4 for s in a.strides[:3]]
+    assert a.strides[3] == a.itemsize, "the elements of a head are contiguous"
+    return [s // a.itemsize for s in a.strides[:3]]
 
 
 def attend(level: isa.Isa, head: Head, q: Array, k: Array, v: Array, **more: Any) -> Array:
@@ -293,6 +294,23 @@ def test_strides(level: isa.Isa) -> None:
         found = attend(level, head, q, *shared)
         alone = attend(level, head, q[1:], k[:1], v[:1])
         np.testing.assert_array_equal(found[1:], alone)
+
+
+@pytest.mark.parametrize("stored", [f16, bf16], ids=str)
+def test_keys_of_16_bits(level: isa.Isa, stored: DType) -> None:
+    """The bits are those of widened copies: few and many queries, masks, odd heads, strides."""
+    for head, more in [
+        (GPT, {"start": [5, 0], "length": [88, 61]}),
+        (ODD, {"start": [5, 0], "length": [90, 61], "window": 20}),
+        (Head(256, softcap=3.0), {}),
+    ]:
+        for queries in (1, 3, 29):
+            q, *kv = operands(2, 6, 2, queries, 90, head.size)
+            k, v = (a.swapaxes(1, 2).copy().swapaxes(1, 2).astype(stored.numpy) for a in kv)
+            k[0, 0, 7, 0] = 2**-20  # not a normal number of f16
+            found = attend(level, replace(head, stored=stored.name), q, k, v, **more)
+            wide = (a.astype(np.float32) for a in (k, v))
+            np.testing.assert_array_equal(found, attend(level, head, q, *wide, **more))
 
 
 def test_like_torch(level: isa.Isa) -> None:

@@ -1,15 +1,20 @@
-"""Attention call: strided q, k and v (the KV cache among them), flash attention kernel."""
+"""Attention call: strided q, k and v (the KV cache among them), flash attention kernel.
+
+Keys and values that are cast from f16 or bf16 are read as they are stored: nothing but the cache of
+16 bits is in memory.
+"""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gptrs.backends.faer.calls.base import Address, Binder, Call, kernel
 from gptrs.backends.faer.graph import Graph, Members, Source, has_whole_rows
 from gptrs.backends.views import View
 from gptrs.ir.dims import DimLike, Shape, same
 from gptrs.ir.ops.composite import attention
+from gptrs.ir.ops.elementwise import cast
 from gptrs.ir.ops.shape import transpose
 from gptrs.ir.program import Instruction, Value
 from gptrs.ir.types import f32
@@ -22,8 +27,10 @@ from gptrs.kernels.attention.kernel import (
     row_block_for,
 )
 from gptrs.kernels.compiler.isa import Isa
+from gptrs.kernels.gemm.weight_elements import WeightType, weight_bytes
 
 _INDICES: dict[str, Index] = {"si32": "i32", "si64": "i64"}
+_NARROW: dict[str, WeightType] = {"f16": "f16", "bf16": "bf16"}
 _MOST_HEAD = 256
 
 
@@ -49,21 +56,27 @@ class Attention(Call):
             return None
         members = Members()
         head = _head(core)
-        arrays = [
-            members.read(graph.source(value, has_whole_rows))
+        q, k, v = (
+            graph.source(value, has_whole_rows) if isinstance(value, Value) else None
             for value in core.operands[:3]
-            if isinstance(value, Value)
-        ]
+        )
         ends = [
             members.read(graph.source(value, lambda view: True))
             if isinstance(value, Value)
             else None
             for value in core.operands[3:]
         ]
-        q, k, v = arrays
         start, length = ends
         if head is None or q is None or k is None or v is None:
             return None
+        narrow = [_narrow(source, graph) for source in (k, v)]
+        match narrow:
+            case [(keys, stored), (values, also)] if stored == also:
+                k, v, head = keys, values, replace(head, stored=stored)
+            case _:
+                pass
+        for source in (q, k, v):
+            members.read(source)
         members.add(core)
         result, strides = core.result, View.contiguous(core.result.type.shape).strides
         reader = graph.only_reader(result)
@@ -100,7 +113,8 @@ class Attention(Call):
         words.update(groups=groups, shared=shared, queries=queries, keys=keys)
         words.update(row_block=block, window=self.window)
         extent = attention_extent(batch, groups, shared, queries, block)
-        time = attention_time(batch, heads, groups, queries, keys, size)
+        element = weight_bytes(self.head.stored)
+        time = attention_time(batch, heads, groups, queries, keys, size, element)
         b.step(kernel(attention_kernel, b.isa, self.head), [*words.values()], extent, time)
         return True
 
@@ -110,6 +124,24 @@ def _put_strides(
 ) -> None:
     for axis, stride in zip(("batch", "head", "token"), strides, strict=False):
         words[f"{name}_{axis}"] = b.size(stride)
+
+
+def _narrow(wide: Source, graph: Graph) -> tuple[Source, WeightType] | None:
+    """The source of 16 bits that is cast to the f32 of ``wide``, and its type."""
+    maker = graph.maker.get(wide.value)
+    if maker is None or maker.op is not cast or maker in graph.taken:
+        return None
+    (value,) = maker.values()
+    source = graph.source(value, has_whole_rows)
+    if source is None or (stored := _NARROW.get(value.type.dtype.name)) is None:
+        return None
+    view: View | None = source.view
+    for each in wide.through:
+        view = view and view.moved_by(each.op, each.attrs)
+    through = (*source.through, maker, *wide.through)
+    if view is None or not has_whole_rows(view):
+        return None
+    return Source(source.value, view, through), stored
 
 
 def _head(core: Instruction) -> Head | None:

@@ -1,0 +1,78 @@
+"""`CachedModel`: a causal model whose KV caches have a layout of the user's choice."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gptrs.errors import ArgumentError
+from gptrs.ir.types import as_dtype
+from gptrs.nn.cache import CACHE_DTYPES, CacheLayout
+from gptrs.text.causal_model import CausalModel
+
+
+class CachedModel:
+    """``model`` with caches of ``layout``."""
+
+    def __init__(self, model: CausalModel, layout: CacheLayout) -> None:
+        self._model, self._layout = model, layout
+
+    @property
+    def context_length(self) -> int:
+        """How many tokens a row can hold."""
+        return self._model.context_length
+
+    @property
+    def vocab_size(self) -> int:
+        """Token ids are below this."""
+        return self._model.vocab_size
+
+    def init_cache(self, starts: NDArray[np.int32], capacity: int) -> Any:
+        """As the model's, in the layout."""
+        return cache_of(self._model, starts, capacity, self._layout)
+
+    def __call__(
+        self,
+        tokens: NDArray[np.int64],
+        cache: Any = None,
+        *,
+        logits: Literal["all", "last"] = "all",
+    ) -> tuple[Any, Any]:
+        """As the model's."""
+        return self._model(tokens, cache, logits=logits)
+
+
+def cache_of(model: Any, starts: NDArray[np.int32], capacity: int, layout: CacheLayout) -> Any:
+    """An empty cache of ``model`` in this layout; its default one needs no parameter for it."""
+    if layout == CacheLayout():
+        return model.init_cache(starts, capacity)
+    return model.init_cache(starts, capacity, layout)
+
+
+def layout_for(module: Any, kv_cache_dtype: object) -> CacheLayout:
+    """The layout of caches with keys and values of this dtype (None: f32).
+
+    Raises `ArgumentError` for another dtype, and for a model that makes caches in its own way only.
+    """
+    if kv_cache_dtype is None:
+        return CacheLayout()
+    dtype = as_dtype(kv_cache_dtype)
+    if dtype not in CACHE_DTYPES:
+        raise ArgumentError(
+            f"kv_cache_dtype is {dtype}, expected one of {', '.join(map(str, CACHE_DTYPES))}"
+        )
+    layout = CacheLayout(dtype)
+    if layout != CacheLayout() and not takes_layout(module):
+        raise ArgumentError(
+            f"kv_cache_dtype is {dtype}, and init_cache of {type(module).__name__} takes no layout",
+            fix="let it take a gptrs.nn.CacheLayout after starts and capacity, or leave it out",
+        )
+    return layout
+
+
+def takes_layout(module: Any) -> bool:
+    """Whether ``init_cache`` of a model takes a `CacheLayout`."""
+    return len(inspect.signature(module.init_cache).parameters) > 2
