@@ -24,7 +24,10 @@ def check_options(options: dict[str, Any], draft: str | None) -> None:
 
 
 def open_language_model(path: str, kv_cache: CacheDtype | None = None) -> LanguageModel:
-    """The model of ``path``, with KV caches of this dtype. Raises `ArgumentError` for one that continues no text."""
+    """The model of ``path``, with KV caches of this dtype.
+
+    Raises `ArgumentError` for one that continues no text.
+    """
     from gptrs.loading.load import load  # the engine loads after the options are known to be good
 
     opened = load(path, kv_cache_dtype=kv_cache and kv_cache.value)

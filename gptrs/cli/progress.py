@@ -28,6 +28,7 @@ def progress() -> Generator[Callable[[], None]]:
     from gptrs.loading.weights import WeightRead, WeightsOpened
     from gptrs.parity.comparing import Comparing
     from gptrs.text.generation import Prefilled
+    from gptrs.text.prefill import Prefilling
 
     bar = _bar()
     task = bar.add_task("loading", total=None)
@@ -52,6 +53,9 @@ def progress() -> Generator[Callable[[], None]]:
             bar.update(
                 inputs, description=what, completed=event.done, total=event.total, visible=True
             )
+        elif isinstance(event, Prefilling):
+            what = "reading the prompt"
+            bar.update(task, description=what, completed=event.done, total=event.total)
         elif isinstance(event, Prefilled):
             end()
 

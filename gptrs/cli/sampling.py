@@ -71,6 +71,10 @@ Draft: TypeAlias = Annotated[
 DraftTokens: TypeAlias = Annotated[
     int, typer.Option(min=1, help="How many tokens --draft guesses at a time.")
 ]
+PrefillChunk: TypeAlias = Annotated[
+    int,
+    typer.Option(min=1, help="Read so many tokens of a prompt at once: fewer take less memory."),
+]
 Seed: TypeAlias = Annotated[int | None, typer.Option(help="Makes sampling repeatable.")]
 Stop: TypeAlias = Annotated[
     list[str] | None,

@@ -9,7 +9,6 @@
 | `language_model` | `LanguageModel`: generate, stream, complete, forward |
 | `image_classifier` | `ImageClassifier`: classify, forward |
 | `model_parameters` | ``model.parameters()``: a mapping with replacement |
-| `overridden` | a model under the override policies of its checkpoint |
 | `weight_streaming` | ``runtime.weight_streaming`` of a configuration |
 | `from_torch` | ``gptrs.from_torch``: torch modules and state dicts |
 | `convert` | conversion between formats |

@@ -25,12 +25,11 @@ from gptrs.formats.model_files import ModelFiles
 from gptrs.ir.tensor import Tensor, as_array
 from gptrs.jit.overrides import Policies
 from gptrs.loading.loaded_model import LoadedModel
-from gptrs.loading.overridden import Overridden
 from gptrs.loading.weights import Weights
-from gptrs.text.cached_model import CachedModel, layout_for
 from gptrs.text.causal_model import CausalModel
 from gptrs.text.chat import ChatCompletion, ChatModel, ChatStream, chat_request
 from gptrs.text.completion import Completion, complete, stream_text
+from gptrs.text.configured_model import ConfiguredModel, layout_for
 from gptrs.text.generation import generate_logprobs, generate_tokens
 from gptrs.text.logprobs import TokenLogprobs
 from gptrs.text.options import GenerationOptions
@@ -60,8 +59,7 @@ class LanguageModel(LoadedModel):
     ) -> None:
         super().__init__(files, kind, module, weights)
         self.cache_layout = layout_for(module, kv_cache_dtype)
-        made = CachedModel(module, self.cache_layout) if kv_cache_dtype is not None else module
-        self._model: CausalModel = Overridden(made, overrides) if overrides else made
+        self._model: CausalModel = ConfiguredModel(module, self.cache_layout, overrides)
         made = read_generation_config(files.directory)
         self._eos = end_tokens_of(made, files.config, files.config_file)
         self._bos = first_token_of(made, files.config, files.config_file)
@@ -133,8 +131,8 @@ class LanguageModel(LoadedModel):
         Options are those of `GenerationOptions`: ``max_tokens`` (to the end of the text or of the
         context), ``temperature`` (0, greedy), ``top_k``, ``top_p``, ``min_p``,
         ``repetition_penalty``, ``presence_penalty``, ``frequency_penalty``, ``logit_bias``,
-        ``context_shift``, ``prompt_lookup``, ``draft``, ``draft_tokens``, ``seed``, ``stop``,
-        ``ignore_eos``. ``logprobs`` is one of `complete`.
+        ``context_shift``, ``prompt_lookup``, ``draft``, ``draft_tokens``, ``prefill_chunk``,
+        ``seed``, ``stop``, ``ignore_eos``. ``logprobs`` is one of `complete`.
         """
         _refuse_logprobs(options, "generate gives text", "complete")
         done = self.complete(prompt, **options)

@@ -28,7 +28,8 @@ from gptrs.large_pages import LARGE
 from gptrs.memory.abstract_model import abstract_model, without_elements
 from gptrs.nn.cache import CacheLayout
 from gptrs.nn.cache_memory import LEAST, MOST
-from gptrs.text.cached_model import cache_of, layout_for
+from gptrs.text.configured_model import cache_of, layout_for
+from gptrs.text.prefill import CHUNK, chunk_columns
 
 RUNTIME_BYTES = 112_000_000
 """The process without weights, with cached kernels: Python, NumPy, LLVM and this package
@@ -184,10 +185,11 @@ class ModelMemory:
         return context
 
     def _text(self, context: int, batch: int, threads: int) -> tuple[PlanReport, int, int]:
-        """The plan of a prefill of ``context`` tokens, the bytes of the KV cache, and those of
-        activations."""
+        """The plan of a prefill of ``context`` tokens in chunks, the bytes of the KV cache, and
+        those of activations."""
         cache, size = _cache(self.module, batch, context, self.cache)
-        tokens = _typed((batch, context), np.dtype(np.int64))
+        columns = chunk_columns(self.module, batch, context, CHUNK)
+        tokens = _typed((batch, columns), np.dtype(np.int64))
         with limit_threads(threads):
             plan = self._call.explain(self.module, tokens, cache, logits="last").report
         return plan, size, plan.arena_bytes + plan.result_bytes

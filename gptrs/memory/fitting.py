@@ -10,7 +10,7 @@ from gptrs.errors import ArgumentError
 from gptrs.ir.types import bf16
 from gptrs.memory.estimate import MemoryEstimate, ModelMemory
 from gptrs.nn.cache import CacheLayout
-from gptrs.text.cached_model import takes_layout
+from gptrs.text.configured_model import takes_layout
 
 _MOST_ROWS = 2**16
 

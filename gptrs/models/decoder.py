@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
@@ -79,6 +80,13 @@ class Decoder(Model):
     @property
     def vocab_size(self) -> int:
         return self.config.vocab_size
+
+    @property
+    def longest_in_chunks(self) -> int:
+        """As `gptrs.text.causal_model.longest_in_chunks` says."""
+        layers = range(self.config.num_hidden_layers)
+        ropes = map(self.config.rope, dict.fromkeys(map(self.config.layer_type, layers)))
+        return min((rope.longest_in_chunks for rope in ropes), default=sys.maxsize)
 
     def init_cache(
         self, starts: NDArray[np.int32], capacity: int, layout: CacheLayout | None = None

@@ -9,6 +9,7 @@ arXiv:2104.09864; the scalings name theirs.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -59,6 +60,11 @@ class Rope:
     def size(self) -> int:
         """How many elements of a head are rotated; those after them are not."""
         return 2 * len(self.frequencies)
+
+    @property
+    def longest_in_chunks(self) -> int:
+        """The longest text whose tokens are rotated as when the text was shorter."""
+        return sys.maxsize if self.long is None and self.growth is None else self.original
 
     def tables(self, positions: Tensor, lengths: Tensor | DimLike) -> tuple[Tensor, Tensor]:
         """Cosines and sines [batch, 1, tokens, size / 2] of positions [batch, tokens] in texts of

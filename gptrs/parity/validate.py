@@ -20,11 +20,12 @@ from gptrs.formats.overrides import read_overrides
 from gptrs.loading.image_classifier import ImageClassifier
 from gptrs.loading.language_model import LanguageModel
 from gptrs.loading.loaded_model import LoadedModel
-from gptrs.loading.overridden import Overridden
+from gptrs.nn.cache import CacheLayout
 from gptrs.parity.comparing import Comparing
 from gptrs.parity.inputs import random_images, random_tokens
 from gptrs.parity.tolerance import tolerance
 from gptrs.parity.torch_models import TorchModel
+from gptrs.text.configured_model import ConfiguredModel
 
 Array = NDArray[Any]
 Sides = Callable[[], tuple[Array, Array]]  # logits here, and by torch
@@ -121,7 +122,7 @@ def _texts(handle: LanguageModel, torch: TorchModel) -> dict[str, Sides]:
 def _cached(handle: LoadedModel) -> Any:
     """The model to call with a cache, as generation does."""
     overrides = read_overrides(handle.files.runtime, handle.files.config_file)
-    return Overridden(handle.module, overrides)
+    return ConfiguredModel(handle.module, CacheLayout(), overrides)
 
 
 def _continued(handle: LanguageModel, torch: TorchModel) -> tuple[Array, Array]:

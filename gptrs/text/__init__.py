@@ -10,8 +10,9 @@ Works on any model with the protocol `causal_model.CausalModel`; knows no files 
 | `options` | `GenerationOptions`, checked at construction |
 | `prompts` | checks of prompts and options against a model |
 | `causal_model` | the interface of a model |
-| `cached_model` | a model whose KV caches have a chosen dtype |
+| `configured_model` | a model with the options that it was loaded with |
 | `generation` | prefill and decode loop over a batch of rows |
+| `prefill` | prompts in chunks |
 | `speculation` | guesses from the text before, checked several at a time |
 | `draft_model` | guesses of a smaller model |
 | `sampling` | greedy, temperature, top-k, top-p, min-p |

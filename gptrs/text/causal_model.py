@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -35,3 +36,12 @@ class CausalModel(Protocol):
         """Logits [batch, sequence or 1, vocab] after ``tokens`` int64 [batch, sequence], and the
         cache that holds them too; the one passed in is donated: it must not be used again."""
         ...
+
+
+def longest_in_chunks(model: CausalModel) -> int:
+    """The longest prompt in tokens of which ``model`` may be given one part after the other.
+
+    Models whose positions depend on the length of the text have a property ``longest_in_chunks``;
+    for others there is no limit.
+    """
+    return getattr(model, "longest_in_chunks", sys.maxsize)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from gptrs.errors import ArgumentError
 from gptrs.text.causal_model import CausalModel
+from gptrs.text.prefill import CHUNK, prefill
 
 _PADDING = 128
 """By so many tokens vocabularies of one family differ, which are padded to round numbers."""
@@ -46,10 +47,13 @@ class DraftModel:
             tail[row, tail.shape[1] - len(given) :] = given
         known = self._cut(tail, [row for row, _ in rows])
         self._sure = total
-        fed, found = tail[:, known:], list[NDArray[np.int64]]()
-        for _ in range(most):
-            found.append(self._likeliest(fed))
-            fed = found[-1]
+        logits, self._cache = prefill(
+            self._model, tail[:, known:], self._cache, CHUNK, self._logits
+        )
+        found = [_likeliest(logits)]
+        for _ in range(most - 1):
+            logits, self._cache = self._logits(found[-1], self._cache)
+            found.append(_likeliest(logits))
         return np.concatenate(found, 1)
 
     def _cut(self, tail: NDArray[np.int64], rows: list[int]) -> int:
@@ -66,12 +70,17 @@ class DraftModel:
         self._cache = self._cache.cut(self._fed.shape[1])
         return known
 
-    def _likeliest(self, tokens: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The likeliest token after these in each row, [batch, 1]."""
+    def _logits(self, tokens: NDArray[np.int64], cache: Any) -> tuple[NDArray[Any], Any]:
+        """The logits [batch, 1, vocab] after these tokens, and the next cache."""
         here = np.minimum(tokens, self._model.vocab_size - 1)  # padding of vocabularies
-        logits, self._cache = self._model(here, self._cache, logits="last")
+        logits, cache = self._model(here, cache, logits="last")
         self._fed = np.concatenate([self._fed, tokens], 1)
-        return np.asarray(logits)[:, 0].argmax(-1)[:, None]
+        return np.asarray(logits), cache
+
+
+def _likeliest(logits: NDArray[Any]) -> NDArray[np.int64]:
+    """The likeliest token of each row, [batch, 1]."""
+    return logits[:, 0].argmax(-1)[:, None]
 
 
 def draft_of(draft: Any, vocab_size: int) -> CausalModel:

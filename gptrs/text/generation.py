@@ -1,4 +1,4 @@
-"""Generation loop: one prefill call over the prompts, then one decode call per token for all rows.
+"""Generation loop: prefill of the prompts in chunks, then one decode call per token for all rows.
 
 Rows are left-padded into one batch with a KV cache of fixed capacity. A finished row continues with
 padding tokens until all rows have finished. A context shift drops the older half of a row and
@@ -22,6 +22,7 @@ from gptrs.jit.fast_path.assume_unchanged import assume_unchanged
 from gptrs.text.causal_model import CausalModel
 from gptrs.text.logprobs import TokenLogprobs, token_logprobs
 from gptrs.text.options import GenerationOptions
+from gptrs.text.prefill import prefill
 from gptrs.text.prompts import check_bias, check_room, checked_prompts, refuse_logprobs
 from gptrs.text.sampling import Sampler
 from gptrs.text.speculation import cut, proposer_of
@@ -169,8 +170,11 @@ def _continue(
     cache = model.init_cache(starts, capacity)
     proposer = proposer_of(options, model, cache, starts, capacity)
     began = perf_counter()
-    with events.working("reading the prompt"):
-        logits, cache = _next_logits(model, tokens, cache, unchanged)
+
+    def read(part: NDArray[np.int64], cache: Any) -> tuple[NDArray[Any], Any]:
+        return _next_logits(model, part, cache, unchanged)
+
+    logits, cache = prefill(model, tokens, cache, options.prefill_chunk, read)
     if events.listening():
         events.emit(Prefilled(sum(len(row.ids) for row in batch), perf_counter() - began))
     length, left = tokens.shape[1], new

@@ -9,6 +9,7 @@ from numbers import Integral, Real
 from typing import Any, NamedTuple, cast
 
 from gptrs.errors import ArgumentError
+from gptrs.text.prefill import CHUNK
 from gptrs.text.streaming import stop_strings
 
 
@@ -44,6 +45,9 @@ class GenerationOptions:
     ``draft``, a smaller language model with the same tokens, guesses ``draft_tokens`` at a time
     instead; here, too, text is the same without it.
 
+    ``prefill_chunk`` bounds the memory of reading prompts: so many tokens (of all rows together)
+    are read at once. Text is the same with any (`gptrs.text.prefill`).
+
     Raises ArgumentError, which names the option, when a value is not accepted.
     """
 
@@ -63,6 +67,7 @@ class GenerationOptions:
     prompt_lookup: int | None = None  # guess up to so many tokens from the text before, and check
     draft: Any = field(default=None, hash=False)  # a smaller model that guesses tokens
     draft_tokens: int = 4  # how many at a time
+    prefill_chunk: int = CHUNK  # how many tokens of prompts are read at once
     seed: int | None = None  # the same seed gives the same tokens; None: others every time
     stop: str | Iterable[str] = ()  # strings that end the text, left out of it; kept as a tuple
     ignore_eos: bool = False  # an end-of-text token is a token like any other
@@ -204,6 +209,12 @@ _RULES: tuple[_Rule, ...] = (
         _integer(1),
         "an integer from 1 up",
         "leave it out for 4",
+    ),
+    _Rule(
+        "prefill_chunk",
+        _integer(1),
+        "an integer from 1 up",
+        f"leave it out for {CHUNK}",
     ),
     _Rule(
         "seed",

@@ -8,7 +8,7 @@ depend on whether its tokens came one by one or all at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -35,15 +35,20 @@ class PrefixReused:
 class _Text:
     """What `PrefixCache.init_cache` gives in place of a cache: a text that goes on."""
 
-    def __init__(self, capacity: int, cut: Callable[[int], None]) -> None:
+    def __init__(self, capacity: int, prefix: PrefixCache) -> None:
         self.capacity = capacity
         self.begun = False
-        self._cut = cut
+        self._prefix = prefix
 
     def cut(self, length: int) -> _Text:
         """The text with its first ``length`` tokens."""
-        self._cut(length)
+        self._prefix.cut(length)
         return self
+
+    def resume(self, prompt: Sequence[int]) -> int:
+        """Begin with ``prompt``, of which so many tokens are in the cache."""
+        self.begun = True
+        return self._prefix.resume(list(prompt), self.capacity)
 
 
 class PrefixCache:
@@ -80,7 +85,7 @@ class PrefixCache:
         """The begin of another text, or an empty cache for a batch."""
         if len(starts) != 1:
             return self.model.init_cache(starts, capacity)
-        self._text = _Text(capacity, self._cut)
+        self._text = _Text(capacity, self)
         return self._text
 
     def __call__(
@@ -102,9 +107,7 @@ class PrefixCache:
                 fix="read one to its end first, or make two sessions",
             )
         if not cache.begun:
-            cache.begun = True
-            self._keep(tokens[0].tolist() if logits == "last" else [])
-            tokens = tokens[:, self.reused :]
+            tokens = tokens[:, cache.resume(tokens[0].tolist() if logits == "last" else []) :]
         kept = self._with_room(len(self.tokens) + tokens.shape[1], cache.capacity)
         ids, self._cache, self.tokens = self.tokens, None, []  # an interrupt leaves nothing
         result, made = self.model(tokens, kept, logits=logits)
@@ -112,13 +115,13 @@ class PrefixCache:
         self._cache, self.tokens = made, ids
         return result, cache
 
-    def _cut(self, length: int) -> None:
+    def cut(self, length: int) -> None:
         """Leave the first ``length`` tokens in the cache."""
         self._cache, self.tokens = cut(self._cache, length), self.tokens[:length]
 
-    def _keep(self, prompt: list[int]) -> None:
+    def resume(self, prompt: list[int], capacity: int) -> int:
         """Cut the cache to what it has in common with ``prompt``, whose last token is left for the
-        model to read."""
+        model to read, and make room for the rest; the number of tokens that stay."""
         common = 0
         if type(self._cache) is KVCache:
             common = _common(self.tokens, prompt[:-1])
@@ -128,6 +131,8 @@ class PrefixCache:
         self.tokens, self.reused = self.tokens[:common], common
         if common and events.listening():
             events.emit(PrefixReused(common))
+        self._cache = self._with_room(len(prompt), capacity)
+        return common
 
     def _with_room(self, needed: int, capacity: int) -> Any:
         """The cache with ``needed`` columns or more, a new one if there is none."""

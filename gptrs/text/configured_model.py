@@ -1,4 +1,4 @@
-"""`CachedModel`: a causal model whose KV caches have a layout of the user's choice."""
+"""`ConfiguredModel`: a causal model under the options that it was loaded with."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ from numpy.typing import NDArray
 
 from gptrs.errors import ArgumentError
 from gptrs.ir.types import as_dtype
+from gptrs.jit.overrides import Policies, checkpoint_overrides
 from gptrs.nn.cache import CACHE_DTYPES, CacheLayout
-from gptrs.text.causal_model import CausalModel
+from gptrs.text.causal_model import CausalModel, longest_in_chunks
 
 
-class CachedModel:
-    """``model`` with caches of ``layout``."""
+class ConfiguredModel:
+    """``model`` with KV caches of ``layout``, whose calls follow the implementation ``policies`` of
+    its checkpoint."""
 
-    def __init__(self, model: CausalModel, layout: CacheLayout) -> None:
-        self._model, self._layout = model, layout
+    def __init__(self, model: CausalModel, layout: CacheLayout, policies: Policies = ()) -> None:
+        self._model, self._layout, self._policies = model, layout, policies
 
     @property
     def context_length(self) -> int:
@@ -29,6 +31,11 @@ class CachedModel:
     def vocab_size(self) -> int:
         """Token ids are below this."""
         return self._model.vocab_size
+
+    @property
+    def longest_in_chunks(self) -> int:
+        """As `gptrs.text.causal_model.longest_in_chunks` says."""
+        return longest_in_chunks(self._model)
 
     def init_cache(self, starts: NDArray[np.int32], capacity: int) -> Any:
         """As the model's, in the layout."""
@@ -42,7 +49,10 @@ class CachedModel:
         logits: Literal["all", "last"] = "all",
     ) -> tuple[Any, Any]:
         """As the model's."""
-        return self._model(tokens, cache, logits=logits)
+        if not self._policies:
+            return self._model(tokens, cache, logits=logits)
+        with checkpoint_overrides(self._policies):
+            return self._model(tokens, cache, logits=logits)
 
 
 def cache_of(model: Any, starts: NDArray[np.int32], capacity: int, layout: CacheLayout) -> Any:
