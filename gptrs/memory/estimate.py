@@ -26,7 +26,7 @@ from gptrs.jit.overrides import Policies, checkpoint_overrides
 from gptrs.kernels.driver.threads import limit_threads, thread_count
 from gptrs.large_pages import LARGE
 from gptrs.memory.abstract_model import abstract_model, without_elements
-from gptrs.nn.cache import CacheLayout
+from gptrs.nn.cache import CacheLayout, KVCache
 from gptrs.nn.cache_memory import LEAST, MOST
 from gptrs.text.configured_model import cache_of, layout_for
 from gptrs.text.prefill import CHUNK, chunk_columns
@@ -100,6 +100,8 @@ class ModelMemory:
     ) -> None:
         self.module = module
         self.cache = cache or CacheLayout()
+        if cache is None and self.longest is not None:
+            self.cache = layout_for(module)
         self._policies = policies
         self._call = _class_of(module).__call__
         self._stored = sum(parameter.bytes for parameter in module.parameters().values())
@@ -230,18 +232,25 @@ def _unused(kv_cache: int) -> int:
 def _cache(module: Any, batch: int, capacity: int, layout: CacheLayout) -> tuple[Any, int]:
     """A KV cache of stride 0 at any size, and its bytes.
 
-    Its extents are extrapolated from caches of one and two rows and columns.
+    Its extents are extrapolated from caches of one and two rows and columns; those of layers with a
+    window do not grow without end.
     """
     made: list[list[Any]] = []
     for rows, columns in ((1, 1), (2, 1), (1, 2)):
         cache = cache_of(module, np.zeros(rows, np.int32), columns, layout)
         leaves, structure = tree.flatten(cache, is_leaf=lambda x: isinstance(x, Tensor))
         made.append(leaves)
+    most = capacity
+    local: tuple[Tensor | None, ...] = ()
+    if type(cache) is KVCache and cache.local is not None:
+        local = cache.local_keys, cache.local_values
+        most = min(capacity, int(cache.local.numpy()[2]))
     size, typed = 0, list[Any]()
     for one, wide, long in zip(*made, strict=True):
         if isinstance(one, Tensor):
+            columns = most if any(long is each for each in local) else capacity
             shape = tuple(
-                n + (w - n) * (batch - 1) + (c - n) * (capacity - 1)
+                n + (w - n) * (batch - 1) + (c - n) * (columns - 1)
                 for n, w, c in zip(one.shape, wide.shape, long.shape, strict=True)
             )
             array = _typed(shape, one.dtype.numpy)

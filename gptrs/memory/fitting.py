@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 from gptrs.byte_sizes import size_text
 from gptrs.errors import ArgumentError
-from gptrs.ir.types import bf16
+from gptrs.ir.types import bf16, f32
 from gptrs.memory.estimate import MemoryEstimate, ModelMemory
-from gptrs.nn.cache import CacheLayout
 from gptrs.text.configured_model import takes_layout
 
 _MOST_ROWS = 2**16
@@ -97,7 +96,7 @@ def _advice(found: Fit, model: ModelMemory, context: int | None, batch: int) -> 
     if found.limit >= halved.total < found.asked.total:
         size = size_text(halved.total)
         advice.append(f"convert the weights (gptrs convert --dtype bf16), which takes {size}")
-    if found.context is not None and model.cache == CacheLayout() and takes_layout(model.module):
+    if found.context is not None and model.cache.dtype is f32 and takes_layout(model.module):
         narrow = model.caching(bf16).at(context=context, batch=batch)
         if found.limit >= narrow.total < found.asked.total:
             size = size_text(narrow.total)

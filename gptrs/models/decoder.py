@@ -94,7 +94,9 @@ class Decoder(Model):
         """An empty cache for ``len(starts)`` rows; row b's text begins at column starts[b]."""
         config = self.config
         layers, heads = config.num_hidden_layers, config.key_heads
-        return KVCache.empty(layers, starts, heads, capacity, config.head_size, layout)
+        windows = tuple(map(config.window, range(layers)))
+        size = config.head_size
+        return KVCache.empty(layers, starts, heads, capacity, size, layout, windows)
 
     @ptir.jit(
         name="decoder",
@@ -103,6 +105,8 @@ class Decoder(Model):
             "tokens": {0: "B", 1: "S"},
             "cache.keys": {1: "B", 3: "C"},
             "cache.values": {1: "B", 3: "C"},
+            "cache.local_keys": {1: "B", 3: "R"},
+            "cache.local_values": {1: "B", 3: "R"},
             "cache.start": {0: "B"},
         },
     )

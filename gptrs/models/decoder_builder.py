@@ -75,6 +75,7 @@ class BlockBuilder:
             config.window(layer),
             config.attn_logit_softcapping,
             layer,
+            sum(bool(config.window(n)) == bool(config.window(layer)) for n in range(layer)),
         )
 
     def _mlp(self, at: str) -> MLP:

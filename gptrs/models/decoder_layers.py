@@ -35,6 +35,7 @@ class Attention(Module):
     window: int | None
     softcap: float | None
     layer: int
+    slot: int  # how many layers before it have a window, or none, as this one
 
     def __call__(
         self, x: Tensor, tables: Tables, cache: KVCache | None
@@ -51,7 +52,7 @@ class Attention(Module):
         if cache is None:
             y = ptir.attention(q, k, v, causal=True, **options)
         else:
-            y, cache = cache.attend(self.layer, q, k, v, **options)
+            y, cache = cache.attend(self.layer, q, k, v, slot=self.slot, **options)
         return self.o_proj(y.permute(0, 2, 1, 3).reshape(batch, tokens, -1)), cache
 
     def _projected(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gptrs.errors import ArgumentError
-from gptrs.ir.types import as_dtype
+from gptrs.ir.types import as_dtype, f32
 from gptrs.jit.overrides import Policies, checkpoint_overrides
-from gptrs.nn.cache import CACHE_DTYPES, CacheLayout
+from gptrs.nn.cache import CACHE_DTYPES, CacheLayout, KVCache
 from gptrs.text.causal_model import CausalModel, longest_in_chunks
+from gptrs.text.prefill import CHUNK
 
 
 class ConfiguredModel:
@@ -49,6 +50,8 @@ class ConfiguredModel:
         logits: Literal["all", "last"] = "all",
     ) -> tuple[Any, Any]:
         """As the model's."""
+        if type(cache) is KVCache:
+            cache = cache.with_room(tokens.shape[1])
         if not self._policies:
             return self._model(tokens, cache, logits=logits)
         with checkpoint_overrides(self._policies):
@@ -62,25 +65,25 @@ def cache_of(model: Any, starts: NDArray[np.int32], capacity: int, layout: Cache
     return model.init_cache(starts, capacity, layout)
 
 
-def layout_for(module: Any, kv_cache_dtype: object) -> CacheLayout:
-    """The layout of caches with keys and values of this dtype (None: f32).
+def layout_for(module: Any, kv_cache_dtype: object = None) -> CacheLayout:
+    """The layout of caches with keys and values of this dtype (None: f32), and room for a chunk of
+    a prompt beside each window.
 
     Raises `ArgumentError` for another dtype, and for a model that makes caches in its own way only.
     """
-    if kv_cache_dtype is None:
-        return CacheLayout()
-    dtype = as_dtype(kv_cache_dtype)
+    dtype = f32 if kv_cache_dtype is None else as_dtype(kv_cache_dtype)
     if dtype not in CACHE_DTYPES:
         raise ArgumentError(
             f"kv_cache_dtype is {dtype}, expected one of {', '.join(map(str, CACHE_DTYPES))}"
         )
-    layout = CacheLayout(dtype)
-    if layout != CacheLayout() and not takes_layout(module):
+    if takes_layout(module):
+        return CacheLayout(dtype, slack=CHUNK)
+    if dtype is not f32:
         raise ArgumentError(
             f"kv_cache_dtype is {dtype}, and init_cache of {type(module).__name__} takes no layout",
             fix="let it take a gptrs.nn.CacheLayout after starts and capacity, or leave it out",
         )
-    return layout
+    return CacheLayout()
 
 
 def takes_layout(module: Any) -> bool:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gptrs.errors import ArgumentError
+from gptrs.nn.cache import ROLLBACK
 from gptrs.text.causal_model import CausalModel
 from gptrs.text.prefill import CHUNK, prefill
 
@@ -26,7 +27,7 @@ class DraftModel:
     def __init__(
         self, draft: CausalModel, starts: NDArray[np.int32], capacity: int, most: int
     ) -> None:
-        self._model, self._starts, self._most = draft, starts, most
+        self._model, self._starts, self._most = draft, starts, min(most, ROLLBACK)
         self._capacity = min(capacity, draft.context_length)
         self._cache: Any = None
         self._fed: NDArray[np.int64] = np.empty((len(starts), 0), np.int64)

@@ -125,7 +125,10 @@ class PrefixCache:
         common = 0
         if type(self._cache) is KVCache:
             common = _common(self.tokens, prompt[:-1])
-            self._cache = self._cache.cut(common)
+            if not self._cache.reaches(common):  # layers with a window have dropped what precedes
+                self._cache, common = None, 0
+            else:
+                self._cache = self._cache.cut(common)
         else:
             self._cache = None
         self.tokens, self.reused = self.tokens[:common], common

@@ -126,7 +126,8 @@ def test_sessions_and_guesses(narrow: LanguageModel, llama: Path) -> None:
 def test_the_estimate(narrow: LanguageModel, llama: Path) -> None:
     for context, batch in ((20, 3), (600, 1)):
         cache = narrow.generator.init_cache(np.zeros(batch, np.int32), context)
-        size = sum(x.numpy().nbytes for x in (cache.keys, cache.values, cache.length, cache.start))
+        leaves = (cache.keys, cache.values, cache.length, cache.start)
+        size = sum(int(leaf.numpy().nbytes) for leaf in leaves)
         found = gptrs.estimate_memory(narrow, context=context, batch=batch)
         assert found.kv_cache == size
         given: dict[str, Any] = {"context": context, "batch": batch, "kv_cache_dtype": "bf16"}

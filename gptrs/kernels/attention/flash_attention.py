@@ -202,10 +202,11 @@ class _Tile:
 
 
 def flash_attention(item: WorkItem, functions: AttentionFunctions) -> None:
-    """Take the keys in blocks, from the first that any row sees."""
+    """Take the keys in blocks, from the first that any row sees. Blocks are counted from the row's
+    first key, which a window may have left behind: then kv_start is negative."""
     f, block = item.f, i64(item.head.block)
     first, last = item.low(i64(0)), item.high(f.sub(item.count, i64(1)))
-    first = f.sub(first, f.urem(f.sub(first, item.start), block))
+    first = f.positive(f.sub(first, f.urem(f.sub(first, item.origin), block)))
     few = f.icmp_signed("<=", item.count, i64(UNPACKED_ROWS))
     with f.if_else(few) as (one, several):
         with one:

@@ -25,8 +25,10 @@ Order rule: a score is one chain of multiply-adds over the head's elements; a su
 chain over blocks in each lane, in a block over its vectors, and in the end over lanes as a tree; an
 element of the result is one chain over the keys that the query sees, ascending, scaled at the
 beginning of a block where the maximum rises. Keys that a query does not see take no part, whatever
-their values. So the bits of a query's result depend on its keys alone: not on other queries or
-rows, padding, capacity, the kernel's range or ``row_block``.
+their values. Blocks are counted from kv_start; where it is negative, the row's first keys are not
+there any more, which changes nothing for a window that has left them behind by a block. So the bits
+of a query's result depend on its keys alone: not on other queries or rows, padding, capacity, the
+kernel's range or ``row_block``.
 """
 
 from __future__ import annotations

@@ -41,8 +41,10 @@ class WorkItem:
         self.top = f.mul(block, w["row_block"])
         self.count = f.least(f.sub(rows, self.top), w["row_block"])
         self.start, end = i64(0), w["keys"]
+        self.origin = self.start  # from which blocks of keys are counted
         if self.head.start:
-            self.start = f.within(self._integer("start"), 0, _FAR)
+            self.origin = f.within(self._integer("start"), -_FAR, _FAR)
+            self.start = f.positive(self.origin)
         if self.head.length:
             end = f.within(self._integer("length"), -_FAR, _FAR)
         self.end = f.least(end, w["keys"])

@@ -268,6 +268,17 @@ def test_padding_and_capacity(level: isa.Isa, queries: int) -> None:
         np.testing.assert_array_equal(found, alone)
 
 
+@pytest.mark.parametrize("queries", [1, 3, 20])
+def test_keys_that_a_window_has_left_behind(level: isa.Isa, queries: int) -> None:
+    """They may be missing: a row begins at a negative place then."""
+    q, k, v = operands(2, 4, 2, queries, 300, ODD.size)
+    whole = attend(level, ODD, q, k, v, start=[5, 30], length=300, window=40)
+    for first in (1, 64, 150):
+        part = k[:, :, first:], v[:, :, first:]
+        more = {"start": [5 - first, 30 - first], "length": 300 - first, "window": 40}
+        np.testing.assert_array_equal(attend(level, ODD, q, *part, **more), whole)
+
+
 @pytest.mark.slow
 def test_splits_and_row_blocks(level: isa.Isa) -> None:
     for head, window, tokens in [(GPT, 0, 77), (ODD, 20, 77), (WINDOW, 70, 200)]:
