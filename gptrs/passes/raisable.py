@@ -18,6 +18,7 @@ from gptrs.ir.ops.composite import softmax
 from gptrs.ir.ops.contract import dot_general
 from gptrs.ir.ops.elementwise import exp, pow_, rsqrt, sqrt
 from gptrs.ir.ops.reduce import reduce_sum
+from gptrs.ir.ops.shape import concat
 from gptrs.ir.ops.window import extract_patches
 from gptrs.ir.program import Operation, Value
 from gptrs.ir.types import Type
@@ -25,6 +26,7 @@ from gptrs.passes.idioms.attention import attention_proposals
 from gptrs.passes.idioms.candidates import Proposal, Site
 from gptrs.passes.idioms.equivalence import axes_of
 from gptrs.passes.idioms.patterns import Hole
+from gptrs.passes.idioms.rotary import rotary_proposals
 from gptrs.passes.idioms.spellings import (
     factored_gelu_tanh,
     halved_sigmoid,
@@ -148,6 +150,13 @@ RAISABLE: tuple[Raisable, ...] = (
         "(x - mean(x)) / sqrt(mean((x - mean(x))**2) + eps) * weight + bias over the last axis",
     ),
     _norm(language.rms_norm, 0, "x * rsqrt(mean(x**2) + eps) * weight over the last axis"),
+    Raisable(
+        language.rotary,
+        frozenset([concat]),
+        rotary_proposals,
+        "x * cos + concat(-x2, x1) * sin, or concat(x1 * cos - x2 * sin, x2 * cos + x1 * sin), with"
+        " the halves of the last axis",
+    ),
     _norm(vision.batch_norm, 2, "(x - mean) / sqrt(var + eps) * weight + bias per channel"),
     Raisable(
         composite.attention,

@@ -16,10 +16,12 @@ from gptrs.ir.composites import Composite
 from gptrs.ir.dims import same_shape
 from gptrs.ir.dispatch import interpreter
 from gptrs.ir.interpreters import Recorder
+from gptrs.ir.ops.elementwise import cast as convert
 from gptrs.ir.ops.shape import broadcast_to, reshape, transpose
 from gptrs.ir.program import Attrs, Instruction, Operation, Program, Value
 from gptrs.ir.rewrite import Fuel
 from gptrs.ir.tensor import Tensor
+from gptrs.ir.types import si64
 from gptrs.passes.base import Context
 from gptrs.passes.dce import eliminate_dead_code
 from gptrs.passes.idioms.bindings import Match, Moved
@@ -58,6 +60,10 @@ def _may_have(program: Program, raisable: Raisable) -> bool:
 
 def _is_core(instruction: Instruction, raisable: Raisable) -> bool:
     return instruction.op in raisable.cores and instruction.results[0].type.dtype.is_float
+
+
+def _computes(instruction: Instruction) -> bool:
+    return instruction.op not in _MOVING and instruction.results[0].type.dtype.is_float
 
 
 def _is_foreign(instruction: Instruction) -> bool:
@@ -212,6 +218,10 @@ def _moved(operand: Moved, recorder: Recorder) -> Tensor:
             tensor = transpose(tensor, perm=cast("tuple[int, ...]", argument))
         else:
             tensor = reshape(tensor, shape=argument)
+    if operand.plus is not None:
+        tensor = convert(tensor, dtype=si64) + operand.plus
+    if operand.rows is not None:
+        tensor = broadcast_to(tensor, shape=(operand.rows,))
     return tensor
 
 
@@ -261,7 +271,10 @@ class _Graph:
         return found
 
     def is_wasted(self, root: Instruction, interior: set[Instruction]) -> bool:
-        """Whether more than half of ``interior`` has to be computed for other uses anyway."""
+        """Whether more than half of ``interior`` has to be computed for other uses anyway.
+
+        Positions and masks do not count: layers share them, and they are little work.
+        """
         needed: set[Instruction] = set()
         left = [i for i in interior if i is not root and self._is_read_outside(i, interior)]
         while left:
@@ -269,7 +282,7 @@ class _Graph:
             if instruction not in needed and instruction in interior:
                 needed.add(instruction)
                 left += [self.makers[v] for v in instruction.values() if v in self.makers]
-        computing = [i for i in interior if i is not root and i.op not in _MOVING]
+        computing = [i for i in interior if i is not root and _computes(i)]
         return 2 * sum(i in needed for i in computing) > len(computing)
 
     def _is_read_outside(self, instruction: Instruction, interior: set[Instruction]) -> bool:

@@ -75,6 +75,19 @@ def with_a_finite_fill_per_row(q, k, v, length):
     return ptir.softmax(ptir.select(j < length[:, None, None, None], scores, -1e9)) @ v
 
 
+def rotated_back(x, cos, sin):
+    return x * cos + ptir.concat((x[..., 4:], -x[..., :4]), axis=-1) * sin
+
+
+def rotated_by_thirds(x, cos, sin):
+    return x * cos + ptir.concat((-x[..., 2:], x[..., :2]), axis=-1) * sin
+
+
+def up_to_two_places(q, k, v, at, end):
+    i, j = (ptir.arange(6) + at)[:, None], ptir.arange(6)[None]
+    return ptir.softmax(ptir.where((j <= i) & (j < end), q @ k.mT, -math.inf)) @ v
+
+
 SHORT = "f32[2,4,6,8] f32[2,4,3,8] f32[2,4,3,8]"
 STAYS: tuple[tuple[str, str, Callable[..., Any], str], ...] = (
     ("large numbers overflow", "softmax", softmax_without_maximum, "f32[3,5]"),
@@ -94,6 +107,9 @@ STAYS: tuple[tuple[str, str, Callable[..., Any], str], ...] = (
     ("hidden keys count", "attention", masked_by(lambda i, j: j <= i, -10.0), f"{Q} {Q} {Q}"),
     ("nobody is seen", "attention", masked_by(lambda i, j: j <= i, -1e9), SHORT),
     ("nobody may be seen", "attention", with_a_finite_fill_per_row, f"{Q} {Q} {Q} si32[2]"),
+    ("the other sign", "rotary", rotated_back, "f32[5,8] f32[5,8] f32[5,8]"),
+    ("unequal halves", "rotary", rotated_by_thirds, "f32[5,6] f32[5,6] f32[5,6]"),
+    ("two places", "attention", up_to_two_places, f"{Q} {Q} {Q} si32[] si32[]"),
     ("any mask", "attention", with_a_mask_from_outside, f"{Q} {Q} {Q} f32[6,6]"),
     (
         "the queries are weighted",

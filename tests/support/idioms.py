@@ -114,6 +114,17 @@ def layer_norm_of_narrow(x, w):
     return (y * w.astype("f32")).astype("bf16")
 
 
+def rotated(x, cos, sin):
+    half = x.shape[-1] // 2
+    return x * cos + ptir.concat((-x[..., half:], x[..., :half]), axis=-1) * sin
+
+
+def rotated_by_halves(x, cos, sin):
+    half = x.shape[-1] // 2
+    a, b = x[..., :half], x[..., half:]
+    return ptir.concat((a * cos - b * sin, b * cos + a * sin), axis=-1)
+
+
 def cubic(x):
     return x + 0.044715 * x**3
 
@@ -186,6 +197,11 @@ PLAIN: tuple[Row, ...] = (
         {"eps": 0.5},
         {"S": 2, "D": 8},
     ),
+    Row("rotary", rotated, "f32[2,3,5,8] f32[5,8] f32[5,8]", exact=True),
+    Row("rotary", rotated, "f32[2,3,?S,8] f32[2,1,?S,8] f32[2,1,?S,8]", {}, {"S": 5}, exact=True),
+    Row("rotary", rotated, "f32[5,8] f32[5,8] f32[1,8]", exact=True),
+    Row("rotary", rotated_by_halves, "f32[2,3,5,8] f32[5,4] f32[5,4]", {"interleaved": False}),
+    Row("rotary", rotated_by_halves, "f32[2,?S,8] f32[?S,4] f32[1,4]", {}, {"S": 5}),
     Row(
         "batch_norm",
         lambda x, m, v, w, b: (x - m) / ptir.sqrt(v + 1e-3) * w + b,

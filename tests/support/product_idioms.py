@@ -102,6 +102,24 @@ def causal_per_row(q, k, v, start, length):
     return ptir.softmax(ptir.select(seen, q @ k.mT * 0.5, -math.inf)) @ v
 
 
+def from_a_place(q, k, v, at, window=100):
+    """Queries that stand at ``at`` and after it, as those of a cache do, and heads that share
+    keys along an axis of the products."""
+    batch, heads, count, size = q.shape
+    groups, keys = k.shape[1:3]
+    q = q.reshape(batch, groups, heads // groups, count, size)
+    i, j = (ptir.arange(count) + at)[:, None], ptir.arange(keys)[None]
+    seen = j <= i if window == 100 else ptir.logical_and(j <= i, j > i - window)
+    scores = q @ k[:, :, None].mT * 0.5
+    y = ptir.softmax(ptir.where(seen, scores, -math.inf)) @ v[:, :, None]
+    return y.reshape(batch, heads, count, size)
+
+
+def up_to_a_place(q, k, v, at, start):
+    seen = (ptir.arange(k.shape[2]) < at + 1) & (ptir.arange(k.shape[2]) >= start)
+    return ptir.softmax(ptir.where(seen, q @ k.mT * 0.5, -math.inf)) @ v
+
+
 def repeated(x, times):
     batch, groups, keys, depth = x.shape
     wide = ptir.broadcast_to(x[:, :, None], shape=(batch, groups, times, keys, depth))
@@ -140,6 +158,8 @@ def guarded(q, k, v, length):
 
 ROWS = "f32[2,4,6,8] f32[2,4,9,8] f32[2,4,9,8] si32[2]|0..2 si32[2]|6..9"
 ONE_ROW = "f32[1,4,3,8] f32[1,4,9,8] f32[1,4,9,8] si32[1]|0..2 si32[1]|6..9"
+CACHED = "f32[2,4,3,8] f32[2,2,9,8] f32[2,2,9,8]"
+PLACED = frozenset(["cast", "add"])  # the place after the last query
 DYNAMIC = " ".join(["f32[?B,4,?S,8]"] * 3)
 B_AND_S = {"B": 2, "S": 6}
 CAUSAL = {"causal": True, "window": None}
@@ -204,6 +224,23 @@ ATTENTION: tuple[Row, ...] = (
         exact=True,
     ),
     Row("attention", grouped, f"{Q} {KV} {KV}", CAUSAL, exact=True),
+    Row("attention", from_a_place, f"{CACHED} si32[]|0..4", CAUSAL, left=PLACED),
+    Row("attention", from_a_place, f"{CACHED} si64[]|3..9", CAUSAL, left=PLACED),
+    Row(
+        "attention",
+        lambda q, k, v, at: from_a_place(q, k, v, at, 3),
+        f"{CACHED} si32[]|2..5",
+        {"causal": True, "window": 3},
+        left=PLACED,
+    ),
+    Row(
+        "attention",
+        up_to_a_place,
+        "f32[2,4,6,8] f32[2,4,9,8] f32[2,4,9,8] si32[]|4..8 si32[]|0..3",
+        {"causal": False, "window": None},
+        exact=True,
+        left=PLACED,
+    ),
     Row(
         "attention",
         of_a_projection,

@@ -14,6 +14,7 @@ structure, `attention` and `masks` read the operands that have no structure of t
 | `equivalence` | equality of types, axes and attributes up to axes of extent 1 |
 | `products` | products as factors with powers: x / √v, x · rsqrt(v) |
 | `attention` | proposals for attention: softmax between two matrix products |
+| `rotary` | proposals for rotary: sums of products with tables |
 | `masks` | the keys that a mask makes visible: causal, window, start and length |
 | `affine_conditions` | conditions on positions as linear inequalities |
 """

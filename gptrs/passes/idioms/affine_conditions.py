@@ -33,7 +33,7 @@ from gptrs.passes.idioms.products import Makers, number_of
 
 Atom: TypeAlias = int | tuple[Value, int]
 """The position along an axis, or the element, at the position along an axis, of a vector; axis 0
-where the vector has one element."""
+of a number, or of a vector with one element."""
 
 
 @dataclass(frozen=True)
@@ -121,8 +121,8 @@ def linear(operand: Operand, makers: Makers) -> Linear | None:
         return None
     maker = makers.get(operand)
     found = None if maker is None else _computed(maker, makers)
-    if found is None and operand.type.rank == 1:
-        axis = 0 if same(operand.type.shape[0], 1) else -1
+    if found is None and operand.type.rank < 2:
+        axis = 0 if same(operand.type.size, 1) else -1
         return Linear({(operand, axis): 1}, 0)
     return found
 

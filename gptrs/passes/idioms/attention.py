@@ -23,7 +23,7 @@ from gptrs.ir.types import Type, i1
 from gptrs.passes.idioms.bindings import Moved
 from gptrs.passes.idioms.candidates import Bound, Proposal, Site
 from gptrs.passes.idioms.equivalence import axes_of
-from gptrs.passes.idioms.masks import Visible, is_fill, read_mask
+from gptrs.passes.idioms.masks import Limit, Visible, is_fill, read_mask
 from gptrs.passes.idioms.patterns import Hole
 from gptrs.passes.idioms.products import Makers, number_of
 from gptrs.passes.idioms.spellings import (
@@ -48,6 +48,9 @@ class _Products:
     depth: DimLike
     values: DimLike
     scores: Instruction
+    spread: bool = False
+    """Whether the heads that share keys are a batch axis of the products, along which keys are
+    broadcast."""
 
     @classmethod
     def at(cls, root: Instruction, site: Site) -> _Products | None:
@@ -59,11 +62,16 @@ class _Products:
         _, again, seen = _extents(root, "lhs")
         _, values, _ = _extents(root, "rhs")
         counts = len(keys), len(contracted), len(seen), len(values)
-        if counts != (1, 1, 1, 1) or len(batch) > 2 or len(again) != len(rows):
+        if counts != (1, 1, 1, 1) or len(again) != len(rows):
+            return None
+        spread = (len(rows), len(batch)) == (1, 3)
+        if spread:
+            batch, rows = batch[:2], (batch[2], *rows)
+        if len(batch) > 2:
             return None
         if len(rows) != 1 and (len(rows), len(batch)) != (2, 2):
             return None
-        return cls(batch, rows, keys[0], contracted[0], values[0], scores)
+        return cls(batch, rows, keys[0], contracted[0], values[0], scores, spread)
 
     @property
     def axis(self) -> int | None:
@@ -113,7 +121,7 @@ def attention_proposals(site: Site) -> Iterator[Proposal]:
                     "masked": masked,
                     "batch_axes": len(found.batch),
                 },
-                exact=scaled == "scores",
+                exact=scaled == "scores" and not found.spread,
                 finish=partial(_finish, site.makers, found, masked),
             )
 
@@ -144,7 +152,7 @@ def _masked(site: Site, soft: Instruction | None) -> Mask | None:
 def _heads(site: Site, found: _Products, heads: DimLike) -> Iterator[tuple[Heads, DimLike]]:
     """The possible ways in which query heads share keys, each with its number of key heads."""
     if len(found.rows) == 2:
-        yield "grouped", heads
+        yield ("spread" if found.spread else "grouped"), heads
         return
     value = found.scores.operands[1]
     while isinstance(value, Value) and (maker := site.makers.get(value)) is not None:
@@ -183,9 +191,19 @@ def _finish(
     fill: float = attrs.get("fill", visible.fill)
     if not is_fill(fill) or (fill > -math.inf and not visible.everyone_sees):
         return None  # a query that sees no key would give another finite number than 0
-    limits = [end and Moved(end) for end in (visible.start, visible.length)]
+    ends = [visible.start, visible.length]
+    rows = found.batch[0] if len(found.batch) == 2 else 1
+    wide = any(end is not None and not same(end.plus, 0) for end in ends)  # both of one dtype
+    limits = [end and _limit(end, rows, wide=wide) for end in ends]
     return (q, k, v, *limits), {
         "causal": visible.causal,
         "window": visible.window,
         "scale": float(attrs["scale"]),
     }
+
+
+def _limit(end: Limit, rows: DimLike, *, wide: bool) -> Moved:
+    """A limit of keys as an operand [batch]."""
+    single = not end.value.type.rank
+    moves = ((reshape, (1,)),) if single else ()
+    return Moved(end.value, moves, end.plus if wide else None, rows if single else None)

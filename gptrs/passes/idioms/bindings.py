@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from gptrs.ir.dims import Shape
+from gptrs.ir.dims import DimLike, Shape
 from gptrs.ir.ops.shape import reshape, transpose
 from gptrs.ir.program import Instruction, Operation, Param, Value, key_of
 from gptrs.passes.idioms.patterns import Hole, close
@@ -19,6 +19,10 @@ class Moved:
 
     value: Value
     moves: tuple[Move, ...] = ()
+    plus: DimLike | None = None
+    """A number that is added to integers, in si64."""
+    rows: DimLike | None = None
+    """How many rows of a batch a single integer is for."""
 
     def is_same(self, other: Moved) -> bool:
         return self.value is other.value and key_of(self.moves) == key_of(other.moves)

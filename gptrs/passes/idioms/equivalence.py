@@ -63,7 +63,7 @@ def _same_attr(name: str, a: Attrs, b: Attrs, wanted: Instruction) -> bool:
     x, y = a[name], b[name]
     if name == "axis" and isinstance(x, int) and isinstance(y, int):
         rank = next(wanted.values()).type.rank
-        return normal_axis(x, rank) == normal_axis(y, rank)
+        return -rank <= y < rank and normal_axis(x, rank) == normal_axis(y, rank)
     if isinstance(x, Dim) or isinstance(y, Dim):
         return isinstance(x, int | Dim) and isinstance(y, int | Dim) and same(x, y)
     if isinstance(x, float) or isinstance(y, float):

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Literal, cast
 
 import numpy as np
 
@@ -31,13 +32,25 @@ _QUERY, _KEY = -2, -1
 
 
 @dataclass(frozen=True)
+class Limit:
+    """The first visible key of each row, or the one after the last: ``value``, integers [batch] or
+    one of rank 0, ``plus`` a number."""
+
+    value: Value
+    plus: DimLike = 0
+
+    def is_same(self, other: Limit | None) -> bool:
+        return other is not None and self.value is other.value and same(self.plus, other.plus)
+
+
+@dataclass(frozen=True)
 class Visible:
     """The visible keys, in the attributes and operands of `attention`."""
 
     causal: bool = False
     window: int | None = None
-    start: Value | None = None
-    length: Value | None = None
+    start: Limit | None = None
+    length: Limit | None = None
     everyone_sees: bool = True
     """Whether each query surely sees a key."""
     fill: float = -math.inf
@@ -164,12 +177,18 @@ def _read_table(table: Array, hides: bool) -> Visible | None:
 class _Reading:
     """`Visible` under construction, while inequalities are added."""
 
+    queries: DimLike
+    keys: DimLike
+    rows: int | None
     causal: bool = False
-    window: int | None = None
-    start: Value | None = None
-    length: Value | None = None
-    ends: tuple[Value | None, ...] = ()
+    start: Limit | None = None
+    length: Limit | None = None
+    end: Limit | None = None
     """The length that positions are counted back from, None for the number of keys."""
+    windows: list[tuple[Value | None, DimLike]] = field(
+        default_factory=list[tuple[Value | None, DimLike]]
+    )
+    """Of each window the value that positions are counted from, and the constant."""
 
 
 def _read(
@@ -178,30 +197,22 @@ def _read(
     keys: DimLike,
     rows: int | None,
 ) -> Visible | None:
-    reading = _Reading()
-    for inequality in found:
-        if not _take(inequality, reading, queries, keys, rows):
-            return None
-    lengths = {end for end in reading.ends if end is not None}
-    if reading.length is None and len(lengths) == 1:
-        (reading.length,) = lengths  # a position after the last query is after the last visible key
-        if not reading.causal:
-            return None
-    if any(end is not reading.length for end in reading.ends):
+    reading = _Reading(queries, keys, rows)
+    if not all(_take(inequality, reading) for inequality in found):
         return None
-    limited = reading.start is not None or reading.length is not None
+    window = _window(reading)
+    if window is False:
+        return None
+    length = reading.end if reading.causal else reading.length
+    if reading.length is not None and not reading.length.is_same(length):
+        return None  # a position after the last query is after the last visible key
+    limited = reading.start is not None or length is not None
     enough = same(queries, keys) or surely_greater(keys, queries)
     certain = not limited and (enough or not reading.causal)
-    return Visible(reading.causal, reading.window, reading.start, reading.length, certain)
+    return Visible(reading.causal, window, reading.start, length, certain)
 
 
-def _take(
-    inequality: Inequality,
-    reading: _Reading,
-    queries: DimLike,
-    keys: DimLike,
-    rows: int | None,
-) -> bool:
+def _take(inequality: Inequality, reading: _Reading) -> bool:
     """Add one inequality; False if `attention` cannot express it."""
     constant = inequality.constant
     weights = dict(inequality.weights)
@@ -210,33 +221,51 @@ def _take(
     sign = 0
     if weights:
         ((atom, sign),) = weights.items() if len(weights) == 1 else ((None, 0),)
-        if not isinstance(atom, tuple) or atom[1] != rows:
+        if not isinstance(atom, tuple) or (atom[1] != reading.rows and atom[0].type.rank):
             return False
         row = atom[0]
     match query, key, sign:
         case 1, -1, 0 | 1:  # key ≤ query + end − queries
-            if not same(constant, -queries if row else keys - queries):
+            end = None if row is None else Limit(row, constant + reading.queries)
+            if end is None and not same(constant, reading.keys - reading.queries):
                 return False
-            reading.causal = True
-            reading.ends = (*reading.ends, row)
+            if reading.causal and not _equal(reading.end, end):
+                return False
+            reading.causal, reading.end = True, end
         case -1, 1, 0 | -1:  # key > query + end − queries − window
-            window = constant + 1 - queries + (0 if row else keys)
-            if not isinstance(window, int) or window < 1 or reading.window not in (None, window):
-                return False
-            reading.window = window
-            reading.ends = (*reading.ends, row)
+            reading.windows.append((row, constant))
         case 0, 1, -1:  # key ≥ start
-            if not same(constant, 0) or reading.start not in (None, row):
+            start = Limit(cast("Value", row), -constant)
+            if reading.start is not None and not start.is_same(reading.start):
                 return False
-            reading.start = row
+            reading.start = start
         case 0, -1, 1:  # key < length
-            if not same(constant, -1) or reading.length not in (None, row):
+            length = Limit(cast("Value", row), constant + 1)
+            if reading.length is not None and not length.is_same(reading.length):
                 return False
-            reading.length = row
+            reading.length = length
         case 0, -1, 0:  # key < a number
-            return same(constant, keys - 1)
+            return same(constant, reading.keys - 1)
         case 0, 1 | 0, 0:
             return isinstance(constant, int) and constant >= 0
         case _:
             return False
     return True
+
+
+def _equal(one: Limit | None, other: Limit | None) -> bool:
+    return one is other or (one is not None and one.is_same(other))
+
+
+def _window(reading: _Reading) -> int | Literal[False] | None:
+    """The window, None if there is none; False if `attention` cannot express it."""
+    end = reading.end if reading.causal else reading.length
+    found: set[object] = set()
+    for row, constant in reading.windows:
+        if row is not (end and end.value):
+            return False
+        found.add(constant + 1 - reading.queries + (reading.keys if end is None else end.plus))
+    if not found:
+        return None
+    (window,) = found if len(found) == 1 else (False,)
+    return window if isinstance(window, int) and window >= 1 else False

@@ -17,7 +17,7 @@ from gptrs.ir.ops.shape import broadcast_to
 from gptrs.ir.tensor import Tensor
 
 Scaled = Literal["scores", "q", "k", "both"]
-Heads = Literal["plain", "grouped", "repeated"]
+Heads = Literal["plain", "grouped", "spread", "repeated"]
 Mask = Literal["none", "keep", "hide", "add"]
 
 
@@ -52,7 +52,8 @@ def attention_of_softmax(
 ) -> Tensor:
     """softmax(q·kᵀ·scale with mask)·v, q [B, H, S, D], k and v [B, G, T, D].
 
-    ``heads`` is how query heads share keys: each has its own, q is [B, G, H/G, S, D], or k and v
+    ``heads`` is how query heads share keys: each has its own; q is [B, G, H/G, S, D], in a product
+    for each group or for each head ("spread", with keys broadcast along H/G); or k and v
     are repeated. With ``batch_axes`` 1 or 0 the leading axes of extent 1 are left out.
     """
     scores = _scores(q, k, scale=scale, scaled=scaled, heads=heads, batch_axes=batch_axes)
@@ -99,6 +100,9 @@ def _scores(
             contract_lhs=(-1,),
             contract_rhs=(-1,),
         )
+    elif heads == "spread":
+        batch, _, queries, depth = q.shape
+        scores = q.reshape(batch, k.shape[1], -1, queries, depth) @ k.unsqueeze(2).mT
     else:
         k = _repeated(k, q, heads)
         scores = _plain(q, batch_axes) @ _plain(k, batch_axes).mT
@@ -115,6 +119,8 @@ def _weighted(weights: Tensor, v: Tensor, q: Tensor, heads: Heads, batch_axes: i
             contract_lhs=(-1,),
             contract_rhs=(-2,),
         )
+    if heads == "spread":
+        return weights @ v.unsqueeze(2)
     return weights @ _plain(_repeated(v, q, heads), batch_axes)
 
 
