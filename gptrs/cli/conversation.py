@@ -108,9 +108,16 @@ class Conversation:
         asked = self.asked(messages)
         if self.thinking == "hide" and self.interactive:
             asked["thinking"] = "show"  # to say that it thinks
+        from gptrs.text.prefill import Prefilling  # the engine is there by now
+
+        def between_chunks(event: object) -> None:
+            if isinstance(event, Prefilling) and stopped():
+                raise KeyboardInterrupt
+
         with (
             interrupt.stoppable() if self.interactive else nullcontext(lambda: False) as stopped,
             events.listen(times.hear),
+            events.listen(between_chunks),
             progress() as end_progress,
         ):
             stream = self.model.chat(stream=True, **asked)

@@ -10,6 +10,7 @@ import select
 import signal
 import subprocess
 from collections.abc import Iterator
+from contextlib import nullcontext
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from time import monotonic
@@ -18,7 +19,9 @@ from typing import Any
 import pytest
 
 import gptrs
+from gptrs.cli import interrupt
 from gptrs.cli.chat_commands import COMMANDS
+from gptrs.cli.conversation import Conversation
 from gptrs.cli.turns import next_turn
 from gptrs.loading.language_model import LanguageModel
 from tests.support.chat_models import tiny_chat
@@ -254,6 +257,17 @@ def test_turns_of_several_lines(lines: list[str], turns: list[str]) -> None:
     while (turn := next_turn(lambda _: next(left, None))) is not None:
         found.append(turn)
     assert found == turns
+
+
+def test_ctrl_c_between_chunks_of_a_prompt(
+    model: LanguageModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = model.session()
+    monkeypatch.setattr(interrupt, "stoppable", lambda: nullcontext(lambda: True))
+    talk = Conversation(session, options={"prefill_chunk": 4}, interactive=True)
+    talk.say("Hello, how are you?")
+    assert len(session.tokens) == 4, "what was read stays"
+    assert talk.messages == [], "what has no answer is forgotten"
 
 
 @pytest.fixture
