@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from gptrs import settings
-from gptrs.backends.discovery import get_backend
+from gptrs.backends.selection import check_name
 from gptrs.ir.nan_watch import mode_here
 
 
@@ -66,7 +66,7 @@ def backend(name: str) -> Generator[None]:
     A function decorated with ``backend=...`` keeps its own. Raises `ArgumentError` for an unknown
     name.
     """
-    get_backend(name)
+    check_name(name)
     token = _chosen.set(_one(_chosen.get().eager, name))
     try:
         yield

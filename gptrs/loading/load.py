@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from gptrs import events, settings
 from gptrs.byte_sizes import as_size
+from gptrs.errors import warn
 from gptrs.formats.labels import read_labels
 from gptrs.formats.model_files import ModelFiles, imported, model_class, open_model
 from gptrs.formats.overrides import read_overrides
-from gptrs.jit.trace import warn
 from gptrs.loading.hub import place_of
 from gptrs.loading.weights import Weights
 
