@@ -58,10 +58,18 @@ if TYPE_CHECKING:
     from gptrs import nn as nn
     from gptrs import ptir as ptir
     from gptrs.backends.parameter_cache import parameter_cache as parameter_cache
+    from gptrs.backends.selection import best_available_backend as best_available_backend
+    from gptrs.backends.selection import discover_backends as discover_backends
+    from gptrs.backends.selection import init_backend as init_backend
+    from gptrs.backends.selection import (
+        init_backend_with_memory_check as init_backend_with_memory_check,
+    )
+    from gptrs.backends.summary import print_backend_summary as print_backend_summary
     from gptrs.debug.profile.recorder import profile as profile
     from gptrs.errors import PtirError as PtirError
     from gptrs.ir.tensor import Parameter as Parameter
     from gptrs.ir.tensor import Tensor as Tensor
+    from gptrs.loading.estimate import estimate_inference_memory as estimate_inference_memory
     from gptrs.loading.estimate import estimate_memory as estimate_memory
     from gptrs.loading.export import export as export
     from gptrs.loading.from_torch import from_torch as from_torch
@@ -77,6 +85,15 @@ _MODULES = {
     "load": ("gptrs.loading.load", "load"),
     "from_torch": ("gptrs.loading.from_torch", "from_torch"),
     "export": ("gptrs.loading.export", "export"),
+    "best_available_backend": ("gptrs.backends.selection", "best_available_backend"),
+    "discover_backends": ("gptrs.backends.selection", "discover_backends"),
+    "init_backend": ("gptrs.backends.selection", "init_backend"),
+    "init_backend_with_memory_check": (
+        "gptrs.backends.selection",
+        "init_backend_with_memory_check",
+    ),
+    "print_backend_summary": ("gptrs.backends.summary", "print_backend_summary"),
+    "estimate_inference_memory": ("gptrs.loading.estimate", "estimate_inference_memory"),
     "estimate_memory": ("gptrs.loading.estimate", "estimate_memory"),
     "profile": ("gptrs.debug.profile.recorder", "profile"),
     "progress": ("gptrs.notebook.progress", "progress"),
@@ -90,13 +107,19 @@ __all__ = [
     "PtirError",
     "Tensor",
     "__version__",
+    "best_available_backend",
+    "discover_backends",
+    "estimate_inference_memory",
     "estimate_memory",
     "export",
     "from_torch",
+    "init_backend",
+    "init_backend_with_memory_check",
     "load",
     "models",
     "nn",
     "parameter_cache",
+    "print_backend_summary",
     "profile",
     "progress",
     "ptir",

@@ -8,6 +8,7 @@ way), the user's line, and a fix. `ptir.jit` and the command line cut tracebacks
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -205,6 +206,10 @@ class RecompileWarning(UserWarning):
     """Kernels of a compiled function's file do not fit this machine, and are compiled again."""
 
 
+class BackendWarning(UserWarning):
+    """A device that is there was passed over when a backend was chosen."""
+
+
 class SettingWarning(UserWarning):
     """A variable looks like a setting and is none."""
 
@@ -267,6 +272,15 @@ def user_location() -> Location | None:
     if frame is None or module.startswith("typer."):
         return None
     return Location(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_qualname)
+
+
+def warn(message: str, category: type[Warning]) -> None:
+    """Warn with the user's line, whose stack level varies."""
+    where = user_location()
+    if where is None:
+        warnings.warn(message, category, stacklevel=2)
+    else:
+        warnings.warn_explicit(message, category, where.file, where.line)
 
 
 def raised_at(error: BaseException) -> Location | None:

@@ -47,6 +47,10 @@ class Setting(Generic[T]):
             self._last[0] = text, value
         return value
 
+    def put(self, text: str) -> None:
+        """Set the variable, for this process and those that it starts."""
+        os.environ[self.name] = text
+
     def _value(self, name: str, text: str | None) -> T:
         if text is None or text == "":
             return self.default
@@ -147,7 +151,11 @@ eager = Setting(
     "GPTRS_EAGER", False, _flag, "0 or 1", "run every op at once, without tracing, for debugging"
 )
 backend = Setting(
-    "GPTRS_BACKEND", "faer", str, "the name of a backend", "the backend that runs programs"
+    "GPTRS_BACKEND",
+    "faer",
+    str,
+    "the name of a backend",
+    "the backend that runs programs; `auto` takes the best that is available",
 )
 cache_size = Setting(
     "GPTRS_CACHE_SIZE",

@@ -6,6 +6,10 @@ A `Backend` claims composites while the passes run, and turns the lowered progra
 |---|---|
 | `base` | the interface: `Backend`, `Plan`, `DeviceInfo`, and reports for `explain` |
 | `discovery` | backends by name: built in, registered, from entry points of packages |
+| `selection` | the backend to take: what is available, and has the memory that is required |
+| `probe` | asks drivers in a process of their own |
+| `summary` | the backends as text and for scripts |
+| `host` | this machine: processor, caches, memory |
 | `reference` | the NumPy meaning of each instruction; the oracle of all other backends |
 | `fusible` | which instructions a fused loop can compute |
 | `fusion` | loop fusion: the partition of a program into regions |

@@ -17,11 +17,38 @@ from gptrs.passes.base import Stage
 
 @dataclass(frozen=True)
 class DeviceInfo:
-    """A device that programs can run on. ``memory`` is in bytes."""
+    """A device that programs can run on. Memory is in bytes."""
 
+    index: int
+    """Its number among the devices of the backend."""
     name: str
-    threads: int
-    memory: int
+    total_memory: int
+    free_memory: int | None = None
+    """What other processes leave; None where the driver does not say."""
+    compute_capability: str | None = None
+    """The version of its instructions: ``"9.0"`` of an NVIDIA H100, ``"gfx942"`` of an MI300."""
+    unified_memory: bool = False
+    """Whether it shares its memory with the CPU."""
+    is_software: bool = False
+    """Whether the CPU plays it: the CPU's own backend is faster."""
+
+    @property
+    def room(self) -> int:
+        """The memory to count on: what is free, else all of it."""
+        return self.total_memory if self.free_memory is None else self.free_memory
+
+
+@dataclass(frozen=True)
+class Availability:
+    """Whether a backend can run here: true in conditions unless there is a reason that it can't."""
+
+    reason: str = ""
+    """What is missing or broken."""
+    fix: str = ""
+    """What to do about it."""
+
+    def __bool__(self) -> bool:
+        return not self.reason
 
 
 StepKind: TypeAlias = Literal[
@@ -257,6 +284,9 @@ class Backend(ABC):
 
     name: str
     passes: tuple[Stage, ...] = ()  # run in the pipeline after `legalize`
+    needs_driver: bool = False
+    """Whether a driver of the system answers `is_available` and `devices`, and may crash or hang:
+    they are called in a process of their own first (`gptrs.backends.probe`)."""
 
     @abstractmethod
     def claims(self, instruction: Instruction) -> bool:
@@ -270,6 +300,10 @@ class Backend(ABC):
         meaning does, and sums have its order.
         """
 
+    def is_available(self) -> Availability:
+        """Whether the backend can run here, with the reason if it cannot."""
+        return Availability() if self.devices() else Availability("there is no device for it")
+
     @abstractmethod
     def devices(self) -> tuple[DeviceInfo, ...]:
-        """The devices of this machine that the backend can use."""
+        """The devices of this machine that the backend can use; the first one runs programs."""

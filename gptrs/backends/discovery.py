@@ -41,7 +41,7 @@ def get_backend(name: str) -> Backend:
     found = _instances.get(name)
     if found is None:
         # Of two threads that race here, one makes an instance that is dropped.
-        found = _instances.setdefault(name, _class_of(name)())
+        found = _instances.setdefault(name, backend_class(name)())
     return found
 
 
@@ -69,6 +69,11 @@ def register_backend(name: str, backend: type[B]) -> type[B]:
     return backend
 
 
+def is_made(name: str) -> bool:
+    """Whether `get_backend` was asked for ``name`` before."""
+    return name in _instances
+
+
 def known_backends() -> tuple[str, ...]:
     """The names of all backends that `get_backend` can find."""
     return tuple(
@@ -76,7 +81,16 @@ def known_backends() -> tuple[str, ...]:
     )
 
 
-def _class_of(name: str) -> type[Backend]:
+def backend_path(name: str) -> str | None:
+    """``module:Class`` of a backend that another process finds too; None for one that was
+    registered in this process."""
+    if name in BACKENDS:
+        return BACKENDS[name]
+    return next((entry.value for entry in installed_entry_points(GROUP, name)), None)
+
+
+def backend_class(name: str) -> type[Backend]:
+    """The class of the backend ``name``. Raises `ArgumentError` listing the known ones."""
     if name in _registered:
         return _registered[name]
     if name in BACKENDS:

@@ -6,7 +6,6 @@ errors.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from gptrs.backends.base import Backend, DeviceInfo, Plan, PlanReport, StepReport
+from gptrs.backends.host import cpu_device
 from gptrs.ir.dims import Dim, size_at
 from gptrs.ir.ops.literal import constant
 from gptrs.ir.program import Attrs, Instruction, Program, Value
@@ -114,5 +114,4 @@ class ReferenceBackend(Backend):
         return ReferencePlan(program)
 
     def devices(self) -> tuple[DeviceInfo, ...]:
-        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        return (DeviceInfo("cpu", os.cpu_count() or 1, memory),)
+        return (cpu_device(),)

@@ -7,6 +7,7 @@ from typing import Any, cast
 import typer
 
 from gptrs import __version__, settings
+from gptrs.cli.backends import backends
 from gptrs.cli.bench import NumbersCommand, bench
 from gptrs.cli.bisect import bisect
 from gptrs.cli.cache import cache
@@ -69,6 +70,7 @@ app.command()(bisect)
 app.command(cls=NumbersCommand)(bench)
 app.command()(patterns)
 app.command()(env)
+app.command()(backends)
 app.add_typer(cache, name="cache")
 
 

@@ -55,10 +55,10 @@ def env(
 
 
 def _measured() -> list[Limits]:
+    from gptrs.backends.host import machine_memory
     from gptrs.debug.machine_limits import keep_limits
     from gptrs.debug.measure_limits import measure_limits
     from gptrs.kernels.driver.threads import thread_count
-    from gptrs.memory.machine import machine_memory
 
     with step_progress() as told:
         found = measure_limits(

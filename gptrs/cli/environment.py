@@ -11,15 +11,14 @@ from typing import Any
 
 from gptrs import __version__, settings
 from gptrs.backends.discovery import BACKENDS, GROUP
+from gptrs.backends.host import caches, cpu_model, machine_memory
 from gptrs.debug.machine_limits import kept_limits, limits_file
-from gptrs.debug.processor import caches, cpu_model
 from gptrs.entry_points import described, installed_entry_points
 from gptrs.errors import SettingError
 from gptrs.kernels.compiler import isa
 from gptrs.kernels.compiler.cache_upkeep import cache_state
 from gptrs.kernels.driver.threads import thread_count, thread_reason
 from gptrs.kernels.driver.worker_pool import supported
-from gptrs.memory.machine import machine_memory
 
 _PACKAGES = ("numpy", "llvmlite", "numba", "ml_dtypes", "tokenizers", "safetensors", "torch")
 # Beyond what a level needs, there are kernels for these.

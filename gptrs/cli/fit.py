@@ -14,8 +14,8 @@ from gptrs.cli.running import KvCache, Threads
 from gptrs.cli.shell_completion import complete_model
 
 if TYPE_CHECKING:
+    from gptrs.backends.host import MachineMemory
     from gptrs.memory.fitting import Fit
-    from gptrs.memory.machine import MachineMemory
 
 
 def fit(
@@ -53,9 +53,9 @@ def fit(
     """
     model = needed(either(model, model_option))
     limit = None if memory is None else _limit(memory)
+    from gptrs.backends.host import machine_memory
     from gptrs.loading.estimate import memory_of
     from gptrs.memory.fitting import fit as find  # loads after the options are known to be good
-    from gptrs.memory.machine import machine_memory
 
     machine = machine_memory()
     found = find(

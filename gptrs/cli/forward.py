@@ -91,14 +91,14 @@ def forward(
 
 def _check(inputs: list[Path], text: str | None, out: Path | None, backend: str | None) -> None:
     """Raise a usage error for options that no model accepts."""
-    from gptrs.backends.discovery import get_backend
+    from gptrs.backends.selection import check_name
     from gptrs.formats.array_files import check_target
 
     if inputs and text is not None:
         raise typer.BadParameter("give --input or --text, not both")
     try:
         if backend is not None:
-            get_backend(backend)
+            check_name(backend)
         if out is not None:
             check_target(out)
             if not out.parent.is_dir():

@@ -163,11 +163,11 @@ def _stream(
 
 def _check(backend: str | None) -> None:
     """Raise a usage error for a backend that there is not."""
-    from gptrs.backends.discovery import get_backend
+    from gptrs.backends.selection import check_name
 
     try:
         if backend is not None:
-            get_backend(backend)
+            check_name(backend)
     except ArgumentError as error:
         raise typer.BadParameter(f"{error.problem}; {error.fix}") from None
 

@@ -13,7 +13,7 @@ into text; `gptrs.jit` and the command line are their callers.
 | `explain` | ``fn.explain``: a plan's report as a table |
 | `fuel` | GPTRS_FUEL: a process-wide limit on rewrites, for ``gptrs bisect`` |
 | `lowering` | events of trace, passes and plan, and the record of one lowering |
-| `processor`, `machine_limits`, `measure_limits` | the CPU; its measured GFLOP/s and GB/s |
+| `machine_limits`, `measure_limits` | measured GFLOP/s and GB/s of the CPU |
 | `numeric_diff/` | differences of two runs by instruction; the origin of a NaN |
 | `profile/` | ``gptrs.profile`` and ``fn.profile``: where the time went |
 | `view/` | ``fn.view``: program, passes and plan as an HTML page |

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from gptrs.debug.processor import cpu_model
+from gptrs.backends.host import cpu_model
 from gptrs.errors import ArgumentError
 from gptrs.kernels.compiler import isa
 from gptrs.kernels.compiler.cache_folder import kernel_folder

@@ -21,8 +21,8 @@ import numpy as np
 from llvmlite import ir
 from numpy.typing import NDArray
 
+from gptrs.backends.host import caches
 from gptrs.debug.machine_limits import Limits
-from gptrs.debug.processor import caches
 from gptrs.errors import ArgumentError
 from gptrs.kernels.compiler import isa
 from gptrs.kernels.compiler.compile import Kernel, compile_ir

@@ -25,7 +25,7 @@ from typing import Any, cast
 import numpy as np
 
 from gptrs import events, tree
-from gptrs.errors import ArgumentError, LoadError, ParseError, PtirError, RecompileWarning
+from gptrs.errors import ArgumentError, LoadError, ParseError, PtirError, RecompileWarning, warn
 from gptrs.formats.call_form_json import form_in, form_out
 from gptrs.formats.safetensors_file import DTYPES, SafetensorsFile
 from gptrs.formats.safetensors_writer import write_safetensors
@@ -40,7 +40,7 @@ from gptrs.jit.call_form import CallForm
 from gptrs.jit.options import Options
 from gptrs.jit.overrides import Force, Overrides
 from gptrs.jit.overrides import parse as parse_policies
-from gptrs.jit.trace import Result, Traced, warn
+from gptrs.jit.trace import Result, Traced
 from gptrs.kernels.compiler import isa
 from gptrs.kernels.compiler.cache_key import compiler_version
 from gptrs.kernels.compiler.loaded_object import supply

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from gptrs import settings
 from gptrs.backends.base import Backend
-from gptrs.backends.discovery import get_backend
+from gptrs.backends.selection import selected
 from gptrs.debug.explain import Explanation
 from gptrs.errors import PtirError, user_location, user_traceback
 from gptrs.ir.dims import size_at
@@ -206,7 +206,7 @@ def compiled_of(
     form: CallForm, traced: Traced, options: Options, overrides: Overrides = NONE
 ) -> Compiled:
     """The function of a file."""
-    backend = get_backend(options.backend or backend_name())
+    backend = selected(options.backend or backend_name())
     entry = planned(traced, form.sizes, backend, options, overrides)
     return Compiled(form, entry, options, overrides, backend)
 

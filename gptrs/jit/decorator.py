@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ParamSpec, TypeVar, overload
 
-from gptrs.backends.discovery import get_backend
+from gptrs.backends.selection import check_name
 from gptrs.errors import ArgumentError
 from gptrs.jit.function import JitFunction
 from gptrs.jit.options import Axes, Options, static_places
@@ -86,7 +86,7 @@ def jit(
         overrides=parse(overrides or {}, "ptir.jit(overrides=...)", ArgumentError),
     )
     if backend is not None:
-        get_backend(backend)
+        check_name(backend)
     if function is None:
         return lambda function: JitFunction(function, options, name)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType, reportUnknownVariableType]
     return JitFunction(function, options, name)

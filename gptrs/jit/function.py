@@ -21,7 +21,7 @@ import numpy as np
 
 from gptrs import events, settings, tree
 from gptrs.backends.base import Backend
-from gptrs.backends.discovery import get_backend
+from gptrs.backends.selection import selected
 from gptrs.debug.explain import Explanation
 from gptrs.debug.lowering import LoweringBegan
 from gptrs.debug.passes import Passes
@@ -36,6 +36,7 @@ from gptrs.errors import (
     raised_at,
     user_location,
     user_traceback,
+    warn,
 )
 from gptrs.ir.dims import Dim, size_at
 from gptrs.ir.dispatch import current, interpreter
@@ -59,7 +60,7 @@ from gptrs.jit.numerics.watch import Watch, is_watched
 from gptrs.jit.options import Options
 from gptrs.jit.overrides import Overrides, in_effect
 from gptrs.jit.pickled_name import importable_name
-from gptrs.jit.trace import Entry, Result, Traced, warn
+from gptrs.jit.trace import Entry, Result, Traced
 from gptrs.jit.view import view
 from gptrs.locks import new_lock
 
@@ -241,7 +242,7 @@ class JitFunction(Generic[P, R]):
             raise _for_user(error)  # noqa: B904 - the same error
 
     def _backend(self) -> Backend:
-        return get_backend(self._options.backend or backend_name())
+        return selected(self._options.backend or backend_name())
 
     def _slot(self, arguments: Arguments) -> Slot[Entry]:
         backend = self._backend()

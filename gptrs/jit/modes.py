@@ -7,14 +7,15 @@ apply. `chosen_here` is part of the fast key of a call, together with ``ptir.deb
 from __future__ import annotations
 
 from collections.abc import Generator, Hashable
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
 from typing import NamedTuple
 
 from gptrs import settings
-from gptrs.backends.discovery import get_backend
+from gptrs.backends.selection import check_name
 from gptrs.ir.nan_watch import mode_here
+from gptrs.jit.overrides import Policies, checkpoint_overrides
 
 
 class Chosen(NamedTuple):
@@ -66,9 +67,21 @@ def backend(name: str) -> Generator[None]:
     A function decorated with ``backend=...`` keeps its own. Raises `ArgumentError` for an unknown
     name.
     """
-    get_backend(name)
+    check_name(name)
     token = _chosen.set(_one(_chosen.get().eager, name))
     try:
         yield
     finally:
         _chosen.reset(token)
+
+
+@contextmanager
+def model_scope(policies: Policies, chosen: str | None) -> Generator[None]:
+    """Inside the block the ``policies`` of a checkpoint hold, and the backend that was ``chosen``
+    for a model, if any."""
+    with ExitStack() as stack:
+        if policies:
+            stack.enter_context(checkpoint_overrides(policies))
+        if chosen is not None:
+            stack.enter_context(backend(chosen))
+        yield

@@ -27,6 +27,7 @@ from gptrs.errors import (
     SideEffectWarning,
     is_internal,
     shown,
+    warn,
 )
 from gptrs.ir.call_stack import recorded_calls
 from gptrs.ir.promotion import strictness
@@ -35,7 +36,7 @@ from gptrs.jit.arguments import Arguments
 from gptrs.jit.code import is_library
 from gptrs.jit.options import Options
 from gptrs.jit.outer_state import Change, Contents, OuterState, Watched
-from gptrs.jit.trace import Traced, trace, warn
+from gptrs.jit.trace import Traced, trace
 
 _RETURN = "return the new value, or change it in a function that ptir.callback calls"
 _DETERMINE = (

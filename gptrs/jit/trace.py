@@ -9,7 +9,6 @@ cache: traced and lowered program, plan, and the function that runs it.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from typing import Any
 from gptrs import events, tree
 from gptrs.backends.base import Plan
 from gptrs.debug.lowering import TraceStopped
-from gptrs.errors import CaptureWarning, user_location
+from gptrs.errors import CaptureWarning, warn
 from gptrs.ir.dispatch import interpreter
 from gptrs.ir.interpreters import Recorder
 from gptrs.ir.program import Program
@@ -118,12 +117,3 @@ def _on_constant(array: Array) -> None:
             " constant of the program. Fix: pass it as an argument, or make it a gptrs.Parameter.",
             CaptureWarning,
         )
-
-
-def warn(message: str, category: type[Warning]) -> None:
-    """Warn with the user's line, whose stack level varies."""
-    where = user_location()
-    if where is None:
-        warnings.warn(message, category, stacklevel=2)
-    else:
-        warnings.warn_explicit(message, category, where.file, where.line)

@@ -15,6 +15,7 @@ from gptrs.loading.loaded_model import LoadedModel
 from gptrs.memory.estimate import MemoryEstimate, ModelMemory
 
 _FLOATS = (f32, f16, bf16)
+_BY_BYTES = {4: f32, 2: bf16}
 
 Source: TypeAlias = str | os.PathLike[str] | Mapping[str, Any] | LoadedModel
 """The path of a model, the entries of its ``config.json``, or a loaded model."""
@@ -56,3 +57,36 @@ def memory_of(model: Source, dtype: object = None, kv_cache_dtype: object = None
     memory = (model if isinstance(model, LoadedModel) else load(model)).memory()
     memory = memory if wanted is None else memory.converted(wanted)
     return memory if kv_cache_dtype is None else memory.caching(kv_cache_dtype)
+
+
+def estimate_inference_memory(
+    hidden_size: int,
+    intermediate_size: int,
+    layers: int,
+    vocab_size: int,
+    heads: int,
+    kv_heads: int,
+    context: int,
+    bytes_per_weight: int = 4,
+) -> MemoryEstimate:
+    """The peak memory of a process with a decoder of these sizes (Llama's form), for one row of
+    ``context`` tokens, with weights of 4 or 2 bytes (f32, bf16).
+
+    A model's own configuration says it better (`estimate_memory`). Raises `ArgumentError`.
+    """
+    if bytes_per_weight not in _BY_BYTES:
+        raise ArgumentError(
+            f"bytes_per_weight is {bytes_per_weight!r}, expected 4 (f32) or 2 (bf16)",
+            fix="give one of them",
+        )
+    config = {
+        "model_type": "llama",
+        "hidden_size": hidden_size,
+        "intermediate_size": intermediate_size,
+        "num_hidden_layers": layers,
+        "vocab_size": vocab_size,
+        "num_attention_heads": heads,
+        "num_key_value_heads": kv_heads,
+        "max_position_embeddings": context,
+    }
+    return estimate_memory(config, dtype=_BY_BYTES[bytes_per_weight])

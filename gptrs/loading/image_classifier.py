@@ -7,7 +7,6 @@ do not wait for each other at every layer; the first image loads the weights wit
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple, cast, overload
 
 import numpy as np
@@ -20,7 +19,8 @@ from gptrs.formats.preprocessor import read_preprocessor
 from gptrs.images.decode import holds_floats
 from gptrs.images.preprocess import Preprocessor
 from gptrs.ir.tensor import Tensor, as_array
-from gptrs.jit.overrides import Policies, checkpoint_overrides
+from gptrs.jit.modes import model_scope
+from gptrs.jit.overrides import Policies
 from gptrs.kernels.driver.threads import spread, thread_count
 from gptrs.loading.loaded_model import LoadedModel
 from gptrs.loading.weights import Weights
@@ -98,7 +98,7 @@ class ImageClassifier(LoadedModel):
         return Tensor(np.concatenate([logits[number] for number in range(len(array))]))
 
     def _logits(self, images: NDArray[Any]) -> Tensor:
-        with checkpoint_overrides(self._overrides) if self._overrides else nullcontext():
+        with model_scope(self._overrides, self.backend):
             logits: Tensor = self.module(images)
         self._has_run = True
         return logits

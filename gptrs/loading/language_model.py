@@ -59,7 +59,8 @@ class LanguageModel(LoadedModel):
     ) -> None:
         super().__init__(files, kind, module, weights)
         self.cache_layout = layout_for(module, kv_cache_dtype)
-        self._model: CausalModel = ConfiguredModel(module, self.cache_layout, overrides)
+        self._configured = ConfiguredModel(module, self.cache_layout, overrides)
+        self._model: CausalModel = self._configured
         made = read_generation_config(files.directory)
         self._eos = end_tokens_of(made, files.config, files.config_file)
         self._bos = first_token_of(made, files.config, files.config_file)
@@ -67,6 +68,11 @@ class LanguageModel(LoadedModel):
         self._tokenizer: Tokenizer | None = None
         self._chat: ChatFiles | None = None
         self._chats: dict[str, ChatModel] = {}  # by the text of the template
+
+    def set_backend(self, name: str | None) -> None:
+        """Run the model on the backend ``name`` from now on; None: on that of each call."""
+        super().set_backend(name)
+        self._configured.backend = name
 
     @property
     def generator(self) -> CausalModel:

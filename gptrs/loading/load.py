@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from gptrs import events, settings
 from gptrs.byte_sizes import as_size
-from gptrs.errors import ArgumentError
+from gptrs.errors import ArgumentError, warn
 from gptrs.formats.labels import read_labels
 from gptrs.formats.model_files import ModelFiles, imported, model_class, open_model
 from gptrs.formats.overrides import read_overrides
-from gptrs.jit.trace import warn
 from gptrs.loading.hub import place_of
 from gptrs.loading.weights import Weights
 
@@ -38,6 +37,7 @@ def load(
     context: int | None = None,
     batch: int = 1,
     kv_cache_dtype: object = None,
+    backend: str | None = None,
 ) -> LanguageModel: ...
 @overload
 def load(
@@ -47,6 +47,7 @@ def load(
     context: int | None = None,
     batch: int = 1,
     kv_cache_dtype: object = None,
+    backend: str | None = None,
 ) -> Any: ...
 
 
@@ -57,6 +58,7 @@ def load(
     context: int | None = None,
     batch: int = 1,
     kv_cache_dtype: object = None,
+    backend: str | None = None,
 ) -> LanguageModel | ImageClassifier:
     """Open a Hugging Face model directory, a checkpoint (``GPTRSCHK``), a file of torchvision's
     weights (``.safetensors``), a model that ships with gptrs (``"stories"``), or one of
@@ -76,6 +78,10 @@ def load(
     ``kv_cache_dtype`` ("bf16" or "f16") stores keys and values of earlier tokens in 16 bits: a
     cache of half the size, which long texts are read from in half the time. They are rounded once,
     and attention adds up in f32. `ArgumentError` for models of images.
+
+    ``backend`` is the one that the handle runs the model on; ``"auto"`` is the first that is
+    available and has the memory that the model takes at this ``context`` and ``batch``
+    (`gptrs.init_backend`). `ArgumentError` where none has it. Without it that of each call is used.
     """
     for text, category in settings.complaints():
         warn(text, category)
@@ -86,6 +92,11 @@ def load(
         from gptrs.memory.fitting import refuse_above  # late: seldom needed
 
         refuse_above(as_size(memory_limit, "memory_limit"), model.memory(), context, batch)
+    if backend is not None:
+        from gptrs.backends.selection import fitting_backend  # late: seldom needed
+
+        required = model.memory().at(context=context, batch=batch).total
+        model.set_backend(fitting_backend(backend, required))
     return model
 
 

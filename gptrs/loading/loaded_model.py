@@ -41,6 +41,11 @@ class LoadedModel:
         self.config = module.config
         self.weights = weights
         self.namespace = next(_NAMESPACES)
+        self.backend: str | None = None
+
+    def set_backend(self, name: str | None) -> None:
+        """Run the model on the backend ``name`` from now on; None: on that of each call."""
+        self.backend = name
 
     def parameters(self) -> ModelParameters:
         """The parameters by dotted names; ``parameters()[name] = array`` replaces one, with all

@@ -5,9 +5,8 @@
 | `abstract_model` | a model with parameter types and without elements, from its configuration |
 | `estimate` | `ModelMemory`: trace and plan at given sizes → `MemoryEstimate` |
 | `fitting` | the largest context or batch within a limit |
-| `machine` | the memory of this machine, within its control groups |
 
 Order: `abstract_model` → `estimate` (traces and plans, runs nothing) → `fitting`, against a given
-limit or that of `machine`. Public entry points: ``gptrs.estimate_memory``
+limit or that of `gptrs.backends.host`. Public entry points: ``gptrs.estimate_memory``
 (`gptrs.loading.estimate`), ``gptrs.load(memory_limit=...)``, ``gptrs fit``.
 """

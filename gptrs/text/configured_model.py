@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from gptrs.errors import ArgumentError
 from gptrs.ir.types import as_dtype, f32
-from gptrs.jit.overrides import Policies, checkpoint_overrides
+from gptrs.jit.modes import model_scope
+from gptrs.jit.overrides import Policies
 from gptrs.nn.cache import CACHE_DTYPES, CacheLayout, KVCache
 from gptrs.text.causal_model import CausalModel, longest_in_chunks
 from gptrs.text.prefill import CHUNK
@@ -18,10 +19,11 @@ from gptrs.text.prefill import CHUNK
 
 class ConfiguredModel:
     """``model`` with KV caches of ``layout``, whose calls follow the implementation ``policies`` of
-    its checkpoint."""
+    its checkpoint, on the ``backend`` that was chosen for it, if any."""
 
     def __init__(self, model: CausalModel, layout: CacheLayout, policies: Policies = ()) -> None:
         self._model, self._layout, self._policies = model, layout, policies
+        self.backend: str | None = None
 
     @property
     def context_length(self) -> int:
@@ -52,9 +54,7 @@ class ConfiguredModel:
         """As the model's."""
         if type(cache) is KVCache:
             cache = cache.with_room(tokens.shape[1])
-        if not self._policies:
-            return self._model(tokens, cache, logits=logits)
-        with checkpoint_overrides(self._policies):
+        with model_scope(self._policies, self.backend):
             return self._model(tokens, cache, logits=logits)
 
 

@@ -280,10 +280,11 @@ def test_parameters_are_arguments(backend: Backend) -> None:
 
 
 def test_devices_are_there(backend: Backend) -> None:
+    assert backend.is_available()
     devices = backend.devices()
-    assert devices == backend.devices()
-    assert len({device.name for device in devices}) == len(devices) > 0
+    assert [device.index for device in devices] == list(range(len(devices)))
+    assert devices
     for device in devices:
         assert device.name
-        assert device.threads >= 1
-        assert device.memory > 1 << 20
+        assert device.total_memory > 1 << 20
+        assert 0 < device.room <= device.total_memory

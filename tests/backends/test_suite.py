@@ -147,7 +147,7 @@ def test_an_instruction_that_is_not_reported() -> None:
 
 def test_a_machine_without_memory() -> None:
     made = broken()
-    made.devices = lambda: (DeviceInfo("cpu", 1, 0),)
+    made.devices = lambda: (DeviceInfo(0, "cpu", 0),)
     with pytest.raises(AssertionError):
         programs.test_devices_are_there(made)
 

@@ -14,6 +14,7 @@ import pytest
 
 import gptrs
 from gptrs import estimate_memory, events
+from gptrs.backends.host import MachineMemory, machine_memory
 from gptrs.errors import ArgumentError, LoadError
 from gptrs.kernels.compiler import isa
 from gptrs.loading.convert import convert
@@ -22,7 +23,6 @@ from gptrs.loading.random_model import write_random_model
 from gptrs.loading.weights import WeightRead
 from gptrs.memory.estimate import RUNTIME_BYTES, MemoryEstimate, ModelMemory
 from gptrs.memory.fitting import fit
-from gptrs.memory.machine import MachineMemory, machine_memory
 from gptrs.models import MODELS
 from tests.support.image_models import RESNET
 from tests.support.models import config
@@ -326,3 +326,16 @@ class TestMachine:
     def test_this_one(self) -> None:
         found = machine_memory()
         assert 0 < found.available <= found.total
+
+
+@pytest.mark.slow
+def test_a_decoder_by_its_sizes() -> None:
+    sizes = (64, 128, 2, 1000, 4, 2, 48)
+    found = gptrs.estimate_inference_memory(*sizes)
+    names = ("hidden_size", "intermediate_size", "num_hidden_layers", "vocab_size")
+    names += ("num_attention_heads", "num_key_value_heads", "max_position_embeddings")
+    config = {"model_type": "llama", **dict(zip(names, sizes, strict=True))}
+    assert found == estimate_memory(config)
+    assert gptrs.estimate_inference_memory(*sizes, 2) == estimate_memory(config, dtype="bf16")
+    with pytest.raises(ArgumentError, match="bytes_per_weight is 3, expected 4"):
+        gptrs.estimate_inference_memory(*sizes, 3)

@@ -16,7 +16,7 @@ def machine(packages: Sequence[str]) -> dict[str, Any]:
     """The CPU, what kernels use of it, and the versions of Python, our libraries and those of
     ``packages`` that are installed."""
     # After the settings that a benchmark makes.
-    from gptrs.debug.processor import cpu_model
+    from gptrs.backends.host import cpu_model
     from gptrs.kernels.compiler import isa
 
     versions = {n: found for n in [*LIBRARIES, *packages] if (found := _version(n))}

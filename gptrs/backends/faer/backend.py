@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 from gptrs.backends.base import Backend, DeviceInfo
 from gptrs.backends.faer.arena import ArenaPool
 from gptrs.backends.faer.custom_calls import (
@@ -13,9 +11,9 @@ from gptrs.backends.faer.custom_calls import (
     make_calls,
 )
 from gptrs.backends.faer.plan import FaerPlan
+from gptrs.backends.host import cpu_device
 from gptrs.backends.parameter_cache import parameter_cache
 from gptrs.ir.program import Instruction, Program
-from gptrs.kernels.driver.threads import thread_count
 from gptrs.passes.legalize import inlined
 
 
@@ -38,5 +36,4 @@ class FaerBackend(Backend):
         return FaerPlan(program, parameter_cache, self._arenas, precise=precise)
 
     def devices(self) -> tuple[DeviceInfo, ...]:
-        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        return (DeviceInfo("cpu", thread_count(), memory),)
+        return (cpu_device(),)

@@ -1,13 +1,61 @@
-"""Memory of this machine that is available to a process: system and control groups (v1, v2)."""
+"""This machine: the processor's name and caches, and the memory that is available to a process.
+
+As the system reports them, and its control groups (versions 1 and 2).
+"""
 
 from __future__ import annotations
 
 import os
+import platform
 import re
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
+from gptrs.backends.base import DeviceInfo
+from gptrs.kernels.compiler import isa
+
+_MODEL = re.compile(r"^(?:model name|Model|cpu model|uarch)\s*:\s*(.+)$", re.MULTILINE)
+_CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
+_UNITS = {"K": 2**10, "M": 2**20, "G": 2**30}
 _UNLIMITED = 2**60  # bytes; version 1 says "no limit" with a number close to 2**63
+
+
+@cache
+def cpu_model(info: Path = Path("/proc/cpuinfo")) -> str:
+    """The name of the processor, with LLVM's name for it: ``"AMD EPYC 9B14 (znver4)"``."""
+    name = platform.processor() or platform.machine()
+    with suppress(OSError):
+        if found := _MODEL.search(info.read_text(errors="replace")):
+            name = " ".join(found[1].split())
+    return f"{name} ({isa.host()[1]})"
+
+
+def caches(folder: Path = _CACHES) -> dict[str, int]:
+    """Bytes of the first core's caches, by name: ``L1d``, ``L1i``, ``L2``, ``L3``. Empty where the
+    system does not say."""
+    found: dict[str, int] = {}
+    for index in sorted(folder.glob("index*")):
+        with suppress(OSError, ValueError, KeyError):
+            level, kind, size = (
+                (index / name).read_text().strip() for name in ("level", "type", "size")
+            )
+            letter = {"Data": "d", "Instruction": "i", "Unified": ""}[kind]
+            found[f"L{level}{letter}"] = _bytes(size)
+    return found
+
+
+def _bytes(size: str) -> int:
+    """``"32768K"`` in bytes."""
+    return int(size[:-1]) * _UNITS[size[-1]] if size[-1:] in _UNITS else int(size)
+
+
+def cpu_device() -> DeviceInfo:
+    """The processor as a device."""
+    memory = machine_memory()
+    total = memory.total if memory.limit is None else min(memory.total, memory.limit)
+    return DeviceInfo(0, cpu_model(), total, memory.available, unified_memory=True)
 
 
 @dataclass(frozen=True)
