@@ -42,7 +42,8 @@ Steps 1 to 5 happen once per program, 6 once per sizes and number of threads, 7 
 | `result_memory` | memory of large results, reused from freed ones |
 | `step_templates`, `binding` | the step table at given sizes |
 | `plan`, `run`, `launch` | `FaerPlan`; one call; what a native call needs for it |
-| `control`, `repeat` | other branches and loops; their iterations, run by the driver |
+| `native_loops`, `repeat_layout` | other loops as steps of the plan, repeated by the driver |
+| `control`, `repeat` | branches, and loops that Python has a part in |
 | `user_kernels` | kernels that users registered |
 | `packed_weights`, `weight_packing`, `weight_compression`, `slabs` | packed forms of weights |
 | `report` | the report of a plan for `explain` |

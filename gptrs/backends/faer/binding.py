@@ -18,8 +18,16 @@ from numpy.typing import NDArray
 
 from gptrs.backends.faer.arena import OffsetAllocator
 from gptrs.backends.faer.buffer_assignment import Allocation, AssignedStep, BufferAssignment
-from gptrs.backends.faer.calls.base import Form
-from gptrs.backends.faer.schedule import CallStep, CheckStep, LoopStep, PlanStep, RegionStep, Single
+from gptrs.backends.faer.calls.base import Binder, Form
+from gptrs.backends.faer.schedule import (
+    CallStep,
+    CheckStep,
+    ControlStep,
+    LoopStep,
+    PlanStep,
+    RegionStep,
+    Single,
+)
 from gptrs.backends.faer.step_templates import Sizes, StepTemplate, TemplateBuilder
 from gptrs.backends.weight_residency import Lease
 from gptrs.identity_key import getter
@@ -104,6 +112,8 @@ class Bound:
     results: Callable[[Sequence[Any]], Any] | None = None
     """Selects the results from the `outputs` and the arguments; None unless all steps are native
     and no result has to be copied or reshaped."""
+    held: list[object] = field(default_factory=list[object])
+    """What argument blocks point to besides: the bindings of loops."""
 
     @property
     def threads(self) -> int:
@@ -121,10 +131,16 @@ class Bound:
         self.addresses[buffer] = address
 
 
+BindLoop = Callable[[ControlStep, Binder, Mapping[str, int]], list[object] | None]
+"""Gives a binder the step of a loop, and returns what has to live as long; None where Python has a
+part in the loop."""
+
+
 class _Binder:
     """Concatenates the steps of a plan and allocates its intermediate arrays in the arena."""
 
-    def __init__(self, isa: Isa, bound: Bound) -> None:
+    def __init__(self, isa: Isa, bound: Bound, bind_loop: BindLoop) -> None:
+        self._bind_loop = bind_loop
         self._assignment, self._isa, self._bound = bound.assignment, isa, bound
         self._size = Sizes(bound.sizes)
         self._templates: dict[Hashable, StepTemplate] = {}
@@ -151,7 +167,7 @@ class _Binder:
 
     def _template(self, assigned: AssignedStep) -> StepTemplate | None:
         step = assigned.step
-        if not isinstance(step, CallStep | RegionStep | LoopStep | CheckStep):
+        if not isinstance(step, CallStep | RegionStep | LoopStep | CheckStep | ControlStep):
             return None
         found = self._templates.get(assigned.structure_key)
         if found is None:
@@ -164,6 +180,10 @@ class _Binder:
                 assigned.packed,
                 assigned.in_place,
             )
+            if isinstance(step, ControlStep):
+                held = self._bind_loop(step, builder, self._bound.sizes)
+                self._bound.held.append(held)
+                return None if held is None else builder.template
             found = builder.build(step.call if isinstance(step, CallStep) else step)
             if assigned.structure_key is not None:
                 self._templates[assigned.structure_key] = found
@@ -245,7 +265,7 @@ class _Binder:
                     bound.outputs.append((number, buffer.number, self._shape(result), kind))
                 case _:
                     pass
-        bound.polls = any(isinstance(step, LoopStep) for step in bound.owners)
+        bound.polls = any(isinstance(step, LoopStep | ControlStep) for step in bound.owners)
         bound.pick = getter([number for _, number, _ in bound.weights])
         bound.outputs.sort(key=lambda output: output[1])
         places = self._result_places([number for _, number, *_ in bound.outputs])
@@ -285,12 +305,16 @@ def _merged_segments(references: Sequence[Segment], count: int) -> list[Segment]
 
 
 def bind(
-    assignment: BufferAssignment, isa: Isa, sizes: Mapping[str, int], key: tuple[int, ...]
+    assignment: BufferAssignment,
+    isa: Isa,
+    sizes: Mapping[str, int],
+    key: tuple[int, ...],
+    bind_loop: BindLoop,
 ) -> Bound:
     """The plan of ``assignment`` at ``sizes``; the first number of ``key`` is the number of
     threads."""
     bound = Bound(key, dict(sizes), assignment)
-    binder = _Binder(isa, bound)
+    binder = _Binder(isa, bound, bind_loop)
     for assigned in assignment.steps:
         binder.add(assigned)
     binder.finish()

@@ -27,7 +27,7 @@ from gptrs.backends.faer.step_templates import structure_key
 from gptrs.ir.ops.literal import constant
 from gptrs.ir.program import Fails, Instruction, Program, Value
 
-_IN_PYTHON = ReferenceStep | ControlStep | KernelStep | HostStep
+_IN_PYTHON = ReferenceStep | KernelStep | HostStep
 
 
 @dataclass(eq=False)

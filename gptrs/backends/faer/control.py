@@ -1,7 +1,8 @@
-"""Control flow at run time: branches and loops with a plan for each region.
+"""Control flow that Python has a part in: branches and loops with a plan for each region.
 
-The driver repeats the steps of a loop's body (`repeat`); Python runs it where one of them is not
-native, and takes the branches.
+A loop that is no step of the plan itself (`gptrs.backends.faer.native_loops`) packs arrays in each
+call; the driver repeats its steps (`repeat`). Python runs a loop where one of them is not native,
+and takes the branches.
 
 A parameter of the model is passed to regions as a parameter, so that a weight is packed once and
 not in each iteration. The state of a loop is copied at the start; after that the body may overwrite

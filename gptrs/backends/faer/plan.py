@@ -23,6 +23,7 @@ from gptrs.backends.faer.buffer_assignment import BufferAssignment
 from gptrs.backends.faer.calls.base import Form
 from gptrs.backends.faer.expansions import expanded
 from gptrs.backends.faer.launch import launch_of
+from gptrs.backends.faer.native_loops import bind_loop
 from gptrs.backends.faer.packed_weights import form_of, pack
 from gptrs.backends.faer.repeat import KeptLoops
 from gptrs.backends.faer.report import report, table_report
@@ -205,7 +206,7 @@ class FaerPlan(Plan):
         if any(fails_at(instruction, sizes) for instruction in self._unsure_in_loops):
             raise _SizesError
         start = perf_counter() if events.listening() else None
-        bound = bind(self._assignment_at(sizes), self.isa, sizes, key)
+        bound = bind(self._assignment_at(sizes), self.isa, sizes, key, bind_loop)
         if start is not None:
             events.emit(PlanBound(self.program.name, perf_counter() - start))
         live_tables.add(bound.table, bound, table_report)
@@ -213,6 +214,14 @@ class FaerPlan(Plan):
             if buffer.kind == "constant":
                 bound.relocate(number, self._constant(buffer).ctypes.data)
         return bound
+
+    def bind_native(self, sizes: Mapping[str, int], threads: int) -> Bound | None:
+        """A binding for a step of another plan; None where Python has a part in this one."""
+        with suppress(_SizesError):  # for whose message each iteration is run by itself
+            bound = self.bind(sizes, (threads, *self.key(sizes)[1:]))
+            if not any(segment.reference for segment in bound.segments):
+                return bound
+        return None
 
     def _constant(self, buffer: Buffer) -> Array:
         found = self._constants.get(buffer)

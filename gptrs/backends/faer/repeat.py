@@ -180,9 +180,7 @@ class _Loop:
 
     def _relocate(self, memory: Sequence[Any], arenas: Sequence[Arena | None]) -> None:
         """Have the argument blocks and the tables point to the arrays of a call."""
-        addresses = [
-            address_of(cast("Array", a)) if isinstance(a, np.ndarray) else 0 for a in memory
-        ]
+        addresses = [address_of(a) if type(a) is np.ndarray else 0 for a in memory]
         for bound, places, arena in zip(self._bounds, self._layout.places, arenas, strict=True):
             if arena is not None:
                 arena.reserve(bound.arena_bytes)
@@ -247,6 +245,6 @@ def _copied(array: Array, start: int) -> Array:
         return np.array(array, order="C")
     memory = np.empty(array.nbytes + LINE, np.uint8)
     first = -(address_of(memory) + start) % LINE
-    copy = memory[first : first + array.nbytes].view(array.dtype).reshape(array.shape)
+    copy: Array = np.ndarray(array.shape, array.dtype, memory.data, first)
     copy[...] = array
     return copy

@@ -9,7 +9,7 @@ described by `Location`, the numbers of two arrays and an offset. The words of t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -59,14 +59,14 @@ class Places:
 
     def __init__(self, bound: Bound) -> None:
         self._bound = bound
-        self._fixed: list[tuple[int, int]] = []  # buffer, number of the array
+        self.fixed: list[tuple[int, int]] = []  # buffer, number of the array
         self.moves: list[Move] = []
 
     def put(self, buffer: int, location: Location) -> None:
         """Have a buffer lie at ``location``."""
         bound = self._bound
         if location.even == location.odd and not location.stride:
-            self._fixed.append((buffer, location.even))
+            self.fixed.append((buffer, location.even))
             return
         base = bound.argument_blocks.ctypes.data
         words, offsets = bound.relocations[buffer]
@@ -77,7 +77,7 @@ class Places:
         """Relocate the buffers that stay, if arrays are elsewhere than in the last call."""
         bound = self._bound
         now = bound.addresses
-        for buffer, number in self._fixed:
+        for buffer, number in self.fixed:
             if now[buffer] != addresses[number]:
                 bound.relocate(buffer, addresses[number])
 
@@ -99,7 +99,7 @@ class Tables:
         split = MOVE_WORDS * len(moves)
         self.moves: NDArray[np.int64] = self._array[:split].reshape(-1, MOVE_WORDS)
         self.copies: NDArray[np.int64] = self._array[split:].reshape(-1, COPY_WORDS)
-        self._places, self._numbers, self._offsets = _columns(self._patches)
+        self._view = self._array.data
 
     def _add(self, location: Location, offset: int = 0) -> None:
         at, offset = len(self._words), location.start + offset
@@ -108,12 +108,9 @@ class Tables:
 
     def patch(self, addresses: Sequence[int]) -> None:
         """Have the tables point into arrays at these addresses."""
-        found = np.array(addresses, np.int64)
-        self._array[self._places] = found[self._numbers] + self._offsets
-
-
-def _columns(rows: Iterable[tuple[int, int, int]]) -> Iterable[NDArray[np.int64]]:
-    return np.array([*rows], np.int64).reshape(-1, 3).T.copy()
+        words = self._view  # of few words: NumPy's own way takes longer up to some thirty
+        for place, number, offset in self._patches:
+            words[place] = addresses[number] + offset
 
 
 class Numbers:

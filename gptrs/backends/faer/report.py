@@ -90,10 +90,13 @@ def report(bound: Bound, isa: Isa) -> PlanReport:
         places.append(len(steps))
         steps.append(told)
         if isinstance(step, ControlStep):
+            native = step in bound.owners  # with the arenas of its regions in that of the plan
+            count -= native
             for name, plan in step.plans.items():
                 inner = plan.report(bound.sizes)
                 count += inner.native_steps
-                largest = max(largest, inner.arena_bytes)  # one region runs at a time
+                if not native:
+                    largest = max(largest, inner.arena_bytes)  # one region runs at a time
                 steps += [_inside(name, each) for each in inner.steps]
     sizes = (form.bytes for forms in assignment.packed.values() for form in forms)
     results = (prod(shape) * dtype.itemsize for _, _, shape, dtype in bound.outputs)

@@ -170,6 +170,16 @@ class ControlStep(Single):
         grouped = [o for o in self.instruction.operands if isinstance(o, tuple)]
         return tuple([value for group in grouped for value in values_in(group)])
 
+    @cached_property
+    def operands(self) -> tuple[Value, ...]:
+        """The buffers of a native loop (`gptrs.backends.faer.native_loops`)."""
+        return (*dict.fromkeys(self.given), *self.results)
+
+    @property
+    def arrays(self) -> tuple[Value, ...]:
+        """The program's values for `operands`."""
+        return self.operands
+
 
 @dataclass(frozen=True, eq=False)
 class LoopStep(Single):

@@ -34,6 +34,16 @@ class _Told(NamedTuple):
     end: int
 
 
+class _Outer(NamedTuple):
+    """A step that ran others: a loop, or one that Python ran."""
+
+    kind: str  # of its span
+    step: ProfiledStep
+    thread: int
+    start: float
+    end: float
+
+
 _running: list[int] = []  # the process that a profile runs in
 _lock = new_lock()
 
@@ -117,10 +127,10 @@ class _Recorder:
         records = list(self._recording.records())
         runs = [each for each in records if isinstance(each, Run)]
         tables = _tables({run.table for run in runs} | {told.table for told in self._told})
-        spans = list(self._spans)
+        spans, outer = list(self._spans), [*_run_by_python(self._told, tables)]
         for run in runs:
-            spans += _spans_of(run, tables.get(run.table))
-        spans += _python_spans(self._told, tables, spans)
+            spans += _spans_of(run, tables.get(run.table), outer)
+        spans += [*_outer_spans(outer, spans)]
         places = {
             address: step
             for table in tables.values()
@@ -150,8 +160,9 @@ def _tables(addresses: Iterable[int]) -> dict[int, TableSteps]:
     return found
 
 
-def _spans_of(run: Run, table: TableSteps | None) -> Generator[Span]:
-    """The run of a table and its steps; native steps of one step of the plan are one span."""
+def _spans_of(run: Run, table: TableSteps | None, outer: list[_Outer]) -> Generator[Span]:
+    """The run of a table and its steps; native steps of one step of the plan are one span. Loops
+    are added to ``outer``."""
     ns = run.ns.tolist()
     ended = next((place for place, tick in enumerate(ns) if not tick), len(ns)) - 1
     if ended < 0:
@@ -165,37 +176,44 @@ def _spans_of(run: Run, table: TableSteps | None) -> Generator[Span]:
         step, begin = table.native[run.first + place], ns[place]
         while place < ended and table.native[run.first + place] is step:
             place += 1
+        if step.kind == "control":
+            outer.append(_Outer("step", step, run.thread, begin, ns[place]))
+            continue
         step.calls += 1
         step.ns += ns[place] - begin
         yield Span("step", step.kernel, run.thread, begin, ns[place], step)
 
 
-def _python_spans(
-    told: Iterable[_Told], tables: dict[int, TableSteps], native: list[Span]
-) -> Generator[Span]:
-    """Steps that Python ran, without the time of the steps that they ran in turn."""
+def _run_by_python(told: Iterable[_Told], tables: dict[int, TableSteps]) -> Generator[_Outer]:
+    """The steps that Python ran."""
+    for each in told:
+        table = tables.get(each.table)
+        step = None if table is None else table.of(each.step)
+        if step is not None:
+            yield _Outer("python", step, each.thread, each.start, each.end)
+
+
+def _outer_spans(outer: Iterable[_Outer], native: list[Span]) -> Generator[Span]:
+    """Steps that ran others, without the time of those."""
     inner: dict[int, list[Span]] = {}
     for span in native:
         if span.kind == "step":
             inner.setdefault(span.thread, []).append(span)
-    taken: list[_Told] = []
-    for each in sorted(told, key=lambda t: t.end - t.start):  # inner ones first
-        table = tables.get(each.table)
-        step = None if table is None else table.of(each.step)
-        if step is None:
-            continue
+    taken: list[_Outer] = []
+    for each in sorted(outer, key=lambda t: t.end - t.start):  # inner ones first
+        step = each.step
         within = [s for s in inner.get(each.thread, ()) if each.start <= s.start < each.end]
         nested = [t for t in taken if t.thread == each.thread and each.start <= t.start < each.end]
         free = [s for s in within if not any(t.start <= s.start < t.end for t in nested)]
-        outer = [t for t in nested if not any(_contains(u, t) for u in nested)]
+        direct = [t for t in nested if not any(_contains(u, t) for u in nested)]
         step.calls += 1
         step.ns += each.end - each.start
-        step.ns -= sum(s.end - s.start for s in free) + sum(t.end - t.start for t in outer)
+        step.ns -= sum(s.end - s.start for s in free) + sum(t.end - t.start for t in direct)
         taken.append(each)
-        yield Span("python", step.kernel, each.thread, each.start, each.end, step)
+        yield Span(each.kind, step.kernel, each.thread, each.start, each.end, step)
 
 
-def _contains(outer: _Told, inner: _Told) -> bool:
+def _contains(outer: _Outer, inner: _Outer) -> bool:
     return outer is not inner and outer.start <= inner.start and inner.end <= outer.end
 
 

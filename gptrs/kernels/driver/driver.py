@@ -23,6 +23,9 @@ class NativeDriver(NamedTuple):
     words: int
     """The address of two words: the control block, and the number of threads that its workers
     suffice for. Both change: a forked child has a new block, which has no workers."""
+    repeat: int
+    """The addresses of the functions ``repeat(block, order)`` and ``ticks()``."""
+    ticks: int
 
 
 class Driver(ABC):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import signal
 import time
+from collections.abc import Mapping
 from functools import cache
 from typing import Any, NamedTuple, final
 
@@ -17,7 +18,7 @@ import numpy as np
 from gptrs.kernels.compiler.compile import compile_functions
 from gptrs.kernels.driver.control_block import BLOCK_WORDS, Word
 from gptrs.kernels.driver.driver import Driver, NativeDriver
-from gptrs.kernels.driver.repetition import Repetition, Steps
+from gptrs.kernels.driver.repetition import Repetition
 from gptrs.kernels.driver.step_table import Status, StepTable
 from gptrs.kernels.driver.threads import MAX_THREADS
 from gptrs.kernels.driver.worker_pool import build_pool_ir
@@ -33,7 +34,7 @@ class _Native(NamedTuple):
     stop: Any
     ticks: Any
     work: int
-    run_address: int
+    addresses: Mapping[str, int]
 
 
 @cache
@@ -49,7 +50,7 @@ def _native() -> _Native:
         ctypes.CFUNCTYPE(nothing, word)(address["stop"]),
         ctypes.PYFUNCTYPE(word)(address["ticks"]),
         address["work"],
-        address["run"],
+        address,
     )
 
 
@@ -82,7 +83,9 @@ class PoolDriver(Driver):
         super().__init__()  # last: a child calls `after_fork` of what is registered
 
     def native(self) -> NativeDriver:
-        return NativeDriver(self._native.run_address, self._words.ctypes.data)
+        address = self._native.addresses
+        words = self._words.ctypes.data
+        return NativeDriver(address["run"], words, address["repeat"], address["ticks"])
 
     def record(self, buffer: int) -> None:
         with self._lock:
@@ -112,21 +115,9 @@ class PoolDriver(Driver):
         return self._native.run(self._block, order[1])
 
     def repeat(self, repetition: Repetition, first: int, last: int) -> int:
-        kept = [self._order_of(repetition.body)]
-        if repetition.condition is not None:
-            kept.append(self._order_of(repetition.condition))
-        addresses = [order[1] for order in kept]
-        moves, copies = repetition.moves, repetition.copies
-        words = [first, last, moves.ctypes.data, len(moves), copies.ctypes.data, len(copies)]
-        words += [addresses[0], addresses[1] if len(addresses) > 1 else 0, repetition.flag]
-        order = np.array(words, np.int64)
-        return self._native.repeat(self._block, order.ctypes.data)
-
-    def _order_of(self, steps: Steps) -> tuple[tuple[int, ...], int, object]:
-        table, status, threads = steps
-        if threads > self._threads:
+        if (threads := repetition.threads) > self._threads:
             self._grow(threads)
-        return table.order(0, table.count, status.address, threads)
+        return self._native.repeat(self._block, repetition.order(first, last))
 
     def _grow(self, threads: int) -> None:
         """Start the workers that are missing. If the system refuses, others do their work."""

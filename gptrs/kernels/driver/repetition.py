@@ -20,6 +20,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -52,9 +53,10 @@ class Place(NamedTuple):
         return (self.odd if n % 2 else self.even) + n * self.stride
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Repetition:
-    """What is run again and again. The caller keeps the memory alive that words point to."""
+    """What is run again and again. The caller keeps the memory alive that words point to. One
+    thread runs it at a time."""
 
     body: Steps
     moves: NDArray[np.int64]
@@ -63,6 +65,33 @@ class Repetition:
     condition: Steps | None = None
     flag: int = 0
     """The address of the byte that the condition's steps write."""
+
+    def order(self, first: int, last: int) -> int:
+        """The address of the order for the iterations ``first`` to ``last`` (`emit_repeat`). The
+        next call changes it."""
+        _, words, address = self._order
+        words[0], words[1] = first, last
+        return address
+
+    @cached_property
+    def _order(self) -> tuple[object, memoryview, int]:
+        """What the order points to, its words and their address."""
+        kept = [
+            steps.table.order(0, steps.table.count, steps.status.address, steps.threads)
+            for steps in (self.body, self.condition)
+            if steps is not None
+        ]
+        body, condition = (kept[0][1], kept[1][1] if len(kept) > 1 else 0)
+        words = [0, 0]
+        for rows in (self.moves, self.copies):
+            words += [rows.ctypes.data, len(rows)]
+        order = np.array([*words, body, condition, self.flag], np.int64)
+        return kept, order.data, order.ctypes.data
+
+    @property
+    def threads(self) -> int:
+        """The most threads that its steps run on."""
+        return max(self.body.threads, self.condition.threads if self.condition else 1)
 
 
 def repeat_in_python(
