@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from llvmlite import ir
 
 from gptrs.kernels.compiler.isa import Isa
+from gptrs.kernels.compiler.partial_store import has_mask_registers, store_first
 
 I1, I8, I16 = ir.IntType(1), ir.IntType(8), ir.IntType(16)
 I32, I64 = ir.IntType(32), ir.IntType(64)
@@ -156,6 +157,7 @@ class Function(Builder):
         self.arguments: tuple[Any, ...] = self.made.args
         self.isa = isa
         self.vector: Any = ir.VectorType(F32, isa.lanes)
+        self._counts: dict[int, tuple[Any, Any]] = {}  # of masks, by their ids
 
     @classmethod
     def kernel(cls, module: Any, isa: Isa, name: str) -> Function:
@@ -217,12 +219,38 @@ class Function(Builder):
         store = self.intrinsic(name, VOID, kind, POINTER, I32, mask.type)
         self.call(store, [value, pointer, i32(_element_bytes(kind)), mask])
 
+    def write_all(
+        self, values: Sequence[Any], pointers: Sequence[Any], mask: Any, *, in_pieces: bool = True
+    ) -> None:
+        """`write` of several vectors of one type with the same `mask`, or None: without masked
+        stores where they are slow and all lanes are written, or ``in_pieces``."""
+
+        def write(mask: Any) -> None:
+            for value, pointer in zip(values, pointers, strict=True):
+                self.write(value, pointer, mask)
+
+        made = self._counts.get(id(mask))
+        if made is None or has_mask_registers(self.isa):
+            write(mask)
+            return
+        whole = self.icmp_signed(">=", made[1], i64(values[0].type.count))
+        with self.if_else(whole) as (every, some):
+            with every:
+                write(None)
+            with some:
+                if in_pieces:
+                    store_first(self, values, pointers, self.positive(made[1]))
+                else:
+                    write(mask)
+
     def mask(self, count: Any, lanes: int = 0) -> Any:
         """The mask of the lanes before ``count``, an i64 of any value."""
         lanes = lanes or self.isa.lanes
         wanted = self.splat(self.trunc(self.within(count, 0, lanes), I32), lanes)
         kind = ir.VectorType(I32, lanes)
-        return self.icmp_signed("<", ir.Constant(kind, list(range(lanes))), wanted)
+        mask = self.icmp_signed("<", ir.Constant(kind, list(range(lanes))), wanted)
+        self._counts[id(mask)] = mask, count
+        return mask
 
     def prefetch(self, pointer: Any, cache: int = 1) -> None:
         """Prefetch the cache line at ``pointer``, which may be any address, mapped or not.

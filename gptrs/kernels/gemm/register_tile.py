@@ -105,9 +105,9 @@ def _tile(module: Any, isa: Isa, types: NumberTypes, form: Form) -> Any:
     a, a_row, a_depth, a_step, b, b_depth, b_step, c, ldc, depth, fresh, *sizes = f.arguments
     count, rows, columns = sizes
     lanes, number = types.lanes(isa), types.sum_type
-    masks = [
-        None if whole else f.mask(f.sub(columns, i64(v * lanes)), lanes) for v in range(vectors)
-    ]
+    masks = [None] * vectors
+    if not whole:  # the others are whole: a form has as many vectors as the columns take
+        masks[-1] = f.mask(f.sub(columns, i64((vectors - 1) * lanes)), lanes)
     final = f.sub(rows, i64(1))
     numbers = [i64(row) if whole else f.least(i64(row), final) for row in range(height)]
     steps = a_step, b_step, f.mul(rows, ldc)
@@ -126,8 +126,9 @@ def _tile(module: Any, isa: Isa, types: NumberTypes, form: Form) -> Any:
             for i in range(0, height, at_once)
         ]
         found = _sums(f, types, (pointers, a_depth), (right, b_depth), masks, depth, sums)
-        for i, (value, place) in enumerate(zip(found, places, strict=True)):
-            f.write(value, place, masks[i % vectors])
+        for v, mask in enumerate(masks):
+            # Pieces are much code, and matter where a matrix is no wider than a vector.
+            f.write_all(found[v::vectors], places[v::vectors], mask, in_pieces=vectors == 1)
         matrix.values = [
             f.at(at, step, number) for at, step in zip(matrix.values, steps, strict=True)
         ]
