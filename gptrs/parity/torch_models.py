@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from gptrs import tree
 from gptrs.errors import ArgumentError, LoadError
 from gptrs.extras import needed_for
+from gptrs.formats.joined_tensor import JoinedBytes
 from gptrs.formats.safetensors_file import SUFFIX
 from gptrs.formats.stored_tensor import StoredTensor
 from gptrs.ir.tensor import Parameter
@@ -163,7 +164,7 @@ class TorchModel:
     def _load(self, handle: LoadedModel) -> None:
         """Load the tensors of the files into the module. Raises `LoadError`."""
         keys = {stored.key: stored for stored in handle.files.tensors}
-        names = {name: keys[key] for key, name in handle.weights.names.items()}
+        names = {name: handle.weights.stored(name) for name in handle.weights.names.values()}
         prefix = f"{self.module.base_model_prefix}."
         state: dict[str, Any] = self.module.state_dict()
         found: dict[str, Any] = {}
@@ -197,7 +198,7 @@ class _Reader:
 
     def __call__(self, stored: StoredTensor) -> Any:
         path = stored.file.path
-        if path.suffix != SUFFIX or not path.is_file():
+        if path.suffix != SUFFIX or not path.is_file() or isinstance(stored.file, JoinedBytes):
             return self._torch.from_numpy(stored.read().astype(np.float32))
         if path not in self._files:
             self._files[path] = self._open(path, framework="pt")
