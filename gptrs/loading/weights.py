@@ -157,6 +157,11 @@ class Weights:
         first, last, _ = slice(first, last).indices(count)
         return self._read(name, (max(last - first, 0), *row), first)
 
+    def load_matrix_rows(self, name: str, first: int, last: int) -> Array:
+        *outer, width = self._stored[name].shape
+        first, last, _ = slice(first, last).indices(math.prod(outer))
+        return self._read(name, (max(last - first, 0), width), first)
+
     def _read(self, name: str, shape: tuple[int, ...], first: int = 0) -> Array:
         """The elements of ``shape`` that begin with row ``first``."""
         stored = self._stored[name]

@@ -90,6 +90,8 @@ class DecoderConfig:
                 f"hidden_size {self.hidden_size} is not a multiple of num_attention_heads"
                 f" {self.num_attention_heads}"
             )
+        if self.num_local_experts < 0:
+            raise LoadError(f"num_local_experts is {self.num_local_experts}, expected 0 or more")
         if self.num_local_experts and self.num_experts_per_tok > self.num_local_experts:
             raise LoadError(
                 f"num_experts_per_tok is {self.num_experts_per_tok}, expected at most the"

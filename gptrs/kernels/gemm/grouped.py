@@ -5,6 +5,8 @@
     group_rows_kernel      counting sort of the pairs by their ids
     gather_rows_kernel     A[p] = x[order[p] / share]                   # extent: pairs
     pack_groups_kernel     tiles of A of the groups with many rows      # extent: tiles
+    pack_chosen_kernel     panels of the groups with rows               # extent: panels of a group,
+                                                       of a weight that is not packed once for all
     grouped_gemm_kernel                                                 # extent: panels of a group
         for group with rows:
             C[its rows, its panels] = A[its rows] · panels              # GEMV, or blocked GEMM
@@ -50,6 +52,10 @@ _PACK_POINTERS = ("a", "tiles", "starts")
 PACK_GROUPS_ARGUMENTS = (*_PACK_POINTERS, "pack", "depth", "groups", "few", "most_height")
 """The argument block of `pack_groups_kernel`, in order. ``pack`` is the address of the kernel that
 packs rows; groups of up to ``few`` rows are not packed; a tile has up to ``most_height`` rows."""
+
+_CHOSEN_POINTERS = ("weight", "panels", "starts")
+PACK_CHOSEN_ARGUMENTS = (*_CHOSEN_POINTERS, "pack", "depth", "columns", "groups")
+"""The argument block of `pack_chosen_kernel`, in order: ``weight`` is [groups · columns, depth]."""
 
 _GEMM_POINTERS = ("a", "tiles", "panels", "c", "totals", "result", "starts", "order")
 GROUPED_GEMM_ARGUMENTS = (
@@ -198,6 +204,34 @@ def pack_groups_kernel(isa: Isa) -> KernelText:
             words = [source, f.at(w["tiles"], f.mul(group.tile, size))]
             words += [group.rows, w["depth"], w["depth"], group.height]
             _call(f, w["pack"], block, words, (begin, end))
+    f.ret_void()
+    return KernelText(str(module), name)
+
+
+def pack_chosen_kernel(isa: Isa) -> KernelText:
+    """Packs the matrices of the groups that have rows; other panels stay as they are. Arguments:
+    `PACK_CHOSEN_ARGUMENTS`; extent: `grouped_extent`."""
+    name = "pack_chosen"
+    module = ir.Module(f"{name} {isa.name}")
+    f = Function.kernel(module, isa, name)
+    address, first, last = f.arguments
+    w = f.argument_block(address, _CHOSEN_POINTERS, PACK_CHOSEN_ARGUMENTS[3:])
+    block, width = f.stack_array(8, I64), i64(isa.tile_columns)
+    with f.loop(i64(0), w["groups"], carried=[i64(0)]) as loop:
+        start, stop = (f.word(f.at(w["starts"], f.add(loop.index, i64(i)), I64)) for i in (0, 1))
+        column = f.mul(loop.index, w["columns"])
+        panel, end = f.udiv(column, width), f.ceiling(f.add(column, w["columns"]), width)
+        # A panel that groups share is that of the first one.
+        fresh = f.select(f.icmp_signed(">", loop.values[0], panel), loop.values[0], panel)
+        begin = f.add(panel, first)
+        begin = f.select(f.icmp_signed(">", fresh, begin), fresh, begin)
+        until = f.least(f.add(panel, last), end)
+        has_rows = f.icmp_signed("<", start, stop)
+        with f.if_then(f.and_(has_rows, f.icmp_signed("<", begin, until))):
+            rows = f.mul(w["groups"], w["columns"])
+            words = [w["weight"], w["panels"], rows, w["depth"], w["depth"], width]
+            _call(f, w["pack"], block, words, (begin, until))
+        loop.values = [f.select(has_rows, end, loop.values[0])]
     f.ret_void()
     return KernelText(str(module), name)
 

@@ -1,7 +1,8 @@
 """Grouped matrix product call: tokens times the matrices of their experts.
 
-The weight of all experts is packed once, as one matrix whose columns are those of all experts;
-pairs of a token and one of its experts are sorted by expert when they are known, at run time.
+A weight that is a parameter is packed once, as one matrix whose columns are those of all experts;
+of another one, each call packs the matrices that it needs. Pairs of a token and one of its experts
+are sorted by expert when they are known, at run time.
 """
 
 from __future__ import annotations
@@ -11,12 +12,17 @@ from dataclasses import dataclass
 from gptrs.backends.faer.calls.base import Address, Binder, Call, Panels, is_stable, kernel
 from gptrs.backends.faer.calls.contraction import widened_weight
 from gptrs.backends.faer.calls.dot_steps import BYTES_PER_NS
-from gptrs.backends.faer.calls.product import FLOPS_PER_NS, packing_kernel, product_panels
+from gptrs.backends.faer.calls.product import (
+    FLOPS_PER_NS,
+    packing_kernel,
+    panel_bytes,
+    product_panels,
+)
 from gptrs.backends.faer.graph import Graph, Members, Source, rows_of, starts_contiguous
 from gptrs.backends.views import View
-from gptrs.ir.dims import DimLike, product
+from gptrs.ir.dims import DimLike, product, same, same_shape
 from gptrs.ir.ops.experts import grouped_linear
-from gptrs.ir.program import Instruction, Param, Value
+from gptrs.ir.program import Instruction, Value
 from gptrs.ir.types import f32
 from gptrs.kernels.compiler.isa import Isa
 from gptrs.kernels.gemm.blocked import blocked_gemm_kernel, blocking
@@ -24,11 +30,13 @@ from gptrs.kernels.gemm.grouped import (
     GATHER_ARGUMENTS,
     GROUP_ARGUMENTS,
     GROUPED_GEMM_ARGUMENTS,
+    PACK_CHOSEN_ARGUMENTS,
     PACK_GROUPS_ARGUMENTS,
     gather_rows_kernel,
     group_rows_kernel,
     grouped_extent,
     grouped_gemm_kernel,
+    pack_chosen_kernel,
     pack_groups_kernel,
     slack,
 )
@@ -44,13 +52,17 @@ _OUTSIDE = 1  # the code of an id that no expert has
 
 @dataclass(frozen=True, eq=False)
 class GroupedProduct(Call):
-    """x · weight[ids]ᵀ, of a weight that is a parameter."""
+    """x · weight[ids]ᵀ."""
 
     target = "gpt_rs.faer.grouped_matmul.f32.v1"
 
     x: Source
     ids: Source
     weight: Value
+    start: DimLike
+    """The number of its first element in the value."""
+    stable: bool
+    """Whether it is a parameter or a constant as a whole, so that it is packed once."""
     panels: Panels
     experts: int
     columns: int
@@ -74,15 +86,20 @@ class GroupedProduct(Call):
         members = Members()
         rows = members.read(graph.source(x, lambda view: rows_of(view) is not None))
         places = members.read(graph.source(ids, starts_contiguous))
-        whole = Source(weight, View.contiguous(weight.type.shape))
-        stored, kind = widened_weight(whole, graph, members)
-        if rows is None or places is None or not _may_be_stable(stored, graph):
+        matrices = members.read(graph.source(weight, _has_no_gaps))
+        if rows is None or places is None or matrices is None:
             return None
+        stored, kind, stable = matrices.value, "f32", False
+        if same(matrices.view.offset, 0) and same(stored.type.size, weight.type.size):
+            stored, kind = widened_weight(matrices, graph, members)
+            stable = is_stable(stored, graph)
         members.add(core)
         share = ids.type.shape[-1] if x.type.rank == ids.type.rank else 1
         panels = product_panels(False, kind, depth, experts * columns)
+        panels = panels if stable else panels._replace(compressed=False)
+        weights = stored, matrices.view.offset, stable, panels
         found = tuple(members.found)
-        return cls(core.result, found, rows, places, stored, panels, experts, columns, share)
+        return cls(core.result, found, rows, places, *weights, experts, columns, share)
 
     @property
     def _weights(self) -> WeightType:
@@ -92,30 +109,32 @@ class GroupedProduct(Call):
         return Product(self._weights, compressed)
 
     def compile(self, isa: Isa) -> None:
-        product = self._product(compressed=self.panels.compressed)
+        code = self._product(compressed=self.panels.compressed)
         for build in (group_rows_kernel, gather_rows_kernel, pack_groups_kernel):
             kernel(build, isa)
         kernel(grouped_gemm_kernel, isa)
-        kernel(packed_gemv_kernel, isa, product)
-        kernel(blocked_gemm_kernel, isa, product)
+        kernel(packed_gemv_kernel, isa, code)
+        kernel(blocked_gemm_kernel, isa, code)
         kernel(pack_rows_kernel, isa, isa.tile_rows)
+        if not self.stable:
+            kernel(pack_chosen_kernel, isa)
         packing_kernel(isa, transposed=False, weights=self._weights)
 
     def packed(self) -> dict[Value, Panels]:
-        return {self.weight: self.panels}
+        return {self.weight: self.panels} if self.stable else {}
 
     def bind(self, b: Binder) -> bool:
         pairs = b.size(product(self.ids.view.shape))
         if not pairs:
             return True
-        panels = b.panels(self.weight, self.panels)
-        if panels is None:
-            return False
         starts, order = b.scratch(8 * (self.experts + 2)), b.scratch(8 * pairs)
         a = b.scratch(4 * pairs * self.panels.depth)
         self._sort(b, pairs, starts, order)
         self._gather(b, pairs, order, a)
-        self._multiply(b, pairs, panels, (starts, order, a))
+        panels = b.panels(self.weight, self.panels) if self.stable else None
+        packed = panels or self._pack_chosen(b, starts)
+        code = self._product(compressed=panels is not None and self.panels.compressed)
+        self._multiply(b, pairs, (code, packed), (starts, order, a))
         return True
 
     def _sort(self, b: Binder, pairs: int, starts: Address, order: Address) -> None:
@@ -135,27 +154,45 @@ class GroupedProduct(Call):
         time = 8 * pairs * depth / BYTES_PER_NS
         b.step(kernel(gather_rows_kernel, b.isa), [*words.values()], pairs, time)
 
+    def _pack_chosen(self, b: Binder, starts: Address) -> Address:
+        """Add the step that packs the matrices of the experts that are used; gives the panels."""
+        depth, columns = self.panels.depth, self.columns
+        size = panel_bytes(b.isa, self.panels.weights, depth, self.panels.columns)
+        panels = b.scratch(size)
+        words: dict[str, int | Address] = dict.fromkeys(PACK_CHOSEN_ARGUMENTS, 0)
+        words.update(weight=b.address(self.weight, self.start), panels=panels, starts=starts)
+        words["pack"] = packing_kernel(b.isa, False, self.panels.weights).address
+        words.update(depth=depth, columns=columns, groups=self.experts)
+        extent = grouped_extent(b.isa, columns)
+        time = 2 * size / BYTES_PER_NS
+        b.step(kernel(pack_chosen_kernel, b.isa), [*words.values()], extent, time)
+        return panels
+
     def _multiply(
-        self, b: Binder, pairs: int, panels: Address, rows: tuple[Address, Address, Address]
+        self,
+        b: Binder,
+        pairs: int,
+        weights: tuple[Product, Address],
+        rows: tuple[Address, Address, Address],
     ) -> None:
         """The products of the rows A in the order of experts."""
         isa, depth, columns = b.isa, self.panels.depth, self.columns
-        product = self._product(compressed=self.panels.compressed)
-        few = packed_gemv_limit(isa, product)
-        most_height = decoder_rows(isa) if product.compressed else isa.tile_rows
+        code, panels = weights
+        few = packed_gemv_limit(isa, code)
+        most_height = decoder_rows(isa) if code.compressed else isa.tile_rows
         starts, order, a = rows
         tiles: Address | int = 0
         if pairs > few:
             tiles = self._pack(b, pairs, (few, most_height), rows)
-        blocks = blocking(isa, pairs, depth, compressed=product.compressed)
+        blocks = blocking(isa, pairs, depth, compressed=code.compressed)
         block_rows = -(-pairs // blocks.row_blocks)
         ldc = columns + slack(isa, columns)
         words: dict[str, int | Address] = dict.fromkeys(GROUPED_GEMM_ARGUMENTS, 0)
         words.update(a=a, tiles=tiles, panels=panels, c=b.scratch(4 * pairs * ldc))
         words["totals"] = b.scratch(8 * pairs * ldc) if depth > FIRST_BLOCK else 0
         words.update(result=b.address(self.result), starts=starts, order=order)
-        words["gemv"] = kernel(packed_gemv_kernel, isa, product).address
-        words["gemm"] = kernel(blocked_gemm_kernel, isa, product).address
+        words["gemv"] = kernel(packed_gemv_kernel, isa, code).address
+        words["gemm"] = kernel(blocked_gemm_kernel, isa, code).address
         words.update(depth=depth, columns=columns, ldc=ldc, groups=self.experts, few=few)
         words.update(most_height=most_height, depth_block=blocks.depth_block)
         words["block_tiles"] = -(-block_rows // most_height)
@@ -185,8 +222,6 @@ class GroupedProduct(Call):
         return tiles
 
 
-def _may_be_stable(weight: Value, graph: Graph) -> bool:
-    """Whether a weight is the same in every call. Of an instruction alone, whose weight something
-    else computes, it may be: a cast of a parameter, which is known when calls are made."""
-    is_computed = not isinstance(weight, Param) and weight not in graph.maker
-    return is_computed or is_stable(weight, graph)
+def _has_no_gaps(view: View) -> bool:
+    """Whether the elements of a view follow each other."""
+    return same_shape(view.strides, View.contiguous(view.shape).strides)
