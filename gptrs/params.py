@@ -57,3 +57,13 @@ class RowSource(ParamSource, Protocol):
     def load_rows(self, name: str, first: int, last: int) -> Array:
         """The elements [first:last] along the first axis. Raises `LoadError`."""
         ...
+
+
+@runtime_checkable
+class MatrixRowSource(RowSource, Protocol):
+    """A source that can read a range of the rows of stacked matrices."""
+
+    def load_matrix_rows(self, name: str, first: int, last: int) -> Array:
+        """The rows [first:last] of the parameter as a matrix, with the axes before the last as
+        one. Raises `LoadError`."""
+        ...

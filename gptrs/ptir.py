@@ -19,6 +19,7 @@ import gptrs.ir.ops.dynamic as dynamic_ops
 import gptrs.ir.ops.effects as effect_ops
 import gptrs.ir.ops.elementary as elementary_ops
 import gptrs.ir.ops.elementwise as elementwise_ops
+import gptrs.ir.ops.experts as expert_ops
 import gptrs.ir.ops.fft as fft_ops
 import gptrs.ir.ops.index as index_ops
 import gptrs.ir.ops.language as language_ops
@@ -102,6 +103,7 @@ if TYPE_CHECKING:  # at run time `__getattr__` finds them
     from gptrs.ir.ops.elementwise import abs_ as abs
     from gptrs.ir.ops.elementwise import pow_ as pow
     from gptrs.ir.ops.elementwise import round_ as round
+    from gptrs.ir.ops.experts import *
     from gptrs.ir.ops.fft import *
     from gptrs.ir.ops.index import *
     from gptrs.ir.ops.language import *
@@ -188,6 +190,7 @@ __all__ += dynamic_ops.__all__
 __all__ += elementary_ops.__all__
 __all__ += effect_ops.__all__
 __all__ += elementwise_ops.__all__
+__all__ += expert_ops.__all__
 __all__ += fft_ops.__all__
 __all__ += index_ops.__all__
 __all__ += language_ops.__all__

@@ -15,6 +15,7 @@ from gptrs.ir.dims import DimLike, size_at
 from gptrs.ir.kinds import OpKind
 from gptrs.ir.ops.control import cond, scan
 from gptrs.ir.ops.dynamic import dynamic_update_slice
+from gptrs.ir.ops.elementwise import cast
 from gptrs.ir.ops.fft import fft_c2c, fft_c2r, fft_r2c
 from gptrs.ir.ops.index import scatter_add, scatter_reduce
 from gptrs.ir.program import Instruction, Program, Value
@@ -92,6 +93,11 @@ def traffic(
 def _read(instruction: Instruction, value: Value, sizes: Mapping[str, int]) -> int:
     """What an instruction reads of an operand."""
     size = value_bytes(value, sizes)
+    definition = definition_of(instruction)
+    if definition is not None and definition.body:
+        own = zip(instruction.values(), definition.params, strict=True)
+        readers = _readers(definition)
+        return min(size, sum(_read_inside(p, readers, sizes) for v, p in own if v is value))
     if instruction.op.kind in _PICKING:
         return min(size, sum(value_bytes(result, sizes) for result in instruction.results))
     return size
@@ -105,21 +111,32 @@ def _traffic_of(
     last = definition.body[-1]
     if last.op in _UPDATES and in_place:
         return traffic(last, sizes, in_place=True)
+    readers = _readers(definition)
+    read = sum(_read_inside(param, readers, sizes) for param in definition.params)
+    return read, sum(value_bytes(result, sizes) for result in definition.results)
+
+
+def _readers(program: Program) -> dict[Value, list[Instruction]]:
     readers: dict[Value, list[Instruction]] = {}
-    for instruction in definition.body:
+    for instruction in program.body:
         for value in instruction.values():
             readers.setdefault(value, []).append(instruction)
-    read = 0
-    for param in definition.params:
-        value: Value = param
-        size = value_bytes(value, sizes)
-        while len(found := readers.get(value, ())) == 1 and found[0].op.kind in _MOVING:
-            value = found[0].results[0]
-            size = min(size, value_bytes(value, sizes))
-        if len(found) == 1:
-            size = min(size, _read(found[0], value, sizes))
-        read += size
-    return read, sum(value_bytes(result, sizes) for result in definition.results)
+    return readers
+
+
+def _read_inside(
+    value: Value, readers: Mapping[Value, list[Instruction]], sizes: Mapping[str, int]
+) -> int:
+    """What a program reads of its parameter ``value``; kernels widen what they read of it."""
+    item, count = value.type.dtype.numpy.itemsize, elements(value, sizes)
+    while len(found := readers.get(value, ())) == 1 and (
+        found[0].op.kind in _MOVING or found[0].op is cast
+    ):
+        value = found[0].results[0]
+        count = min(count, elements(value, sizes))
+    if len(found) == 1:
+        count = min(count, _read(found[0], value, sizes) // value.type.dtype.numpy.itemsize)
+    return count * item
 
 
 def elements(value: Value, sizes: Mapping[str, int]) -> int:

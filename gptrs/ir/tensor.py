@@ -26,7 +26,7 @@ from gptrs.ir.tensor_methods import Conversions, TensorMethods
 from gptrs.ir.traced import described, leak, located
 from gptrs.ir.types import Array, DType, Type, as_dtype
 from gptrs.locks import new_lock
-from gptrs.params import ParamSource, RowSource, base_param_id
+from gptrs.params import MatrixRowSource, ParamSource, RowSource, base_param_id
 
 
 class Tensor(NumPyOperand, Writable, Conversions["Tensor"], TensorMethods["Tensor"]):
@@ -298,6 +298,13 @@ class Parameter(Tensor):
         if self._array is None and isinstance(self._source, RowSource):
             return self._source.load_rows(self.name, first, last)
         return self.numpy()[first:last]
+
+    def matrix_rows(self, first: int, last: int) -> Array:
+        """The rows [first:last] of the parameter as a matrix, with the axes before the last as one;
+        elements loaded for this call are not kept."""
+        if self._array is None and isinstance(self._source, MatrixRowSource):
+            return self._source.load_matrix_rows(self.name, first, last)
+        return self.numpy().reshape(-1, self.shape[-1])[first:last]
 
     @property
     def bytes(self) -> int:

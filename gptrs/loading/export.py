@@ -119,7 +119,8 @@ def _present(model: LoadedModel) -> ModelFiles:
     for tensor in tensors:
         parameter = parameters.get(names.get(tensor.key, ""))
         if parameter is not None and not model.weights.made(parameter):
-            tensor = in_memory_tensor(model.place, tensor.key, parameter.numpy())
+            array = model.weights.part(tensor.key, parameter.numpy())
+            tensor = in_memory_tensor(model.place, tensor.key, array)
         now.append(tensor)
     changed = ModelTensors(tensors.place, now, tensors.shapes_from, tensors.fix)
     return replace(model.files, tensors=changed)

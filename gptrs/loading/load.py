@@ -139,7 +139,9 @@ def model_of(files: ModelFiles, kv_cache_dtype: object = None) -> LanguageModel 
         if (labels := read_labels(data, file)) is not None:
             fields = {**fields, "num_labels": len(labels)}
     config = model.read_config(fields, file)
-    weights = Weights(files.tensors, renames, model.ignored, model.copies(config))
+    weights = Weights(
+        files.tensors, renames, model.ignored, model.copies(config), model.stacks(config)
+    )
     built = model.build(config, weights.parameter)
     weights.finish()
     handle = imported(_HANDLES[model.task])

@@ -21,6 +21,7 @@ from gptrs.formats.tensor_writer import NewTensor
 from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array, DType, bf16, f16, f32
 from gptrs.memory.abstract_model import abstract_model
+from gptrs.models.experts import Experts
 from gptrs.nn.layers import Conv1D, ConvLayer, Embedding
 from gptrs.nn.module import Module
 from gptrs.params import base_param_id
@@ -96,7 +97,10 @@ def _range(module: Module, field: str, shape: tuple[int, ...], gain: float) -> _
         return _Range(1.0, 0.4)
     if isinstance(module, Embedding):
         gain = _TOKENS
-    terms = shape[0] if isinstance(module, Conv1D) else math.prod(shape[1:])
+    if isinstance(module, Experts):
+        terms = shape[-1]
+    else:
+        terms = shape[0] if isinstance(module, Conv1D) else math.prod(shape[1:])
     return _Range(0.0, gain * math.sqrt(3 / terms))  # the deviation is reach / √3
 
 

@@ -19,6 +19,8 @@ from gptrs.formats.tensor_files import ModelTensors
 from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array, Type, shape_text
 from gptrs.loading.closest_name import nearest
+from gptrs.loading.stacked_weights import join_stacks
+from gptrs.models.base import Stacks
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,7 @@ class Weights:
 
     ``renames`` convert names in files to these; renamed tensors that match ``ignored`` are left
     out. ``copies`` are tied tensors: files may contain them besides, or instead of, the equal ones.
+    ``stacks`` are parameters that files may hold in parts.
     """
 
     def __init__(
@@ -50,6 +53,7 @@ class Weights:
         renames: Iterable[tuple[re.Pattern[str], str]],
         ignored: re.Pattern[str],
         copies: Mapping[str, str],
+        stacks: Stacks,
     ) -> None:
         self._stored: dict[str, StoredTensor] = {}
         self._place = tensors.place
@@ -73,6 +77,8 @@ class Weights:
                 self._copies[name] = stored
             else:
                 self._stored[name] = stored
+        self._parts = join_stacks(self._stored, stacks)
+        self.names |= {key: part.parameter for key, part in self._parts.items()}
 
     def _add(self, name: str, stored: StoredTensor) -> None:
         if (other := self._stored.get(name)) is not None:
@@ -104,6 +110,10 @@ class Weights:
     def stored(self, name: str) -> StoredTensor:
         """The tensor that the parameter called ``name`` is read from."""
         return self._stored[name]
+
+    def part(self, key: str, array: Array) -> Array:
+        """What the tensor ``key`` of the files holds of the elements of its parameter."""
+        return array if (part := self._parts.get(key)) is None else part.of(array)
 
     def made(self, parameter: Parameter) -> bool:
         """Whether ``parameter`` was made here, and not replaced."""
@@ -146,6 +156,11 @@ class Weights:
         count, *row = self._stored[name].shape
         first, last, _ = slice(first, last).indices(count)
         return self._read(name, (max(last - first, 0), *row), first)
+
+    def load_matrix_rows(self, name: str, first: int, last: int) -> Array:
+        *outer, width = self._stored[name].shape
+        first, last, _ = slice(first, last).indices(math.prod(outer))
+        return self._read(name, (max(last - first, 0), width), first)
 
     def _read(self, name: str, shape: tuple[int, ...], first: int = 0) -> Array:
         """The elements of ``shape`` that begin with row ``first``."""

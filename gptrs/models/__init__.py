@@ -13,6 +13,7 @@ how to write one.
 | `gpt2` | GPT-2 with a KV cache |
 | `decoder` | every other language model: embedding, blocks, head, with a KV cache |
 | `decoder_layers` | attention, MLP and block |
+| `experts` | the sparse MLP of mixtures of experts |
 | `decoder_builder` | the layers with their parameters |
 | `decoder_config` | `DecoderConfig`, and `Family`: how a ``model_type`` differs from Llama |
 | `families` | the table of families: Llama, Mistral, Qwen, Gemma, Phi ... |

@@ -11,6 +11,9 @@ from gptrs.models.config_fields import config_from_json
 from gptrs.nn.module import Module, ParameterOf
 
 Renames: TypeAlias = tuple[tuple[re.Pattern[str], str], ...]
+Stacks: TypeAlias = dict[str, tuple[tuple[str, ...], ...]]
+"""By a parameter [count, rows, columns]: the matrices that are its parts, each by the names of the
+tensors of its rows."""
 
 
 class Model(Module):
@@ -57,4 +60,9 @@ class Model(Module):
     @staticmethod
     def copies(config: Any) -> dict[str, str]:
         """Tied tensors: names that files may contain besides, or instead of, the equal tensor."""
+        return {}
+
+    @staticmethod
+    def stacks(config: Any) -> Stacks:
+        """Stacked parameters that files may hold in parts, under these names after `renames`."""
         return {}

@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 
 from gptrs import ptir
 from gptrs.ir.tensor import Tensor
-from gptrs.models.base import Model, Renames
+from gptrs.models.base import Model, Renames, Stacks
 from gptrs.models.decoder_builder import BlockBuilder
 from gptrs.models.decoder_config import DecoderConfig, Family
 from gptrs.models.decoder_layers import Block, Norm
+from gptrs.models.experts import expert_stacks
 from gptrs.nn.cache import CacheLayout, KVCache
 from gptrs.nn.layers import Embedding, Linear
 from gptrs.nn.module import ParameterOf
@@ -72,6 +73,12 @@ class Decoder(Model):
     def copies(config: DecoderConfig) -> dict[str, str]:
         """A tied head, which files may contain besides, or instead of, the embedding."""
         return {"lm_head.weight": "embed_tokens.weight"} if config.tie_word_embeddings else {}
+
+    @staticmethod
+    def stacks(config: DecoderConfig) -> Stacks:
+        """The matrices of experts, which files may hold one by one."""
+        places = (f"layers.{layer}.mlp" for layer in config.sparse_layers)
+        return expert_stacks(places, config.num_local_experts)
 
     @property
     def context_length(self) -> int:

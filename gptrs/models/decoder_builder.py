@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from gptrs.models.decoder_config import DecoderConfig, Family
 from gptrs.models.decoder_layers import MLP, Attention, Block, Norm
+from gptrs.models.experts import Experts, SparseMLP
 from gptrs.nn.layers import LayerNorm, Linear, RMSNorm
 from gptrs.nn.module import ParameterOf
 
@@ -32,7 +33,7 @@ class BlockBuilder:
         around = norms == "around"
         return Block(
             self._attention(f"{at}.self_attn", layer),
-            self._mlp(f"{at}.mlp"),
+            self._sparse(f"{at}.mlp") if layer in config.sparse_layers else self._mlp(f"{at}.mlp"),
             self.norm(f"{at}.input_layernorm") if norms != "after" else None,
             self.norm(f"{at}.post_attention_layernorm"),
             self.norm(f"{at}.pre_feedforward_layernorm") if around else None,
@@ -89,3 +90,15 @@ class BlockBuilder:
             self._linear(f"{at}.down_proj", inner, width, bias),
             config.hidden_act,
         )
+
+    def _sparse(self, at: str) -> SparseMLP:
+        config = self.config
+        count, width = config.num_local_experts, config.hidden_size
+        inner = config.moe_intermediate_size or config.intermediate_size
+        experts = Experts(
+            self.parameter(f"{at}.experts.gate_up_proj", (count, 2 * inner, width)),
+            self.parameter(f"{at}.experts.down_proj", (count, width, inner)),
+            config.hidden_act,
+        )
+        gate = self._linear(f"{at}.gate", width, count, bias=False)
+        return SparseMLP(gate, experts, config.num_experts_per_tok, config.norm_topk_prob)

@@ -38,6 +38,13 @@ class DecoderConfig:
     tie_word_embeddings: bool = False
     attention_bias: bool = False
     mlp_bias: bool = False
+    # Mixture of experts
+    num_local_experts: int = 0
+    num_experts_per_tok: int = 2
+    norm_topk_prob: bool = True
+    moe_intermediate_size: int | None = None
+    decoder_sparse_step: int = 1
+    mlp_only_layers: tuple[int, ...] | None = None
     # Positions
     rope_theta: float | None = None
     rope_local_base_freq: float | None = None
@@ -83,6 +90,13 @@ class DecoderConfig:
                 f"hidden_size {self.hidden_size} is not a multiple of num_attention_heads"
                 f" {self.num_attention_heads}"
             )
+        if self.num_local_experts < 0:
+            raise LoadError(f"num_local_experts is {self.num_local_experts}, expected 0 or more")
+        if self.num_local_experts and self.num_experts_per_tok > self.num_local_experts:
+            raise LoadError(
+                f"num_experts_per_tok is {self.num_experts_per_tok}, expected at most the"
+                f" {self.num_local_experts} experts that there are"
+            )
         if self.num_attention_heads % self.key_heads:
             raise LoadError(
                 f"num_attention_heads {self.num_attention_heads} is not a multiple of"
@@ -110,6 +124,17 @@ class DecoderConfig:
     def key_heads(self) -> int:
         """How many heads of keys and values there are."""
         return self.num_key_value_heads or self.num_attention_heads
+
+    @property
+    def sparse_layers(self) -> tuple[int, ...]:
+        """The layers, counted from 0, with experts in place of an MLP."""
+        if not self.num_local_experts:
+            return ()
+        dense = self.mlp_only_layers or ()
+        every = range(
+            self.decoder_sparse_step - 1, self.num_hidden_layers, self.decoder_sparse_step
+        )
+        return tuple(layer for layer in every if layer not in dense)
 
     @property
     def attention_scale(self) -> float:
@@ -178,6 +203,7 @@ _POSITIVE = (
     *("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers"),
     *("num_attention_heads", "num_key_value_heads", "head_dim", "max_position_embeddings"),
     *("sliding_window", "sliding_window_pattern", "no_rope_layer_interval"),
+    *("num_experts_per_tok", "moe_intermediate_size", "decoder_sparse_step"),
 )
 
 COMMON_OPTIONS = frozenset(

@@ -6,6 +6,7 @@ from typing import Any, Literal, TypeAlias
 
 from gptrs import ptir
 from gptrs.ir.tensor import Tensor
+from gptrs.models.experts import SparseMLP
 from gptrs.nn.activations import ACTIVATIONS
 from gptrs.nn.cache import KVCache
 from gptrs.nn.layers import LayerNorm, Linear, RMSNorm
@@ -116,7 +117,7 @@ class Block(Module):
     """Attention and MLP with residual connections, one after the other or side by side."""
 
     self_attn: Attention
-    mlp: MLP
+    mlp: MLP | SparseMLP
     input_layernorm: Norm | None
     post_attention_layernorm: Norm
     pre_feedforward_layernorm: Norm | None

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 from gptrs.models.decoder import Decoder
 from gptrs.models.decoder_config import DecoderConfig, Family
+from gptrs.models.experts import MIXTRAL_RENAMES
 
 _WINDOW = ("sliding_window", "layer_types")
 _QWEN_WINDOW = (*_WINDOW, "use_sliding_window", "max_window_layers")
@@ -43,6 +44,24 @@ class Mistral(Decoder):
     family: ClassVar = Family(options=_WINDOW, defaults=_MISTRAL)
 
 
+class Mixtral(Decoder):
+    """Mixtral: a few of several experts for each token. Source: arXiv:2401.04088."""
+
+    more_renames: ClassVar = MIXTRAL_RENAMES
+    family: ClassVar = Family(
+        options=("sliding_window", "num_local_experts", "num_experts_per_tok"),
+        defaults={
+            "intermediate_size": 14336,
+            "num_key_value_heads": 8,
+            "max_position_embeddings": 131072,
+            "rms_norm_eps": 1e-5,
+            "rope_theta": 1e6,
+            "num_local_experts": 8,
+        },
+        renames={"num_experts": "num_local_experts"},
+    )
+
+
 class Qwen2(Decoder):
     """Qwen2 and 2.5: biases of q, k and v. Source: arXiv:2407.10671."""
 
@@ -61,6 +80,39 @@ class Qwen3(Decoder):
         defaults={**_QWEN, "head_dim": 128, "max_position_embeddings": 32768},
         qk_norm="head",
     )
+
+
+class Qwen3Moe(Decoder):
+    """Qwen3 with experts: small ones, and MLPs in some layers. Source: arXiv:2505.09388."""
+
+    family: ClassVar = Family(
+        options=(
+            *("sliding_window", "use_sliding_window", "attention_bias", "num_local_experts"),
+            *("num_experts_per_tok", "norm_topk_prob", "moe_intermediate_size"),
+            *("decoder_sparse_step", "mlp_only_layers"),
+        ),
+        defaults={
+            "vocab_size": 151936,
+            "hidden_size": 2048,
+            "intermediate_size": 6144,
+            "num_hidden_layers": 24,
+            "num_key_value_heads": 4,
+            "max_position_embeddings": 32768,
+            "use_sliding_window": False,
+            "sliding_window": 4096,
+            "num_local_experts": 128,
+            "num_experts_per_tok": 8,
+            "norm_topk_prob": False,
+            "moe_intermediate_size": 768,
+        },
+        renames={"num_experts": "num_local_experts"},
+        qk_norm="head",
+    )
+
+    @classmethod
+    def read_config(cls, data: Mapping[str, Any], file: Path) -> DecoderConfig:
+        """As for every decoder; where there is a window, every layer has it."""
+        return super().read_config({n: data[n] for n in data if n != "max_window_layers"}, file)
 
 
 class Gemma(Decoder):

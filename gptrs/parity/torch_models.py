@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from gptrs import tree
 from gptrs.errors import ArgumentError, LoadError
 from gptrs.extras import needed_for
+from gptrs.formats.joined_tensor import JoinedBytes
 from gptrs.formats.safetensors_file import SUFFIX
 from gptrs.formats.stored_tensor import StoredTensor
 from gptrs.ir.tensor import Parameter
@@ -30,6 +31,8 @@ from gptrs.models import Model
 from gptrs.nn.module import Module
 
 Array = NDArray[Any]
+_UNDECLARED = frozenset(["head_dim"])
+"""Entries that models of transformers read without their configurations' declaring them."""
 _CLASSES = {
     "causal_lm": "AutoModelForCausalLM",
     "image_classifier": "AutoModelForImageClassification",
@@ -69,7 +72,10 @@ class TorchModel:
         config = transformers.AutoConfig.for_model(handle.kind, **_entries(handle))
         _check_structure(handle, config, transformers.AutoConfig.for_model(handle.kind))
         make = getattr(transformers, _CLASSES[self._kind.task])
-        self.module: Any = make.from_config(config, dtype=self._torch.float32).eval()
+        options = {"dtype": self._torch.float32}
+        if hasattr(config, "_experts_implementation"):  # grouped products need aligned rows
+            options["experts_implementation"] = "eager"
+        self.module: Any = make.from_config(config, **options).eval()
         self._load(handle)
 
     @property
@@ -104,7 +110,7 @@ class TorchModel:
         hooks: list[Any] = []
         try:
             for name, module in self._modules(names).items():
-                hook = self._hook(calls.setdefault(name, []))
+                hook = self._hook(calls.setdefault(name, []), inputs.shape)
                 hooks.append(module.register_forward_hook(hook, with_kwargs=True))
             self.logits(inputs)
         finally:
@@ -112,11 +118,18 @@ class TorchModel:
                 hook.remove()
         return {name: made for name, made in calls.items() if made}
 
-    def _hook(self, calls: list[TorchCall]) -> Callable[..., None]:
-        """A forward hook that appends to ``calls``."""
+    def _hook(self, calls: list[TorchCall], shape: tuple[int, ...]) -> Callable[..., None]:
+        """A forward hook that appends to ``calls``, while the model runs on inputs of ``shape``."""
+
+        def first(values: object) -> Array | None:
+            array = self._first(values)
+            if self._kind.task != "causal_lm" or array is None or array.ndim != 2:
+                return array
+            # Experts get the tokens of all rows as rows.
+            return array.reshape(*shape, -1) if len(array) == shape[0] * shape[1] else array
 
         def hear(_: Any, args: Any, kwargs: Any, result: Any) -> None:
-            taken, given = self._first((args, kwargs)), self._first(result)
+            taken, given = first((args, kwargs)), first(result)
             if given is not None:
                 calls.append(TorchCall(taken, given))
 
@@ -163,7 +176,7 @@ class TorchModel:
     def _load(self, handle: LoadedModel) -> None:
         """Load the tensors of the files into the module. Raises `LoadError`."""
         keys = {stored.key: stored for stored in handle.files.tensors}
-        names = {name: keys[key] for key, name in handle.weights.names.items()}
+        names = {name: handle.weights.stored(name) for name in handle.weights.names.values()}
         prefix = f"{self.module.base_model_prefix}."
         state: dict[str, Any] = self.module.state_dict()
         found: dict[str, Any] = {}
@@ -197,7 +210,7 @@ class _Reader:
 
     def __call__(self, stored: StoredTensor) -> Any:
         path = stored.file.path
-        if path.suffix != SUFFIX or not path.is_file():
+        if path.suffix != SUFFIX or not path.is_file() or isinstance(stored.file, JoinedBytes):
             return self._torch.from_numpy(stored.read().astype(np.float32))
         if path not in self._files:
             self._files[path] = self._open(path, framework="pt")
@@ -226,10 +239,10 @@ def _entries(handle: LoadedModel) -> dict[str, Any]:
 def _check_structure(handle: LoadedModel, config: Any, default: Any) -> None:
     """Raise `ArgumentError` unless transformers' configuration is that of the same model.
 
-    It keeps entries that it does not know; those of the ``default`` it does.
+    It keeps entries that it does not know; those of the ``default``, and `_UNDECLARED`, it does.
     """
     given, known = (json.loads(each.to_json_string(use_diff=False)) for each in (config, default))
-    entries = {name: value for name, value in given.items() if name in known}
+    entries = {name: value for name, value in given.items() if name in _UNDECLARED or name in known}
     entries["model_type"] = handle.kind
     theirs = _parts(abstract_model(entries, handle.files.config_file))
     ours = _parts(handle.module)

@@ -53,6 +53,12 @@ def _cross_entropy(
     return loss.reshape(targets.shape) if reduction == "none" else loss
 
 
+def _grouped_linear(x: torch.Tensor, ids: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    """The matrix of each id, which is copied."""
+    rows = x if x.ndim > ids.ndim else x.unsqueeze(-2)
+    return (weight[ids.long()] @ rows.unsqueeze(-1)).squeeze(-1)
+
+
 LANGUAGE = (
     Case(
         "rms_norm",
@@ -89,6 +95,24 @@ LANGUAGE = (
         ulps=1,
         magnitude=8,
         why="a kernel may round a product and the sum after it once",
+    ),
+    Case(
+        "grouped_linear",
+        (
+            sample("T[S,5]", "si64[S,2] 0..3", "T[4,7,5]"),
+            sample("T[S,2,5]", "si32[S,2] 0..3", "T[4,7,5]"),
+            sample("T[S,2,16]", "si64[S,2,3] 0..7", "T[8,32,16]"),
+            sample("T[40,2,16]", "ui8[40,2] 0..2", "T[3,17,16]"),
+            sample("T[19,33]", "si64[19,8] 1..1", "T[3,16,33]"),
+            sample("T[5]", "si64[3] 0..3", "T[4,1,5]"),
+            sample("T[S,1]", "si64[S,2] 0..0", "T[1,3,1]"),
+            sample("T[0,4]", "si64[0,2] 0..3", "T[4,3,4]"),
+        ),
+        _grouped_linear,
+        HALVES,
+        ulps=64,
+        magnitude=4,
+        why=ORDER,
     ),
     Case(
         "cross_entropy",

@@ -271,6 +271,22 @@ LANGUAGE = (
         words="bf16 and f32 | in rotary( | fix: ptir.cast",
     ),
     wrong(
+        lambda x, i, w: ptir.grouped_linear(x, i, w),
+        "f32[3,8]",
+        "si64[3,2]",
+        "f32[4,8]",
+        error=ShapeError,
+        words="weight has shape [4,8] and ids [3,2], expected [experts, out, in] and [...,",
+    ),
+    wrong(
+        lambda x, i, w: ptir.grouped_linear(x, i, w),
+        "f32[3,7]",
+        "si64[3,2]",
+        "f32[4,6,8]",
+        error=ShapeError,
+        words="x has shape [3,7], expected [3,8], one row for all experts of a token, or [3,2,8]",
+    ),
+    wrong(
         lambda x, t: ptir.cross_entropy(x, t, reduction="max"),
         "f32[3,5]",
         "si64[3] 0..4",

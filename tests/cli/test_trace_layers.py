@@ -31,6 +31,7 @@ from gptrs.parity.trace import LOGITS, Trace, trace_layers
 from gptrs.passes import pipeline
 from gptrs.passes.base import Context
 from tests.support.cli import Cli, in_process
+from tests.support.experts import QWEN, one_by_one, stacked
 from tests.support.image_models import mobilenet_v2, resnet
 from tests.support.models import tiny_gpt2
 
@@ -72,6 +73,16 @@ def test_all_layers_agree_with_torch(directory: Path) -> None:
         assert row.difference.max_abs < 1e-4
         assert row.difference.cosine > 1 - 1e-9
         assert row.expected.std() > 0.01, "a layer that gives nothing would agree with any other"
+
+
+@pytest.mark.slow
+def test_experts_and_their_router_agree_with_torch(tmp_path: Path) -> None:
+    """Files hold experts one by one, torch stacks them, and gives tokens as rows."""
+    parts = one_by_one(stacked(tmp_path, QWEN), "qwen3_moe")
+    model = gptrs.from_torch(parts, config=QWEN)
+    done = trace_layers(model)
+    assert (done.first, done.blame, done.left_out) == (None, None, ())
+    assert {"layers.1.mlp.gate", "layers.1.mlp.experts"} <= {row.layer for row in done.rows}
 
 
 @pytest.mark.slow

@@ -89,6 +89,19 @@ def test_steps_are_those_of_the_plan() -> None:
     assert product.line.startswith(__file__)
 
 
+def test_a_token_reads_its_experts_alone() -> None:
+    experts = gptrs.Parameter(np.ones((8, 3, 4), np.float16), "experts")
+
+    @ptir.jit
+    def mixed(x: Any, ids: Any) -> Any:
+        return ptir.grouped_linear(x, ids, ptir.cast(experts, dtype=ptir.f32))
+
+    for tokens, read in ((1, 2), (50, 8)):
+        x, ids = np.ones((tokens, 4), np.float32), np.ones((tokens, 2), np.int64)
+        (step,) = checked(mixed.profile(x, ids)).steps
+        assert step.bytes == x.nbytes + ids.nbytes + read * 3 * 4 * 2 + tokens * 2 * 3 * 4
+
+
 def test_one_call_with_its_lowering() -> None:
     @ptir.jit
     def fresh(x: Any) -> Any:

@@ -92,6 +92,13 @@ def _rotary(b: Builder) -> Tensor:
     return OPS["rotary"](x, b.of(table), b.of(table), interleaved=b.chance(2))
 
 
+def _grouped_linear(b: Builder) -> Tensor:
+    ids = b.index(3, b.shape(1, 2))
+    dtype = b.dtype("float")
+    outer = ids.shape if b.chance(2) else ids.shape[:-1]
+    return OPS["grouped_linear"](b.of(Type((*outer, 4), dtype)), ids, b.of(Type((3, 5, 4), dtype)))
+
+
 def _cross_entropy(b: Builder) -> Tensor:
     logits = b.value(*_F, least=1)
     targets = b.index(logits.shape[-1], logits.shape[:-1])
@@ -209,6 +216,7 @@ COMPOSITES: dict[str, Draw] = {
     "embedding": _embedding,
     "attention": _attention,
     "rotary": _rotary,
+    "grouped_linear": _grouped_linear,
     "cross_entropy": _cross_entropy,
     "conv2d": _conv2d,
     "depthwise_conv2d": _depthwise_conv2d,

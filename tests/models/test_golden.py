@@ -15,7 +15,7 @@ import pytest
 from gptrs.ir.parsing import parse
 from gptrs.ir.tensor import Parameter
 from gptrs.models.decoder import Decoder
-from gptrs.models.families import Gemma3, Llama
+from gptrs.models.families import Gemma3, Llama, Mixtral
 from gptrs.models.gpt2 import GPT2, GPT2Config
 from gptrs.models.mobilenet_v2 import MobileNetV2, MobileNetV2Config
 from gptrs.models.resnet import ResNet, ResNetConfig
@@ -74,7 +74,7 @@ def _mobilenet_v2() -> dict[str, str]:
 
 
 def _decoders() -> dict[str, str]:
-    """One layer of two families, the last logits of new tokens over a cache."""
+    """One layer of some families, the last logits of new tokens over a cache."""
     sizes: dict[str, Any] = {
         "vocab_size": 11,
         "hidden_size": 8,
@@ -84,7 +84,7 @@ def _decoders() -> dict[str, str]:
         "num_key_value_heads": 1,
     }
     found: dict[str, str] = {}
-    kinds: tuple[type[Decoder], ...] = (Llama, Gemma3)
+    kinds: tuple[type[Decoder], ...] = (Llama, Gemma3, Mixtral)
     for kind in kinds:
         model = kind.build(kind.read_config(sizes, Path("config.json")), _zeros)
         arguments = np.zeros((2, 3), np.int64), model.init_cache(np.zeros(2, np.int32), 8)

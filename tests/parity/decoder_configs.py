@@ -75,9 +75,35 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "head_dim": 8,
         "layer_types": ["full_attention", "sliding_attention", "full_attention"],
     },
+    "mixtral": {"num_local_experts": 5, "num_experts_per_tok": 2, "sliding_window": 4},
+    "mixtral, all": {
+        "num_local_experts": 4,
+        "num_experts_per_tok": 3,
+        "head_dim": 12,
+        "tie_word_embeddings": True,
+        "hidden_act": "gelu",
+    },
     "qwen2": {},
     "qwen2, window": {"use_sliding_window": True, "sliding_window": 4, "max_window_layers": 1},
     "qwen3": {"head_dim": 16, "attention_bias": True},
+    "qwen3_moe": {
+        "head_dim": 16,
+        "num_experts": 6,
+        "num_experts_per_tok": 3,
+        "moe_intermediate_size": 20,
+        "norm_topk_prob": True,
+    },
+    "qwen3_moe, dense layers": {
+        "num_experts": 7,
+        "num_experts_per_tok": 1,
+        "moe_intermediate_size": 36,
+        "num_hidden_layers": 6,
+        "decoder_sparse_step": 2,
+        "mlp_only_layers": [3],
+        "attention_bias": True,
+        "use_sliding_window": True,
+        "sliding_window": 4,
+    },
     "gemma": {"head_dim": 16},
     "gemma2": {
         "head_dim": 16,
@@ -146,6 +172,7 @@ def random_fields(draw: random.Random) -> dict[str, Any]:
     activation = "hidden_activation" if kind in ("gemma2", "gemma3_text") else "hidden_act"
     fields[activation] = draw.choice(["silu", "gelu", "relu", "gelu_pytorch_tanh"])
     own_size = {"qwen3", "gemma", "gemma2", "gemma3_text", "mistral", "ministral", "llama"}
+    own_size |= {"mixtral", "qwen3_moe"}
     fields.pop("head_dim", None)
     fields["hidden_size"] = heads * size
     if kind == "ministral" or (kind in own_size and draw.random() < 0.7):
@@ -155,6 +182,21 @@ def random_fields(draw: random.Random) -> dict[str, Any]:
     if kind == "gpt_neox":
         fields.pop("num_key_value_heads")
         fields["rope_parameters"] = {"partial_rotary_factor": 1.0, "rope_theta": 1e4}
+    if "num_experts_per_tok" in fields:
+        experts = draw.choice([1, 2, 8, 19])
+        count = "num_local_experts" if kind == "mixtral" else "num_experts"
+        fields |= {
+            count: experts,
+            "num_experts_per_tok": draw.choice([1, min(2, experts), experts]),
+        }
+    if kind == "qwen3_moe":
+        dense = [layer for layer in range(layers) if draw.random() < 0.3]
+        fields |= {
+            "moe_intermediate_size": draw.choice([1, 16, 37]),
+            "norm_topk_prob": draw.random() < 0.5,
+            "decoder_sparse_step": draw.choice([1, 1, 2]),
+            "mlp_only_layers": dense,
+        }
     if "layer_types" in fields:
         kinds = ("full_attention", "sliding_attention")
         fields["layer_types"] = [draw.choice(kinds) for _ in range(layers)]

@@ -47,14 +47,20 @@ class StoredWeight:
         self.form, self.isa = form, isa
         self.shape = (form.depth, form.columns) if form.transposed else (form.columns, form.depth)
         self._weight: Array | Parameter = weight
-        if isinstance(weight, np.ndarray) or weight.shape != self.shape:
+        self._is_stack = False  # of matrices, whose rows are those of one
+        if isinstance(weight, Parameter) and weight.ndim > 2 and not form.transposed:
+            self._is_stack = weight.shape[-1] == form.depth
+        if isinstance(weight, np.ndarray) or not (self._is_stack or weight.shape == self.shape):
             array = weight if isinstance(weight, np.ndarray) else weight.numpy()
             self._weight = array.reshape(self.shape)
 
     def rows(self, first: int, last: int) -> Array:
         """The rows [first:last], clipped to the matrix."""
         weight = self._weight
-        some = weight[first:last] if isinstance(weight, np.ndarray) else weight.rows(first, last)
+        if isinstance(weight, np.ndarray):
+            some = weight[first:last]
+        else:
+            some = (weight.matrix_rows if self._is_stack else weight.rows)(first, last)
         return np.ascontiguousarray(some)
 
     def row_blocks(self) -> Iterator[RowBlock]:

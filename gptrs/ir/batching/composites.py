@@ -7,6 +7,7 @@ from typing import Any
 from gptrs.ir.batching.axes import first_operand_leads, fold, spread, unfold
 from gptrs.ir.dims import DimLike
 from gptrs.ir.ops.composite import attention, embedding, layer_norm, linear, matmul
+from gptrs.ir.ops.experts import grouped_linear
 from gptrs.ir.ops.language import rms_norm, rotary
 from gptrs.ir.ops.vision import batch_norm
 from gptrs.ir.tensor import Tensor
@@ -23,6 +24,12 @@ def _(_: DimLike, mapped: tuple[bool, bool], x: Tensor, y: Tensor) -> Any:
 @embedding.batching
 def _(_: DimLike, mapped: tuple[bool, bool], weight: Tensor, ids: Tensor) -> Any:
     return NotImplemented if mapped[0] else embedding(weight, ids)
+
+
+@grouped_linear.batching
+def _(size: DimLike, mapped: Any, x: Tensor, ids: Tensor, weight: Tensor) -> Any:
+    rows, places = spread((x, ids), size, mapped[:2])
+    return NotImplemented if mapped[2] else grouped_linear(rows, places, weight)
 
 
 @attention.batching

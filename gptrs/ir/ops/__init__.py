@@ -23,6 +23,7 @@
 | `custom` | custom_call: a subprogram that a backend has a kernel for |
 | `composite` | matmul, linear, softmax, norms, activations, attention |
 | `language` | rms_norm, rotary, cross_entropy |
+| `experts` | grouped_linear |
 | `vision` | conv2d, depthwise_conv2d, batch_norm, pooling |
 | `quantize` | quantize, dequantize, requantize |
 | `widening` | the f32 arithmetic of composites over narrow floats |
@@ -42,6 +43,7 @@ from gptrs.ir.ops import (
     effects,
     elementary,
     elementwise,
+    experts,
     fft,
     index,
     language,
@@ -68,6 +70,7 @@ __all__ = [
     "effects",
     "elementary",
     "elementwise",
+    "experts",
     "fft",
     "index",
     "language",

@@ -10,6 +10,7 @@ table, which are of any element type (`gptrs.backends.faer.calls.tiled_steps`).
 | `microkernel` | register tiles of the blocked GEMM |
 | `packed_gemv` | GEMV and GEMM of few rows over packed panels (decode) |
 | `gemv` | GEMV over an unpacked matrix [K, N] |
+| `grouped` | GEMV and GEMM of groups of rows with a packed weight each (mixture of experts) |
 | `inline_product` | small products of known sizes, inside of generated loops |
 | `gemv_transposed` | GEMV over an unpacked matrix [N, K] |
 | `dot` | dot products: one column of C, and vector times vector |

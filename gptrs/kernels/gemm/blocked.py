@@ -249,9 +249,9 @@ class _BlockedGemm:
         reached = f.add(k, length)
         closes = f.icmp_signed(">=", reached, self._block.end)
         with f.if_then(f.and_(closes, is_given(f, w["totals"]))):
-            totals = f.at(w["totals"], f.add(f.mul(row, w["columns"]), column), F64)
+            totals = f.at(w["totals"], f.add(f.mul(row, w["ldc"]), column), F64)
             ends = [f.icmp_signed("==", self._block.begin, i64(0))]
             ends.append(f.icmp_signed("==", self._block.end, w["depth"]))
-            f.call(self._add_up, [c, w["ldc"], rows, columns, totals, w["columns"], *ends])
+            f.call(self._add_up, [c, w["ldc"], rows, columns, totals, w["ldc"], *ends])
         with f.if_then(f.icmp_signed(">=", reached, w["depth"])):
             self._finish.emit(f, w, (row, column), (rows, columns))

@@ -55,7 +55,7 @@ GEMM_ARGUMENTS = _POINTERS + _SIZES
 
 Leading dimensions (lda of A, ldc of C, ldr of the residual) and sizes count elements. Where
 ``bias`` or ``residual`` is 0, nothing is added. For the tile kernel ``a`` points to packed tiles
-and lda is not read; it alone reads ``totals``, f64 [rows, columns] where the depth has several
+and lda is not read; it alone reads ``totals``, f64 [rows, ldc] where the depth has several
 blocks, else 0, and the sizes of its blocks. C overlaps no operand.
 """
 

@@ -16,6 +16,8 @@ from gptrs.ir.tensor import Parameter, Tensor
 
 W = Parameter(np.linspace(-1, 1, 48, dtype=np.float32).reshape(8, 6), "w")
 HALF = Parameter(np.linspace(-1, 1, 48, dtype=np.float32).reshape(8, 6).astype(np.float16), "h")
+EXPERTS = Parameter(np.linspace(-1, 1, 96, dtype=np.float32).reshape(3, 4, 8), "e")
+IDS = Parameter(np.array([[0, 2], [1, 1], [2, 0], [0, 1], [2, 2]]), "ids")
 BIAS = Parameter(np.arange(6, dtype=np.float32), "b")
 X = np.sin(np.arange(40, dtype=np.float32)).reshape(5, 8)
 PRODUCT = "gpt_rs.faer.matmul.f32.v1"
@@ -91,6 +93,25 @@ PROGRAMS: dict[str, tuple[Any, int, int]] = {
         lambda x: ptir.rotary(x[:, :6], x[:, :3], BIAS, interleaved=True),
         1,
         0,
+    ),
+    "rows by their experts": (lambda x: ptir.grouped_linear(x[:, :], IDS, EXPERTS), 1, 0),
+    "a row for each expert": (
+        lambda x: ptir.grouped_linear(ptir.stack((x, x[::-1]), axis=1), IDS, EXPERTS),
+        2,
+        0,
+    ),
+    "experts of a widened weight": (
+        lambda x: ptir.grouped_linear(
+            x[:, 2:], IDS, ptir.cast(Parameter(HALF.numpy().reshape(4, 2, 6)), dtype=ptir.f32)
+        ),
+        1,
+        0,
+    ),
+    "some of the experts": (lambda x: ptir.grouped_linear(x, IDS * 0, EXPERTS[1:]), 1, 1),
+    "experts that are computed": (
+        lambda x: ptir.grouped_linear(x, IDS, EXPERTS * x[0]),
+        1,
+        4,
     ),
     "a norm of a part": (lambda x: ptir.layer_norm(x[1:, :6], BIAS, BIAS), 1, 0),
 }

@@ -30,6 +30,12 @@ from gptrs.kernels.gemm.blocked import blocked_gemm_kernel
 from gptrs.kernels.gemm.dot import dot_kernel, dot_totals_kernel
 from gptrs.kernels.gemm.gemv import gemv_kernel
 from gptrs.kernels.gemm.gemv_transposed import gemv_transposed_kernel
+from gptrs.kernels.gemm.grouped import (
+    gather_rows_kernel,
+    group_rows_kernel,
+    grouped_gemm_kernel,
+    pack_groups_kernel,
+)
 from gptrs.kernels.gemm.packed_gemv import packed_gemv_kernel
 from gptrs.kernels.gemm.packing import pack_columns_kernel, pack_rows_kernel
 from gptrs.kernels.gemm.product import Product
@@ -87,6 +93,10 @@ BUILDERS: dict[str, Callable[[Isa], KernelText]] = {
     "dot totals": partial(dot_totals_kernel, product=Product()),
     "pack rows": lambda isa: pack_rows_kernel(isa, isa.tile_rows),
     "pack columns": pack_columns_kernel,
+    "group rows": group_rows_kernel,
+    "gather rows": gather_rows_kernel,
+    "pack groups": pack_groups_kernel,
+    "grouped gemm": grouped_gemm_kernel,
     "attention": partial(attention_kernel, head=Head(64, causal=True)),
     "layer norm": layer_norm_kernel,
     "rms norm": rms_norm_kernel,

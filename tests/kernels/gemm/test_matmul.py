@@ -102,7 +102,7 @@ class Result:
         held = np.full((rows + 2, columns + 2 * margin), GUARD)
         c = held[1:-1, margin : margin + columns]
         several = depth > FIRST_BLOCK
-        totals = np.full((rows, columns) if several else 0, np.nan)
+        totals = np.full((rows, ld(c)) if several else 0, np.nan)
         words = [a, self.panels, c, self.bias, self.residual, totals if several else 0]
         words += [rows, depth, columns]
         ldr = 0 if isinstance(self.residual, int) else ld(self.residual)

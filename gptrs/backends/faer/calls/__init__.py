@@ -4,6 +4,7 @@
 |---|---|
 | `base` | `Call`, `Binder`, packed forms, kernel lookup |
 | `product` | dot_general with bias, activation, residual: packed GEMM and GEMV |
+| `grouped_product` | products with a matrix for each group of rows (mixture of experts) |
 | `contraction` | analysis of dot_general: operand layouts and epilogue |
 | `unpacked_product` | products without packing: one column, few rows or few columns |
 | `tiled_product` | dot_general of arguments of other dtypes and layouts |
@@ -48,6 +49,7 @@ from gptrs.backends.faer.calls.base import Call
 from gptrs.ir.ops.composite import attention, layer_norm, softmax
 from gptrs.ir.ops.contract import dot_general
 from gptrs.ir.ops.dynamic import dynamic_slice, dynamic_update_slice
+from gptrs.ir.ops.experts import grouped_linear
 from gptrs.ir.ops.fft import fft_c2c, fft_c2r, fft_r2c
 from gptrs.ir.ops.index import gather, scatter_add, scatter_reduce, take
 from gptrs.ir.ops.language import rms_norm, rotary
@@ -85,6 +87,7 @@ from gptrs.locks import late_import
 _CALLS: tuple[tuple[str, tuple[Operation, ...]], ...] = (
     ("product:MatrixProduct", (dot_general,)),
     ("tiled_product:TiledProduct", (dot_general,)),
+    ("grouped_product:GroupedProduct", (grouped_linear,)),
     ("attention:Attention", (attention,)),
     ("rowwise:LayerNorm", (layer_norm,)),
     ("rowwise:RmsNorm", (rms_norm,)),

@@ -104,7 +104,7 @@ def contraction(core: Instruction, graph: Graph, members: Members) -> Contractio
     whole = same(product(b.source.view.shape), b.source.value.type.size)
     whole = whole and not right.batch and not column
     whole = whole and same(b.matrix.offset, 0) and same(b.matrix.stride, row)
-    value, weights = _widened(b.source, graph, members) if whole else (b.source.value, "f32")
+    value, weights = widened_weight(b.source, graph, members) if whole else (b.source.value, "f32")
     members.read(b.source)
     return Contraction(
         a=Operand(a.source.value, left.strides(a.source.view), a.matrix, a.transposed),
@@ -140,7 +140,7 @@ def _found(graph: Graph, value: Value, side: OperandAxes, ways: tuple[Axes, ...]
     return _Found(source, *found) if source and found else None
 
 
-def _widened(b: Source, graph: Graph, members: Members) -> tuple[Value, WeightType]:
+def widened_weight(b: Source, graph: Graph, members: Members) -> tuple[Value, WeightType]:
     """The 16-bit weight behind a cast to f32: the kernels widen it themselves."""
     maker = graph.maker.get(b.value)
     if maker is not None and maker.op is cast:

@@ -44,7 +44,7 @@ from gptrs.kernels.gemm.product import FIRST_BLOCK, GEMM_ARGUMENTS, Product
 from gptrs.kernels.gemm.weight_elements import WeightType, weight_bytes
 from gptrs.kernels.weight_compression.format import COMPRESSIBLE, DEPTH_STEP
 
-_FLOPS_PER_NS = 60.0
+FLOPS_PER_NS = 60.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,7 +167,7 @@ class MatrixProduct(Call):
         words.update(a=a, panels=panels, rows=rows, depth=depth, columns=columns, lda=stride)
         words.update(c=b.address(self.result), ldc=columns)
         words.update(self.epilogue.words(b, 0))
-        time = max(2 * rows / _FLOPS_PER_NS, 4 / BYTES_PER_NS) * depth * columns
+        time = max(2 * rows / FLOPS_PER_NS, 4 / BYTES_PER_NS) * depth * columns
         if tiles is None:
             extent = panel_count(isa, columns)
             b.step(kernel(packed_gemv_kernel, isa, product), [*words.values()], extent, time)
