@@ -11,7 +11,7 @@
                         sums[:, panel] += splat(A[:, k]) · b
                 totals += sums
             C[rows, columns of the panels] = totals
-    epilogue (bias, activation, residual) of the range
+    epilogue (bias, activation, factor, residual) of the range
 
     panels:  | 0 | 1 | 2 | 3 | 4 | 5 |      stream 1 reads 0, 1, 2 and stream 2 reads 3, 4, 5:
                └──stream 1─┘└─stream 2─┘    each goes on in ascending addresses

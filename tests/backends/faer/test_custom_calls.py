@@ -15,6 +15,7 @@ from gptrs import ptir
 from gptrs.ir.tensor import Parameter, Tensor
 
 W = Parameter(np.linspace(-1, 1, 48, dtype=np.float32).reshape(8, 6), "w")
+V = Parameter(np.linspace(2, -1, 48, dtype=np.float32).reshape(8, 6), "v")
 HALF = Parameter(np.linspace(-1, 1, 48, dtype=np.float32).reshape(8, 6).astype(np.float16), "h")
 BIAS = Parameter(np.arange(6, dtype=np.float32), "b")
 X = np.sin(np.arange(40, dtype=np.float32)).reshape(5, 8)
@@ -47,6 +48,9 @@ def two_products(x: Tensor) -> Any:
 # What the name says, and how many calls and other instructions there are in the end.
 PROGRAMS: dict[str, tuple[Any, int, int]] = {
     "bias, activation and residual": (lambda x: ptir.gelu(x @ W + BIAS) + x[:, :6], 1, 0),
+    "a gated product": (lambda x: ptir.silu(x @ W) * (x @ V) + x[:, :6], 2, 0),
+    "a factor that is read where it lies": (lambda x: (x @ W) * x[:, 2:], 1, 0),
+    "a factor of a product of arguments": (lambda x: (x @ x.T) * x[:, :5], 1, 2),
     "residual first": (lambda x: x[:, 2:] + x @ W, 1, 0),
     "a bias of one number is added in a loop": (lambda x: x @ W + BIAS[:1], 1, 1),
     "an activation of what is a result too": (both, 1, 6),

@@ -1,4 +1,4 @@
-"""Matrix product call: packed GEMM and GEMV with bias, activation and residual as epilogue.
+"""Matrix product call: packed GEMM and GEMV with bias, activation, factor and residual as epilogue.
 
 A weight that is a parameter is packed into panels once. Few rows are computed by the packed GEMV
 (`packed_gemv_kernel`), many by the blocked GEMM (`blocked_gemm_kernel`) over packed rows. Products
@@ -49,7 +49,10 @@ _FLOPS_PER_NS = 60.0
 
 @dataclass(frozen=True, eq=False)
 class MatrixProduct(Call):
-    """act(A·B + bias) + residual, for each position of batch axes."""
+    """act(A·B + bias) · factor + residual, for each position of batch axes.
+
+    A factor, such as the other half of a gated MLP, is fused where B is packed once.
+    """
 
     target = "gpt_rs.faer.matmul.f32.v1"
 
@@ -65,7 +68,8 @@ class MatrixProduct(Call):
         members.add(core)
         if found is None:
             return None
-        result, epilogue = match_epilogue(core, found.columns, graph, members)
+        packs = _packed_form(found) is not None and not found.is_column
+        result, epilogue = match_epilogue(core, found.columns, graph, members, multiplies=packs)
         return cls(result, tuple(members.found), found, epilogue)
 
     @classmethod
@@ -78,10 +82,7 @@ class MatrixProduct(Call):
 
     @property
     def _panels(self) -> Panels | None:
-        core = self.core
-        if not core.stable or not isinstance(core.depth, int) or not isinstance(core.columns, int):
-            return None
-        return product_panels(core.b.transposed, core.weights, core.depth, core.columns)
+        return _packed_form(self.core)
 
     def compile(self, isa: Isa) -> None:
         core, panels = self.core, self._panels
@@ -180,6 +181,13 @@ class MatrixProduct(Call):
         b.step(pack, pack_words, -(-rows // blocks.height), pack_time)
         extent = blocked_gemm_extent(isa, columns, blocks)
         b.step(kernel(blocked_gemm_kernel, isa, product), [*words.values()], extent, time)
+
+
+def _packed_form(core: Contraction) -> Panels | None:
+    """The form in which B is packed once; None where it is not."""
+    if not core.stable or not isinstance(core.depth, int) or not isinstance(core.columns, int):
+        return None
+    return product_panels(core.b.transposed, core.weights, core.depth, core.columns)
 
 
 def packing_kernel(isa: Isa, transposed: bool, weights: WeightType) -> Kernel:
