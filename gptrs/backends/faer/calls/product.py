@@ -198,13 +198,14 @@ def packing_kernel(isa: Isa, transposed: bool, weights: WeightType) -> Kernel:
     return kernel(pack_rows_kernel, isa, isa.tile_columns, weights)
 
 
-_COMPRESSED_FROM = 2**20
-"""The size from which a weight is compressed: smaller weights stay in cache."""
+_COMPRESSED_FROM = 2**18
+"""The number of elements from which a weight is compressed: models with smaller ones stay in
+cache."""
 
 
 def product_panels(transposed: bool, weights: WeightType, depth: int, columns: int) -> Panels:
     """The packed form of a weight for a product."""
-    large = weight_bytes(weights) * depth * columns >= _COMPRESSED_FROM
+    large = depth * columns >= _COMPRESSED_FROM
     compressed = weights in COMPRESSIBLE and large and depth % DEPTH_STEP == 0
     return Panels(transposed, weights, depth, columns, compressed)
 
