@@ -147,7 +147,8 @@ class TableReport:
     arguments: tuple[int, ...]
     """By native step: the address of its argument block."""
     steps: Mapping[object, StepReport]
-    """By step of the plan, those that Python runs among them."""
+    """By step of the plan, those that Python runs among them; steps that became one native step
+    have the same report."""
 
 
 @dataclass(frozen=True)

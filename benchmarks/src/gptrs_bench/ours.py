@@ -10,9 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import gptrs
-from gptrs.formats.overrides import read_overrides
 from gptrs.loading.language_model import LanguageModel
-from gptrs.loading.overridden import Overridden
 from gptrs.text.generation import generate_tokens
 from gptrs.text.sampling import GenerationOptions
 from gptrs_bench import gpt2
@@ -26,8 +24,7 @@ class OurText:
 
     def __init__(self, place: Path | str) -> None:
         model: LanguageModel = gptrs.load(place)
-        policies = read_overrides(model.files.runtime, model.files.config_file)
-        self.module: Any = Overridden(model.module, policies) if policies else model.module
+        self.module: Any = model.generator
 
     def steps(self, prompts: gpt2.Prompts, count: int) -> Iterator[list[int]]:
         options = GenerationOptions(max_tokens=count)

@@ -21,12 +21,13 @@ import numpy as np
 
 from gptrs_bench import gpt2, images
 from gptrs_bench.memory import peak_memory
-from gptrs_bench.peers import GPT2, IMAGES
+from gptrs_bench.peers import DECODERS, GPT2, IMAGES, Peers
 from gptrs_bench.text_side import decode_rate, prefill_ms
 from gptrs_bench.turns import clock_of
 from gptrs_bench.worker import serve
 
-TEXT, PICTURES = "text", "images"
+TEXT, DECODER, PICTURES = "text", "decoder", "images"
+_PEERS: dict[str, Peers[Any]] = {TEXT: GPT2, DECODER: DECODERS, PICTURES: IMAGES}
 ONCE = "--once"
 PROMPT = 16  # tokens before those that are generated
 CALLS, SECONDS = 3, 0.25  # a turn of images has at least so many calls, and takes so long
@@ -42,14 +43,14 @@ def random_tokens(count: int, vocabulary: int) -> list[int]:
 def _ours(task: str, place: str) -> Any:
     from gptrs_bench.ours import OurImages, OurText  # a peer's process loads no model of ours
 
-    return OurText(place) if task == TEXT else OurImages(place)
+    return OurImages(place) if task == PICTURES else OurText(place)
 
 
 def _ways(side: str, task: str, place: str, threads: int) -> dict[str, Any]:
     """The ways of a side by name."""
     if side == "ours":
         return {side: _ours(task, place)}
-    return (GPT2 if task == TEXT else IMAGES).sides(side, Path(place), threads)
+    return _PEERS[task].sides(side, Path(place), threads)
 
 
 class TextWays:
@@ -122,9 +123,9 @@ def once(side: str, task: str, place: str, threads: int, sizes: list[int]) -> No
     ``sizes`` are the tokens and the vocabulary of the text, or the size and the channels of the
     image.
     """
-    peers = GPT2 if task == TEXT else IMAGES
-    way: Any = _ours(task, place) if side == "ours" else peers.quickest(side, Path(place), threads)
-    if task == TEXT:
+    quickest = _PEERS[task].quickest
+    way: Any = _ours(task, place) if side == "ours" else quickest(side, Path(place), threads)
+    if task != PICTURES:
         prompt = random_tokens(*sizes)
         print(next(way.steps([prompt], 1))[0], flush=True)
     else:
@@ -145,7 +146,7 @@ def main() -> None:
 
     def begin() -> Answers:
         ways = _ways(side, task, place, threads)
-        return (TextWays if task == TEXT else ImageWays)(ways, threads).answers()
+        return (ImageWays if task == PICTURES else TextWays)(ways, threads).answers()
 
     serve(begin)
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from gptrs.backends.faer.arena import OffsetAllocator
 from gptrs.backends.faer.buffer_assignment import Allocation, AssignedStep, BufferAssignment
 from gptrs.backends.faer.calls.base import Binder, Form
+from gptrs.backends.faer.joint_steps import JointStep, Part
 from gptrs.backends.faer.schedule import (
     CallStep,
     CheckStep,
@@ -28,7 +29,13 @@ from gptrs.backends.faer.schedule import (
     RegionStep,
     Single,
 )
-from gptrs.backends.faer.step_templates import Sizes, StepTemplate, TemplateBuilder
+from gptrs.backends.faer.step_templates import (
+    Sizes,
+    StepTemplate,
+    TemplateBuilder,
+    TemplateStep,
+    chunk_count,
+)
 from gptrs.backends.weight_residency import Lease
 from gptrs.identity_key import getter
 from gptrs.ir.program import Value
@@ -76,6 +83,10 @@ class Bound:
     segments: list[Segment] = field(default_factory=list[Segment])
     owners: list[PlanStep] = field(default_factory=list[PlanStep])  # of each native step
     kernels: list[Kernel] = field(default_factory=list[Kernel])  # of each native step
+    joint: dict[PlanStep, tuple[Part, ...]] = field(
+        default_factory=dict[PlanStep, tuple[Part, ...]]
+    )
+    """By the first step of several that are one native step: all of them."""
     table: StepTable = field(default_factory=lambda: StepTable([]))
     argument_blocks: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     relocations: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = field(
@@ -148,22 +159,63 @@ class _Binder:
         self._argument_blocks: list[int] = []
         self._relocations: list[list[tuple[int, int]]] = [[]]
         self._steps: list[tuple[Kernel, int, int, int]] = []
+        self._joint = JointStep()
 
     def add(self, assigned: AssignedStep) -> None:
         """Append the native steps of a step, or a segment that Python runs."""
         offsets = self._bound.offsets
+        template = None if assigned.view else self._template(assigned)
+        part = self._joint.joined(assigned, template)
+        if part is None and not assigned.view:
+            self._close_joint()
+            part = self._joint.joined(assigned, template)  # as the first of another step
         for allocation in assigned.allocated:
             offsets[allocation] = self._offsets.allocate(self._bytes(allocation))
-        if not assigned.view:
-            template = self._template(assigned)
+        if part is not None and template is not None:
+            slots = [self._slot(assigned.allocations[n], form) for n, form in template.forms]
+            self._joint.parts.append(part)
+            self._joint.slots.append(slots)
+        elif not assigned.view:
             if template is None or template.steps is None:
                 assert isinstance(assigned.step, Single)
                 at = len(self._steps)
                 self._bound.segments.append(Segment(at, at, assigned.step))
             else:
                 self._instantiate(template, assigned)
-        for allocation in assigned.freed:
-            self._offsets.free(offsets[allocation], self._bytes(allocation))
+        self._joint.freed += assigned.freed
+        if not self._joint.parts:
+            self._free_memory()
+
+    def _free_memory(self) -> None:
+        """Free what no step reads any more: parts of a joint step overwrite nothing that another
+        reads."""
+        for allocation in self._joint.freed:
+            self._offsets.free(self._bound.offsets[allocation], self._bytes(allocation))
+        self._joint.freed.clear()
+
+    def _close_joint(self) -> None:
+        """Append the native step of the products that have joined."""
+        joint, bound = self._joint, self._bound
+        if joint.parts:
+            leader, natives = joint.parts[0], [part.native for part in joint.parts]
+            if len(joint.parts) == 1:
+                self._append(leader.native, joint.slots[0], leader.step)
+            else:
+                kernel, words, relocations = joint.words(self._isa)
+                start = len(self._argument_blocks)
+                self._argument_blocks += words
+                for place, buffer, offset in relocations:
+                    self._relocations[buffer].append((start + place, offset))
+                extent = max(part.end for part in joint.parts)
+                time = sum(native.time for native in natives)
+                chunks = chunk_count(bound.threads, extent, time)
+                self._steps.append((kernel, start, extent, chunks))
+                bound.owners.append(leader.step)
+                bound.estimates.append(time)
+                bound.joint[leader.step] = tuple(joint.parts)
+            bound.time += math.inf
+        self._free_memory()
+        self._joint = JointStep()
 
     def _template(self, assigned: AssignedStep) -> StepTemplate | None:
         step = assigned.step
@@ -195,20 +247,24 @@ class _Binder:
         slots = [self._slot(allocations[operand], form) for operand, form in template.forms]
         scratch = [self._offsets.allocate(size) for size in template.scratch]
         slots += [(ARENA, offset) for offset in reversed(scratch)]  # slots -1, -2, ...
-        blocks, relocations = self._argument_blocks, self._relocations
         is_loop = isinstance(assigned.step, RegionStep)
-        for kernel, block, addresses, extent, chunks, time in template.steps or ():
-            start = len(blocks)
-            blocks += block
-            for place, slot, displacement in addresses:
-                buffer, offset = slots[slot]
-                relocations[buffer].append((start + place, offset + displacement))
-            self._steps.append((kernel, start, extent, chunks))
-            self._bound.owners.append(assigned.step)
-            self._bound.estimates.append(time)
-            self._bound.time += time if is_loop else math.inf
+        for native in template.steps or ():
+            self._append(native, slots, assigned.step)
+            self._bound.time += native.time if is_loop else math.inf
         for offset, size in zip(scratch, template.scratch, strict=True):
             self._offsets.free(offset, size)
+
+    def _append(self, native: TemplateStep, slots: list[tuple[int, int]], owner: PlanStep) -> None:
+        """Append a native step, whose slots are in these buffers."""
+        kernel, block, addresses, extent, chunks, time = native
+        start = len(self._argument_blocks)
+        self._argument_blocks += block
+        for place, slot, displacement in addresses:
+            buffer, offset = slots[slot]
+            self._relocations[buffer].append((start + place, offset + displacement))
+        self._steps.append((kernel, start, extent, chunks))
+        self._bound.owners.append(owner)
+        self._bound.estimates.append(time)
 
     def _slot(self, allocation: Allocation, form: Form | None) -> tuple[int, int]:
         """The buffer of an allocation, and its offset there."""
@@ -229,6 +285,7 @@ class _Binder:
 
     def finish(self) -> None:
         """Build the step table and the relocations."""
+        self._close_joint()
         bound = self._bound
         bound.arena_bytes = self._offsets.size
         bound.argument_blocks = np.array(self._argument_blocks, np.int64)

@@ -52,6 +52,12 @@ def _step_reports(bound: Bound) -> list[tuple[AssignedStep, StepReport]]:
     for owner, estimate in zip(bound.owners, bound.estimates, strict=True):
         estimates[owner] = estimates.get(owner, 0.0) + estimate
     chunks = dict(zip(bound.owners, bound.table.words[:, 3].tolist(), strict=True))
+    leaders: dict[PlanStep, PlanStep] = {}
+    for leader, parts in bound.joint.items():
+        for part in parts:
+            leaders[part.step] = leader
+            kernels[part.step] = {part.native.kernel.name: part.native.kernel}
+            estimates[part.step], chunks[part.step] = part.native.time, chunks[leader]
     refused = {segment.reference for segment in bound.segments if segment.reference}
     found: list[tuple[AssignedStep, StepReport]] = []
     for assigned in bound.assignment.steps:
@@ -60,6 +66,8 @@ def _step_reports(bound: Bound) -> list[tuple[AssignedStep, StepReport]]:
         told = _report(assigned, native, step in refused, bound.sizes, chunks.get(step, 1))
         members = step.region.members if isinstance(step, RegionStep) else (step.instruction,)
         told = replace(told, members=tuple(members), estimate=estimates.get(step))
+        if leaders.get(step, step) is not step:
+            told = replace(told, note="with the one before")
         found.append((assigned, told))
     return found
 
@@ -69,6 +77,10 @@ def table_report(bound: Bound) -> TableReport:
     told: dict[object, StepReport] = {
         assigned.step: report for assigned, report in _step_reports(bound)
     }
+    for parts in bound.joint.values():
+        told |= dict.fromkeys(
+            (part.step for part in parts), _together([told[part.step] for part in parts])
+        )
     return TableReport(
         bound.assignment.program,
         bound.sizes,
@@ -76,6 +88,17 @@ def table_report(bound: Bound) -> TableReport:
         tuple(told[owner] for owner in bound.owners),
         tuple(bound.table.words[:, 1].tolist()),
         told,
+    )
+
+
+def _together(parts: Sequence[StepReport]) -> StepReport:
+    """The report of a native step that several steps have become."""
+    return replace(
+        parts[0],
+        instructions=sum(part.instructions for part in parts),
+        result=", ".join(part.result for part in parts),
+        members=tuple(member for part in parts for member in part.members),
+        estimate=sum(part.estimate or 0.0 for part in parts),
     )
 
 

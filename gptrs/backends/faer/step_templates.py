@@ -109,23 +109,25 @@ class TemplateBuilder(Binder):
             return
         addresses = [(n, w.slot, w.offset) for n, w in enumerate(words) if isinstance(w, Address)]
         block = [0 if isinstance(w, Address) else w for w in words]
-        chunks = self._chunks(extent, time)
+        chunks = chunk_count(self.threads, extent, time)
         assert self.template.steps is not None
         self.template.steps.append(TemplateStep(kernel, block, addresses, extent, chunks, time))
-
-    def _chunks(self, extent: int, time: float) -> int:
-        if self.threads == 1 or time < MACHINE.serial:
-            return 1
-        pieces = self.threads * PIECES
-        # Chunks of one or two items would be uneven.
-        pieces = extent if extent <= 2 * pieces else pieces
-        return max(1, min(pieces, int(time / MACHINE.piece)))
 
     def build(self, step: Call | RegionStep | LoopStep | CheckStep) -> StepTemplate:
         """The template of a call, a region or a loop."""
         if step.bind(self) is False:
             self.template = StepTemplate(None)
         return self.template
+
+
+def chunk_count(threads: int, extent: int, time: float) -> int:
+    """How many chunks a step is cut into that takes so many ns on one thread."""
+    if threads == 1 or time < MACHINE.serial:
+        return 1
+    pieces = threads * PIECES
+    # Chunks of one or two items would be uneven.
+    pieces = extent if extent <= 2 * pieces else pieces
+    return max(1, min(pieces, int(time / MACHINE.piece)))
 
 
 def structure_key(thing: Any, places: Mapping[Value, int]) -> Hashable:

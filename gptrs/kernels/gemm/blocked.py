@@ -8,7 +8,7 @@
                     for tile of A in the row block:
                         microkernel             # C[h, w] += A tile · panel block
                         at the end of a depth block: totals (f64) += C
-                        at the end of the depth: epilogue (bias, activation, residual), in L1
+                        at the end of the depth: epilogue (`product`), in L1
 
     A: packed tiles [⌈M/h⌉, K, h], a row block in L2      B: panels [⌈N/w⌉, K, w], streamed
     C: [M, N], a tile in registers                        totals: f64 [M, N] if K > 4096

@@ -11,15 +11,16 @@
                         sums[:, panel] += splat(A[:, k]) · b
                 totals += sums
             C[rows, columns of the panels] = totals
-    epilogue (bias, activation, residual) of the range
+    epilogue (bias, activation, factor, residual) of the range
 
     panels:  | 0 | 1 | 2 | 3 | 4 | 5 |      stream 1 reads 0, 1, 2 and stream 2 reads 3, 4, 5:
                └──stream 1─┘└─stream 2─┘    each goes on in ascending addresses
 
 Each of two streams reads consecutive panels, so that memory is read at two places and without a
 break, as hardware prefetchers expect: they fetch ahead of a stream and start slowly at a new
-address. Where registers hold the sums of one panel alone, the single stream is too slow for that
-and is prefetched in software, `AHEAD` bytes before the use, into L2. Compressed panels are decoded
+address. Levels whose CPUs do so too late (`Isa.prefetches_streams`) prefetch in software, `AHEAD`
+bytes before the use, into L2; so do all where registers hold the sums of one panel alone, whose
+single stream is too slow for hardware. Compressed panels are decoded
 in registers (`gptrs.kernels.weight_compression.decoder`).
 """
 
@@ -92,7 +93,7 @@ def _gemv_function(module: Any, isa: Isa, product: Product, rows: int, compresse
     panels_at_once = _streams(isa, rows, compressed)
     kind = _CompressedPanels if compressed else _Panels
     totals = Totals(f, rows * panels_at_once[0] * isa.tile_vectors)
-    group = kind(f, product, w, panels, totals, prefetches=panels_at_once == [1])
+    group = kind(f, product, w, panels, totals, alone=panels_at_once == [1])
     for streams in panels_at_once:
         length = f.sdiv(f.sub(last, first), i64(streams))
         with f.loop(i64(0), length) as turn:
@@ -104,10 +105,7 @@ def _gemv_function(module: Any, isa: Isa, product: Product, rows: int, compresse
 
 
 class _Panels:
-    """Rows of C from several panels that are read side by side.
-
-    With ``prefetches``, panels are prefetched in software, `AHEAD` bytes before their use.
-    """
+    """Rows of C from several panels that are read side by side, or from one ``alone``."""
 
     def __init__(
         self,
@@ -117,9 +115,10 @@ class _Panels:
         panels: Any,
         totals: Totals,
         *,
-        prefetches: bool,
+        alone: bool,
     ) -> None:
-        self.f, self.arguments, self.panels, self.prefetches = f, arguments, panels, prefetches
+        self.f, self.arguments, self.panels, self.alone = f, arguments, panels, alone
+        self.prefetches = alone or f.isa.prefetches_streams
         self.totals = totals
         self.weights: WeightType = product.weights
         self.zero = ir.Constant(f.vector, [0.0] * f.isa.lanes)
@@ -186,16 +185,16 @@ class _CompressedPanels(_Panels):
         panels: Any,
         totals: Totals,
         *,
-        prefetches: bool,
+        alone: bool,
     ) -> None:
-        super().__init__(f, product, arguments, panels, totals, prefetches=prefetches)
+        super().__init__(f, product, arguments, panels, totals, alone=alone)
         self.container = Container(f, product.weights, panels)
         self.decoder = Decoder(f, product.weights, self.container)
         self.decoders: list[PanelDecoder] = []
 
     def begin(self, numbers: list[Any]) -> list[Any]:
         f, depth, zero = self.f, self.arguments["depth"], i64(0)
-        pipelined = self.prefetches and can_pipeline(f.isa, self.totals.most)
+        pipelined = self.alone and can_pipeline(f.isa, self.totals.most)
         self.decoders = [
             PanelDecoder(
                 self.decoder,

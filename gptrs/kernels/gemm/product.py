@@ -1,4 +1,4 @@
-"""The matrix product C[M, N] = act(A[M, K]·B[K, N] + bias[N]) + residual[M, N] in f32.
+"""The matrix product C = act(A·B + bias) · factor + residual in f32.
 
     A [M, K], lda           B packed in panels [⌈N/w⌉, K, w]       C [M, N], ldc
     ┌──── K ────┐           panel 0   panel 1    ...               ┌──── N ────┐
@@ -20,8 +20,8 @@ Order rule: the depth has blocks, a first one of `FIRST_BLOCK` and others of `BL
 C is, in each block, one chain of multiply-adds, depth ascending, from zero; blocks are added up in
 f64. A tile starts from the value of C in its block, so that bits depend neither on the kernel, nor
 on the cache blocking, nor on how the extent is split over threads; and elements of 0 at the end of
-the depth change nothing. Bias, activation and residual follow, each rounded by itself. Products
-with one column have an order of their own (`gptrs.kernels.gemm.dot`).
+the depth change nothing. Bias, activation, factor and residual follow, each rounded by itself.
+Products with one column have an order of their own (`gptrs.kernels.gemm.dot`).
 
 Operands that are not packed once, as weights are, and have few vectors on one side, are read where
 they lie, by `gptrs.kernels.gemm.gemv` and `gptrs.kernels.gemm.gemv_transposed`, in the same order.
@@ -36,7 +36,7 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from llvmlite import ir
 
@@ -45,18 +45,19 @@ from gptrs.kernels.compiler.isa import Isa
 from gptrs.kernels.gemm.weight_elements import WeightType
 from gptrs.kernels.vector_math import ACTIVATIONS
 
-_POINTERS = ("a", "panels", "c", "bias", "residual", "totals")
+_POINTERS = ("a", "panels", "c", "bias", "factor", "residual", "totals")
 _SIZES = (
-    *("rows", "depth", "columns", "lda", "ldc", "ldr"),
+    *("rows", "depth", "columns", "lda", "ldc", "ldf", "ldr"),
     *("depth_block", "height", "row_blocks"),
 )
 GEMM_ARGUMENTS = _POINTERS + _SIZES
 """The argument block of both product kernels, in order.
 
-Leading dimensions (lda of A, ldc of C, ldr of the residual) and sizes count elements. Where
-``bias`` or ``residual`` is 0, nothing is added. For the tile kernel ``a`` points to packed tiles
-and lda is not read; it alone reads ``totals``, f64 [rows, ldc] where the depth has several
-blocks, else 0, and the sizes of its blocks. C overlaps no operand.
+Leading dimensions (lda of A, ldc of C, ldf of the factor, ldr of the residual) and sizes count
+elements. Where ``bias``, ``factor`` or ``residual`` is 0, there is none; the last two are [M, N].
+For the tile kernel ``a`` points to packed tiles and lda is not read; it alone reads ``totals``, f64
+[rows, ldc] where the depth has several blocks, else 0, and the sizes of its blocks. C overlaps no
+operand.
 """
 
 
@@ -146,14 +147,16 @@ def gemm_arguments(f: Function, address: Any) -> dict[str, Any]:
 
 
 class Finish:
-    """The epilogue of a product (bias, activation, residual), in the module of its kernel.
+    """The epilogue of a product (bias, activation, factor, residual), in the module of its kernel.
 
-    Bias, activation and residual are a pass each over a part of C that is still in L1: a pass costs
-    little there, and one kernel serves products with and without them.
+    Each is a pass over a part of C that is still in L1: a pass costs little there, and one kernel
+    serves products with and without them. Kernels without the argument ``factor`` have none.
     """
 
     def __init__(self, module: Any, isa: Isa, product: Product) -> None:
-        self._add = _add(module, isa)
+        self._module, self._isa = module, isa
+        self._add = _combine(module, isa, "add")
+        self._multiply: Any = None
         self._activate = _activate(module, isa, product.activation) if product.activation else None
 
     def emit(
@@ -161,18 +164,33 @@ class Finish:
     ) -> None:
         """Finish the part of C at ``place`` (row, column) of ``size`` (rows, columns)."""
         row, column = place
-        bias, residual, ldr = arguments["bias"], arguments["residual"], arguments["ldr"]
         part = [
             f.at(arguments["c"], f.add(f.mul(row, arguments["ldc"]), column)),
             arguments["ldc"],
             *size,
         ]
-        with f.if_then(is_given(f, bias)):
-            f.call(self._add, [*part, f.at(bias, column), i64(0)])
+        with f.if_then(is_given(f, arguments["bias"])):
+            f.call(self._add, [*part, f.at(arguments["bias"], column), i64(0)])
         if self._activate is not None:
             f.call(self._activate, part)
-        with f.if_then(is_given(f, residual)):
-            f.call(self._add, [*part, f.at(residual, f.add(f.mul(row, ldr), column)), ldr])
+        if "factor" in arguments:
+            self._multiply = self._multiply or _combine(self._module, self._isa, "multiply")
+            self._apply(f, self._multiply, part, place, arguments["factor"], arguments["ldf"])
+        self._apply(f, self._add, part, place, arguments["residual"], arguments["ldr"])
+
+    def _apply(
+        self,
+        f: Function,
+        function: Any,
+        part: list[Any],
+        place: tuple[Any, Any],
+        matrix: Any,
+        stride: Any,
+    ) -> None:
+        """Combine a part of C with the same part of ``matrix``, if there is one."""
+        row, column = place
+        with f.if_then(is_given(f, matrix)):
+            f.call(function, [*part, f.at(matrix, f.add(f.mul(row, stride), column)), stride])
 
 
 def is_given(f: Function, pointer: Any) -> Any:
@@ -183,14 +201,16 @@ def is_given(f: Function, pointer: Any) -> Any:
 _PART = (POINTER, I64, I64, I64)
 
 
-def _add(module: Any, isa: Isa) -> Any:
-    """add(c, ldc, rows, columns, other, ldo): C + other; with ldo = 0, one row to all of C."""
-    f = Function.part(module, isa, "add", *_PART, POINTER, I64)
+def _combine(module: Any, isa: Isa, name: Literal["add", "multiply"]) -> Any:
+    """add(c, ldc, rows, columns, other, ldo): C + other, or multiply: C · other; with ldo = 0, one
+    row to all of C."""
+    f = Function.part(module, isa, name, *_PART, POINTER, I64)
     c, ldc, rows, columns, other, ldo = f.arguments
     for row, column, mask in f.pieces(rows, columns):
         place = f.at(c, f.add(f.mul(row, ldc), column))
         value = f.read(f.at(other, f.add(f.mul(row, ldo), column)), mask=mask)
-        f.write(f.fadd(f.read(place, mask=mask), value), place, mask)
+        held = f.read(place, mask=mask)
+        f.write(f.fadd(held, value) if name == "add" else f.fmul(held, value), place, mask)
     f.ret_void()
     return f.made
 

@@ -10,10 +10,10 @@ Why: a product of few rows (decode) takes as long as its weights take to come fr
 sign-and-exponent byte of most weights is one of sixteen values, so that 28 bits hold an f32 and 12
 a bf16, without loss.
 
-What runs when: when a weight of 1 MB or more is packed, `gptrs.backends.faer.weight_compression`
-chooses the table, runs the encoder on its panels and lists the exceptions; with too many of them
-the panels stay as they are, in the same container. The product kernels
-(`gptrs.kernels.gemm.packed_gemv`, `blocked`) and `gptrs.kernels.rowwise.take` test the
-container's header at run time and decode, or read plain panels. Needs a vector level with a byte
-table lookup (`Isa.lookup`); ``GPTRS_COMPRESSED_WEIGHTS=0`` turns it off.
+What runs when: when a weight of 2¹⁸ elements or more is packed,
+`gptrs.backends.faer.weight_compression` chooses the table, runs the encoder on its panels and lists
+the exceptions; with too many of them the panels stay as they are, in the same container. The
+product kernels (`gptrs.kernels.gemm.packed_gemv`, `blocked`) and `gptrs.kernels.rowwise.take` test
+the container's header at run time and decode, or read plain panels. Needs a vector level with a
+byte table lookup (`Isa.lookup`); ``GPTRS_COMPRESSED_WEIGHTS=0`` turns it off.
 """

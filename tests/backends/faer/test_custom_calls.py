@@ -15,6 +15,7 @@ from gptrs import ptir
 from gptrs.ir.tensor import Parameter, Tensor
 
 W = Parameter(np.linspace(-1, 1, 48, dtype=np.float32).reshape(8, 6), "w")
+V = Parameter(np.linspace(2, -1, 48, dtype=np.float32).reshape(8, 6), "v")
 HALF = Parameter(np.linspace(-1, 1, 48, dtype=np.float32).reshape(8, 6).astype(np.float16), "h")
 EXPERTS = Parameter(np.linspace(-1, 1, 96, dtype=np.float32).reshape(3, 4, 8), "e")
 IDS = Parameter(np.array([[0, 2], [1, 1], [2, 0], [0, 1], [2, 2]]), "ids")
@@ -49,6 +50,9 @@ def two_products(x: Tensor) -> Any:
 # What the name says, and how many calls and other instructions there are in the end.
 PROGRAMS: dict[str, tuple[Any, int, int]] = {
     "bias, activation and residual": (lambda x: ptir.gelu(x @ W + BIAS) + x[:, :6], 1, 0),
+    "a gated product": (lambda x: ptir.silu(x @ W) * (x @ V) + x[:, :6], 2, 0),
+    "a factor that is read where it lies": (lambda x: (x @ W) * x[:, 2:], 1, 0),
+    "a factor of a product of arguments": (lambda x: (x @ x.T) * x[:, :5], 1, 2),
     "residual first": (lambda x: x[:, 2:] + x @ W, 1, 0),
     "a bias of one number is added in a loop": (lambda x: x @ W + BIAS[:1], 1, 1),
     "an activation of what is a result too": (both, 1, 6),

@@ -95,6 +95,7 @@ class Result:
         self.level, self.a, self.panels, self.columns = level, a, panels, columns
         self.product: Product = more.get("product", Product())
         self.bias: Array | int = more.get("bias", 0)
+        self.factor: Array | int = more.get("factor", 0)
         self.residual: Array | int = more.get("residual", 0)
 
     def _run(self, build: Any, a: Array, extent: int, blocks: Blocking, parts: int) -> Array:
@@ -103,10 +104,11 @@ class Result:
         c = held[1:-1, margin : margin + columns]
         several = depth > FIRST_BLOCK
         totals = np.full((rows, ld(c)) if several else 0, np.nan)
-        words = [a, self.panels, c, self.bias, self.residual, totals if several else 0]
+        beside = self.factor, self.residual
+        words = [a, self.panels, c, self.bias, *beside, totals if several else 0]
         words += [rows, depth, columns]
-        ldr = 0 if isinstance(self.residual, int) else ld(self.residual)
-        words += [ld(self.a), ld(c), ldr, *blocks]
+        strides = [0 if isinstance(each, int) else ld(each) for each in beside]
+        words += [ld(self.a), ld(c), *strides, *blocks]
         function = kernel(build, self.level, self.product)
         call(function, words, *reversed(even(extent, parts)))
         inside = c.copy()
@@ -231,17 +233,19 @@ def elementwise(level: isa.Isa, function: str, x: Array) -> Array:
 def test_what_follows_the_product(level: isa.Isa, activation: str | None, depth: int) -> None:
     columns = 2 * level.tile_columns + level.lanes + 1
     panels = pack(level, matrix(depth, columns, 1))
-    bias, residual = matrix(1, columns, 3)[0], matrix(30, columns, 4, pad=2)
+    bias = matrix(1, columns, 3)[0]
+    residual, factor = (matrix(30, columns, seed, pad=seed - 2) for seed in (4, 5))
     product = Product(activation=activation)
     for rows in (1, 3, 30):
         a = matrix(rows, depth, rows)
         plain = Result(level, a, panels, columns).rows()
-        for given in ((), ("bias",), ("residual",), ("bias", "residual")):
+        for given in ((), ("bias",), ("factor",), ("residual",), ("bias", "factor", "residual")):
             expected = plain + bias if "bias" in given else plain
             if activation is not None:
                 expected = elementwise(level, activation, expected)
+            expected = expected * factor[:rows] if "factor" in given else expected
             expected = expected + residual[:rows] if "residual" in given else expected
-            operands = {"bias": bias, "residual": residual}
+            operands = {"bias": bias, "factor": factor, "residual": residual}
             more = {name: operands[name] for name in given}
             result = Result(level, a, panels, columns, product=product, **more)
             found = result.tiles(Blocking(20, level.tile_rows, 1), 3)

@@ -194,7 +194,7 @@ def test_the_limit_of_rows(level: isa.Isa) -> None:
 
 def test_which_weights_are_compressed() -> None:
     assert product_panels(False, "f32", 512, 512).compressed
-    assert product_panels(True, "bf16", 1024, 512).compressed
+    assert product_panels(True, "bf16", 512, 512).compressed
     assert not product_panels(True, "f16", 4096, 4096).compressed
     assert not product_panels(False, "f32", 512, 508).compressed  # may stay in a cache
     assert not product_panels(False, "f32", 1023, 1024).compressed

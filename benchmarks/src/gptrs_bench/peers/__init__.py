@@ -78,6 +78,10 @@ GPT2 = Peers[TextSide](
         "jax": ("jax",),
     },
 )
+DECODERS = Peers[TextSide](
+    "decoder",
+    {"torch": ("torch", "transformers"), "compile": ("torch", "transformers")},
+)
 IMAGES = Peers[ImageSide](
     "images",
     {

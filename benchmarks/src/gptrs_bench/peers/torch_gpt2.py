@@ -127,15 +127,18 @@ class TorchLoop:
 
 
 class Transformers:
-    """transformers' own model, with the cache that grows or the one of fixed size."""
+    """transformers' own model, with the cache that grows or the one of fixed size.
+
+    ``dtype`` "auto" is the one that weights are stored in.
+    """
 
     tolerance: float = EXACT
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, dtype: Any = torch.float32) -> None:
         # Imported here, as that takes long and `quickest` does without.
         self.library: Any = import_module("transformers")
-        model = self.library.GPT2LMHeadModel
-        self.model: Any = model.from_pretrained(directory, dtype=torch.float32).eval()
+        model = self.library.AutoModelForCausalLM
+        self.model: Any = model.from_pretrained(directory, dtype=dtype).eval()
         self.static = False
 
     def fixed(self) -> Transformers:
@@ -146,7 +149,7 @@ class Transformers:
 
     def _forward(self, tokens: list[list[int]] | torch.Tensor, cache: Any) -> torch.Tensor:
         ids = torch.as_tensor(tokens)
-        out = self.model(ids, cache, use_cache=True, logits_to_keep=1)
+        out = self.model(ids, past_key_values=cache, use_cache=True, logits_to_keep=1)
         return out.logits[:, -1]
 
     def _cache(self, capacity: int) -> Any:
@@ -165,7 +168,7 @@ class Transformers:
 
     @torch.inference_mode()
     def last_logits(self, prompt: list[int]) -> NDArray[Any]:
-        return self._forward([prompt], self._cache(len(prompt)))[0].numpy()
+        return self._forward([prompt], self._cache(len(prompt)))[0].float().numpy()
 
 
 def sides(directory: Path, threads: int) -> dict[str, Side]:

@@ -2,7 +2,7 @@
 fuses.
 
 Output: a `Contraction` (batched A·B with leading strides) and a `ProductEpilogue` (bias,
-activation, residual). Used by `product` and `unpacked_product`.
+activation, factor, residual). Used by `product` and `unpacked_product`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from gptrs.backends.faer.calls.base import Address, Binder, activation_of, is_st
 from gptrs.backends.faer.graph import Graph, Matrix, Members, Source, rows_of
 from gptrs.backends.views import View
 from gptrs.ir.dims import DimLike, Shape, product, same
-from gptrs.ir.ops.elementwise import add, cast
-from gptrs.ir.program import Instruction, Value
+from gptrs.ir.ops.elementwise import add, cast, mul
+from gptrs.ir.program import Instruction, Operation, Value
 from gptrs.ir.types import f32
 from gptrs.kernels.gemm.weight_elements import WeightType
 
@@ -154,33 +154,45 @@ def widened_weight(b: Source, graph: Graph, members: Members) -> tuple[Value, We
 
 @dataclass(frozen=True)
 class ProductEpilogue:
-    """The epilogue act(y + bias) + residual, each part optional."""
+    """The epilogue act(y + bias) · factor + residual, each part optional."""
 
     bias: tuple[Value, DimLike] | None = None  # and the offset of its first element
     activation: str | None = None
+    factor: tuple[Value, Matrix] | None = None
     residual: tuple[Value, Matrix] | None = None
 
     def words(self, b: Binder, first_row: int) -> dict[str, int | Address]:
         """The argument words of bias and residual, of a product whose rows begin with
-        ``first_row``."""
+        ``first_row``; and of the factor, if there is one, which only some kernels take."""
         words: dict[str, int | Address] = {"bias": 0, "residual": 0, "ldr": 0}
         if self.bias is not None:
             words["bias"] = b.address(*self.bias)
-        if self.residual is not None:
-            value, matrix = self.residual
-            words["ldr"] = stride = b.size(matrix.stride)
-            words["residual"] = b.address(value, b.size(matrix.offset) + first_row * stride)
+        matrices = ("factor", "ldf", self.factor), ("residual", "ldr", self.residual)
+        for name, leading, given in matrices:
+            if given is not None:
+                value, matrix = given
+                words[leading] = stride = b.size(matrix.stride)
+                words[name] = b.address(value, b.size(matrix.offset) + first_row * stride)
         return words
 
 
 def match_epilogue(
-    core: Instruction, columns: DimLike, graph: Graph, members: Members
+    core: Instruction,
+    columns: DimLike,
+    graph: Graph,
+    members: Members,
+    *,
+    multiplies: bool = False,
 ) -> tuple[Value, ProductEpilogue]:
     """The instructions after a product, each the only use of the value before it, that the kernel
-    fuses as its epilogue; and the value of the last one."""
+    fuses as its epilogue; and the value of the last one.
+
+    ``multiplies``: whether the kernel takes a factor.
+    """
     result, found = core.result, ProductEpilogue()
     axes = _column_axes(result, columns)
-    for extend in (_with_bias, _with_activation, _with_residual):
+    factor = (_with_factor,) if multiplies else ()
+    for extend in (_with_bias, _with_activation, *factor, _with_residual):
         reader = graph.only_reader(result)
         if reader is None or (more := extend(found, result, reader, axes, graph)) is None:
             continue
@@ -198,7 +210,7 @@ _More = tuple[ProductEpilogue, Source | None] | None
 def _with_bias(
     found: ProductEpilogue, result: Value, reader: Instruction, columns: int, graph: Graph
 ) -> _More:
-    other = _added(result, reader)
+    other = _other_operand(result, reader, add)
     if other is None:
         return None
 
@@ -223,18 +235,34 @@ def _with_activation(
     return replace(found, activation=activation), None
 
 
+def _with_factor(
+    found: ProductEpilogue, result: Value, reader: Instruction, columns: int, graph: Graph
+) -> _More:
+    source = _matrix_beside(result, reader, mul, columns, graph)
+    return None if source is None else (replace(found, factor=_stored(source, columns)), source)
+
+
 def _with_residual(
     found: ProductEpilogue, result: Value, reader: Instruction, columns: int, graph: Graph
 ) -> _More:
-    other = _added(result, reader)
+    source = _matrix_beside(result, reader, add, columns, graph)
+    return None if source is None else (replace(found, residual=_stored(source, columns)), source)
+
+
+def _matrix_beside(
+    value: Value, reader: Instruction, op: Operation, columns: int, graph: Graph
+) -> Source | None:
+    """The matrix that ``reader`` combines with ``value`` by ``op``, if kernels can read it."""
+    other = _other_operand(value, reader, op)
     if other is None:
         return None
-    source = graph.source(other, lambda view: rows_of(view, columns) is not None)
-    if source is None:
-        return None
+    return graph.source(other, lambda view: rows_of(view, columns) is not None)
+
+
+def _stored(source: Source, columns: int) -> tuple[Value, Matrix]:
     matrix = rows_of(source.view, columns)
     assert matrix is not None
-    return replace(found, residual=(source.value, matrix)), source
+    return source.value, matrix
 
 
 def _column_axes(result: Value, columns: DimLike) -> int:
@@ -247,9 +275,9 @@ def _column_axes(result: Value, columns: DimLike) -> int:
     return count
 
 
-def _added(value: Value, reader: Instruction) -> Value | None:
-    """The other operand, if ``reader`` adds an array to ``value``."""
-    if reader.op is not add:
+def _other_operand(value: Value, reader: Instruction, op: Operation) -> Value | None:
+    """The other operand, if ``reader`` combines an array with ``value`` by ``op``."""
+    if reader.op is not op:
         return None
     others = [o for o in reader.operands if o is not value]
     return others[0] if len(others) == 1 and isinstance(others[0], Value) else None

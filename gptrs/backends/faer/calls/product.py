@@ -1,4 +1,4 @@
-"""Matrix product call: packed GEMM and GEMV with bias, activation and residual as epilogue.
+"""Matrix product call: packed GEMM and GEMV with bias, activation, factor and residual as epilogue.
 
 A weight that is a parameter is packed into panels once. Few rows are computed by the packed GEMV
 (`packed_gemv_kernel`), many by the blocked GEMM (`blocked_gemm_kernel`) over packed rows. Products
@@ -49,7 +49,10 @@ FLOPS_PER_NS = 60.0
 
 @dataclass(frozen=True, eq=False)
 class MatrixProduct(Call):
-    """act(A·B + bias) + residual, for each position of batch axes."""
+    """act(A·B + bias) · factor + residual, for each position of batch axes.
+
+    A factor, such as the other half of a gated MLP, is fused where B is packed once.
+    """
 
     target = "gpt_rs.faer.matmul.f32.v1"
 
@@ -65,7 +68,8 @@ class MatrixProduct(Call):
         members.add(core)
         if found is None:
             return None
-        result, epilogue = match_epilogue(core, found.columns, graph, members)
+        packs = _packed_form(found) is not None and not found.is_column
+        result, epilogue = match_epilogue(core, found.columns, graph, members, multiplies=packs)
         return cls(result, tuple(members.found), found, epilogue)
 
     @classmethod
@@ -78,10 +82,7 @@ class MatrixProduct(Call):
 
     @property
     def _panels(self) -> Panels | None:
-        core = self.core
-        if not core.stable or not isinstance(core.depth, int) or not isinstance(core.columns, int):
-            return None
-        return product_panels(core.b.transposed, core.weights, core.depth, core.columns)
+        return _packed_form(self.core)
 
     def compile(self, isa: Isa) -> None:
         core, panels = self.core, self._panels
@@ -182,6 +183,13 @@ class MatrixProduct(Call):
         b.step(kernel(blocked_gemm_kernel, isa, product), [*words.values()], extent, time)
 
 
+def _packed_form(core: Contraction) -> Panels | None:
+    """The form in which B is packed once; None where it is not."""
+    if not core.stable or not isinstance(core.depth, int) or not isinstance(core.columns, int):
+        return None
+    return product_panels(core.b.transposed, core.weights, core.depth, core.columns)
+
+
 def packing_kernel(isa: Isa, transposed: bool, weights: WeightType) -> Kernel:
     """The kernel that packs rows of a weight. Arguments: source, panels, two sizes of the stored
     matrix, its stride, and the height of a panel where rows cross panels, its width otherwise."""
@@ -190,13 +198,14 @@ def packing_kernel(isa: Isa, transposed: bool, weights: WeightType) -> Kernel:
     return kernel(pack_rows_kernel, isa, isa.tile_columns, weights)
 
 
-_COMPRESSED_FROM = 2**20
-"""The size from which a weight is compressed: smaller weights stay in cache."""
+_COMPRESSED_FROM = 2**18
+"""The number of elements from which a weight is compressed: models with smaller ones stay in
+cache."""
 
 
 def product_panels(transposed: bool, weights: WeightType, depth: int, columns: int) -> Panels:
     """The packed form of a weight for a product."""
-    large = weight_bytes(weights) * depth * columns >= _COMPRESSED_FROM
+    large = depth * columns >= _COMPRESSED_FROM
     compressed = weights in COMPRESSIBLE and large and depth % DEPTH_STEP == 0
     return Panels(transposed, weights, depth, columns, compressed)
 
