@@ -55,7 +55,9 @@ def fit(
 
 
 def _largest(fits: Callable[[int], bool], most: int) -> int:
-    """The largest number up to ``most`` that fits, by bisection; ``fits`` is monotonic. 0: none."""
+    """A number up to ``most`` that fits, by bisection, where the next one does not: the largest, as
+    far as ``fits`` is monotonic (more rows are read in shorter chunks, which may take less). 0:
+    none."""
     good, bad = 0, 1
     while bad <= most and fits(bad):
         good, bad = bad, min(2 * bad, most) if bad < most else most + 1

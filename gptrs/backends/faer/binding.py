@@ -41,6 +41,7 @@ from gptrs.identity_key import getter
 from gptrs.ir.program import Value
 from gptrs.kernels.compiler.compile import Kernel
 from gptrs.kernels.compiler.isa import Isa
+from gptrs.kernels.driver.polling import poll_address
 from gptrs.kernels.driver.step_table import Status, Step, StepTable
 
 READY = 0x001 | 0x100
@@ -323,6 +324,8 @@ class _Binder:
                 case _:
                     pass
         bound.polls = any(isinstance(step, LoopStep | ControlStep) for step in bound.owners)
+        if bound.polls:  # loaded now, it becomes part of the file of a compiled function
+            poll_address()
         bound.pick = getter([number for _, number, _ in bound.weights])
         bound.outputs.sort(key=lambda output: output[1])
         places = self._result_places([number for _, number, *_ in bound.outputs])
