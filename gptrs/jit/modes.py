@@ -7,7 +7,7 @@ apply. `chosen_here` is part of the fast key of a call, together with ``ptir.deb
 from __future__ import annotations
 
 from collections.abc import Generator, Hashable
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import lru_cache
 from typing import NamedTuple
@@ -75,13 +75,14 @@ def backend(name: str) -> Generator[None]:
         _chosen.reset(token)
 
 
-@contextmanager
-def model_scope(policies: Policies, chosen: str | None) -> Generator[None]:
+def model_scope(policies: Policies, chosen: str | None) -> AbstractContextManager[object]:
     """Inside the block the ``policies`` of a checkpoint hold, and the backend that was ``chosen``
     for a model, if any."""
-    with ExitStack() as stack:
-        if policies:
-            stack.enter_context(checkpoint_overrides(policies))
-        if chosen is not None:
-            stack.enter_context(backend(chosen))
-        yield
+    if not policies and chosen is None:  # each token of a text comes here
+        return nullcontext()
+    stack = ExitStack()
+    if policies:
+        stack.enter_context(checkpoint_overrides(policies))
+    if chosen is not None:
+        stack.enter_context(backend(chosen))
+    return stack

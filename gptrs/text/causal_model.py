@@ -38,6 +38,28 @@ class CausalModel(Protocol):
         ...
 
 
+class WrappedModel:
+    """A model with the sizes of ``model``, whose caches or calls differ."""
+
+    def __init__(self, model: CausalModel) -> None:
+        self.model = model
+
+    @property
+    def context_length(self) -> int:
+        """How many tokens a row can hold."""
+        return self.model.context_length
+
+    @property
+    def vocab_size(self) -> int:
+        """Token ids are below this."""
+        return self.model.vocab_size
+
+    @property
+    def longest_in_chunks(self) -> int:
+        """As the function of this name says."""
+        return longest_in_chunks(self.model)
+
+
 def longest_in_chunks(model: CausalModel) -> int:
     """The longest prompt in tokens of which ``model`` may be given one part after the other.
 

@@ -13,36 +13,22 @@ from gptrs.ir.types import as_dtype, f32
 from gptrs.jit.modes import model_scope
 from gptrs.jit.overrides import Policies
 from gptrs.nn.cache import CACHE_DTYPES, CacheLayout, KVCache
-from gptrs.text.causal_model import CausalModel, longest_in_chunks
+from gptrs.text.causal_model import CausalModel, WrappedModel
 from gptrs.text.prefill import CHUNK
 
 
-class ConfiguredModel:
+class ConfiguredModel(WrappedModel):
     """``model`` with KV caches of ``layout``, whose calls follow the implementation ``policies`` of
     its checkpoint, on the ``backend`` that was chosen for it, if any."""
 
     def __init__(self, model: CausalModel, layout: CacheLayout, policies: Policies = ()) -> None:
-        self._model, self._layout, self._policies = model, layout, policies
+        super().__init__(model)
+        self._layout, self._policies = layout, policies
         self.backend: str | None = None
-
-    @property
-    def context_length(self) -> int:
-        """How many tokens a row can hold."""
-        return self._model.context_length
-
-    @property
-    def vocab_size(self) -> int:
-        """Token ids are below this."""
-        return self._model.vocab_size
-
-    @property
-    def longest_in_chunks(self) -> int:
-        """As `gptrs.text.causal_model.longest_in_chunks` says."""
-        return longest_in_chunks(self._model)
 
     def init_cache(self, starts: NDArray[np.int32], capacity: int) -> Any:
         """As the model's, in the layout."""
-        return cache_of(self._model, starts, capacity, self._layout)
+        return cache_of(self.model, starts, capacity, self._layout)
 
     def __call__(
         self,
@@ -55,7 +41,7 @@ class ConfiguredModel:
         if type(cache) is KVCache:
             cache = cache.with_room(tokens.shape[1])
         with model_scope(self._policies, self.backend):
-            return self._model(tokens, cache, logits=logits)
+            return self.model(tokens, cache, logits=logits)
 
 
 def cache_of(model: Any, starts: NDArray[np.int32], capacity: int, layout: CacheLayout) -> Any:

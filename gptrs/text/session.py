@@ -19,7 +19,7 @@ from gptrs import events, ptir
 from gptrs.errors import ArgumentError
 from gptrs.nn.cache import KVCache
 from gptrs.nn.cache_memory import zeros
-from gptrs.text.causal_model import CausalModel
+from gptrs.text.causal_model import CausalModel, WrappedModel
 from gptrs.text.speculation import cut
 
 _LEAST = 256  # columns of a cache: it is copied as it grows, to twice as many
@@ -51,7 +51,7 @@ class _Text:
         return self._prefix.resume(list(prompt), self.capacity)
 
 
-class PrefixCache:
+class PrefixCache(WrappedModel):
     """A `CausalModel` of one text after the other, with the cache of ``model``.
 
     Batches go to the model as they are. Only a `KVCache` is kept; a model with another kind of
@@ -59,23 +59,13 @@ class PrefixCache:
     """
 
     def __init__(self, model: CausalModel) -> None:
-        self.model = model
+        super().__init__(model)
         self._text: _Text | None = None
         self._cache: Any = None
         self.tokens: list[int] = []
         """The tokens in the cache."""
         self.reused = 0
         """How many tokens of the latest prompt were there before."""
-
-    @property
-    def context_length(self) -> int:
-        """How many tokens a text can have."""
-        return self.model.context_length
-
-    @property
-    def vocab_size(self) -> int:
-        """Token ids are below this."""
-        return self.model.vocab_size
 
     def clear(self) -> None:
         """Give the cache up, with its memory."""
@@ -123,7 +113,8 @@ class PrefixCache:
         """Cut the cache to what it has in common with ``prompt``, whose last token is left for the
         model to read, and make room for the rest; the number of tokens that stay."""
         common = 0
-        if type(self._cache) is KVCache:
+        whole = len(prompt) > self.longest_in_chunks  # other positions than in the cache
+        if type(self._cache) is KVCache and not whole:
             common = _common(self.tokens, prompt[:-1])
             if not self._cache.reaches(common):  # layers with a window have dropped what precedes
                 self._cache, common = None, 0

@@ -24,6 +24,7 @@ from gptrs.loading.weights import WeightRead
 from gptrs.memory.estimate import RUNTIME_BYTES, MemoryEstimate, ModelMemory
 from gptrs.memory.fitting import fit
 from gptrs.models import MODELS
+from gptrs.text.prefill import CHUNK
 from tests.support.image_models import RESNET
 from tests.support.models import config
 
@@ -248,7 +249,7 @@ class TestFits:
             rows = fit(memory, most, context=context, batch=batch).batch
             assert rows == 0 or memory.at(context=context, batch=rows).total <= most
             assert memory.at(context=context, batch=rows + 1).total > most
-        assert found.batch >= batch
+        assert found.batch >= batch if context * batch > CHUNK else found.batch == batch
 
     def test_nothing(self, memory: ModelMemory) -> None:
         found = fit(memory, 1000)

@@ -122,6 +122,16 @@ def test_positions_that_depend_on_the_length(tmp_path: Path) -> None:
     assert sum(isinstance(each, Prefilling) for each in heard) == 3
 
 
+def test_a_session_reads_such_prompts_whole(tmp_path: Path) -> None:
+    scaling = {"rope_type": "longrope", "short_factor": [1.0] * 4, "long_factor": [3.0] * 4}
+    scaling["original_max_position_embeddings"] = 64
+    fields = {**LONG, "rope_scaling": scaling, "max_position_embeddings": 256}
+    model = gptrs.load(made(tmp_path, **fields))
+    session, prompt = model.session(), prompt_of(100)
+    for part in (prompt[:50], prompt):  # the begin is in the cache by other factors
+        assert read(session, part, prefill_chunk=16) == read(model, part, prefill_chunk=16)
+
+
 def test_the_estimate_is_that_of_a_chunk(model: LanguageModel) -> None:
     one, long = (gptrs.estimate_memory(model, context=count) for count in (CHUNK, 1600))
     assert long.activations == pytest.approx(one.activations, rel=0.01)
