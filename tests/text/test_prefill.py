@@ -123,7 +123,11 @@ def test_positions_that_depend_on_the_length(tmp_path: Path) -> None:
 
 
 def test_a_session_reads_such_prompts_whole(tmp_path: Path) -> None:
-    scaling = {"rope_type": "longrope", "short_factor": [1.0] * 4, "long_factor": [3.0] * 4}
+    scaling: dict[str, Any] = {
+        "rope_type": "longrope",
+        "short_factor": [1.0] * 4,
+        "long_factor": [3.0] * 4,
+    }
     scaling["original_max_position_embeddings"] = 64
     fields = {**LONG, "rope_scaling": scaling, "max_position_embeddings": 256}
     model = gptrs.load(made(tmp_path, **fields))
