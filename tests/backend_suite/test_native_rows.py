@@ -10,7 +10,8 @@ import pytest
 
 from gptrs.backends.discovery import get_backend
 from gptrs.backends.faer.expansions import expanded
-from gptrs.backends.faer.schedule import ControlStep, PlanStep, ReferenceStep, schedule_of
+from gptrs.backends.faer.schedule import schedule_of
+from gptrs.backends.faer.steps import ControlStep, PlanStep, ReferenceStep
 from gptrs.ir.program import Program
 from gptrs.kernels.compiler import isa
 from gptrs.passes.base import Context

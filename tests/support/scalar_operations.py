@@ -25,8 +25,8 @@ from gptrs.backends.faer.blocked_writer import ELEMENTS
 from gptrs.backends.faer.plan import FaerPlan
 from gptrs.backends.faer.reduction_writer import GROUP
 from gptrs.backends.faer.render import writer_of
-from gptrs.backends.faer.schedule import RegionStep
 from gptrs.backends.faer.short_sum_writer import ShortSumWriter
+from gptrs.backends.faer.steps import RegionStep
 from gptrs.backends.views import Reduce, walk
 from gptrs.ir.dims import size_at
 from gptrs.ir.dispatch import OPS

@@ -20,7 +20,14 @@ from gptrs.backends.faer.arena import OffsetAllocator
 from gptrs.backends.faer.buffer_assignment import Allocation, AssignedStep, BufferAssignment
 from gptrs.backends.faer.calls.base import Binder, Form
 from gptrs.backends.faer.joint_steps import JointStep, Part
-from gptrs.backends.faer.schedule import (
+from gptrs.backends.faer.step_templates import (
+    Sizes,
+    StepTemplate,
+    TemplateBuilder,
+    TemplateStep,
+    chunk_count,
+)
+from gptrs.backends.faer.steps import (
     CallStep,
     CheckStep,
     ControlStep,
@@ -28,13 +35,6 @@ from gptrs.backends.faer.schedule import (
     PlanStep,
     RegionStep,
     Single,
-)
-from gptrs.backends.faer.step_templates import (
-    Sizes,
-    StepTemplate,
-    TemplateBuilder,
-    TemplateStep,
-    chunk_count,
 )
 from gptrs.backends.weight_residency import Lease
 from gptrs.identity_key import getter

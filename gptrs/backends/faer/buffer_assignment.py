@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from gptrs.backends.faer.calls.base import Form, values_of
-from gptrs.backends.faer.schedule import (
+from gptrs.backends.faer.step_templates import structure_key
+from gptrs.backends.faer.steps import (
     CallStep,
     ControlStep,
     HostStep,
@@ -23,7 +24,6 @@ from gptrs.backends.faer.schedule import (
     RegionStep,
     UpdateStep,
 )
-from gptrs.backends.faer.step_templates import structure_key
 from gptrs.ir.ops.literal import constant
 from gptrs.ir.program import Fails, Instruction, Program, Value
 

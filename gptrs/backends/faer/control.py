@@ -16,7 +16,7 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 
-from gptrs.backends.faer.schedule import ControlStep, Iterations, RegionPlan
+from gptrs.backends.faer.steps import ControlStep, Iterations, RegionPlan
 from gptrs.errors import PtirError
 from gptrs.ir.dims import size_at
 from gptrs.ir.ops.control import cond, while_loop

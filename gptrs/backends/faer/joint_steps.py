@@ -22,8 +22,8 @@ from gptrs.backends.faer.buffer_assignment import Allocation, AssignedStep
 from gptrs.backends.faer.calls.base import Panels, kernel
 from gptrs.backends.faer.calls.contraction import Contraction
 from gptrs.backends.faer.calls.product import MatrixProduct
-from gptrs.backends.faer.schedule import CallStep
 from gptrs.backends.faer.step_templates import StepTemplate, TemplateStep
+from gptrs.backends.faer.steps import CallStep
 from gptrs.ir.dims import same
 from gptrs.kernels.compiler.compile import Kernel
 from gptrs.kernels.compiler.isa import Isa

@@ -25,7 +25,7 @@ from gptrs.backends.faer.arena import LINE
 from gptrs.backends.faer.binding import ARENA, Bound
 from gptrs.backends.faer.calls.base import Address, Binder, Word
 from gptrs.backends.faer.repeat_layout import Copy, Layout, Location
-from gptrs.backends.faer.schedule import ControlStep, Iterations
+from gptrs.backends.faer.steps import ControlStep, Iterations
 from gptrs.ir.ops.control import cond, while_loop
 from gptrs.ir.program import Value
 from gptrs.ir.types import Array

@@ -28,14 +28,14 @@ from gptrs.backends.faer.packed_weights import form_of, pack
 from gptrs.backends.faer.repeat import KeptLoops
 from gptrs.backends.faer.report import report, table_report
 from gptrs.backends.faer.run import load, run
-from gptrs.backends.faer.schedule import (
+from gptrs.backends.faer.schedule import schedule_of
+from gptrs.backends.faer.steps import (
     CallStep,
     CheckStep,
     Iterations,
     LoopStep,
     PlanStep,
     RegionStep,
-    schedule_of,
 )
 from gptrs.backends.parameter_cache import ParameterCache
 from gptrs.backends.reference import ReferencePlan

@@ -33,7 +33,7 @@ from gptrs.backends.faer.arena import LINE, Arena, ArenaPool
 from gptrs.backends.faer.binding import ARENA, Bound
 from gptrs.backends.faer.repeat_layout import Layout, Tables
 from gptrs.backends.faer.run import Call, Weights, address_of, load, set_poll
-from gptrs.backends.faer.schedule import Iterations
+from gptrs.backends.faer.steps import Iterations
 from gptrs.ir.program import Program
 from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gptrs.backends.faer.binding import READY, Bound
-from gptrs.backends.faer.schedule import Iterations, UpdateStep
+from gptrs.backends.faer.steps import Iterations, UpdateStep
 from gptrs.ir.program import Program, Value
 from gptrs.ir.types import Array
 from gptrs.kernels.driver import live_tables

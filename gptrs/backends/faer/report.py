@@ -20,7 +20,8 @@ from gptrs.backends.faer.buffer_assignment import AssignedStep, BufferAssignment
 from gptrs.backends.faer.calls.base import Form, WinogradPanels
 from gptrs.backends.faer.packed_weights import form_bytes
 from gptrs.backends.faer.scalars import has_rule
-from gptrs.backends.faer.schedule import (
+from gptrs.backends.faer.slabs import SLAB_BYTES
+from gptrs.backends.faer.steps import (
     CallStep,
     CheckStep,
     ControlStep,
@@ -31,7 +32,6 @@ from gptrs.backends.faer.schedule import (
     RegionStep,
     UpdateStep,
 )
-from gptrs.backends.faer.slabs import SLAB_BYTES
 from gptrs.backends.faer.weight_packing import READ_BYTES
 from gptrs.backends.instruction_costs import value_bytes
 from gptrs.backends.parameter_cache import form_name

@@ -22,7 +22,7 @@ from gptrs.backends.faer.buffer_assignment import Allocation
 from gptrs.backends.faer.calls.base import Form
 from gptrs.backends.faer.control import drive
 from gptrs.backends.faer.result_memory import empty
-from gptrs.backends.faer.schedule import (
+from gptrs.backends.faer.steps import (
     CallStep,
     ControlStep,
     KernelStep,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, NamedTuple
 
 from gptrs.backends.faer.calls.base import ASIDE, PIECES, Address, Binder, Call, Form, Word
-from gptrs.backends.faer.schedule import CheckStep, LoopStep, RegionStep
+from gptrs.backends.faer.steps import CheckStep, LoopStep, RegionStep
 from gptrs.backends.machine import MACHINE
 from gptrs.ir.dims import Dim, DimLike
 from gptrs.ir.program import Value
