@@ -57,6 +57,7 @@ class KernelCall:
     """By array of the kernel."""
     numbers: tuple[DimLike, ...]
     extent: DimLike
+    work: DimLike
     members: frozenset[Instruction]
     """The instructions that it computes."""
 
@@ -145,4 +146,4 @@ class KernelBuilder:
         )
         values = tuple(value for value, _ in self._arrays)
         numbers = tuple(self._numbers.values())
-        return KernelCall(kernel, values, numbers, extent, frozenset(members))
+        return KernelCall(kernel, values, numbers, extent, work, frozenset(members))

@@ -8,7 +8,7 @@ argument.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -37,7 +37,7 @@ class Slot:
     sizes: list[DimLike] = field(default_factory=list["DimLike"])
     """In bytes."""
 
-    def bytes(self, sizes: dict[str, int]) -> int:
+    def bytes(self, sizes: Mapping[str, int]) -> int:
         return max((size_at(n, sizes) for n in self.sizes), default=0)
 
 

@@ -75,6 +75,14 @@ class Schedule:
         """The instructions that no kernel computes."""
         return tuple(s.instruction for s in self.steps if isinstance(s, OtherStep))
 
+    @property
+    def read_in_place(self) -> tuple[Instruction, ...]:
+        """The instructions that no step has: kernels read their results where the elements are."""
+        done = {i for s in self.steps if not isinstance(s, OtherStep) for i in s.members}
+        done.update(self.others)
+        views = (i for i in self.program.body if i.op.kind is OpKind.VIEW)
+        return tuple(i for i in views if i not in done)
+
 
 def claims(instruction: Instruction) -> bool:
     """Whether a composite stays whole for a kernel."""
