@@ -69,7 +69,10 @@ def write_c(
     Raises `ArgumentError` where there is something already, unless ``force`` is given.
     """
     if directory.exists() and not force:
-        raise ArgumentError(f"{directory} exists", fix="choose another place, or overwrite it: force=True, --force")
+        raise ArgumentError(
+            f"{directory} exists",
+            fix="choose another place, or overwrite what is there: force=True, --force",
+        )
     name = made.name
     directory.mkdir(parents=True, exist_ok=True)
     (directory / f"{name}.h").write_text(made.header())

@@ -14,5 +14,6 @@ surrounds a kernel.
 | `schedule` | the steps of a program in order |
 | `memory` | arrays of arguments, results, constants; slots that intermediate values share |
 | `size_checks` | sizes at which there is no result |
+| `coverage` | which ops have a form, for the documentation |
 | `c11`, `c_target` | the C11 dialect: a program as a file that runs without Python |
 """

@@ -18,13 +18,13 @@ from gptrs.ir.dims import DimLike, size_at
 from gptrs.ir.ops.literal import constant
 from gptrs.ir.program import Value
 
-Kind: TypeAlias = Literal["argument", "constant", "slot", "result"]
+Kind: TypeAlias = Literal["argument", "data", "slot", "result"]
 _SAMPLE = 64  # the extent that symbols are assumed to have where slots are compared
 ALIGNMENT = 64
 
 
 class Place(NamedTuple):
-    """An array: of an argument, a constant (by its instruction), a slot, a result."""
+    """An array: of an argument, the data of a constant (by its instruction), a slot, a result."""
 
     kind: Kind
     number: int
@@ -78,7 +78,7 @@ class _Planner:
         }
         for n, instruction in enumerate(program.body):
             if instruction.op is constant:
-                self._places[instruction.result] = Place("constant", n)
+                self._places[instruction.result] = Place("data", n)
         self._numbers: dict[Value, int] = {}  # of results that get an array of their own
         for number, value in enumerate(program.results):
             self._numbers.setdefault(value, number)

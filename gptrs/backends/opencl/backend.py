@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-
 from gptrs.backends.base import Availability, Backend, DeviceInfo, Plan
 from gptrs.backends.c_family.schedule import claims
 from gptrs.backends.opencl.device import Device
@@ -11,6 +9,7 @@ from gptrs.backends.opencl.driver import availability, found_devices, info
 from gptrs.backends.opencl.plan import OpenCLPlan
 from gptrs.backends.reference import ReferencePlan
 from gptrs.ir.program import Instruction, Program
+from gptrs.locks import cached_property
 from gptrs.passes.legalize import inlined
 
 

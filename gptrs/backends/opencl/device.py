@@ -9,7 +9,6 @@ from __future__ import annotations
 import warnings
 import weakref
 from collections.abc import Iterable
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from gptrs.backends.opencl.dialect import kernel_name, kernel_text, vocabulary
 from gptrs.backends.opencl.driver import found_devices, has_f64, is_cpu, opencl
 from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array
-from gptrs.locks import late_import, new_lock
+from gptrs.locks import cached_property, late_import, new_lock
 
 _GROUP = 64
 """Work items of a group, of kernels with little work in each."""

@@ -56,7 +56,7 @@ def info(index: int, device: Any) -> DeviceInfo:
 def availability() -> Availability:
     """Whether there is a device, or what is missing."""
     if find_spec("pyopencl") is None:
-        return Availability("pyopencl is not installed", _INSTALL)
+        return Availability("pyopencl is not installed", _INSTALL, is_absent=True)
     if not found_devices():
-        return Availability("no OpenCL driver has a device here", _INSTALL)
+        return Availability("no OpenCL driver has a device here", _INSTALL, is_absent=True)
     return Availability()

@@ -222,7 +222,7 @@ class _Run:
                 if isinstance(argument, Parameter):
                     return self._device.weights(argument)
                 return self._device.upload(argument)
-            case "constant":
+            case "data":
                 return self._plan.constant(place.number)
             case "slot":
                 return self._device.allocate(self._slots[place.number])
