@@ -62,6 +62,7 @@ INLINE u32 f32_bits(f32 x) { u32 bits; memcpy(&bits, &x, sizeof bits); return bi
 INLINE f32 f32_of_bits(u32 bits) { f32 x; memcpy(&x, &bits, sizeof x); return x; }
 INLINE u64 f64_bits(f64 x) { u64 bits; memcpy(&bits, &x, sizeof bits); return bits; }
 INLINE f64 f64_of_bits(u64 bits) { f64 x; memcpy(&x, &bits, sizeof x); return x; }
+#define COPIES_PANELS 1
 #define OF_LIBRARY(T, name, function) \
   INLINE T T##_##name(T x) { return function(x); }
 #define OF_LIBRARY_2(T, name, function) \

@@ -57,7 +57,9 @@ class Device:
         cl = opencl()
         source = "\n".join([vocabulary(), *map(kernel_text, new)])
         rounds = cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT & self._device.single_fp_config
-        options = ["-cl-std=CL1.2", *(["-cl-fp32-correctly-rounded-divide-sqrt"] * bool(rounds))]
+        options = ["-cl-std=CL1.2", f"-DCOPIES_PANELS={int(self.is_cpu)}"]
+        if rounds:
+            options.append("-cl-fp32-correctly-rounded-divide-sqrt")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what compilers say of a program that they take
             program = cl.Program(self._context, source).build(options=options)

@@ -7,6 +7,9 @@ result has the same bits in every block.
     work item: a batch, PANEL columns, GROUP rows
         for each R rows of the group, each 8V columns of the panel:
             for k: c[r][v] += A[r, k] · B[k, v]
+
+Of many rows, on a CPU, the panel is first copied DEPTH rows at a time (32 KB): rows of B often lie
+a power of two apart, and would share a few sets of the cache.
 """
 
 from __future__ import annotations
@@ -24,7 +27,8 @@ from gptrs.ir.program import Instruction
 from gptrs.ir.types import f32
 
 PANEL = 64
-GROUP = 24
+GROUP = 96
+DEPTH = 128
 _TILES = ((6, 2), (3, 2), (1, 8))
 """Rows and vectors of the blocks, the largest first."""
 _DOT_COLUMNS = 4
@@ -54,13 +58,13 @@ class BlockWriter:
 
     def call(self, title: str) -> KernelCall:
         made, builder = self.made, self.builder
-        rows, columns = made.rows.size, made.columns.size
-        panels = (columns + PANEL - 1) // PANEL
-        groups = (rows + GROUP - 1) // GROUP
-        extent = made.batch.size * groups * panels
-        m, n = builder.dim(rows), builder.dim(columns)
+        height, columns = made.rows.size, made.columns.size
+        count = (columns + PANEL - 1) // PANEL
+        groups = (height + GROUP - 1) // GROUP
+        extent = made.batch.size * groups * count
+        m, n = builder.dim(height), builder.dim(columns)
         lines = [
-            f"const i64 panel = item % {builder.dim(panels)}, outer = item / {dim_text(panels)};",
+            f"const i64 panel = item % {builder.dim(count)}, outer = item / {dim_text(count)};",
             f"const i64 group = outer % {builder.dim(groups)}, batch = outer / {dim_text(groups)};",
         ]
         split, (a_batch, b_batch) = made.batch.place(builder, "batch", "b")
@@ -74,9 +78,11 @@ class BlockWriter:
             f"const i64 last = least({m}, group * {GROUP} + {GROUP});",
             f"i64 row = group * {GROUP};",
         ]
-        for count, body in self._block(self):
-            lines += [f"for (; row + {count} <= last; row += {count}) {{"]
-            lines += [f"  {line}" for line in [*self._row_places(count), *body]]
+        if self._block is panels:
+            lines += _copied_panels(self)
+        for rows, body in self._block(self):
+            lines += [f"for (; row + {rows} <= last; row += {rows}) {{"]
+            lines += [f"  {line}" for line in [*self.row_places(rows), *body]]
             lines += ["}"]
         work = self._work(made.depth.size)
         return builder.call(title, "item", extent, lines, [self.instruction], work=work)
@@ -84,7 +90,7 @@ class BlockWriter:
     def _work(self, depth: DimLike) -> DimLike:
         return depth * PANEL
 
-    def _row_places(self, count: int) -> list[str]:
+    def row_places(self, count: int) -> list[str]:
         """The index of each row of a block in A."""
         lines: list[str] = []
         for r in range(count):
@@ -173,6 +179,58 @@ def _tile(writer: BlockWriter, rows: int, vectors: int, count: str = "") -> list
         f"f32x8 {', '.join(f'{name} = f32x8_all(0.0f)' for name in sums)};",
         *writer.depth_loop(step),
         *stores,
+    ]
+
+
+def _copied_panels(writer: BlockWriter) -> list[str]:
+    """Lines that do the first rows of a group, in blocks of the largest size, from copies of B."""
+    made, axes = writer.made, writer.made.depth
+    rows, vectors = _TILES[0]
+    if made.result.type.dtype is not f32 or len(axes.extents) != 1:
+        return []
+    (a_stride,), (b_stride,) = axes.strides
+    wide, depth = 8 * vectors, writer.builder.dim(axes.size)
+    writer.builder.uses((a_stride, b_stride))
+    n = dim_text(made.columns.size)
+    at = f"b_at + (first_k + k) * {dim_text(b_stride)} + panel * {PANEL} + 8 * v"
+    place = f"(v / {vectors} * {DEPTH} + k) * {wide} + v % {vectors} * 8"
+    cells = [(r, v) for r in range(rows) for v in range(vectors)]
+    sums = {
+        (r, v): f"{writer.out} + out_at + (row + {r}) * {n} + {_plus('column', 8 * v)}"
+        for r, v in cells
+    }
+    tile = [
+        f"const f32x8 b{v} = f32x8_get(block + (column / {wide} * {DEPTH} + k) * {wide} + {8 * v});"
+        for v in range(vectors)
+    ]
+    for r in range(rows):
+        element = f"{writer.a}[a{r} + (first_k + k) * {dim_text(a_stride)}]"
+        tile.append(f"const f32 e{r} = {loaded(made.a.dtype, element)};")
+        tile += [f"c{r}_{v} = f32x8_add_product(c{r}_{v}, e{r}, b{v});" for v in range(vectors)]
+    return [
+        f"if (COPIES_PANELS && width == {PANEL} && last - row >= {2 * rows}) {{",
+        f"  f32 block[{DEPTH * PANEL}];",
+        f"  const i64 first_row = row, last_row = row + (last - row) / {rows} * {rows};",
+        f"  for (i64 first_k = 0; first_k < {depth}; first_k += {DEPTH}) {{",
+        f"    const i64 count = least({DEPTH}, {depth} - first_k);",
+        "    for (i64 k = 0; k < count; k++)",
+        f"      for (int v = 0; v < {PANEL // 8}; v++)",
+        f"        f32x8_put(block + {place}, {_load(made.b, writer.b, at)});",
+        f"    for (row = first_row; row < last_row; row += {rows}) {{",
+        *(f"      {line}" for line in writer.row_places(rows)),
+        f"      for (i64 column = 0; column < {PANEL}; column += {wide}) {{",
+        *(
+            f"        f32x8 c{r}_{v} = first_k ? f32x8_load({sums[r, v]}) : f32x8_all(0.0f);"
+            for r, v in cells
+        ),
+        "        for (i64 k = 0; k < count; k++) {",
+        *(f"          {line}" for line in tile),
+        "        }",
+        *(f"        f32x8_store({sums[r, v]}, c{r}_{v});" for r, v in cells),
+        "      }",
+        "    }",
+        "  }",
+        "}",
     ]
 
 
