@@ -20,9 +20,11 @@ from gptrs.passes.pipeline import lower
 from tests.cases import CASES
 from tests.cases.sample import SIZES, Case, Inputs, differences, inputs, is_symbolic
 from tests.support.c_programs import compiled, needs_gcc, run
+from tests.support.marks import slow_unless
 from tests.support.rows import LEAST_ULPS, outcome, trace
 
-EVERYTHING = "GPTRS_TEST_ALL_C" in os.environ
+PARTS = 8
+EVERYTHING = "ALL_C_ROWS" in os.environ
 """All samples of each row, and not one that is drawn."""
 
 
@@ -72,12 +74,14 @@ def _check(rows: list[_Row], directory: Path) -> None:
 
 
 @needs_gcc
-@pytest.mark.parametrize("part", range(8))
+@pytest.mark.parametrize(
+    "part", [pytest.param(part, marks=slow_unless(part == 0)) for part in range(PARTS)]
+)
 def test_rows(part: int, tmp_path: Path) -> None:
     rows: list[_Row] = []
     declined: set[str] = set()
     for number, case in enumerate(CASES):
-        if number % 8 == part:
+        if number % PARTS == part:
             for dtype in case.dtypes:
                 rows += _rows(case, dtype, f"p{number}_{dtype}", declined)
     _check(rows, tmp_path)
