@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     from gptrs.errors import PtirError as PtirError
     from gptrs.ir.tensor import Parameter as Parameter
     from gptrs.ir.tensor import Tensor as Tensor
+    from gptrs.loading.c_export import export_c as export_c
     from gptrs.loading.estimate import estimate_inference_memory as estimate_inference_memory
     from gptrs.loading.estimate import estimate_memory as estimate_memory
     from gptrs.loading.export import export as export
@@ -85,6 +86,7 @@ _MODULES = {
     "load": ("gptrs.loading.load", "load"),
     "from_torch": ("gptrs.loading.from_torch", "from_torch"),
     "export": ("gptrs.loading.export", "export"),
+    "export_c": ("gptrs.loading.c_export", "export_c"),
     "best_available_backend": ("gptrs.backends.selection", "best_available_backend"),
     "discover_backends": ("gptrs.backends.selection", "discover_backends"),
     "init_backend": ("gptrs.backends.selection", "init_backend"),
@@ -112,6 +114,7 @@ __all__ = [
     "estimate_inference_memory",
     "estimate_memory",
     "export",
+    "export_c",
     "from_torch",
     "init_backend",
     "init_backend_with_memory_check",

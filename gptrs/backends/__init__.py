@@ -16,6 +16,7 @@ A `Backend` claims composites while the passes run, and turns the lowered progra
 | `inlining` | the expression of each fused value over stored values |
 | `regions` | a region: one loop nest with its axes merged |
 | `views` | strided views and the expressions of fused loops |
+| `memory_operands` | the stored value behind an operand that only moves its elements |
 | `machine` | the measured costs that fusion and vectorization compare |
 | `vectorization` | whether the vectors of a region go along its rows or across them |
 | `partial_reductions` | reductions of few rows, in chunks that threads share |
@@ -27,6 +28,8 @@ A `Backend` claims composites while the passes run, and turns the lowered progra
 | `parameter_cache` | packed and derived forms of parameters: limit, eviction, release |
 | `weight_residency` | leases of plans on these forms |
 | `faer/` | the native CPU backend |
+| `c_family/` | kernels in a language that C11 and OpenCL C share; programs as C |
+| `opencl/` | devices of OpenCL drivers |
 
 Loop fusion runs in this order: `fusible.can_fuse` selects instructions, `fusion.fuse` decides which
 values are stored, `inlining` builds expressions over `views`, `regions` arranges the loops,

@@ -46,6 +46,8 @@ class Availability:
     """What is missing or broken."""
     fix: str = ""
     """What to do about it."""
+    is_absent: bool = False
+    """Whether nothing is there at all, neither package nor driver: no reason to warn."""
 
     def __bool__(self) -> bool:
         return not self.reason

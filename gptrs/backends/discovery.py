@@ -22,6 +22,7 @@ B = TypeVar("B", bound=Backend)
 
 BACKENDS: dict[str, str] = {
     "faer": "gptrs.backends.faer.backend:FaerBackend",
+    "opencl": "gptrs.backends.opencl.backend:OpenCLBackend",
     "reference": "gptrs.backends.reference:ReferenceBackend",
 }
 """The class of each built-in backend; it is imported when the backend is first used."""

@@ -4,7 +4,8 @@
     gptrs.init_backend("auto", required="4GB")
 
 Backends are asked once for a process. ``auto`` takes the first of `PREFERENCE` that is available,
-is no device that the CPU plays, and has the memory that is required; a fallback says why.
+is no device that the CPU plays, and has the memory that is required. A fallback says why: a driver
+that is broken, a device that is too small.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ ALIASES = {"cpu": "faer"}
 _ABSENT = Availability(
     "no package that is installed offers it",
     "install one with an entry point of the group gptrs.backends (docs/backend.md)",
+    is_absent=True,
 )
 
 
@@ -178,13 +180,13 @@ def _choose(required: int) -> BackendStatus:
     for name in PREFERENCE:
         status = backend_status(name)
         if not status.availability:
-            if status.availability != _ABSENT:
+            if not status.availability.is_absent:
                 passed.append(f"{name}: {status.availability.reason}")
             continue
         statuses.append(status)
-        if status.is_software:
-            passed.append(f"{name}: {status.devices[0].name} is played by the CPU")
-        elif not status.fits(required):
+        if status.is_software:  # the CPU's own backend is the same device, and faster
+            continue
+        if not status.fits(required):
             passed.append(f"{name}: {_room(status)}, and {size_text(required)} are needed")
         else:
             if passed:

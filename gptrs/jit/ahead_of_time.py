@@ -75,6 +75,22 @@ class Lowered:
         entry = planned(*given)
         return Compiled(self.form, entry, self._options, self._overrides, self._backend)
 
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """What the function captured, as the program takes it after its arguments."""
+        return parameters_of(self._traced)
+
+    def write_c(self, directory: str | os.PathLike[str], *, force: bool = False) -> None:
+        """Write the program as C, with its weights, to be compiled and run without Python.
+
+        A header, a source file, the weights and a Makefile (`gptrs.formats.c_files`). Raises
+        `ArgumentError` naming the ops that have no C form and the lines that use them, and where
+        ``directory`` exists, unless ``force`` is given.
+        """
+        files: Any = late_import("gptrs.formats.c_files")  # the layer above
+        made = files.program_in_c(self.form.name, self.program)
+        files.write_c(Path(directory), made, self.parameters, force=force)
+
     def __repr__(self) -> str:
         return f"<Lowered {self.form.name} of {_types(self.form)}>"
 

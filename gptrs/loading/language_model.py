@@ -30,7 +30,7 @@ from gptrs.text.causal_model import CausalModel
 from gptrs.text.chat import ChatCompletion, ChatModel, ChatStream, chat_request
 from gptrs.text.completion import Completion, complete, stream_text
 from gptrs.text.configured_model import ConfiguredModel, layout_for
-from gptrs.text.generation import generate_logprobs, generate_tokens
+from gptrs.text.generation import end_tokens, generate_logprobs, generate_tokens
 from gptrs.text.logprobs import TokenLogprobs
 from gptrs.text.options import GenerationOptions
 from gptrs.text.session import PrefixCache
@@ -79,6 +79,11 @@ class LanguageModel(LoadedModel):
         """The model as text is generated with it: under the policies of its checkpoint, with its
         layout of KV caches."""
         return self._model
+
+    @property
+    def end_tokens(self) -> frozenset[int]:
+        """The tokens that end a text."""
+        return end_tokens(self._eos, GenerationOptions())
 
     @property
     def has_tokenizer(self) -> bool:

@@ -28,4 +28,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.fixture
 def backend(request: pytest.FixtureRequest) -> Backend:
     """The backend under test."""
-    return get_backend(request.param)
+    found = get_backend(request.param)
+    if request.config.getoption("backend") is None and not (there := found.is_available()):
+        pytest.skip(f"{found.name}: {there.reason}")
+    return found

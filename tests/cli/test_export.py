@@ -274,3 +274,29 @@ def test_no_two_models_share_a_key(tmp_path: Path) -> None:
     assert first.parameters().key("wte.weight") == params.param_key(first.namespace, weight)
     with pytest.raises(ArgumentError, match=r"no parameter 'x'"):
         first.parameters().key("x")
+
+
+class TestC:
+    def test_a_language_model(self, cli: Cli, tmp_path: Path, good: Path) -> None:
+        done = cli(str(good), str(tmp_path / "c"), "--to", "c", "--context", "8")
+        assert (done.code, done.err) == (0, "")
+        assert done.out.startswith(f"{tmp_path / 'c'}: gpt2.c, ")
+        files = {path.name for path in (tmp_path / "c").iterdir()}
+        assert files == {"gpt2.c", "gpt2.h", "gpt2.weights", "main.c", "Makefile"}
+        assert "CAPACITY = 8" in (tmp_path / "c" / "main.c").read_text()
+
+    @pytest.mark.parametrize(
+        ("options", "problem"),
+        [
+            (("--to", "c", "--context", "9999"), "context is 9999, expected 1 to"),
+            (("--to", "c", "--dtype", "f16"), "--dtype is no option of --to c"),
+            (("--context", "8"), "--context is an option of --to c"),
+        ],
+    )
+    def test_options_that_do_not_fit(
+        self, cli: Cli, tmp_path: Path, good: Path, options: tuple[str, ...], problem: str
+    ) -> None:
+        done = cli(str(good), str(tmp_path / "c"), *options)
+        assert done.code == 1
+        assert problem in done.err
+        assert not (tmp_path / "c").exists()

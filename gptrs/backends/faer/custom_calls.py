@@ -17,7 +17,7 @@ from gptrs.backends.faer.calls import calls_of
 from gptrs.backends.faer.calls.base import Call, activation_of, is_stable, values_of
 from gptrs.backends.faer.calls.product import MatrixProduct
 from gptrs.backends.faer.calls.tiled_product import TiledProduct
-from gptrs.backends.faer.graph import Graph
+from gptrs.backends.memory_operands import Graph
 from gptrs.errors import Location
 from gptrs.ir.dispatch import OPS
 from gptrs.ir.implementations.kernels import kernel_for

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from gptrs.backends.faer.calls.base import Address, Binder, Call
 from gptrs.backends.faer.calls.lines import lines_of, tiles_of
 from gptrs.backends.faer.element_types import KEYS
-from gptrs.backends.faer.graph import Graph, Members, Source
+from gptrs.backends.memory_operands import Graph, Members, Source
 from gptrs.backends.views import View
 from gptrs.ir.ops.reduce import argmin
 from gptrs.ir.program import Instruction, Value

@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass, replace
 
 from gptrs.backends.faer.calls.base import Address, Binder, Call, kernel
-from gptrs.backends.faer.graph import Graph, Members, Source, has_whole_rows
+from gptrs.backends.memory_operands import Graph, Members, Source, has_whole_rows
 from gptrs.backends.views import View
 from gptrs.ir.dims import DimLike, Shape, same
 from gptrs.ir.ops.composite import attention

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, ClassVar, NamedTuple, TypeAlias, cast
 
-from gptrs.backends.faer.graph import Graph
+from gptrs.backends.memory_operands import Graph
 from gptrs.ir.dims import DimLike
 from gptrs.ir.kinds import OpKind
 from gptrs.ir.ops.elementwise import tanh

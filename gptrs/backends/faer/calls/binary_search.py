@@ -8,7 +8,7 @@ from typing import cast
 from gptrs.backends.faer.calls.base import Binder, Call
 from gptrs.backends.faer.calls.lapack import step_of
 from gptrs.backends.faer.element_types import KEYS
-from gptrs.backends.faer.graph import Graph, Members, Source
+from gptrs.backends.memory_operands import Graph, Members, Source
 from gptrs.backends.views import View, evenly_spaced
 from gptrs.ir.dims import same
 from gptrs.ir.program import Instruction, Value

@@ -15,7 +15,7 @@ from gptrs.backends.faer.calls.conv import DirectConv, Rows
 from gptrs.backends.faer.calls.depthwise import DepthwiseConv
 from gptrs.backends.faer.calls.epilogue import ConvEpilogue
 from gptrs.backends.faer.calls.product import packing_kernel
-from gptrs.backends.faer.graph import Graph, Members, Source
+from gptrs.backends.memory_operands import Graph, Members, Source
 from gptrs.ir.dims import product
 from gptrs.ir.ops.vision import Padding2d
 from gptrs.ir.program import Instruction, Value

@@ -16,7 +16,7 @@ from gptrs.backends.faer.calls.blocks import (
     element_bytes,
     fill_block,
 )
-from gptrs.backends.faer.graph import Graph, Members, Source
+from gptrs.backends.memory_operands import Graph, Members, Source
 from gptrs.ir.ops.shape import concat, pad, tile
 from gptrs.ir.program import Instruction
 from gptrs.kernels.compiler.isa import Isa

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias
 
 from gptrs.backends.faer.calls.base import Address, Binder, activation_of, is_stable
-from gptrs.backends.faer.graph import Graph, Matrix, Members, Source, rows_of
+from gptrs.backends.memory_operands import Graph, Matrix, Members, Source, rows_of
 from gptrs.backends.views import View
 from gptrs.ir.dims import DimLike, Shape, product, same
 from gptrs.ir.ops.elementwise import add, cast, mul

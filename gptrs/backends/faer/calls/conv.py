@@ -17,7 +17,7 @@ from gptrs.backends.faer.calls.base import (
 )
 from gptrs.backends.faer.calls.epilogue import ConvEpilogue, is_whole, match_epilogue
 from gptrs.backends.faer.calls.product import packing_kernel, panel_bytes
-from gptrs.backends.faer.graph import Graph, Members, Source
+from gptrs.backends.memory_operands import Graph, Members, Source
 from gptrs.ir.ops.vision import Padding2d, conv2d
 from gptrs.ir.program import Instruction, Value
 from gptrs.ir.types import f32

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from gptrs.backends.faer.calls.base import Binder, activation_of, kernel
 from gptrs.backends.faer.calls.epilogue import is_along_channels
 from gptrs.backends.faer.calls.windows import Windowed, read_whole, window_of
-from gptrs.backends.faer.graph import Graph, Members, Source
+from gptrs.backends.memory_operands import Graph, Members, Source
 from gptrs.ir.dims import same
 from gptrs.ir.ops.elementwise import add
 from gptrs.ir.ops.vision import conv2d, depthwise_conv2d

@@ -18,7 +18,7 @@ from gptrs.backends.faer.calls.blocks import (
     copy_whole,
     element_bytes,
 )
-from gptrs.backends.faer.graph import Graph, Members, Source
+from gptrs.backends.memory_operands import Graph, Members, Source
 from gptrs.backends.views import View
 from gptrs.ir.dims import DimLike
 from gptrs.ir.ops.dynamic import dynamic_slice, dynamic_update_slice

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gptrs.backends.faer.calls.base import Address, Binder, activation_of
-from gptrs.backends.faer.graph import Graph, Members, Source, rows_of
+from gptrs.backends.memory_operands import Graph, Members, Source, rows_of
 from gptrs.backends.views import View
 from gptrs.ir.dims import same, same_shape
 from gptrs.ir.ops.elementwise import add

@@ -19,7 +19,7 @@ import numpy as np
 from gptrs.backends.faer.calls.axes import merged
 from gptrs.backends.faer.calls.base import Binder, Call
 from gptrs.backends.faer.calls.gufunc import Placed, add_loop, compile_loop, loop_of
-from gptrs.backends.faer.graph import Graph, Members, Source
+from gptrs.backends.memory_operands import Graph, Members, Source
 from gptrs.backends.views import View, evenly_spaced
 from gptrs.ir.dims import DimLike, same
 from gptrs.ir.ops import fft

@@ -18,7 +18,7 @@ from gptrs.backends.faer.calls.product import (
     panel_bytes,
     product_panels,
 )
-from gptrs.backends.faer.graph import Graph, Members, Source, rows_of, starts_contiguous
+from gptrs.backends.memory_operands import Graph, Members, Source, rows_of, starts_contiguous
 from gptrs.backends.views import View
 from gptrs.ir.dims import DimLike, product, same, same_shape
 from gptrs.ir.ops.experts import grouped_linear

@@ -15,7 +15,7 @@ from gptrs.backends.faer.calls.base import Address, Binder, Call
 from gptrs.backends.faer.calls.blocks import compile_copies, copy_block, element_bytes
 from gptrs.backends.faer.calls.gufunc import Placed, add_loop, compile_loop, contiguous, loop_of
 from gptrs.backends.faer.element_types import POINTERS
-from gptrs.backends.faer.graph import Graph, Members, Source
+from gptrs.backends.memory_operands import Graph, Members, Source
 from gptrs.backends.views import View, evenly_spaced
 from gptrs.ir.dims import Shape, product, same, surely_greater
 from gptrs.ir.ops import linalg

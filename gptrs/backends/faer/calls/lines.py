@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from gptrs.backends.faer.calls.axes import Axis, merged
 from gptrs.backends.faer.calls.base import Address, Binder
-from gptrs.backends.faer.graph import Source
+from gptrs.backends.memory_operands import Source
 from gptrs.backends.views import View
 from gptrs.kernels.ordering.lines import LINE_ARGUMENTS, TILE
 

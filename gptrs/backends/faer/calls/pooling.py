@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from gptrs.backends.faer.calls.base import Address, Binder, Call, kernel
 from gptrs.backends.faer.calls.windows import Windowed, read_alone, window_of
-from gptrs.backends.faer.graph import Graph, Source
+from gptrs.backends.memory_operands import Graph, Source
 from gptrs.ir.ops.vision import avg_pool2d, global_avg_pool2d, max_pool2d
 from gptrs.ir.program import Instruction
 from gptrs.kernels.compiler.compile import Kernel

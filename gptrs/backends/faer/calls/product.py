@@ -27,7 +27,7 @@ from gptrs.backends.faer.calls.unpacked_product import (
     compile_column,
     compile_few,
 )
-from gptrs.backends.faer.graph import Graph, Members
+from gptrs.backends.memory_operands import Graph, Members
 from gptrs.ir.ops.contract import dot_general
 from gptrs.ir.program import Instruction, Value
 from gptrs.ir.types import f32

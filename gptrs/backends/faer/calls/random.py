@@ -7,8 +7,8 @@ from typing import cast
 
 from gptrs.backends.faer.calls.base import Binder, Call
 from gptrs.backends.faer.element_types import HALVES, POINTERS, loaded, stored
-from gptrs.backends.faer.graph import Graph
 from gptrs.backends.faer.render import as_word
+from gptrs.backends.memory_operands import Graph
 from gptrs.ir.ops.random import ends, random_bits, rng_normal
 from gptrs.ir.program import Instruction, Value
 from gptrs.ir.types import DType, f64, ui64

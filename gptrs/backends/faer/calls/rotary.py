@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gptrs.backends.faer.calls.base import Address, Binder, Call, kernel
-from gptrs.backends.faer.graph import Graph, Members, Source, has_whole_rows
+from gptrs.backends.memory_operands import Graph, Members, Source, has_whole_rows
 from gptrs.backends.views import View
 from gptrs.ir.dims import DimLike, same
 from gptrs.ir.ops.language import rotary

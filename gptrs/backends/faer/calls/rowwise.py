@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from gptrs.backends.faer.calls.base import Address, Binder, Call, kernel
-from gptrs.backends.faer.graph import Graph, Matrix, Members, Source, rows_of
+from gptrs.backends.memory_operands import Graph, Matrix, Members, Source, rows_of
 from gptrs.backends.views import View
 from gptrs.ir.dims import DimLike
 from gptrs.ir.ops.composite import layer_norm, softmax

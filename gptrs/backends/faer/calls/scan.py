@@ -17,7 +17,7 @@ from gptrs.backends.faer.element_types import (
     local_pointer,
     stored,
 )
-from gptrs.backends.faer.graph import Graph, Members, Source
+from gptrs.backends.memory_operands import Graph, Members, Source
 from gptrs.backends.views import View
 from gptrs.ir.ops.elementwise import cast
 from gptrs.ir.ops.reduce import cummax, cummin, cumprod, cumsum

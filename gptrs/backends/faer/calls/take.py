@@ -6,7 +6,14 @@ from dataclasses import dataclass
 
 from gptrs.backends.faer.calls.base import Address, Binder, Call, is_stable, kernel
 from gptrs.backends.faer.calls.product import product_panels
-from gptrs.backends.faer.graph import Graph, Matrix, Members, Source, rows_of, starts_contiguous
+from gptrs.backends.memory_operands import (
+    Graph,
+    Matrix,
+    Members,
+    Source,
+    rows_of,
+    starts_contiguous,
+)
 from gptrs.ir.dims import DimLike, product
 from gptrs.ir.ops import elementwise
 from gptrs.ir.ops.index import take

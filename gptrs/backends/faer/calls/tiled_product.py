@@ -14,7 +14,7 @@ from gptrs.backends.faer.calls.base import Binder, Call, is_stable
 from gptrs.backends.faer.calls.contraction import OperandAxes, ProductEpilogue, match_epilogue
 from gptrs.backends.faer.calls.dot_steps import bind_dots, compile_dots
 from gptrs.backends.faer.calls.tiled_steps import bind_tiled, compile_tiled
-from gptrs.backends.faer.graph import Graph, Members, Source
+from gptrs.backends.memory_operands import Graph, Members, Source
 from gptrs.backends.views import View, evenly_spaced
 from gptrs.ir.dims import DimLike, same
 from gptrs.ir.ops.contract import dot_general

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from gptrs.backends.faer.calls.base import Address, Binder, Call
 from gptrs.backends.faer.calls.epilogue import is_whole
-from gptrs.backends.faer.graph import Graph, Members, Source
+from gptrs.backends.memory_operands import Graph, Members, Source
 from gptrs.ir.ops.vision import Padding2d
 from gptrs.ir.program import Instruction, Operand, Operation, Value
 from gptrs.ir.types import f32

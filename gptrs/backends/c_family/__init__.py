@@ -1,0 +1,19 @@
+"""The C family: one renderer of kernels, and dialects of it.
+
+Fused regions (`gptrs.backends.fusion`) and the ops that no loop computes become kernels in a
+language that C11 and OpenCL C share; ``vocabulary.h`` says where these differ. A dialect adds what
+surrounds a kernel.
+
+| module | contents |
+|---|---|
+| `element_types`, `scalars` | loads, stores, numbers; elementwise ops on one element |
+| `index_text` | extents and positions as text |
+| `kernel` | a kernel as text, and a call of it |
+| `expressions`, `loops` | fused regions as kernels |
+| `kernels/` | products, attention, windows, indices, movement: one description for all dialects |
+| `schedule` | the steps of a program in order |
+| `memory` | arrays of arguments, results, constants; slots that intermediate values share |
+| `size_checks` | sizes at which there is no result |
+| `coverage` | which ops have a form, for the documentation |
+| `c11`, `c_target` | the C11 dialect: a program as a file that runs without Python |
+"""
