@@ -12,9 +12,11 @@
 - first token: seconds from starting Python to the first token after 16, kernels kept
 - memory: the most resident memory of that process, and after the first token of as many
 
---against: torch (transformers, eager, in the dtype of the weights) and compile (the same by
-torch.compile, with a cache of fixed size; it compiles for minutes). What is not installed is left
-out, as are peers whose logits are not ours. --quick measures two rounds and prompts of 128.
+--against: torch (transformers, eager, in the dtype of the weights), compile (the same by
+torch.compile, with a cache of fixed size; it compiles for minutes), llama_cpp (weights as stored,
+keys and values in f16 but for f32), openvino (weights of 16 bits in f16) and onnxruntime (f32
+alone). What is not installed is left out, as are peers whose logits are not ours. --quick measures
+two rounds and prompts of 128.
 
 Weights are written once to a folder (in the system's one for temporary files), from which all sides
 load. Each number of threads has a process of its own, on as many cores; one thread is measured in

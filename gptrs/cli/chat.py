@@ -116,7 +116,7 @@ def chat(
         stack.enter_context(ptir.backend(backend or settings.backend()))
         with progress():
             model = open_language_model(either(path, model_option) or "stories", kv_cache)
-            options |= open_draft(draft)
+            options |= open_draft(draft, kv_cache)
         template = chat_template or _template(model)
         shown = interactive if stats is None else stats
         talk = Conversation(model.session(), system, thinking, template, options)

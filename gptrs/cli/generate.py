@@ -131,7 +131,7 @@ def generate(
         end_progress = stack.enter_context(progress())
         began = perf_counter()
         opened = open_language_model(model, kv_cache)
-        options |= open_draft(draft)
+        options |= open_draft(draft, kv_cache)
         times.load_seconds = perf_counter() - began
         streaming = not as_json and prompt_file is None and logprobs is None
         if streaming:

@@ -39,6 +39,7 @@ def open_language_model(path: str, kv_cache: CacheDtype | None = None) -> Langua
     return opened
 
 
-def open_draft(path: str | None) -> dict[str, Any]:
-    """The option ``draft``, if there is a model that guesses tokens."""
-    return {} if path is None else {"draft": open_language_model(path)}
+def open_draft(path: str | None, kv_cache: CacheDtype | None) -> dict[str, Any]:
+    """The option ``draft``, if there is a model that guesses tokens; its cache is as the
+    model's."""
+    return {} if path is None else {"draft": open_language_model(path, kv_cache)}

@@ -66,9 +66,14 @@ def needed(model: str | None) -> str:
 
 @contextmanager
 def opened(
-    model: str | None, config: Path | None, backend: str | None, threads: int
+    model: str | None,
+    config: Path | None,
+    backend: str | None,
+    threads: int,
+    kv_cache: str | None = None,
 ) -> Generator[Any]:
-    """The model, by name or by configuration, on the backend and threads of the options.
+    """The model, by name or by configuration, on the backend and threads of the options, with KV
+    caches of this dtype.
 
     A progress bar is shown inside the block.
     """
@@ -88,7 +93,7 @@ def opened(
             write_random_model(config, Path(model))
         assert model is not None
         stack.enter_context(progress())
-        yield load(model)
+        yield load(model, kv_cache_dtype=kv_cache)
 
 
 def said(model: str | None, config: Path | None) -> str:

@@ -19,7 +19,7 @@ from gptrs.cli.model_argument import (
     said,
     shape_words,
 )
-from gptrs.cli.running import Backend, Threads
+from gptrs.cli.running import Backend, KvCache, Threads
 
 if TYPE_CHECKING:
     from gptrs.parity.validate import Check, Validation
@@ -34,13 +34,14 @@ def validate(
     as_json: AsJson = False,
     backend: Backend = None,
     threads: Threads = 0,
+    kv_cache: KvCache = None,
 ) -> None:
     """Compare a model's logits with those of transformers' model of the same files.
 
     gptrs validate stories
     """
     model = either(model, model_option)
-    with opened(model, config, backend, threads) as handle:
+    with opened(model, config, backend, threads, kv_cache and kv_cache.value) as handle:
         from gptrs.parity.validate import validate as compare  # it loads torch
 
         done = compare(handle)

@@ -30,7 +30,13 @@ Place: TypeAlias = str | os.PathLike[str]
 _Memory: TypeAlias = tuple[int, tuple[int, ...], tuple[int, ...], str]
 
 
-def from_torch(module: object, *, config: object = None, directory: Place | None = None) -> Any:
+def from_torch(
+    module: object,
+    *,
+    config: object = None,
+    directory: Place | None = None,
+    kv_cache_dtype: object = None,
+) -> Any:
     """A model from a ``torch.nn.Module``, without files: a `LanguageModel` or an `ImageClassifier`,
     as `gptrs.load` returns them.
 
@@ -40,14 +46,14 @@ def from_torch(module: object, *, config: object = None, directory: Place | None
     configuration is inferred. A state dict (names and tensors, of torch or NumPy) is accepted, too,
     with ``config``: the entries of a ``config.json``, its path, or a configuration of transformers.
     The tokenizer, ``generation_config.json`` and ``preprocessor_config.json`` are read from
-    ``directory``.
+    ``directory``. ``kv_cache_dtype`` is that of `gptrs.load`.
 
     Tensors are copied: later changes of the module have no effect. Tensors that share memory, such
     as a tied head, become one parameter. The module's training mode is ignored: the model infers.
     Raises `ArgumentError` for other modules and for tensors that are not on the CPU, sparse or
     quantized, `LoadError` where the configuration or the tensors do not fit.
     """
-    return ready_model(torch_files(module, config, directory))
+    return ready_model(torch_files(module, config, directory), kv_cache_dtype)
 
 
 def torch_files(module: object, config: object, directory: Place | None) -> ModelFiles:

@@ -16,16 +16,12 @@ from numpy.typing import NDArray
 
 from gptrs import events
 from gptrs.debug.numeric_diff.difference import Difference, difference
-from gptrs.formats.overrides import read_overrides
 from gptrs.loading.image_classifier import ImageClassifier
 from gptrs.loading.language_model import LanguageModel
-from gptrs.loading.loaded_model import LoadedModel
-from gptrs.nn.cache import CacheLayout
 from gptrs.parity.comparing import Comparing
 from gptrs.parity.inputs import random_images, random_tokens
-from gptrs.parity.tolerance import tolerance
+from gptrs.parity.tolerance import cache_tolerance, tolerance
 from gptrs.parity.torch_models import TorchModel
-from gptrs.text.configured_model import ConfiguredModel
 
 Array = NDArray[Any]
 Sides = Callable[[], tuple[Array, Array]]  # logits here, and by torch
@@ -75,14 +71,20 @@ def validate(handle: LanguageModel | ImageClassifier) -> Validation:
     """Compare the logits of a loaded model with those of transformers' model of the same files.
 
     Texts are of 1 token, of some and of nearly as many as fit, in one row or several, all at once
-    and with a cache; images come alone and as a batch. Raises as `TorchModel` does.
+    and with a cache in the dtype that the handle was loaded with; images come alone and as a batch.
+    Raises as `TorchModel` does.
     """
     torch = TorchModel(handle)
-    is_text = isinstance(handle, LanguageModel)
-    inputs = _texts(handle, torch) if is_text else _images(handle, torch)
-    within = tolerance("causal_lm" if is_text else "image_classifier")
+    if isinstance(handle, LanguageModel):
+        assert handle.cache_layout is not None
+        within, in_cache = tolerance("causal_lm"), cache_tolerance(handle.cache_layout.dtype)
+        inputs = {name: (sides, within) for name, sides in _texts(handle, torch).items()}
+        inputs |= {name: (sides, in_cache) for name, sides in _cached(handle, torch).items()}
+    else:
+        within = tolerance("image_classifier")
+        inputs = {name: (sides, within) for name, sides in _images(handle, torch).items()}
     checks: list[Check] = []
-    for name, sides in inputs.items():
+    for name, (sides, within) in inputs.items():
         if events.listening():
             events.emit(Comparing(name, len(checks), len(inputs)))
         checks.append(_check(name, *sides(), within))
@@ -110,6 +112,13 @@ def _texts(handle: LanguageModel, torch: TorchModel) -> dict[str, Sides]:
     for rows, length in [*shapes, (2, min(17, context))]:
         name = f"{length} token{'s' * (length > 1)}" + f", {rows} rows" * (rows > 1)
         found[name] = partial(sides, rows, length)
+    return found
+
+
+def _cached(handle: LanguageModel, torch: TorchModel) -> dict[str, Sides]:
+    """Texts through a cache."""
+    found: dict[str, Sides] = {}
+    context = handle.module.context_length
     if context >= _PROMPT + _STEPS:
         name = f"{_PROMPT} tokens, then {_STEPS} with a cache"
         found[name] = partial(_continued, handle, torch)
@@ -119,17 +128,11 @@ def _texts(handle: LanguageModel, torch: TorchModel) -> dict[str, Sides]:
     return found
 
 
-def _cached(handle: LoadedModel) -> Any:
-    """The model to call with a cache, as generation does."""
-    overrides = read_overrides(handle.files.runtime, handle.files.config_file)
-    return ConfiguredModel(handle.module, CacheLayout(), overrides)
-
-
 def _continued(handle: LanguageModel, torch: TorchModel) -> tuple[Array, Array]:
     """Logits [steps, vocabulary] after some tokens, and after each that follows but the last."""
     tokens = random_tokens(handle, 1, _PROMPT)
     following, expected = torch.continued(tokens, _STEPS)
-    model, rows = _cached(handle), list[Array]()
+    model, rows = handle.generator, list[Array]()
     cache = model.init_cache(np.zeros(1, np.int32), tokens.shape[1] + len(following))
     for given in [tokens, *(np.array([[token]]) for token in following[:-1])]:
         logits, cache = model(given, cache, logits="last")
@@ -141,7 +144,7 @@ def _padded(handle: LanguageModel, torch: TorchModel) -> tuple[Array, Array]:
     """The last logits [rows, vocabulary] of rows of different lengths, padded on the left."""
     rows = [random_tokens(handle, 1, length) for length in _PADDED]
     expected = np.concatenate([torch.logits(row)[:, -1] for row in rows])
-    model, longest = _cached(handle), max(row.shape[1] for row in rows)
+    model, longest = handle.generator, max(row.shape[1] for row in rows)
     starts = [longest - row.shape[1] for row in rows]
     tokens = np.concatenate(
         [np.pad(row, ((0, 0), (start, 0))) for row, start in zip(rows, starts, strict=True)]

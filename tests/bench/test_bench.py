@@ -23,7 +23,7 @@ from gptrs_bench.export import write_for_peers
 from gptrs_bench.gpt2 import read_sizes
 from gptrs_bench.images import read_network
 from gptrs_bench.measure import measure
-from gptrs_bench.peers import GPT2, IMAGES
+from gptrs_bench.peers import DECODERS, GPT2, IMAGES
 from gptrs_bench.plan import Case, Run
 from gptrs_bench.processes import first_output
 from gptrs_bench.results import Excluded, Result, as_csv, as_json
@@ -377,7 +377,7 @@ def test_processes_that_fail_say_why(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_every_peer_has_a_module() -> None:
     folder = Path(str(gptrs_bench.__file__)).parent / "peers"
-    for peers in (GPT2, IMAGES):
+    for peers in (GPT2, DECODERS, IMAGES):
         for name in peers.required:
             text = (folder / f"{name}_{peers.task}.py").read_text()
             assert "def sides(" in text

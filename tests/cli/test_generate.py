@@ -12,7 +12,9 @@ import pytest
 
 import gptrs
 from gptrs import events
+from gptrs.ir.types import DType, bf16
 from gptrs.loading.language_model import LanguageModel
+from gptrs.nn.cache import KVCache
 from gptrs.text.generation import Decoded
 from tests.support.cli import Cli, Done, in_process
 from tests.support.models import END, END_ID
@@ -73,6 +75,22 @@ def test_a_draft(cli: Cli, good: Path) -> None:
     both = cli(*flags, "--draft", str(good), "--prompt-lookup", "4")
     assert (both.code, both.out) == (2, "")
     assert "options draft and prompt_lookup" in both.err
+
+
+def test_the_draft_has_the_cache_of_the_model(
+    cli: Cli, good: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[DType] = []
+    empty = KVCache.empty
+
+    def noted(*given: Any) -> KVCache:
+        cache = empty(*given)
+        made.append(cache.keys.dtype)
+        return cache
+
+    monkeypatch.setattr(KVCache, "empty", noted)
+    cli("once", "--max-tokens", "9", "--draft", str(good), "--kv-cache", "bf16")
+    assert made == [bf16, bf16]
 
 
 def test_a_narrow_cache(cli: Cli, good: Path) -> None:

@@ -92,6 +92,17 @@ def test_narrow_weights_are_widened_on_both_sides(tmp_path: Path, dtype: str) ->
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("dtype", "least"), [("f16", 1e-5), ("bf16", 1e-4)])
+def test_a_narrow_cache_is_rounded(tmp_path: Path, dtype: str, least: float) -> None:
+    done = validate(gptrs.load(tiny_gpt2(tmp_path), kv_cache_dtype=dtype))
+    assert done.failed == ()
+    *plain, continued, padded = (check.difference for check in done.checks)
+    assert max(apart.max_abs for apart in plain) < 1e-4
+    for apart in (continued, padded):
+        assert least < apart.max_abs < apart.tolerance / 4
+
+
+@pytest.mark.slow
 def test_what_is_compared_is_told(directory: Path) -> None:
     everything: list[object] = []
     with events.listen(everything.append):

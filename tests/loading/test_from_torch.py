@@ -16,6 +16,7 @@ import pytest
 
 import gptrs
 from gptrs.errors import ArgumentError, LoadError
+from gptrs.ir.types import bf16
 from gptrs.loading.image_classifier import ImageClassifier
 from gptrs.loading.language_model import LanguageModel
 from gptrs.models import MODELS
@@ -350,6 +351,11 @@ def test_what_does_not_fit(name: str) -> None:
     with pytest.raises(LoadError, match=said) as raised:
         gptrs.from_torch(make(), config=given)
     assert raised.value.__cause__ is None
+
+
+def test_a_narrow_cache() -> None:
+    model = gptrs.from_torch(gpt2(), kv_cache_dtype="bf16")
+    assert model.generator.init_cache(np.zeros(1, np.int32), 4).keys.dtype is bf16
 
 
 def test_unknown_kinds_say_the_known_ones() -> None:

@@ -1,7 +1,8 @@
 """Other ways to run the models, each in a module that is imported when it is asked for.
 
 The module of a peer for a task, ``<peer>_<task>.py``, defines ``sides(directory, threads)``, the
-ways to run the f32 model in ``directory`` by name; what it converts that to is written beside it.
+ways to run the model in ``directory`` by name, which is in f32 but for decoders; what it converts
+that to is written beside it.
 Some also define ``quickest(directory, threads)``, the way that is ready soonest. Both raise
 `PeerError` where the peer cannot run this model, or not here.
 """
@@ -80,7 +81,13 @@ GPT2 = Peers[TextSide](
 )
 DECODERS = Peers[TextSide](
     "decoder",
-    {"torch": ("torch", "transformers"), "compile": ("torch", "transformers")},
+    {
+        "torch": ("torch", "transformers"),
+        "compile": ("torch", "transformers"),
+        "onnxruntime": ("onnxruntime", "onnx"),
+        "openvino": ("openvino",),
+        "llama_cpp": ("llama_cpp", "gguf"),
+    },
 )
 IMAGES = Peers[ImageSide](
     "images",

@@ -32,10 +32,14 @@ class Compiled(Transformers):
         super().__init__(directory, dtype="auto")
         self.static, self.seconds = True, 0.0
         self.model.forward = library.compile(self.model.forward, dynamic=False)
-        self._seen = set[tuple[int, int]]()
+        self._capacity, self._seen = 0, set[tuple[int, int]]()
+
+    def _cache(self, capacity: int) -> Any:
+        self._capacity = capacity
+        return super()._cache(capacity)
 
     def _forward(self, tokens: Any, cache: Any) -> torch.Tensor:
-        start, shape = time.perf_counter(), (len(tokens[0]), cache.get_max_cache_shape())
+        start, shape = time.perf_counter(), (len(tokens[0]), self._capacity)
         found = super()._forward(tokens, cache)
         if shape not in self._seen:
             self._seen.add(shape)
