@@ -1,0 +1,26 @@
+"""ATen's operators in PTIR, by family; the table is `gptrs.torch.aten.table`."""
+
+from gptrs.torch.aten import (
+    elementwise,
+    indexing,
+    matrices,
+    normalization,
+    reductions,
+    shapes,
+    windows,
+)
+from gptrs.torch.aten.table import TABLE, Meaning, Operands, UnsupportedError
+
+__all__ = [
+    "TABLE",
+    "Meaning",
+    "Operands",
+    "UnsupportedError",
+    "elementwise",
+    "indexing",
+    "matrices",
+    "normalization",
+    "reductions",
+    "shapes",
+    "windows",
+]

@@ -1,0 +1,148 @@
+"""A graph of ATen operators as a function of Tensors, which `ptir.jit` traces."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import torch
+from torch._ops import OpOverload
+from torch.fx import Graph, GraphModule
+from torch.fx.node import Node as GraphNode
+from torch.fx.node import map_arg
+
+from gptrs.errors import PtirError
+from gptrs.ir.dims import Dim
+from gptrs.ir.tensor import Tensor
+from gptrs.torch.operators import Fallback, Node, apply_operator
+from gptrs.torch.tensors import Sizes, array_of, type_of
+
+_NOTHING = frozenset(
+    (
+        "_assert_tensor_metadata.default",
+        "_assert_scalar.default",
+        "_assert_async.msg",
+        "sym_constrain_range.default",
+        "sym_constrain_range_for_size.default",
+    )
+)
+"""Operators that compute nothing: torch has seen to what they assert when it made the graph."""
+
+
+_torch: Any = torch
+_OF_SIZES: dict[Any, Callable[..., Any]] = {
+    _torch.sym_min: min,
+    _torch.sym_max: max,
+    _torch.sym_not: operator.not_,
+}
+"""Functions of torch that take its own sizes alone."""
+
+
+@dataclass(frozen=True)
+class Tracing:
+    """What a trace of a graph goes by, and what it finds."""
+
+    fallbacks: list[Fallback]
+    """The operators that torch runs, each with the reason: filled by the trace."""
+    is_strict: bool = False
+    """Whether such an operator is an error."""
+    sizes: Sizes = field(default_factory=dict[str, int])
+    """Numbers in place of torch's symbols; the others stay symbols."""
+
+
+def placeholders(graph: Graph) -> list[GraphNode]:
+    """The nodes of the operands, in order."""
+    return [node for node in graph.nodes if node.op == "placeholder"]
+
+
+def results_of(graph: Graph) -> list[Any]:
+    """The nodes of the results, and what is no node among them."""
+    (last,) = (node for node in graph.nodes if node.op == "output")
+    given: Any = last.args[0]
+    return [*given] if type(given) in (list, tuple) else [given]
+
+
+def interpret(
+    module: GraphModule,
+    operands: Mapping[GraphNode, Any],
+    tracing: Tracing,
+) -> list[Any]:
+    """The results of a graph for Tensors and sizes in place of its placeholders."""
+    values: dict[GraphNode, Any] = dict(operands)
+    for node in module.graph.nodes:
+        if node.op == "get_attr":
+            values[node] = _attribute(module, str(node.target))
+        elif node.op == "call_function":
+            values[node] = _call(node, values, tracing)
+        elif node.op == "output":
+            return [values[r] if isinstance(r, GraphNode) else r for r in results_of(module.graph)]
+    raise PtirError("the graph has no output")
+
+
+def _attribute(module: GraphModule, path: str) -> Any:
+    value: Any = module
+    for name in path.split("."):
+        value = getattr(value, name)
+    return Tensor(array_of(value).copy()) if isinstance(value, torch.Tensor) else value
+
+
+def _call(node: GraphNode, values: Mapping[GraphNode, Any], tracing: Tracing) -> Any:
+    def value_of(each: GraphNode) -> Any:
+        return values[each]
+
+    target: Any = node.target
+    args: tuple[Any, ...] = map_arg(node.args, value_of)  # pyright: ignore[reportAssignmentType]
+    kwargs: dict[str, Any] = map_arg(node.kwargs, value_of)  # pyright: ignore[reportAssignmentType]
+    if target is operator.getitem:
+        return args[0][args[1]]
+    if not isinstance(target, OpOverload):  # arithmetic of sizes
+        return _OF_SIZES.get(target, target)(*args, **kwargs)
+    fake_args: Any = map_arg(node.args, _fake)
+    fake_kwargs: Any = map_arg(node.kwargs, _fake)
+    wanted = _described(node.meta.get("val"), tracing.sizes)
+    called = Node(target, tuple(args), kwargs, fake_args, fake_kwargs, wanted)
+    if called.name in _NOTHING:
+        return None
+    return apply_operator(called, tracing.fallbacks, strict=tracing.is_strict)
+
+
+def _described(fake: Any, sizes: Sizes) -> Any:
+    """The types of the tensors among results."""
+    if isinstance(fake, torch.Tensor):
+        return type_of(fake, sizes)
+    if isinstance(fake, list | tuple):
+        return tuple(_described(each, sizes) for each in cast("Sequence[Any]", fake))
+    return fake
+
+
+def _fake(node: GraphNode) -> Any:
+    return node.meta.get("val")
+
+
+def symbols_of(traced: Sequence[GraphNode]) -> dict[str, dict[int, Dim]]:
+    """The symbols among the sizes of placeholders, as ``ptir.jit`` takes them for `function_of`."""
+    found: dict[str, dict[int, Dim]] = {}
+    for number, node in enumerate(traced):
+        shape = type_of(node.meta["val"], {}).shape
+        axes = {axis: extent for axis, extent in enumerate(shape) if isinstance(extent, Dim)}
+        if axes:
+            found[f"operands[{number}]"] = axes
+    return found
+
+
+def function_of(
+    module: GraphModule,
+    traced: Sequence[GraphNode],
+    known: Mapping[GraphNode, Any],
+    tracing: Tracing,
+) -> Callable[..., tuple[Any, ...]]:
+    """``module`` as a function of the ``traced`` placeholders; the others are ``known``."""
+
+    def program(*operands: Tensor) -> tuple[Any, ...]:
+        tracing.fallbacks.clear()
+        given = dict(zip(traced, operands, strict=True))
+        return tuple(interpret(module, {**known, **given}, tracing))
+
+    return program

@@ -1,0 +1,1 @@
+"""torch's modules as programs: `gptrs.torch`."""
