@@ -1,7 +1,8 @@
 """``gptrs.from_torch``: a torch module or state dict in memory as a loaded model.
 
-torch itself is not imported: modules exist only if the caller imported it. Tensors are copied and
-become in-memory `StoredTensor` entries, so that the rest is the path of `gptrs.load`.
+torch itself is not imported: modules exist only if the caller imported it. Tensors of models that
+are known are copied and become in-memory `StoredTensor` entries, so that the rest is the path of
+`gptrs.load`; other modules are exported (`gptrs.torch.exported`).
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
@@ -24,6 +25,7 @@ from gptrs.formats.torchvision import torchvision_kind
 from gptrs.ir.tensor import as_array
 from gptrs.ir.types import Array
 from gptrs.loading.load import ready_model
+from gptrs.locks import late_import
 from gptrs.models import known_models
 
 Place: TypeAlias = str | os.PathLike[str]
@@ -32,13 +34,20 @@ _Memory: TypeAlias = tuple[int, tuple[int, ...], tuple[int, ...], str]
 
 def from_torch(
     module: object,
+    example_inputs: Sequence[Any] | None = None,
     *,
+    dynamic_shapes: Any = None,
     config: object = None,
     directory: Place | None = None,
     kv_cache_dtype: object = None,
 ) -> Any:
     """A model from a ``torch.nn.Module``, without files: a `LanguageModel` or an `ImageClassifier`,
-    as `gptrs.load` returns them.
+    as `gptrs.load` returns them; with ``example_inputs`` any module, as a function of arrays.
+
+    With ``example_inputs``, a tuple of the arguments of a call, ``torch.export`` takes the module
+    down, and the result is a `gptrs.torch.exported.ExportedModel`: its parameters are read in
+    place. ``dynamic_shapes`` names the sizes that may differ from call to call, as in
+    ``torch.export.export``. An ``ExportedProgram`` is taken as it is. Otherwise:
 
     ``module`` is one of transformers (``GPT2LMHeadModel``, ``GPT2Model``,
     ``ResNetForImageClassification``, ``MobileNetV2ForImageClassification``), which has its
@@ -53,7 +62,16 @@ def from_torch(
     Raises `ArgumentError` for other modules and for tensors that are not on the CPU, sparse or
     quantized, `LoadError` where the configuration or the tensors do not fit.
     """
+    torch: Any = sys.modules.get("torch")
+    if torch is not None and isinstance(module, torch.export.ExportedProgram):
+        return _exported().ExportedModel(module)
+    if example_inputs is not None:
+        return _exported().exported(_plain_module(module), example_inputs, dynamic_shapes)
     return ready_model(torch_files(module, config, directory), kv_cache_dtype)
+
+
+def _exported() -> Any:
+    return late_import("gptrs.torch.exported")  # it imports torch
 
 
 def torch_files(module: object, config: object, directory: Place | None) -> ModelFiles:
