@@ -126,7 +126,7 @@ def _cumulative() -> list[Case]:
             "cumsum",
             "last axis si32",
             [(1_000_000,)],
-            lambda x: ptir.cumsum(x, axis=-1),
+            lambda x: ptir.cumsum(x, axis=-1, dtype=ptir.si32),
             lambda xp, x: xp.cumsum(x, -1, dtype=xp.int32),
             dtype="si32",
         ),

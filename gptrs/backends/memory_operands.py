@@ -49,6 +49,10 @@ class Graph:
             return None
         return readers[0]
 
+    def readers(self, value: Value) -> list[Instruction]:
+        """The uses of ``value``; none if it is a result, which others may use."""
+        return [] if value in self._results else self._readers.get(value, [])
+
     def is_read(self, value: Value) -> bool:
         """Whether a value has uses or is a result."""
         return value in self._results or value in self._readers

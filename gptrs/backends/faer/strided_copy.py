@@ -3,8 +3,8 @@
 `copy_of` finds them among regions. `bind` adds a step of `gptrs.kernels.rowwise.transpose` where
 source and result are contiguous along different axes, and of `block_copy` where along the same.
 Where rows of the result are very short and those of the source are not, `interleave` takes these in
-turn, or `block_copy` puts the elements of each at places apart. Other sizes at which a
-tile or a vector does not fit keep the region's own loop.
+turn, or `block_copy` puts the elements of each at places apart; very short rows of the source are
+deinterleaved. Other sizes at which a tile or a vector does not fit keep the region's own loop.
 """
 
 from __future__ import annotations
@@ -19,7 +19,12 @@ from gptrs.backends.views import Load, View
 from gptrs.ir.dims import same
 from gptrs.ir.program import Value
 from gptrs.kernels.rowwise.block_copy import ElementBytes, copy_kernel
-from gptrs.kernels.rowwise.interleave import MOST_PARTS, interleave_kernel, interleaved_lanes
+from gptrs.kernels.rowwise.interleave import (
+    MOST_PARTS,
+    deinterleave_kernel,
+    interleave_kernel,
+    interleaved_lanes,
+)
 from gptrs.kernels.rowwise.transpose import PANEL, tile_side, transpose_kernel
 
 _ELEMENT_NS = 0.5
@@ -47,7 +52,7 @@ class Copy:
 
     def bind(self, b: Binder) -> bool:
         """Add the step to ``b``; False where no kernel fits the sizes."""
-        if self._interleave(b):
+        if self._in_turn(b):
             return True
         shape, last = [b.size(n) for n in self.read.shape], len(self.read.shape) - 1
         side = tile_side(b.isa, self.size)
@@ -76,15 +81,25 @@ class Copy:
         b.step(code, [*ends, *words, len(outer), *axes], extent, prod(shape) * _ELEMENT_NS)
         return True
 
-    def _interleave(self, b: Binder) -> bool:
+    def _in_turn(self, b: Binder) -> bool:
         """Add a step that interleaves the rows of the source, if those of the result are as short
-        and follow each other."""
+        and follow each other, or deinterleaves short rows of the source that do."""
         shape, last = [b.size(n) for n in self.read.shape], len(self.read.shape) - 1
         read, written = ([b.size(s) for s in v.strides] for v in (self.read, self.written))
-        parts, count = shape[last], shape[self.inner]
-        if not (2 <= parts <= MOST_PARTS and self.inner != last and written[self.inner] == parts):
+        if self.inner == last or self.size > 8:
             return False
-        if self.size > 8 or count < interleaved_lanes(b.isa, self.size):
+
+        def fits(across: int, along: int, whole: list[int]) -> bool:
+            parts, least = shape[across], interleaved_lanes(b.isa, self.size)
+            return 2 <= parts <= MOST_PARTS and whole[along] == parts and shape[along] >= least
+
+        if fits(last, self.inner, written):
+            builder = interleave_kernel
+            parts, count, apart = shape[last], shape[self.inner], read[last]
+        elif fits(self.inner, last, read):
+            builder = deinterleave_kernel
+            parts, count, apart = shape[self.inner], shape[last], written[self.inner]
+        else:
             return False
         ends = b.address(self.source, self.read.offset), b.address(self.result, self.written.offset)
         outer = [axis for axis in range(last) if axis != self.inner]
@@ -93,13 +108,14 @@ class Copy:
         split = next((n for n in pieces if count % n == 0), 1) if extent < _PIECES else 1
         if split > 1 or not outer:
             count //= split
-            rows = [split, count, count * parts]
+            steps = [count, count * parts]
+            rows = [split, *(steps if builder is interleave_kernel else reversed(steps))]
         else:
             row = outer.pop(max(range(len(outer)), key=lambda n: shape[outer[n]]))
             rows = [shape[row], read[row], written[row]]
         axes = [word for axis in outer for word in (shape[axis], read[axis], written[axis])]
-        words = [*ends, count, read[last], *rows, len(outer), *axes]
-        code = kernel(interleave_kernel, b.isa, self.size, parts)
+        words = [*ends, count, apart, *rows, len(outer), *axes]
+        code = kernel(builder, b.isa, self.size, parts)
         b.step(code, words, extent * split, prod(shape) * _INTERLEAVED_NS)
         return True
 

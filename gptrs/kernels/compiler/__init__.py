@@ -15,6 +15,7 @@
 | `codegen` | LLVM: parse, optimise, emit object code, link into the process |
 | `numba_lowering` | Python source to LLVM IR with Numba (imported on a cache miss alone) |
 | `intrinsics` | the names that Python source may use, as Numba intrinsics (likewise) |
+| `line_intrinsics` | those of sorts, extremes and cumulative operations (likewise) |
 | `number_functions` | conversions of narrow floats, integer and complex arithmetic (likewise) |
 | `named_lowering` | Numba's pipeline with variables' names for LLVM values (likewise) |
 | `parallel_loop` | the source of a loop as a Python module that runs it alone |

@@ -39,6 +39,8 @@ _COMPILER = (
     *("compiler/numbers.py", "exponentials.py", "inverse_trigonometry.py", "logarithms.py"),
     *("vector_math.py", "vector_math64.py", "trigonometry.py", "scalar_functions.py"),
     *("vector_power.py", "roots.py"),
+    *("compiler/line_intrinsics.py", "ordering/extreme_position.py", "ordering/partition.py"),
+    *("ordering/running.py", "ordering/sorting_network.py", "gemm/inline_product.py"),
     "rowwise/reduce.py",
 )
 _SIGNATURE = "void (i64, i64, i64)"

@@ -34,6 +34,9 @@ miss only.
 | ``product(a, b, c, sizes...)`` | a small matrix product: `gptrs.kernels.gemm.inline_product` |
 | ``sort_block(keys, count, vector_bits)`` | the first keys, at most 16 vectors, ascending |
 | ``partition(keys, spare, count, pivot, vector_bits)`` | the lesser ones first; their number |
+| ``first_greatest(line, count, vector_bits)`` ``first_least`` | a position; NaN wins |
+| ``running_sum_lines(x, x_column, result, result_column, count, vector_bits)`` | of floats |
+| ``running_sum_line(x, result, count, vector_bits, truths)`` | of integers; ``product`` … |
 | ``compare_exchange(address, expected, new)`` | atomic, on int64; what was there before |
 
 A pointer is indexed with elements: ``floats(a)[i]``. In place of an address, ``floats`` and the
@@ -60,11 +63,10 @@ from numba.core.errors import TypingError
 from numba.extending import intrinsic
 from numba.np.numpy_support import as_dtype
 
+from gptrs.kernels.compiler.line_intrinsics import LINES
 from gptrs.kernels.compiler.number_functions import FUNCTIONS
 from gptrs.kernels.driver.step_table import CODE, INTERRUPTED, POLL, emit_failure
 from gptrs.kernels.gemm.inline_product import ProductSizes, inline_product
-from gptrs.kernels.ordering import partition as partitions
-from gptrs.kernels.ordering import sorting_network
 from gptrs.kernels.rowwise import reduce
 from gptrs.kernels.scalar_functions import NAMES as SCALAR_FUNCTIONS
 from gptrs.kernels.scalar_functions import operands, scalar_function
@@ -208,39 +210,6 @@ def product(typing_context, a, b, c, rows, depth, columns, a_row, a_depth, b_row
     return types.void(a, b, c, *given), code
 
 
-@intrinsic(prefer_literal=True)
-def sort_block(typing_context, keys, count, vector_bits):
-    """Sort signed integers in registers (`gptrs.kernels.ordering.sorting_network`)."""
-    width = _constant(vector_bits)
-
-    def code(context, builder, signature, arguments):
-        kind = context.get_data_type(keys.dtype)
-        function = sorting_network.sort_block(builder.module, kind, width)
-        builder.call(function, arguments[:2])
-        return context.get_dummy_value()
-
-    return types.void(keys, types.int64, vector_bits), code
-
-
-@intrinsic(prefer_literal=True)
-def partition(typing_context, keys, spare, count, pivot, vector_bits):
-    """Divide signed integers (`gptrs.kernels.ordering.partition`)."""
-    element, width = keys.dtype, _constant(vector_bits)
-
-    def code(context, builder, signature, arguments):
-        kind = context.get_data_type(element)
-        function = partitions.partition(builder.module, kind, width)
-        return builder.call(function, arguments[:4])
-
-    return types.int64(keys, spare, types.int64, element, vector_bits), code
-
-
-def _constant(given):
-    if not isinstance(given, types.IntegerLiteral):
-        raise TypingError("expected a constant")
-    return given.literal_value
-
-
 @intrinsic
 def compare_exchange(typing_context, address, expected, new):
     def code(context, builder, signature, arguments):
@@ -350,7 +319,7 @@ ELEMENTS: dict[str, Any] = {
 }
 
 LOCALS: dict[str, Any] = {f"local_{name}": _local_of(e) for name, e in ELEMENTS.items()}
-globals().update(LOCALS | FUNCTIONS | MATH)  # a kernel's source as a module imports them
+globals().update(LOCALS | FUNCTIONS | MATH | LINES)  # a kernel's source as a module imports them
 
 NAMES: dict[str, Any] = {
     "math": math,
@@ -381,7 +350,6 @@ NAMES: dict[str, Any] = {
     "join_sums": join_sums,
     "join_products": join_products,
     "product": product,
-    "sort_block": sort_block,
-    "partition": partition,
+    **LINES,
     "compare_exchange": compare_exchange,
 }

@@ -131,6 +131,23 @@ class Builder(ir.IRBuilder):
         """The lesser; NaN wins, and −0 over +0."""
         return self._call_on("minimum", x, y)
 
+    def transposed(self, rows: Sequence[Any]) -> list[Any]:
+        """The transpose of as many vectors as they have lanes, both a power of two.
+
+        Blocks on the two sides of the diagonal change places, for blocks of 1, 2, 4, ...
+        """
+        result, lanes, size = list(rows), len(rows), 1
+        kind = ir.VectorType(I32, lanes)
+        while size < lanes:
+            upper = [lanes + i - size if i & size else i for i in range(lanes)]
+            lower = [lanes + i if i & size else i + size for i in range(lanes)]
+            for i in (i for i in range(lanes) if not i & size):
+                pair = result[i], result[i + size]
+                result[i] = self.shuffle_vector(*pair, ir.Constant(kind, upper))
+                result[i + size] = self.shuffle_vector(*pair, ir.Constant(kind, lower))
+            size *= 2
+        return result
+
     def _call_on(self, name: str, *operands: Any) -> Any:
         """LLVM's function of that name for operands of one type, which the result has too."""
         kind = operands[0].type
@@ -291,23 +308,6 @@ class Function(Builder):
     def ceiling(self, a: Any, b: Any) -> Any:
         """⌈a / b⌉ of i64, a ≥ 0 and b > 0."""
         return self.udiv(self.add(a, self.sub(b, i64(1))), b)
-
-    def transposed(self, rows: Sequence[Any]) -> list[Any]:
-        """The transpose of as many vectors as they have lanes, both a power of two.
-
-        Blocks on the two sides of the diagonal change places, for blocks of 1, 2, 4, ...
-        """
-        result, lanes, size = list(rows), len(rows), 1
-        kind = ir.VectorType(I32, lanes)
-        while size < lanes:
-            upper = [lanes + i - size if i & size else i for i in range(lanes)]
-            lower = [lanes + i if i & size else i + size for i in range(lanes)]
-            for i in (i for i in range(lanes) if not i & size):
-                pair = result[i], result[i + size]
-                result[i] = self.shuffle_vector(*pair, ir.Constant(kind, upper))
-                result[i + size] = self.shuffle_vector(*pair, ir.Constant(kind, lower))
-            size *= 2
-        return result
 
     def pieces(self, rows: Any, columns: Any, width: int = 0) -> Iterator[tuple[Any, Any, Any]]:
         """A loop over ``rows`` x ``columns`` in vectors: ``for row, column, mask in pieces(...)``.

@@ -13,7 +13,10 @@ has a key above all others. Each element is read once, those of one block twice.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from gptrs.kernels.compiler.compile import Kernel, compile_source
+from gptrs.kernels.compiler.isa import Isa
 from gptrs.kernels.ordering.keys import KeyType
 from gptrs.kernels.ordering.lines import LINE_ARGUMENTS, OFFSET, unpacked
 
@@ -27,43 +30,23 @@ COLUMNS = 1024
 """The most columns of a tile."""
 
 
-def arg_extreme_kernel(key: KeyType) -> Kernel:
+def arg_extreme_kernel(isa: Isa, key: KeyType) -> Kernel:
     """result = the position of the greatest or least of x[0], ..., x[count - 1], along lines.
 
     Arguments: `EXTREME_ARGUMENTS`; extent: the axes times ``tiles``.
     """
-    return compile_source(_source(key), f"arg_extreme_{key.name}")
+    return compile_source(_source(key, isa.vector_bits), f"arg_extreme_{key.name}")
 
 
-_RANKED = """
-def of_ends(most, least, flip):
-    return most
-"""
-
-_ENDS = """
-def of_ends(most, least, flip):
-    if most > {infinity} or least < ~{infinity}:
-        return {number}({greatest})
-    most = {number}(most ^ flip)
-    most = {number}(most + 1) if most < 0 else most  # keys are two's complement
-    return {number}(most ^ flip)
-"""
-
-
-def _source(key: KeyType) -> str:
+def _source(key: KeyType, vector_bits: int) -> str:
     ranked = "key_of(element, flip)"
     if key.nan is not None:
         ranked = f"{key.number}({key.greatest}) if is_nan(element) else {ranked}"
 
-    monotone = key.nan is not None and bool(key.monotone)
-    each = "monotone(x[{0}], flip)" if monotone else "rank(x[{0}], flip)"
-
     def block(size: str, step: str) -> str:
         return f"""
             for i in range({size}):
-                key = {each.format(f"here + i{step}")}
-                most = max(most, key)
-                least = min(least, key)"""
+                most = max(most, rank(x[here + i{step}], flip))"""
 
     def found(size: str, step: str) -> str:
         return f"""
@@ -71,7 +54,27 @@ def _source(key: KeyType) -> str:
                 is_best = rank(x[at + i{step}], flip) == best
                 first = min(first, int32(i) if is_best else int32({BLOCK}))"""
 
-    ends = _ENDS.format(infinity=(key.nan or 1) - 1, greatest=key.greatest, number=key.number)
+    def of_any_step(loop: Callable[[str, str], str], margin: str) -> str:
+        """The loop for elements apart, and those for a whole block and a part of one, if they may
+        be contiguous."""
+        apart = f"if x_step != 1:{loop('size', ' * x_step')}"
+        if key.numbers:
+            return apart
+        return f"""{apart}
+{margin}elif size == {BLOCK}:{loop(str(BLOCK), "")}
+{margin}else:{loop("size", "")}"""
+
+    adjacent = ""
+    if key.numbers:
+        adjacent = f"""
+        elif x_step == 1:
+            line = shifted({key.numbers}(address), at)
+            for j in range(width):
+                if flip == 0:
+                    found = first_greatest(shifted(line, j * x_column), count, {vector_bits})
+                else:
+                    found = first_least(shifted(line, j * x_column), count, {vector_bits})
+                result[to + j * result_column] = found"""
     return f"""{OFFSET}
 {key.source()}
 
@@ -79,16 +82,9 @@ def rank(element, flip):
     return {ranked}
 
 
-def monotone(x, flip):
-    return {key.number}(({key.monotone or 0}) ^ flip)
-
-{ends if monotone else _RANKED}
-
 def first_of(x, at, x_step, size, flip, best):
     first = int32(size)
-    if x_step != 1:{found("size", " * x_step")}
-    elif size == {BLOCK}:{found(str(BLOCK), "")}
-    else:{found("size", "")}
+    {of_any_step(found, " " * 4)}
     return first
 
 
@@ -97,11 +93,8 @@ def of_line(x, at, x_step, count, flip):
     for block in range(0, count, {BLOCK}):
         block = min(block, count - size)  # the last one begins in the one before
         here = at + block * x_step
-        most = least = {each.format("here")}
-        if x_step != 1:{block("size", " * x_step")}
-        elif size == {BLOCK}:{block(str(BLOCK), "")}
-        else:{block("size", "")}
-        most = of_ends(most, least, flip)
+        most = rank(x[here], flip)
+        {of_any_step(block, " " * 8)}
         if most > best:
             best, where = most, block
     return where + first_of(x, at + where * x_step, x_step, size, flip, best)
@@ -122,7 +115,7 @@ def of_columns(x, at, x_step, count, flip, width, best, places):
 
 def arg_extreme_{key.name}(arguments, first, last):
 {unpacked(EXTREME_ARGUMENTS)}
-    x, result, flip = {key.pointer}(x), words(result), {key.number}(flip)
+    address, x, result, flip = x, {key.pointer}(x), words(result), {key.number}(flip)
     best, places = local_{key.keys}({COLUMNS}), local_int32s({COLUMNS})
     for item in range(first, last):
         outer = item // tiles
@@ -133,7 +126,7 @@ def arg_extreme_{key.name}(arguments, first, last):
         if x_column == 1 and x_step != 1:
             of_columns(x, at, x_step, count, flip, width, best, places)
             for j in range(width):
-                result[to + j * result_column] = places[j]
+                result[to + j * result_column] = places[j]{adjacent}
         else:
             for j in range(width):
                 found = of_line(x, at + j * x_column, x_step, count, flip)

@@ -13,21 +13,24 @@ its line waits for; four lines fill them. Where the order changes no bit (intege
 minima), a line alone is combined by four elements that wait once for those before:
 
     a, ab, c, cd  →  s + a, s + ab, s + abc, s + abcd
+
+Contiguous lines of floats, as many as a vector has lanes, and those of integers are combined in
+vectors (`gptrs.kernels.ordering.running`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
 
 from gptrs.kernels.compiler.compile import Kernel, compile_source
+from gptrs.kernels.compiler.isa import Isa
 from gptrs.kernels.ordering.lines import LINE_ARGUMENTS, OFFSET, TILE, unpacked
+from gptrs.kernels.ordering.running import Operation
 
 LINES = 4
 """Lines that are combined beside each other where the axis is contiguous."""
 
-Operation = Literal["sum", "product", "maximum", "minimum"]
 _JOINED: dict[Operation, str] = {
     "sum": "{0} + {1}",
     "product": "{0} * {1}",
@@ -48,10 +51,26 @@ class Element:
     number: str
     read: Callable[[str], str]
     stored: Callable[[str], str]
+    plain: bool
+    """Whether numbers are stored as they are, and integers that are read need at most more bits."""
+    truths: bool = False
+    """Whether truth values are read, as 0 and 1."""
 
     def has_any_order(self, operation: Operation) -> bool:
         """Whether numbers may be combined in any order with the same bits."""
         return operation in ("maximum", "minimum") or "int" in self.number
+
+    @property
+    def bits(self) -> int:
+        """The width of a number."""
+        return int(self.number.lstrip("uintfloa"))
+
+    def in_vectors(self, operation: Operation) -> bool:
+        """Whether contiguous lines are combined in vectors: where an instruction combines two."""
+        if not self.plain or self.number.startswith("float"):
+            return self.plain
+        least, most = {"sum": (8, 64), "product": (16, 32)}.get(operation, (8, 32))
+        return least <= self.bits <= most
 
     def joined(self, operation: Operation, total: str, x: str) -> str:
         """A number combined with the next one. Of floats, NaN wins, and -0 is less than 0."""
@@ -61,16 +80,40 @@ class Element:
         return f"{self.number}({text.format(total, x)})"
 
 
-def cumulative_kernel(operation: Operation, element: Element) -> Kernel:
+def cumulative_kernel(isa: Isa, operation: Operation, element: Element) -> Kernel:
     """result[i] = x[0] + ... + x[i] along lines of elements; or their product and the like.
 
     Arguments: `LINE_ARGUMENTS`; extent: the axes times ``tiles``.
     """
     name = f"cumulative_{operation}_{element.name}"
-    return compile_source(_source(name, operation, element), name)
+    vectors = ""
+    if element.in_vectors(operation):
+        vectors = _vectors(operation, element, isa.vector_bits)
+    return compile_source(_source(name, operation, element, vectors), name)
 
 
-def _source(name: str, operation: Operation, e: Element) -> str:
+def _vectors(operation: Operation, e: Element, vector_bits: int) -> str:
+    """The branch for contiguous lines that are combined in vectors."""
+    if not e.number.startswith("float"):
+        call = f"running_{operation}_line(source, target, count, {vector_bits}, {int(e.truths)})"
+        return f"""
+        elif x_step == 1 and result_step == 1:
+            for column in range(width):
+                source = shifted(x, at + column * x_column)
+                target = shifted(result, to + column * result_column)
+                {call}"""
+    lanes = vector_bits // e.bits
+    call = f"(source, x_column, target, result_column, count, {vector_bits})"
+    return f"""
+        elif x_step == 1 and result_step == 1 and min(width, count) >= {lanes}:
+            for column in range(0, width, {lanes}):
+                column = min(column, width - {lanes})
+                source = shifted(x, at + column * x_column)
+                target = shifted(result, to + column * result_column)
+                running_{operation}_lines{call}"""
+
+
+def _source(name: str, operation: Operation, e: Element, vectors: str) -> str:
     def next_of(total: str, x: str) -> str:
         return e.joined(operation, total, e.read(x))
 
@@ -137,7 +180,7 @@ def _source(name: str, operation: Operation, e: Element) -> str:
                     {to} = {e.stored("s")}"""
 
     by_four = ""
-    if e.has_any_order(operation):
+    if e.has_any_order(operation) and not (vectors and "int" in e.number):
         by_four = f"            for column in range(alone, width):{run()}\n"
     return f"""{OFFSET}
 def {name}(arguments, first, last):
@@ -150,7 +193,7 @@ def {name}(arguments, first, last):
         width = min(tile, columns - begin)
         at = offset(triples, axes, outer, 1) + begin * x_column
         to = offset(triples, axes, outer, 2) + begin * result_column
-        if x_column == 1 and result_column == 1:{columns(" + j", " + j")}
+        if x_column == 1 and result_column == 1:{columns(" + j", " + j")}{vectors}
         else:
             whole = width // {LINES} * {LINES}
             for column in range(0, whole, {LINES}):{lines(LINES)}

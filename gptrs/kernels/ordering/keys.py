@@ -28,11 +28,10 @@ class KeyType:
     element: str
     ambiguous: str = "False"
     is_nan: str = "False"
-    monotone: str = ""
-    """Of floats as wide as keys: the bits of ``x`` as an integer in the order of the floats, in
-    which NaNs are beyond the infinities and -0 is just below 0."""
     nan: int | None = None
     """The bits of a NaN, of floats."""
+    numbers: str = ""
+    """The pointer type that reads elements as numbers of their own order, if one does."""
 
     @property
     def keys(self) -> str:
@@ -77,7 +76,7 @@ def is_nan(x):
 
 def integer_keys(name: str, pointer: str, bits: int) -> KeyType:
     """Integers that keys of ``bits`` bits can hold."""
-    return KeyType(name, pointer, bits, "    key = x\n", "    return key\n")
+    return KeyType(name, pointer, bits, "    key = x\n", "    return key\n", numbers=pointer)
 
 
 def unsigned_keys(name: str, pointer: str, bits: int) -> KeyType:
@@ -89,6 +88,7 @@ def unsigned_keys(name: str, pointer: str, bits: int) -> KeyType:
         bits,
         f"    key = {flipped}\n",
         f"    return {flipped.replace('x', 'key')}\n",
+        numbers=f"uint{bits}s",
     )
 
 
@@ -113,6 +113,6 @@ def float_keys(name: str, pointer: str, width: int, infinity: int, bits: int) ->
         f"    return key if key >= 0 else {number}({number}(-key) | {sign})\n",
         f"({magnitude} > {infinity}) | (({magnitude} == 0) & ({number}(x) != 0))",
         f"{magnitude} > {infinity}",
-        f"x ^ ((x >> {width - 1}) & {2 ** (width - 1) - 1})" if width == bits else "",
         infinity + 1,
+        {32: "floats", 64: "doubles"}.get(width, ""),
     )

@@ -19,7 +19,16 @@ from gptrs.ir.types import Array, DType
 from tests.cases import CASES
 
 REAL = [dtype for case in CASES if case.op == "argmax" for dtype in case.dtypes]
-SHAPES = [((7,), 0), ((3, 1), 1), ((5, 600), 1), ((300, 19), 0), ((4, 70, 3), 1), ((0, 3), 1)]
+SHAPES = [
+    ((7,), 0),
+    ((3, 1), 1),
+    ((5, 600), 1),
+    ((4, 17), 1),
+    ((2, 77), 1),
+    ((300, 19), 0),
+    ((4, 70, 3), 1),
+    ((0, 3), 1),
+]
 
 
 def drawn(shape: tuple[int, ...], dtype: DType, *, nan: bool) -> Array:
@@ -75,12 +84,29 @@ def test_ends_of_integers() -> None:
 def test_ends_of_floats(dtype: Any) -> None:
     """Infinities, and NaNs of both signs, alone in a block and beside them."""
     for ends in ([-np.inf], [np.inf], [np.inf, -np.inf], [np.nan], [-np.nan, np.inf], [-np.nan]):
-        for count in (9, 256, 700):
+        for count in (9, 256, 700, 9000):
             x = np.full(count, -1.0, dtype)
             for place, end in enumerate(ends):
                 x[count - 3 + place] = end
             found = ptir.jit(lambda x: (ptir.argmax(x, axis=0), ptir.argmin(x, axis=0)))(x)
             assert [r.item() for r in found] == [np.argmax(x), np.argmin(x)]
+
+
+@pytest.mark.parametrize("name", ["f32", "f64", "si8", "ui8", "si16", "ui16", "si32", "si64"])
+def test_each_place_of_a_line(name: str) -> None:
+    """The first of two equals, wherever it is: in a vector, at its ends, in a part that is beyond
+    those before."""
+    dtype: DType = getattr(ptir, name)
+    function = ptir.jit(lambda x: (ptir.argmax(x, axis=1), ptir.argmin(x, axis=1)))
+    for count in (17, 40, 97, 20000):
+        places = range(count) if count < 100 else (0, 4095, 4096, 8191, 8192, 16384, 16400, 19999)
+        x = np.full((2 * len(places), count), 2, dtype.numpy)
+        for row, place in enumerate(places):
+            x[row, [place, -1]] = 3
+            x[len(places) + row, [place, -1]] = 1
+        found = function(x)
+        for a, b in zip(found, (np.argmax(x, 1), np.argmin(x, 1)), strict=True):
+            np.testing.assert_array_equal(a.numpy(), b)
 
 
 def test_no_elements_at_a_symbolic_extent() -> None:

@@ -23,6 +23,7 @@ SHAPES = [
     ((3, 5), 0),
     ((4, 1, 600), 1),
     ((2, 9, 3), 0),
+    ((19, 37), 1),
     ((5, 0), 0),
 ]
 
@@ -77,6 +78,22 @@ def test_threads(shape: tuple[int, ...], axis: int, monkeypatch: pytest.MonkeyPa
     for threads in ("1", "2", "3"):
         monkeypatch.setenv("GPTRS_NUM_THREADS", threads)
         assert ptir.jit(sums)(x).numpy().tobytes() == expected
+
+
+@pytest.mark.parametrize("op", CUMULATIVE)
+@pytest.mark.parametrize("name", ["f32", "f64", "si8", "ui8", "si16", "si32", "ui32", "si64"])
+def test_contiguous_lines_of_any_length(op: str, name: str) -> None:
+    """Lines of fewer elements than a vector, or than two, and as many lines or fewer."""
+    rng = np.random.default_rng(0)
+    along: Callable[..., Tensor] = getattr(ptir, op)
+
+    def found(x: Tensor) -> Tensor:
+        return along(x, axis=1)
+
+    for shape in [(1, 200), (3, 33), (8, 5), (8, 8), (17, 16), (9, 70), (20, 31)]:
+        x = ptir.tensor(rng.integers(-(2**40), 2**40, shape)).astype(getattr(ptir, name)).numpy()
+        expected = ptir.jit(backend="reference")(found)(x).numpy()
+        assert ptir.jit(found)(x).numpy().tobytes() == expected.tobytes()
 
 
 @pytest.mark.parametrize("name", ["i1", "ui8", "si8", "si16", "ui32", "si32"])

@@ -39,17 +39,21 @@ def test_short_sides(shape: tuple[int, int]) -> None:
 def test_few_rows_in_turn(
     shape: tuple[int, ...], threads: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each axis that is not the last one comes last."""
+    """Each axis that is not the last one comes last, and the other way round."""
     monkeypatch.setenv("GPTRS_NUM_THREADS", threads)
     x = np.random.default_rng(0).normal(size=shape).astype(np.float32)
     for axis in range(len(shape) - 1):
         perm = (*(other for other in range(len(shape)) if other != axis), axis)
-        np.testing.assert_array_equal(permuted(x, perm), x.transpose(perm))
+        moved = x.transpose(perm)
+        np.testing.assert_array_equal(permuted(x, perm), moved)
+        back = tuple(np.argsort(perm))
+        np.testing.assert_array_equal(permuted(np.ascontiguousarray(moved), back), x)
 
 
 def test_long_rows_in_turn() -> None:
     x = np.random.default_rng(0).normal(size=(3, 3 * 4096)).astype(np.float32)
     np.testing.assert_array_equal(permuted(x, (1, 0)), x.T)
+    np.testing.assert_array_equal(permuted(np.ascontiguousarray(x.T), (1, 0)), x)
 
 
 def test_slices_that_are_transposed() -> None:

@@ -20,7 +20,7 @@
 | `take` | take of weights |
 | `dynamic_slices` | dynamic_slice, dynamic_update_slice |
 | `indexing` | take, gather, scatter_add, scatter_reduce, segment_reduce |
-| `concat_pad` | concat, pad, tile: block copies |
+| `concat_pad`, `nested_concat` | concat, pad, tile: block copies |
 | `scan` | cumsum, cumprod, cummax, cummin |
 | `sort` | sort, top_k |
 | `binary_search` | searchsorted |

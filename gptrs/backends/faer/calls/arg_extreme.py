@@ -51,11 +51,11 @@ class ArgExtreme(Call):
         found = tuple(members.found)
         return cls(core.result, found, source, core.attrs["axis"], core.op is argmin)
 
-    def _kernel(self) -> Kernel:
-        return arg_extreme_kernel(KEYS[self.x.value.type.dtype.name])
+    def _kernel(self, isa: Isa) -> Kernel:
+        return arg_extreme_kernel(isa, KEYS[self.x.value.type.dtype.name])
 
     def compile(self, isa: Isa) -> None:
-        self._kernel()
+        self._kernel(isa)
 
     def bind(self, b: Binder) -> bool:
         shape = [1 if i == self.axis else n for i, n in enumerate(self.x.view.shape)]
@@ -68,5 +68,5 @@ class ArgExtreme(Call):
         words, triples, items = tiles_of(lines, COLUMNS if beside else _LINES)
         words.update(x=b.address(self.x.value, self.x.view.offset), result=b.address(self.result))
         block: list[int | Address] = [-int(self.least), *words.values(), *triples]
-        b.step(self._kernel(), block, items, _ELEMENT_NS * lines.count * lines.number)
+        b.step(self._kernel(b.isa), block, items, _ELEMENT_NS * lines.count * lines.number)
         return True

@@ -16,6 +16,7 @@ from gptrs.backends.faer.calls.blocks import (
     element_bytes,
     fill_block,
 )
+from gptrs.backends.faer.calls.nested_concat import Block, blocks_of
 from gptrs.backends.memory_operands import Graph, Members, Source
 from gptrs.ir.ops.shape import concat, pad, tile
 from gptrs.ir.program import Instruction
@@ -41,28 +42,25 @@ class _Blocks(Call):
 
 @dataclass(frozen=True, eq=False)
 class Concat(_Blocks):
-    """concat: one block per operand."""
+    """concat: one block per operand; nested ones are one."""
 
     target = "gpt_rs.faer.concat.v1"
 
-    parts: tuple[Source, ...]
-    axis: int
+    blocks: tuple[Block, ...]
 
     @classmethod
     def match(cls, core: Instruction, graph: Graph) -> Concat | None:
         if core.op is not concat:
             return None
-        members = Members()
-        parts = [members.read_strided(graph, value) for value in core.values()]
-        members.add(core)
-        return cls(core.result, tuple(members.found), tuple(parts), core.attrs["axis"])
+        result, members, blocks = blocks_of(core, graph)
+        return cls(result, tuple(members.found), tuple(blocks))
 
     def bind(self, b: Binder) -> bool:
         steps = _row_major([b.size(n) for n in self.result.type.shape])
-        at = 0
-        for part in self.parts:
-            self._copy(b, part, _axes(b, part, steps), at * steps[self.axis])
-            at += b.size(part.view.shape[self.axis])
+        for block in self.blocks:
+            starts = map(b.size, block.starts)
+            at = sum(start * step for start, step in zip(starts, steps, strict=True))
+            self._copy(b, block.source, _axes(b, block.source, steps), at)
         return True
 
 

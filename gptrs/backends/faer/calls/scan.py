@@ -44,7 +44,16 @@ def _element(source: DType, dtype: DType) -> Element:
     number = "int8" if dtype.bits == 4 else dtype.compute.numpy.name
     name = "_".join(dict.fromkeys([source.name, dtype.name]))
     pointers = POINTERS[source.name], POINTERS[dtype.name], local_pointer(dtype)
-    return Element(name, *pointers, number, partial(_read, source, dtype), partial(stored, dtype))
+    plain = not dtype.is_complex and stored(dtype, "x") == "x" and source.bits != 4
+    return Element(
+        name,
+        *pointers,
+        number,
+        partial(_read, source, dtype),
+        partial(stored, dtype),
+        plain and (source is dtype or source.is_integer or source.is_bool),
+        source.is_bool,
+    )
 
 
 def _read(source: DType, dtype: DType, text: str) -> str:
@@ -95,13 +104,13 @@ class Cumulative(Call):
         """Whether complex numbers are read as their parts."""
         return self.operation == "sum" and self.result.type.dtype in _PARTS
 
-    def _kernel(self) -> Kernel:
+    def _kernel(self, isa: Isa) -> Kernel:
         types = [value.type.dtype for value in (self.x.value, self.result)]
         types = [_PARTS[dtype] for dtype in types] if self._in_parts else types
-        return cumulative_kernel(self.operation, _element(*types))
+        return cumulative_kernel(isa, self.operation, _element(*types))
 
     def compile(self, isa: Isa) -> None:
-        self._kernel()
+        self._kernel(isa)
 
     def bind(self, b: Binder) -> bool:
         result = View.contiguous(self.result.type.shape)
@@ -118,5 +127,5 @@ class Cumulative(Call):
         words, triples, items = tiles_of(lines, *(() if beside else (4 * LINES,)))
         words.update(x=b.address(self.x.value, self.x.view.offset), result=b.address(self.result))
         time = _ELEMENT_NS * lines.count * lines.number
-        b.step(self._kernel(), [*words.values(), *triples], items, time)
+        b.step(self._kernel(b.isa), [*words.values(), *triples], items, time)
         return True
