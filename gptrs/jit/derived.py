@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeAlias, cast
 from gptrs.backends.base import HOST, Plan
 from gptrs.backends.parameter_cache import DerivedParameter, parameter_cache
 from gptrs.identity_key import getter, identities
+from gptrs.ir.device_array import DeviceArray
 from gptrs.ir.program import DerivedParam, Program
 from gptrs.ir.registry import is_builtin, revision
 from gptrs.ir.sizes import evaluate
@@ -22,7 +23,7 @@ from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array
 from gptrs.locks import new_lock
 
-Arguments: TypeAlias = Sequence[Array | Parameter]
+Arguments: TypeAlias = Sequence[Array | Parameter | DeviceArray]
 Run: TypeAlias = Callable[[Arguments, Mapping[str, int]], tuple[Array, ...]]
 _Key: TypeAlias = tuple[str | int, ...]  # the definition's text and the ids of its sources
 
@@ -80,14 +81,15 @@ _DERIVED = DerivedParameters()
 def run_of(program: Program, plan: Plan, *, stay: bool = False) -> Run:
     """A function that runs ``plan`` of ``program`` on the arguments without derived parameters.
     Results may ``stay`` on the device of the plan."""
-    run = cast("Run", plan.run_on_device) if stay and plan.device != HOST else plan.run
+    run = cast("Run", plan.run_on_device if stay and plan.device != HOST else plan.run)
     derived = [param for param in program.params if isinstance(param, DerivedParam)]
     return _Deriving(program, run, derived) if derived else run
 
 
 def load(run: Run, plan: Plan, arguments: Arguments, sizes: Mapping[str, int]) -> None:
     """`Plan.load` for the arguments that ``run`` takes."""
-    plan.load(run.completed(arguments) if isinstance(run, _Deriving) else arguments, sizes)
+    given = run.completed(arguments) if isinstance(run, _Deriving) else arguments
+    plan.load(cast("Any", given), sizes)
 
 
 class _Found(NamedTuple):

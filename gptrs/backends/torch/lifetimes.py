@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from gptrs.backends.torch.op_table import row_of
 from gptrs.ir.ops.dynamic import dynamic_update_slice
 from gptrs.ir.ops.literal import constant
-from gptrs.ir.program import Fails, Instruction, Param, Program, Value
+from gptrs.ir.program import Fails, Instruction, Program, Value
 
 
 @dataclass(eq=False)
@@ -29,7 +29,7 @@ class Lifetimes:
 
     def __init__(self, program: Program) -> None:
         self._program = program
-        self._last = dict.fromkeys(program.params, -1)
+        self._last: dict[Value, int] = dict.fromkeys(program.params, -1)
         for number, instruction in enumerate(program.body):
             for value in (*instruction.results, *instruction.values()):
                 self._last[value] = number
@@ -118,8 +118,3 @@ class Lifetimes:
     def _add(self, value: Value, memory: _Memory) -> None:
         self._memory[value] = memory
         memory.values.append(value)
-
-
-def has_donated(program: Program) -> bool:
-    """Whether an argument of ``program`` may be overwritten."""
-    return any(isinstance(p, Param) and p.donated for p in program.params)

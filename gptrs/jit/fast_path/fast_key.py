@@ -84,7 +84,7 @@ def binding_of(
 def add_traced(
     values: Iterable[Any],
     tokens: list[Hashable],
-    arrays: list[Array],
+    arrays: list[Array | DeviceArray],
     tensors: list[Tensor],
     roots: list[object],
 ) -> None:

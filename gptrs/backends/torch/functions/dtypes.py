@@ -30,7 +30,16 @@ def narrow(x: Tensor, dtype: str) -> Tensor:
     if x.dtype is torch.float64:
         x = _to_odd(x)
     fp8 = FP8.get(to)
-    return x.to(carrier(to)) if fp8 is None else x.to(getattr(torch, fp8)).view(torch.uint8)
+    if fp8 is None:
+        return x.to(carrier(to))
+    bits = x.to(getattr(torch, fp8)).view(torch.uint8)
+    if to.name != "fp8_e4m3":
+        return bits
+    return torch.where(x.abs() <= _MOST_E4M3, bits, 0x7F)  # torch saturates
+
+
+_MOST_E4M3 = 464.0
+"""What rounds to 448, the greatest number of fp8_e4m3, which has no infinities: more is NaN."""
 
 
 def _to_odd(x: Tensor) -> Tensor:

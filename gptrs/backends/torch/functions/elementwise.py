@@ -105,7 +105,12 @@ def _divisor(run: Run, x: Tensor, y: Tensor) -> Tensor:
 
 def gcd(x: Operand, y: Operand) -> Tensor:
     """The greatest common divisor."""
-    return torch.gcd(*pair(x, y))
+    return torch.gcd(*pair(x, y)).abs()
+
+
+def log1p(x: Tensor) -> Tensor:
+    """log (1 + x); a denormal number stays, where a library takes it for 0."""
+    return torch.where(x.abs() < torch.finfo(x.dtype).tiny, x, torch.log1p(x))
 
 
 def atan2(y: Operand, x: Operand) -> Tensor:

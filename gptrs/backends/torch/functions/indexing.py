@@ -18,7 +18,7 @@ _REDUCE = {"add": "sum", "mean": "sum", "mul": "prod", "max": "amax", "min": "am
 def take(run: Run, x: Tensor, indices: Tensor) -> Tensor:
     """Rows of ``x`` in the order of ``indices``."""
     places = _checked(run, indices, x.shape[0])
-    return x.index_select(0, places.reshape(-1)).reshape(*indices.shape, *x.shape[1:])
+    return x.index_select(0, places.reshape(-1)).reshape((*indices.shape, *x.shape[1:]))
 
 
 def gather(run: Run, x: Tensor, index: Tensor, axis: int) -> Tensor:

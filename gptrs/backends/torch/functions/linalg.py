@@ -1,6 +1,7 @@
 """Linear algebra and Fourier transforms. What has no result is a failed check."""
 
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false
 
 from __future__ import annotations
 
@@ -34,17 +35,21 @@ def inv(run: Run, x: Tensor) -> Tensor:
 def fft_c2c(x: Tensor, n: int, axis: int, inverse: bool, norm: str) -> Tensor:
     """The transform of complex numbers."""
     x = _cut(x, n, axis)
-    return (torch.fft.ifft if inverse else torch.fft.fft)(x, n, axis, norm)
+    return (torch.fft.ifft if inverse else torch.fft.fft)(x, n, axis, norm) if x.numel() else x
 
 
 def fft_r2c(x: Tensor, n: int, axis: int, norm: str) -> Tensor:
     """The first half of the transform of real numbers."""
-    return torch.fft.rfft(_cut(x, n, axis), n, axis, norm)
+    x = _cut(x, n, axis)
+    if not x.numel():
+        return x.narrow(axis, 0, n // 2 + 1).to(x.dtype.to_complex())
+    return torch.fft.rfft(x, n, axis, norm)
 
 
 def fft_c2r(x: Tensor, n: int, axis: int, norm: str) -> Tensor:
     """The real numbers whose transform's first half is x."""
-    return torch.fft.irfft(_cut(x, n // 2 + 1, axis), n, axis, norm)
+    x = _cut(x, n // 2 + 1, axis)
+    return torch.fft.irfft(x, n, axis, norm) if x.numel() else _cut(x.real, n, axis)
 
 
 def _cut(x: Tensor, n: int, axis: int) -> Tensor:

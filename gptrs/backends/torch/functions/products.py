@@ -30,10 +30,10 @@ def dot_general(
     rows = [lhs.shape[i] for i in left_rest]
     columns = [rhs.shape[i] for i in right_rest]
     depth = prod(lhs.shape[i] for i in contract_lhs)
-    left = lhs.permute(*batch_lhs, *left_rest, *contract_lhs).reshape(*batch, prod(rows), depth)
-    right = rhs.permute(*batch_rhs, *contract_rhs, *right_rest)
+    left = lhs.permute((*batch_lhs, *left_rest, *contract_lhs)).reshape(*batch, prod(rows), depth)
+    right = rhs.permute((*batch_rhs, *contract_rhs, *right_rest))
     right = right.reshape(*batch, depth, prod(columns))
-    return _product(left.to(dtype), right.to(dtype)).to(out).reshape(*batch, *rows, *columns)
+    return _product(left.to(dtype), right.to(dtype)).to(out).reshape([*batch, *rows, *columns])
 
 
 def _product(left: Tensor, right: Tensor) -> Tensor:

@@ -1,6 +1,7 @@
 """Counter-based random numbers: Philox4x32-10 on integers of 64 bits, the words of `ptir`'s."""
 
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ def rng_uniform(
     else:
         u = (_words(seed, count, 1, _UNIFORM)[..., 0] >> 8).float() * 2.0**-24
     values = u * (high - low) + u.new_full((), low)
-    return values.clamp(*ends).reshape(*seed.shape, *shape)
+    return values.clamp(*ends).reshape((*seed.shape, *shape))
 
 
 def rng_normal(seed: Tensor, shape: Shape, mean: float, std: float, wide: bool) -> Tensor:
@@ -44,14 +45,14 @@ def rng_normal(seed: Tensor, shape: Shape, mean: float, std: float, wide: bool) 
     radius = torch.sqrt(-2 * torch.log((first + 1) * scale))
     angle = 2 * math.pi * (second * scale)
     values = mean + std * torch.stack((radius * torch.cos(angle), radius * torch.sin(angle)), -1)
-    return values.reshape(*seed.shape, 2 * pairs)[..., :count].reshape(*seed.shape, *shape)
+    return values.reshape(*seed.shape, 2 * pairs)[..., :count].reshape((*seed.shape, *shape))
 
 
 def random_bits(seed: Tensor, start: Tensor | None, shape: Shape, bits: int, stream: int) -> Tensor:
     """Unsigned integers whose bits are all random, carried by si64."""
     words = _words(seed, math.prod(shape), 2 if bits == 64 else 1, stream, start)
     found = words[..., 0] << 32 | words[..., 1] if bits == 64 else words[..., 0] >> 32 - bits
-    return found.reshape(*seed.shape, *shape)
+    return found.reshape((*seed.shape, *shape))
 
 
 def _philox(counter: list[Tensor], key: tuple[Tensor, Tensor]) -> Tensor:

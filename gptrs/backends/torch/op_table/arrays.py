@@ -36,11 +36,6 @@ def _accumulator(instruction: Instruction) -> DType:
     return (given or _operand(instruction)).compute
 
 
-def _accumulates_in_f32(instruction: Instruction) -> bool:
-    """Whether a device's own product of narrow floats is what is asked for."""
-    return instruction.result.type.dtype is _operand(instruction)
-
-
 def _neutral(instruction: Instruction) -> Mapping[str, Any]:
     """Padding that changes no window: that of the dtype before it is widened."""
     neutral = window.neutral_of(instruction.attrs["reduce"], _operand(instruction))

@@ -36,7 +36,9 @@ ROWS: dict[Operation, Rows] = {
     ),
     composite.mean: (Row("pt.mean({0}, {axes}, {keepdims})", kinds=FLOATING),),
     composite.softmax: (Row("torch.softmax({0}, {axis})", kinds=FLOAT, narrow=True),),
-    composite.log_softmax: (Row("torch.log_softmax({0}, {axis})", kinds=FLOAT, narrow=True),),
+    composite.log_softmax: (
+        Row("torch.log_softmax({0}, {axis})", kinds=FLOAT, narrow_devices=True),
+    ),
     composite.layer_norm: (
         Row("pt.layer_norm({0}, {1}, {2}, {eps})", kinds=FLOAT, narrow_devices=True),
     ),

@@ -83,7 +83,7 @@ ROWS: dict[Operation, Rows] = {
     complex_numbers.imag: (Row("torch.imag({0})", shares=True),),
     complex_numbers.conj: (Row("torch.conj_physical({0})"),),
     complex_numbers.complex_: (Row("pt.complex_({0}, {1})"),),
-    elementary.log1p: _of_floats("log1p", FLOAT),
+    elementary.log1p: (Row("pt.log1p({0})", kinds=FLOAT),),
     elementary.log2: _of_floats("log2", FLOAT),
     elementary.log10: _of_floats("log10", FLOAT),
     elementary.expm1: _of_floats("expm1", FLOAT),

@@ -38,7 +38,7 @@ class Row:
     """torch widens f16 and bf16 to f32 and rounds once by itself, as elementwise kernels do. Else
     operands are widened and the result is narrowed around it."""
     narrow_numbers: bool = False
-    """The same beside numbers, which are not rounded to the dtype first."""
+    """The same on devices beside numbers, which are not rounded to the dtype first."""
     narrow_devices: bool = False
     """The same on devices, where products are summed in f32. On the CPU they need not be."""
     ui64: bool = False
@@ -70,7 +70,7 @@ class Row:
         if self.narrow_devices and not on_cpu:
             return True
         plain = all(isinstance(o, Value) or o is None for o in instruction.operands)
-        return self.narrow and (plain or self.narrow_numbers)
+        return self.narrow and (plain or (self.narrow_numbers and not on_cpu))
 
     def computed(self, instruction: Instruction, *, direct: bool) -> DType:
         """The dtype of the expression."""
