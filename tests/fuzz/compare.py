@@ -33,7 +33,7 @@ from gptrs.errors import ElementError, ShapeError
 from gptrs.ir.dims import size_at
 from gptrs.ir.program import Fails, Program, verify
 from gptrs.ir.sizes import filled
-from gptrs.ir.types import Array, Type, as_dtype
+from gptrs.ir.types import Type, as_dtype
 from gptrs.passes.base import Context, run_passes
 from gptrs.passes.dce import eliminate_dead_code
 from gptrs.passes.pipeline import PIPELINE
@@ -233,7 +233,7 @@ def _outside(balls: Sequence[Ball], found: Arrays, tally: Tally, margin: float) 
         tally.exact += int((radius == 0).sum())
         tally.unknown += int((~known).sum())
         tally.bounded += int((known & (radius > 0)).sum())
-        strict = np.where(radius == 0, _settled(array, ball.value), ball.value)
+        strict = np.where(radius == 0, array, ball.value)
         if wrong := differences(strict.astype(array.dtype), ball.value):
             return f"result {number}: {wrong}"
         if array.dtype.kind != "c" and as_dtype(array.dtype).is_float:
@@ -247,28 +247,6 @@ def _outside(balls: Sequence[Ball], found: Arrays, tally: Tally, margin: float) 
                     f" {array[at]}, expected {ball.value[at]} ± {radius[at]:.3g}"
                 )
     return None
-
-
-def _settled(array: Array, value: Array) -> Array:
-    """``array`` with the finite part of a complex number whose other part is infinite as ``value``
-    has it, if they differ by the rounding of a sum: no radius of the whole number says that."""
-    if array.dtype.kind != "c":
-        return array
-    with np.errstate(all="ignore"):
-        parts = [
-            np.ascontiguousarray(part).view(value.real.dtype).reshape(*part.shape, 2)
-            for part in (array, value)
-        ]
-        found, expected = parts
-        half = np.isfinite(expected).sum(-1, keepdims=True) == 1
-        near = np.abs(found - expected) <= _PART_ULPS * np.finfo(value.dtype).eps * np.maximum(
-            np.abs(expected), np.max(np.abs(expected), where=np.isfinite(expected), initial=0.0)
-        )
-        made = np.where(half & near, expected, found)
-    return np.ascontiguousarray(made).view(array.dtype).reshape(array.shape)
-
-
-_PART_ULPS = 64  # of the largest finite part, as for the products and transforms of complex numbers
 
 
 def _wrong_types(types: Sequence[Type], found: Arrays) -> str | None:
