@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
 from threading import Lock
@@ -13,10 +13,13 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 import torch
 
+from gptrs import settings
 from gptrs.backends.base import Plan, PlanReport
 from gptrs.backends.reference import ReferencePlan
 from gptrs.backends.torch.device_array import TorchArray
+from gptrs.backends.torch.graphs import Graphs
 from gptrs.backends.torch.lifetimes import Lifetimes
+from gptrs.backends.torch.precision import f32_products
 from gptrs.backends.torch.run import CheckFailed, HostStep, Run
 from gptrs.backends.torch.source import emit
 from gptrs.backends.torch.transfer import to_device, to_host
@@ -24,6 +27,7 @@ from gptrs.backends.torch.weights import Weights
 from gptrs.ir import effect_tape
 from gptrs.ir.device_array import DeviceArray
 from gptrs.ir.operands import map_operand
+from gptrs.ir.ops.control import cond, while_loop
 from gptrs.ir.program import Instruction, Program, Value
 from gptrs.ir.sizes import apply, failing_at_sizes, fails_at, filled
 from gptrs.ir.tensor import Parameter
@@ -53,6 +57,7 @@ class TorchPlan(Plan):
         self._fits: dict[tuple[int, ...], bool] = {}
         self._weights = Weights(device)
         self._function = self._compiled()
+        self._graphs = self._graphs_of() if _can_be_captured(program, self._host) else None
 
     def __str__(self) -> str:
         return self.source
@@ -60,7 +65,15 @@ class TorchPlan(Plan):
     def _compiled(self) -> Function:
         scope: dict[str, Any] = {}
         exec(compile(self.source, f"<{self._name}, as torch runs it>", "exec"), scope)
-        return scope[self._name]
+        found: Function = scope[self._name]
+        compiler = settings.torch_compile()
+        return torch.compile(found, backend=compiler) if compiler else found
+
+    def _graphs_of(self) -> Graphs | None:
+        if self._on.type != "cuda" or not settings.torch_graphs():
+            return None
+        stays = [p.donated or p.role == "parameter" for p in self.program.params]
+        return Graphs(self._function, stays)
 
     def run(self, arguments: Sequence[Argument], sizes: Mapping[str, int]) -> tuple[Array, ...]:
         return tuple([array.numpy() for array in self.run_on_device(arguments, sizes)])
@@ -77,8 +90,12 @@ class TorchPlan(Plan):
         try:
             tensors = self._tensors(arguments, loaded)
             run = Run(self._on, sizes, self._constants_there(), self._host)
-            with nullcontext() if tape is None else effect_tape.recorded(tape):
-                results = self._function(run, *tensors)
+            noting = nullcontext() if tape is None else effect_tape.recorded(tape)
+            with noting, f32_products(self._on):
+                if self._graphs is None:
+                    results = self._function(run, *tensors)
+                else:
+                    results = self._graphs.run(run, tensors)
                 run.settle()
         except CheckFailed:
             with nullcontext() if tape is None else effect_tape.replayed(tape):
@@ -160,6 +177,20 @@ class TorchPlan(Plan):
                 for array, value in pairs
             ]
         )
+
+
+def _can_be_captured(program: Program, host: Sequence[HostStep]) -> bool:
+    """Whether no step of a call waits for the device: none runs on the host, or decides what
+    runs."""
+    waits = any(i.op is cond or i.op is while_loop for i in _instructions(program))
+    return not host and not waits
+
+
+def _instructions(program: Program) -> Iterator[Instruction]:
+    for instruction in program.body:
+        yield instruction
+        for region in instruction.regions():
+            yield from _instructions(region)
 
 
 def _by_meaning(
