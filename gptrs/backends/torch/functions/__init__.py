@@ -44,6 +44,7 @@ from gptrs.backends.torch.functions.linalg import (
     fft_c2r,
     fft_r2c,
     inv,
+    slogdet,
     solve,
 )
 from gptrs.backends.torch.functions.movement import (
@@ -146,6 +147,7 @@ __all__ = [
     "shift_right",
     "sign",
     "slice_",
+    "slogdet",
     "solve",
     "sort",
     "take",

@@ -32,6 +32,14 @@ def inv(run: Run, x: Tensor) -> Tensor:
     return found.inverse
 
 
+def slogdet(x: Tensor) -> tuple[Tensor, Tensor]:
+    """The sign of the determinant and the logarithm of its modulus; 1 beside NaN."""
+    found = torch.linalg.slogdet(x)
+    if x.is_complex():
+        return found.sign, found.logabsdet
+    return torch.where(found.logabsdet.isnan(), 1.0, found.sign), found.logabsdet
+
+
 def fft_c2c(x: Tensor, n: int, axis: int, inverse: bool, norm: str) -> Tensor:
     """The transform of complex numbers."""
     x = _cut(x, n, axis)

@@ -186,5 +186,5 @@ ROWS: dict[Operation, Rows] = {
     linalg.solve: (Row("pt.solve(run, {0}, {1})", kinds=FLOATING, shares=True),),
     linalg.inv: (Row("pt.inv(run, {0})", shares=True),),
     linalg.det: (Row("torch.linalg.det({0})"),),
-    linalg.slogdet: (Row("torch.linalg.slogdet({0})", shares=True),),
+    linalg.slogdet: (Row("pt.slogdet({0})", shares=True),),
 }
