@@ -264,6 +264,8 @@ class Plan(ABC):
 
     device: str = HOST
     """Where results can stay between calls (`run_on_device`): the name of the backend."""
+    source: str = ""
+    """What runs a call as Python, for plans that are one function."""
 
     @abstractmethod
     def run(

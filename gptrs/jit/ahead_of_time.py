@@ -156,6 +156,12 @@ class Compiled:
         """`lowered` as Python text."""
         return str(self.lowered)
 
+    @property
+    def source(self) -> str:
+        """What runs a call, as Python that runs: of the torch backends a function over torch ops.
+        Empty for plans that are no such function."""
+        return self.entry.plan.source
+
     def explain(self, **sizes: int) -> Explanation:
         """The plan: see `JitFunction.explain`. ``sizes`` are those of symbols, by default those of
         the call that was lowered."""

@@ -133,6 +133,7 @@ ROWS: dict[Operation, Rows] = {
             "pt.segment_reduce(run, {0}, {1}, {count}, {reduce}, {empty})",
             extras=_empty,
             when=lambda i: not (_operand(i).is_complex and i.attrs["reduce"] == "mul"),
+            but="products of complex numbers",
         ),
     ),
     window.reduce_window: (
@@ -141,6 +142,7 @@ ROWS: dict[Operation, Rows] = {
             computes=_accumulator,
             extras=_neutral,
             when=lambda i: i.attrs["accum_dtype"] is None,
+            but="with `accum_dtype`",
         ),
     ),
     window.extract_patches: (Row(f"pt.extract_patches({{0}}, {_WINDOW}, {{value}})", moves=True),),

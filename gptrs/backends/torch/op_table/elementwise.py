@@ -106,5 +106,7 @@ ROWS: dict[Operation, Rows] = {
     elementary.hypot: (Row("pt.hypot({0}, {1})"),),
     elementary.copysign: (Row("pt.copysign({0}, {1})", narrow=True),),
     elementary.gcd: (Row("pt.gcd({0}, {1})"),),
-    elementary.nextafter: (Row("pt.nextafter({0}, {1})", moves=True, when=_wide),),
+    elementary.nextafter: (
+        Row("pt.nextafter({0}, {1})", moves=True, when=_wide, but="f16, bf16, fp8"),
+    ),
 }

@@ -47,6 +47,8 @@ class Row:
     """The result may be in the memory of an operand, or is not in row-major order."""
     when: Callable[[Instruction], bool] | None = None
     """Further conditions."""
+    but: str = ""
+    """What these conditions leave to the host, for the table of the documentation."""
     computes: Callable[[Instruction], DType] | None = None
     """The dtype of the expression, where it is not that of the arithmetic of the result."""
     extras: Callable[[Instruction], Mapping[str, Any]] | None = None
