@@ -164,12 +164,15 @@ class _Function:
         values = [*i.values()]
         number = i.results[0].type.dtype if row.moves or not values else values[-1].type.dtype
 
-        def text(operand: Any) -> str:
+        def text(operand: Any, *, is_part: bool = False) -> str:
             if isinstance(operand, Value):
                 name, dtype = self._names[operand], operand.type.dtype
                 return name if direct or not is_narrow(dtype) else _widened(name, dtype)
             if isinstance(operand, tuple):
-                return _tuple([text(part) for part in cast("tuple[Any, ...]", operand)])
+                parts = cast("tuple[Any, ...]", operand)
+                return _tuple([text(part, is_part=True) for part in parts])
+            if is_part:  # a place, and no element
+                return _literal(operand)
             return _number(operand, number, encoded=row.moves)
 
         return [text(operand) for operand in i.operands]

@@ -347,3 +347,14 @@ def test_devices_that_are_not_there() -> None:
 def test_the_listing_imports_no_torch() -> None:
     code = "import gptrs, sys; gptrs.discover_backends(); assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_places_are_integers_beside_narrow_floats() -> None:
+    def function(x: Any, at: Any) -> Any:
+        cut = ptir.dynamic_slice(x, (1, at), sizes=(2, 2))
+        return ptir.dynamic_update_slice(cut, x[:1, :1], (1, 0))
+
+    plan = planned(function, "bf16[3,4]", "si32[]")
+    (x,) = (X.astype(DTYPES["bf16"].numpy),)
+    (found,) = plan.run([x, np.array(1, np.int32)], {})
+    assert found.tolist() == [x[1, 1:3].tolist(), [x[0, 0], x[2, 2]]]
