@@ -154,8 +154,10 @@ class _Function:
 
     def _finished(self, text: str, computed: DType, result: DType, row: Row) -> str:
         """An expression of dtype ``computed`` as one of ``result``."""
+        if is_wider(computed) and not row.moves:
+            text = f'pt.wrap({text}, "{computed}")'
         if computed is result:
-            return f'pt.wrap({text}, "{result}")' if is_wider(result) and not row.moves else text
+            return text
         if is_narrow(result) and computed is result.compute:
             return _narrowed(text, result)
         return f'pt.cast({text}, "{computed}", "{result}")'

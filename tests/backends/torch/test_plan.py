@@ -358,3 +358,21 @@ def test_places_are_integers_beside_narrow_floats() -> None:
     (x,) = (X.astype(DTYPES["bf16"].numpy),)
     (found,) = plan.run([x, np.array(1, np.int32)], {})
     assert found.tolist() == [x[1, 1:3].tolist(), [x[0, 0], x[2, 2]]]
+
+
+def test_square_roots_are_rounded_once() -> None:
+    x = np.random.default_rng(0).uniform(0, 1e9, 4096)
+    for dtype in (np.float32, np.float64):
+        given = x.astype(dtype)
+        assert np.array_equal(jitted(lambda v: ptir.sqrt(v))(given).numpy(), np.sqrt(given))
+
+
+def test_sums_wrap_before_they_are_widened() -> None:
+    x = np.full(9, 40000, np.uint16)
+
+    def function(x: Any) -> Any:
+        return ptir.ops.dot_general(x, x, contract_lhs=(0,), contract_rhs=(0,), out_dtype="si32")
+
+    with ptir.eager():
+        expected = jitted(function)(x).item()
+    assert jitted(function)(x).item() == expected

@@ -29,6 +29,7 @@ from gptrs.backends.torch.functions.elementwise import (
     shift_left,
     shift_right,
     sign,
+    sqrt,
 )
 from gptrs.backends.torch.functions.indexing import (
     gather,
@@ -150,6 +151,7 @@ __all__ = [
     "slogdet",
     "solve",
     "sort",
+    "sqrt",
     "take",
     "tile",
     "top_k",

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -106,6 +107,14 @@ def _divisor(run: Run, x: Tensor, y: Tensor) -> Tensor:
 def gcd(x: Operand, y: Operand) -> Tensor:
     """The greatest common divisor."""
     return torch.gcd(*pair(x, y)).abs()
+
+
+def sqrt(x: Tensor) -> Tensor:
+    """√x, rounded once: the vector library of torch on the CPU is off by a unit here and there."""
+    if x.device.type == "cpu" and x.dtype in (torch.float32, torch.float64):
+        with np.errstate(invalid="ignore"):
+            return torch.from_numpy(np.asarray(np.sqrt(x.numpy())))
+    return torch.sqrt(x)
 
 
 def log1p(x: Tensor) -> Tensor:

@@ -36,7 +36,7 @@ ROWS: dict[Operation, Rows] = {
     elementwise.log: _of_floats("log"),
     elementwise.tanh: _of_floats("tanh"),
     elementwise.erf: _of_floats("erf"),
-    elementwise.sqrt: _of_floats("sqrt"),
+    elementwise.sqrt: (Row("pt.sqrt({0})", kinds=FLOATING, narrow=True),),
     elementwise.rsqrt: _of_floats("rsqrt"),
     elementwise.reciprocal: _of_floats("reciprocal"),
     elementwise.sin: _of_floats("sin"),
