@@ -21,10 +21,11 @@ REQUIRED = frozenset({"f32", "i1", "si32", "si64"})
 
 def chosen(option: str | None) -> tuple[str, ...]:
     """The backends to test: the one called ``option``, or the class at ``module:Class``; without
-    an option all that are known and need no driver. Raises `ArgumentError` for one that cannot be
-    had."""
+    an option all that are installed and need no driver. Raises `ArgumentError` for one that cannot
+    be had."""
     if option is None:
-        return tuple(name for name in known_backends() if not backend_class(name).needs_driver)
+        classes = {name: backend_class(name) for name in known_backends()}
+        return tuple(n for n, each in classes.items() if each.missing() and not each.needs_driver)
     module, colon, attribute = option.partition(":")
     if colon:
         try:
