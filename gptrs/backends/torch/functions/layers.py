@@ -39,12 +39,14 @@ def attention(
         return q.new_zeros((*q.shape[:3], v.shape[3]))
     shared = q.shape[1] != k.shape[1]
     everything = kv_start is None and kv_len is None and window is None
-    if everything and softcap is None and (not causal or queries in (1, keys)):
+    # torch adds −∞ to hidden scores, which leaves NaN of infinite keys; the CPU's has to be exact.
+    exact = q.device.type == "cpu" and (causal or not everything)
+    if everything and softcap is None and not exact and (not causal or queries in (1, keys)):
         return functional.scaled_dot_product_attention(
             q, k, v, is_causal=causal and queries > 1, scale=scale, enable_gqa=shared
         )
     mask = _visible(q, keys, kv_start, kv_len, causal, window)
-    if softcap is None:
+    if softcap is None and not exact:
         found = functional.scaled_dot_product_attention(
             q, k, v, attn_mask=mask, scale=scale, enable_gqa=shared
         )
@@ -80,14 +82,18 @@ def _visible(
 
 
 def _capped(
-    q: Tensor, k: Tensor, v: Tensor, mask: Tensor, scale: float | None, softcap: float
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor, scale: float | None, softcap: float | None
 ) -> Tensor:
-    """Attention whose scores s become softcap·tanh(s/softcap), in f32 at least."""
+    """Attention by its definition, in f32 at least; hidden scores are replaced."""
     batch, heads, queries, depth = q.shape
     wide = q.dtype if q.dtype is torch.float64 else torch.float32
-    grouped = q.to(wide).reshape(batch, k.shape[1], -1, queries, depth)
+    grouped = q.to(wide).reshape(batch, k.shape[1], heads // k.shape[1], queries, depth)
     scores = grouped @ k.to(wide).unsqueeze(2).mT
-    scores = torch.tanh(scores * (depth**-0.5 if scale is None else scale) / softcap) * softcap
+    scores = scores * (depth**-0.5 if scale is None else scale)
+    if softcap is not None:
+        scores = torch.tanh(scores / softcap) * softcap
     scores = scores.masked_fill(~mask.unsqueeze(1), float("-inf"))
-    weights = torch.softmax(scores, -1).nan_to_num(0.0)
-    return (weights @ v.to(wide).unsqueeze(2)).reshape(batch, heads, queries, -1).to(q.dtype)
+    weights = torch.softmax(scores, -1)
+    return (
+        (weights @ v.to(wide).unsqueeze(2)).reshape(batch, heads, queries, v.shape[3]).to(q.dtype)
+    )

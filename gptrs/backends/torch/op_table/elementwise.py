@@ -37,7 +37,7 @@ ROWS: dict[Operation, Rows] = {
     elementwise.tanh: _of_floats("tanh"),
     elementwise.erf: _of_floats("erf"),
     elementwise.sqrt: (Row("pt.sqrt({0})", kinds=FLOATING, narrow=True),),
-    elementwise.rsqrt: _of_floats("rsqrt"),
+    elementwise.rsqrt: (Row("torch.rsqrt({0})", kinds=FLOATING, narrow_devices=True),),
     elementwise.reciprocal: _of_floats("reciprocal"),
     elementwise.sin: _of_floats("sin"),
     elementwise.cos: _of_floats("cos"),
