@@ -48,8 +48,6 @@ class BackendStatus:
     name: str
     availability: Availability
     devices: tuple[DeviceInfo, ...] = ()
-    is_installed: bool = True
-    """Whether what it needs is there, but for a driver and a device."""
 
     def fits(self, required: int) -> bool:
         """Whether the first device has so many bytes."""
@@ -69,7 +67,7 @@ def backend_status(name: str) -> BackendStatus:
     """What the backend ``name`` finds on this machine. A driver is asked once for a process."""
     name = ALIASES.get(name, name)
     if _is_absent(name):
-        return BackendStatus(name, _ABSENT, is_installed=False)
+        return BackendStatus(name, _ABSENT)
     try:
         found = backend_class(name)
     except ArgumentError as error:
@@ -78,7 +76,7 @@ def backend_status(name: str) -> BackendStatus:
         # A package that cannot be imported.
         return BackendStatus(name, Availability(error.problem, error.fix))
     if not (missing := found.missing()):
-        return BackendStatus(name, missing, is_installed=False)
+        return BackendStatus(name, missing)
     if not found.needs_driver:
         return _told(name, ask(found))
     if (known := _answers.get(name)) is None:
@@ -192,7 +190,7 @@ def _choose(required: int) -> BackendStatus:
     for name in PREFERENCE:
         status = backend_status(name)
         if not status.availability:
-            if status.is_installed and not status.availability.is_absent:
+            if not status.availability.is_absent:
                 passed.append(f"{name}: {status.availability.reason}")
             continue
         statuses.append(status)

@@ -51,12 +51,15 @@ def missing(build: str | None) -> Availability:
     """Whether torch is there, built for ``build``, told without importing it."""
     known = torch_build()
     if known is None:
-        return Availability("torch is not installed", _INSTALL)
+        return Availability("torch is not installed", _INSTALL, is_absent=True)
     if build == "mps":
-        return Availability() if sys.platform == "darwin" else Availability("this is no Mac")
+        mac = sys.platform == "darwin"
+        return Availability() if mac else Availability("this is no Mac", is_absent=True)
     if build is not None and known.get(build) is None:
         version = known.get("__version__") or "?"
-        return Availability(f"this torch ({version}) is built without {_WORDS[build]}", _BUILDS)
+        return Availability(
+            f"this torch ({version}) is built without {_WORDS[build]}", _BUILDS, True
+        )
     return Availability()
 
 
