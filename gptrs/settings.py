@@ -288,6 +288,29 @@ pass_stats = Setting(
 full_traceback = Setting(
     "GPTRS_TRACEBACK", False, _flag, "0 or 1", "keep this package's own frames in tracebacks"
 )
+torch_compile = Setting(
+    "GPTRS_TORCH_COMPILE",
+    "",
+    str,
+    "a backend of torch.compile, such as inductor",
+    "compile the functions that the torch backends emit by `torch.compile` with this backend; "
+    "empty means that Python runs them",
+)
+torch_graphs = Setting(
+    "GPTRS_TORCH_GRAPHS",
+    False,
+    _flag,
+    "0 or 1",
+    "replay calls on NVIDIA and AMD GPUs as graphs from the third one on, such as the steps of a "
+    "decode; a call that fails may have overwritten donated arguments",
+)
+torch_tf32 = Setting(
+    "GPTRS_TORCH_TENSORFLOAT",
+    False,
+    _flag,
+    "0 or 1",
+    "let GPUs round the operands of f32 products to TF32",
+)
 driver = Setting(
     "GPTRS_DRIVER",
     "",

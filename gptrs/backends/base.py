@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias
 
 from gptrs.backends.weight_residency import Lease
+from gptrs.errors import ArgumentError
+from gptrs.ir.device_array import DeviceArray
 from gptrs.ir.program import Instruction, Program, Value
 from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array
@@ -253,8 +255,17 @@ class Launch:
     held: tuple[object, ...]
 
 
+HOST = "cpu"
+"""The device of arrays in the memory of the host."""
+
+
 class Plan(ABC):
     """A compiled program: it runs at any size of its symbols, from any thread."""
+
+    device: str = HOST
+    """Where results can stay between calls (`run_on_device`): the name of the backend."""
+    source: str = ""
+    """What runs a call as Python, for plans that are one function."""
 
     @abstractmethod
     def run(
@@ -266,6 +277,13 @@ class Plan(ABC):
         may be returned as a result. Raises `ElementError` with the user's line for elements that
         have no result.
         """
+
+    def run_on_device(
+        self, arguments: Sequence[Array | Parameter | DeviceArray], sizes: Mapping[str, int]
+    ) -> tuple[DeviceArray, ...]:
+        """`run` of a plan on a `device`: results stay there, and so do arguments that come from
+        there. It is an error for a plan on the host."""
+        raise NotImplementedError
 
     def launch(self, sizes: Mapping[str, int]) -> Launch | None:
         """The binding that the last run at these sizes used; None where native code cannot run it
@@ -291,6 +309,11 @@ class Backend(ABC):
     """Whether a driver of the system answers `is_available` and `devices`, and may crash or hang:
     they are called in a process of their own first (`gptrs.backends.probe`)."""
 
+    @classmethod
+    def missing(cls) -> Availability:
+        """What is not installed for it, told at once and without asking a driver."""
+        return Availability()
+
     @abstractmethod
     def claims(self, instruction: Instruction) -> bool:
         """Whether this composite instruction is left whole for a kernel of this backend."""
@@ -302,6 +325,11 @@ class Backend(ABC):
         A ``precise`` plan gives the bits of eager mode: each instruction rounds as its NumPy
         meaning does, and sums have its order.
         """
+
+    def to_device(self, array: Array) -> DeviceArray:
+        """A copy of ``array`` on the first device. Raises `ArgumentError` where the backend
+        computes in the memory of the host."""
+        raise ArgumentError(f"the backend {self.name} computes on the CPU", fix="to_device('cpu')")
 
     def is_available(self) -> Availability:
         """Whether the backend can run here, with the reason if it cannot."""

@@ -21,9 +21,14 @@ from gptrs.locks import late_import
 B = TypeVar("B", bound=Backend)
 
 BACKENDS: dict[str, str] = {
+    "cuda": "gptrs.backends.torch.backend:CudaBackend",
     "faer": "gptrs.backends.faer.backend:FaerBackend",
     "opencl": "gptrs.backends.opencl.backend:OpenCLBackend",
+    "metal": "gptrs.backends.torch.backend:MetalBackend",
     "reference": "gptrs.backends.reference:ReferenceBackend",
+    "rocm": "gptrs.backends.torch.backend:RocmBackend",
+    "torch": "gptrs.backends.torch.backend:TorchCpuBackend",
+    "xpu": "gptrs.backends.torch.backend:XpuBackend",
 }
 """The class of each built-in backend; it is imported when the backend is first used."""
 

@@ -27,6 +27,8 @@ from gptrs.backends.discovery import (
 from gptrs.backends.probe import Probed, ask, probe
 from gptrs.byte_sizes import as_size, size_text
 from gptrs.errors import ArgumentError, BackendWarning, PtirError, warn
+from gptrs.ir.device_array import DeviceArray, on_host
+from gptrs.ir.types import Array
 
 PREFERENCE = ("cuda", "rocm", "metal", "opencl", "webgpu", "faer")
 """The backends that ``auto`` chooses from, the best first."""
@@ -73,6 +75,8 @@ def backend_status(name: str) -> BackendStatus:
             raise
         # A package that cannot be imported.
         return BackendStatus(name, Availability(error.problem, error.fix))
+    if not (missing := found.missing()):
+        return BackendStatus(name, missing)
     if not found.needs_driver:
         return _told(name, ask(found))
     if (known := _answers.get(name)) is None:
@@ -157,6 +161,12 @@ def check_name(name: str) -> None:
     is found when a program is made."""
     if name != AUTO:
         selected(name)
+
+
+def placed(array: Array | DeviceArray, name: str) -> DeviceArray:
+    """A copy of ``array`` on the first device of the backend ``name``. Raises `ArgumentError` for
+    one that is not available here or has no device of its own."""
+    return selected(name).to_device(on_host(array))
 
 
 def _checked(name: str, required: int) -> BackendStatus:

@@ -1,6 +1,7 @@
 """`Tensor` and `Parameter`: the array handle of users, or the stand-in for a traced value.
 
-A Tensor holds a NumPy array or a `Value` of the program being traced. Its operators are in
+A Tensor holds a NumPy array, elements in the memory of a device (`DeviceArray`), or a `Value` of
+the program being traced. Its operators are in
 `gptrs.ir.operators`, its methods in `gptrs.ir.methods` and `tensor_methods`, its array protocols in
 `gptrs.ir.numpy_calls`. A `Parameter` is a model's
 weight, loaded from its source when first needed.
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 import numpy as np
 
 from gptrs.errors import ArgumentError, DonatedError, DTypeError, TraceError, shown
+from gptrs.ir.device_array import DeviceArray
 from gptrs.ir.dims import Dim, DimLike, Shape
 from gptrs.ir.dispatch import current, is_recording
 from gptrs.ir.in_place import Writable
@@ -25,7 +27,7 @@ from gptrs.ir.tensor_html import tensor_html
 from gptrs.ir.tensor_methods import Conversions, TensorMethods
 from gptrs.ir.traced import described, leak, located
 from gptrs.ir.types import Array, DType, Type, as_dtype
-from gptrs.locks import new_lock
+from gptrs.locks import late_import, new_lock
 from gptrs.params import MatrixRowSource, ParamSource, RowSource, base_param_id
 
 
@@ -52,7 +54,7 @@ class Tensor(NumPyOperand, Writable, Conversions["Tensor"], TensorMethods["Tenso
         self,
         type: Type,
         *,
-        array: Array | None = None,
+        array: Array | DeviceArray | None = None,
         value: Value | None = None,
         recorder: object = None,
         weak: bool = False,
@@ -72,10 +74,12 @@ class Tensor(NumPyOperand, Writable, Conversions["Tensor"], TensorMethods["Tenso
         return made
 
     @classmethod
-    def of_array(cls, array: Array, type: Type | None = None, *, weak: bool = False) -> Tensor:
+    def of_array(
+        cls, array: Array | DeviceArray, type: Type | None = None, *, weak: bool = False
+    ) -> Tensor:
         """The tensor that holds ``array``, which must not change afterwards."""
         made = cls.__new__(cls)  # once for each result of each call, so spelled out
-        made._type = type or Type.of(array)
+        made._type = type or (array.type if isinstance(array, DeviceArray) else Type.of(array))
         made._array = array
         made._donated_to = ""
         made.value = None
@@ -105,14 +109,21 @@ class Tensor(NumPyOperand, Writable, Conversions["Tensor"], TensorMethods["Tenso
 
     @property
     def device(self) -> str:
-        """Where the elements are: "cpu", for code that is written for several libraries."""
-        return "cpu"
+        """Where the elements are: "cpu", or the name of the backend that has them on its device."""
+        return self._array.device if isinstance(self._array, DeviceArray) else "cpu"
 
     def to_device(self, device: object, /, *, stream: None = None) -> Tensor:
-        """This Tensor: there is no other device. Raises `ArgumentError` for another one."""
-        if str(device) != "cpu" or stream is not None:
-            raise ArgumentError(f"device is {device!r}, there is the CPU alone", fix="'cpu'")
-        return self
+        """A Tensor of the same elements on ``device``: "cpu", or the name of a backend with a
+        device, such as "cuda"; this Tensor where they are there. Raises `ArgumentError` for a
+        device that cannot be had."""
+        if stream is not None:
+            raise ArgumentError(f"stream is {stream!r}, there are no streams", fix="leave it out")
+        if (name := str(device)) == self.device:
+            return self
+        if name == "cpu":
+            return Tensor.of_array(self.numpy(), self._type, weak=self.weak)
+        placed = late_import("gptrs.backends.selection").placed(self.held(), name)
+        return Tensor.of_array(placed, self._type, weak=self.weak)
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
         """The module ``ptir``, an array namespace of the Python array API standard."""
@@ -129,7 +140,7 @@ class Tensor(NumPyOperand, Writable, Conversions["Tensor"], TensorMethods["Tenso
     def copy(self) -> Tensor:
         """Another Tensor of the same elements: writing into one leaves the other as it is."""
         made = Tensor.__new__(Tensor)
-        array = None if self.is_traced else self.numpy()
+        array = None if self.is_traced else self.held()
         recorder = self.recorder if self.is_traced else current()
         made._set(self._type, array=array, value=self.value, recorder=recorder, weak=self.weak)
         return made
@@ -137,14 +148,19 @@ class Tensor(NumPyOperand, Writable, Conversions["Tensor"], TensorMethods["Tenso
     def take_value(self, new: Tensor) -> None:
         """Become ``new``, which has the same type."""
         if not new.is_traced:
-            new.numpy()  # raises for a donated one
+            new.held()  # raises for a donated one
         self._array, self.value, self.recorder = new._array, new.value, new.recorder
 
     def numpy(self) -> Array:
-        """The elements as a NumPy array, without a copy.
+        """The elements as a NumPy array, without a copy where they are on the host.
 
         Raises `TraceError` inside a traced function and `DonatedError` after donation.
         """
+        array = self.held()
+        return array.numpy() if isinstance(array, DeviceArray) else array
+
+    def held(self) -> Array | DeviceArray:
+        """The elements where they are, on the host or on a device. Raises as `numpy` does."""
         if (array := self._array) is not None:  # read once: another thread may donate it
             return array
         if self._donated_to:
@@ -158,7 +174,7 @@ class Tensor(NumPyOperand, Writable, Conversions["Tensor"], TensorMethods["Tenso
     def donate(self, to: str) -> None:
         """Give the elements away: any later use of this handle is a `DonatedError`."""
         if self._array is None:
-            self.numpy()  # says why there is nothing to give
+            self.held()  # says why there is nothing to give
         self._array, self._donated_to = None, to
 
     @property
@@ -233,12 +249,13 @@ class Tensor(NumPyOperand, Writable, Conversions["Tensor"], TensorMethods["Tenso
     def __repr__(self) -> str:
         if self.is_traced or self._array is None:
             return f"Tensor({self.type}, {self._state()})"
-        body = np.array2string(self._array, separator=", ", prefix="Tensor(", threshold=200)
+        body = np.array2string(self.numpy(), separator=", ", prefix="Tensor(", threshold=200)
         return f"Tensor({body}, {self.type})"
 
     def _repr_html_(self) -> str:
         """Type, statistics and first elements for notebooks; nothing is loaded or traced for it."""
-        return tensor_html(self.type, self._array, self._state())
+        array = None if self._array is None else self.numpy()
+        return tensor_html(self.type, array, self._state())
 
     def _state(self) -> str:
         """Why the elements are not there."""

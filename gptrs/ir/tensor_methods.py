@@ -123,7 +123,7 @@ class TensorMethods(Operators[Result]):
         return cast("Result", self)
 
     def to(self, *targets: object) -> Result:
-        """The elements converted to a dtype. A device must be the CPU, where they are."""
+        """The elements converted to a dtype, or on a device (`Tensor.to_device`)."""
         result: Any = self
         for target in targets:
             try:

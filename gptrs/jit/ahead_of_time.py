@@ -7,6 +7,7 @@ compares Python state nor traces. `gptrs.formats.compiled_file` writes it to a f
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -14,15 +15,16 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from gptrs import settings
-from gptrs.backends.base import Backend
+from gptrs.backends.base import HOST, Backend
 from gptrs.backends.selection import selected
 from gptrs.debug.explain import Explanation
 from gptrs.errors import PtirError, user_location, user_traceback
+from gptrs.ir.device_array import on_host
 from gptrs.ir.dims import size_at
 from gptrs.ir.program import Program
 from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array, Type
-from gptrs.jit.arguments import bind, collect
+from gptrs.jit.arguments import Input, bind, collect
 from gptrs.jit.call_form import CallForm, form_of, stand_ins, with_symbols
 from gptrs.jit.captures import Captures
 from gptrs.jit.derived import load
@@ -122,18 +124,23 @@ class Compiled:
 
     def _run(self, args: Any, kwargs: Any) -> Any:
         inputs, sizes = self.form.inputs(args, kwargs)
-        given = (*(x.tensor.numpy() for x in inputs), *self._parameters)
-        setup = self.backend, self.options, self.overrides
-        call = TracedCall(self.form.name, self.program, given, sizes, *setup)
-        watch = Watch(call) if is_watched() else None
+        host = self.entry.plan.device == HOST
+        arrays = [x.tensor.numpy() if host else x.tensor.held() for x in inputs]
+        given: Any = (*arrays, *self._parameters)
+        watch = Watch(self._call_of(inputs, sizes)) if is_watched() else None
         run = self.entry.run if watch is None else partial(watch.run, self.entry.run)
         arrays = run(given, sizes)
         for leaf in inputs:
             if leaf.donated:
                 leaf.tensor.donate(f"{self.form.name} (argument {leaf.path})")
         if watch is not None:
-            watch.judge(arrays)
+            watch.judge([on_host(array) for array in arrays])
         return self.form.result(arrays, sizes)
+
+    def _call_of(self, inputs: Sequence[Input], sizes: Mapping[str, int]) -> TracedCall:
+        given = (*(x.tensor.numpy() for x in inputs), *self._parameters)
+        setup = self.backend, self.options, self.overrides
+        return TracedCall(self.form.name, self.program, given, sizes, *setup)
 
     @property
     def program(self) -> Program:
@@ -148,6 +155,12 @@ class Compiled:
     def as_text(self) -> str:
         """`lowered` as Python text."""
         return str(self.lowered)
+
+    @property
+    def source(self) -> str:
+        """What runs a call, as Python that runs: of the torch backends a function over torch ops.
+        Empty for plans that are no such function."""
+        return self.entry.plan.source
 
     def explain(self, **sizes: int) -> Explanation:
         """The plan: see `JitFunction.explain`. ``sizes`` are those of symbols, by default those of

@@ -18,6 +18,7 @@ import numpy as np
 
 from gptrs import tree
 from gptrs.errors import ArgumentError, DonatedError
+from gptrs.ir.device_array import DeviceArray
 from gptrs.ir.dims import Dim, DimLike, dim
 from gptrs.ir.operand_trees import number
 from gptrs.ir.program import key_of
@@ -153,7 +154,7 @@ def _classify(path: str, value: Any, donated: bool, captures: Captures) -> tuple
         tensor = number(value, f"argument {path}")
         return Input(path, tensor, tensor.type, donated=False), (tensor.type, True)
     if isinstance(value, Tensor):
-        value.numpy()  # a donated or leaked one is an error here, and not in the program
+        value.held()  # a donated or leaked one is an error here, and not in the program
         return Input(path, value, value.type, donated), (value.type, value.weak)
     if (array := as_array(value)) is not None:
         if donated:
@@ -207,7 +208,7 @@ def _check_donations(inputs: list[Input]) -> None:
     donated = {place for place, leaf in enumerate(inputs) if leaf.donated}
     if not donated:
         return
-    if shared := sharing([leaf.tensor.numpy() for leaf in inputs], donated):
+    if shared := sharing([leaf.tensor.held() for leaf in inputs], donated):
         raise DonatedError(
             f"arguments {inputs[shared[0]].path} and {inputs[shared[1]].path} are the same Tensor"
             " or views of one array, and one is donated",
@@ -215,7 +216,9 @@ def _check_donations(inputs: list[Input]) -> None:
         )
 
 
-def sharing(arrays: Sequence[Array], donated: Collection[int]) -> tuple[int, int] | None:
+def sharing(
+    arrays: Sequence[Array | DeviceArray], donated: Collection[int]
+) -> tuple[int, int] | None:
     """The indices of two arrays that share memory and of which one is donated; None if there are
     none."""
     if len({id(array if array.base is None else _owner(array)) for array in arrays}) == len(arrays):
@@ -228,7 +231,7 @@ def sharing(arrays: Sequence[Array], donated: Collection[int]) -> tuple[int, int
     return None
 
 
-def _owner(array: Array) -> object:
+def _owner(array: Array | DeviceArray) -> object:
     """The object that owns the memory of ``array``."""
     owner: object = array
     while isinstance(owner, np.ndarray) and owner.base is not None:

@@ -12,9 +12,10 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias, cast
 
-from gptrs.backends.base import Plan
+from gptrs.backends.base import HOST, Plan
 from gptrs.backends.parameter_cache import DerivedParameter, parameter_cache
 from gptrs.identity_key import getter, identities
+from gptrs.ir.device_array import DeviceArray
 from gptrs.ir.program import DerivedParam, Program
 from gptrs.ir.registry import is_builtin, revision
 from gptrs.ir.sizes import evaluate
@@ -22,7 +23,7 @@ from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array
 from gptrs.locks import new_lock
 
-Arguments: TypeAlias = Sequence[Array | Parameter]
+Arguments: TypeAlias = Sequence[Array | Parameter | DeviceArray]
 Run: TypeAlias = Callable[[Arguments, Mapping[str, int]], tuple[Array, ...]]
 _Key: TypeAlias = tuple[str | int, ...]  # the definition's text and the ids of its sources
 
@@ -77,15 +78,18 @@ class DerivedParameters:
 _DERIVED = DerivedParameters()
 
 
-def run_of(program: Program, plan: Plan) -> Run:
-    """A function that runs ``plan`` of ``program`` on the arguments without derived parameters."""
+def run_of(program: Program, plan: Plan, *, stay: bool = False) -> Run:
+    """A function that runs ``plan`` of ``program`` on the arguments without derived parameters.
+    Results may ``stay`` on the device of the plan."""
+    run = cast("Run", plan.run_on_device if stay and plan.device != HOST else plan.run)
     derived = [param for param in program.params if isinstance(param, DerivedParam)]
-    return _Deriving(program, plan, derived) if derived else plan.run
+    return _Deriving(program, run, derived) if derived else run
 
 
 def load(run: Run, plan: Plan, arguments: Arguments, sizes: Mapping[str, int]) -> None:
     """`Plan.load` for the arguments that ``run`` takes."""
-    plan.load(run.completed(arguments) if isinstance(run, _Deriving) else arguments, sizes)
+    given = run.completed(arguments) if isinstance(run, _Deriving) else arguments
+    plan.load(cast("Any", given), sizes)
 
 
 class _Found(NamedTuple):
@@ -98,9 +102,9 @@ class _Deriving:
     """A plan that adds its derived parameters to the arguments. Those of the last call are cached
     by the identity of their sources: a hundred lookups take longer than some layers."""
 
-    def __init__(self, program: Program, plan: Plan, derived: Sequence[DerivedParam]) -> None:
+    def __init__(self, program: Program, run: Run, derived: Sequence[DerivedParam]) -> None:
         place = {param: number for number, param in enumerate(program.params)}
-        self._plan = plan
+        self._run = run
         self._derived = [(param, [place[source] for source in param.sources]) for param in derived]
         self._sources = getter(
             sorted({number for _, numbers in self._derived for number in numbers})
@@ -108,7 +112,7 @@ class _Deriving:
         self._last: _Found | None = None
 
     def __call__(self, arguments: Arguments, sizes: Mapping[str, int]) -> tuple[Array, ...]:
-        return self._plan.run(self.completed(arguments), sizes)
+        return self._run(self.completed(arguments), sizes)
 
     def completed(self, arguments: Arguments) -> list[Any]:
         """The arguments of the plan."""

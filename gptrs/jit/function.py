@@ -20,7 +20,7 @@ from typing import Any, Generic, ParamSpec, Self, TypeVar, cast, overload
 import numpy as np
 
 from gptrs import events, settings, tree
-from gptrs.backends.base import Backend
+from gptrs.backends.base import HOST, Backend
 from gptrs.backends.selection import selected
 from gptrs.debug.explain import Explanation
 from gptrs.debug.lowering import LoweringBegan
@@ -38,6 +38,7 @@ from gptrs.errors import (
     user_traceback,
     warn,
 )
+from gptrs.ir.device_array import on_host
 from gptrs.ir.dims import Dim, size_at
 from gptrs.ir.dispatch import current, interpreter
 from gptrs.ir.program import Program
@@ -306,7 +307,7 @@ class JitFunction(Generic[P, R]):
         slot = self._slot(arguments)
         entry = slot.entry
         traced = entry.traced
-        given = _given(arguments, traced)
+        given = _given(arguments, traced, entry.plan.device)
         watch = Watch(self._call_of(arguments, traced)) if is_watched() else None
         run = entry.run if watch is None else partial(watch.run, entry.run)
         try:
@@ -318,7 +319,7 @@ class JitFunction(Generic[P, R]):
             raise
         self._donate(arguments.inputs)
         if watch is not None:
-            watch.judge(arrays)
+            watch.judge([on_host(array) for array in arrays])
         leaves: list[Any] = []
         for result in traced.results:
             if isinstance(result, Result):
@@ -331,7 +332,7 @@ class JitFunction(Generic[P, R]):
         return tree.unflatten(traced.structure, leaves)
 
     def _call_of(self, arguments: Arguments, traced: Traced) -> TracedCall:
-        given = _given(arguments, traced)
+        given: Given = _given(arguments, traced, HOST)
         options, overrides = self._options, in_effect(self._options.overrides)
         setup = self._backend(), options, overrides
         return TracedCall(self.name, traced.program, given, arguments.sizes, *setup)
@@ -356,11 +357,13 @@ class JitFunction(Generic[P, R]):
                 leaf.tensor.donate(f"{self.name} (argument {leaf.path})")
 
 
-def _given(arguments: Arguments, traced: Traced) -> Given:
-    """The arguments of the traced program: arrays, then parameters."""
+def _given(arguments: Arguments, traced: Traced, device: str) -> tuple[Any, ...]:
+    """The arguments of the traced program, arrays, then parameters, for a plan on ``device``."""
     found = arguments.captures.parameters
     parameters = (found[s] if isinstance(s, int) else s for s in traced.slots)
-    return (*(leaf.tensor.numpy() for leaf in arguments.inputs), *parameters)
+    tensors = (leaf.tensor for leaf in arguments.inputs)
+    arrays = (t.numpy() if device == HOST else t.held() for t in tensors)
+    return (*arrays, *parameters)
 
 
 def _as_function(target: Callable[..., Any]) -> FunctionType:

@@ -57,7 +57,7 @@ class Entry:
     def of(
         cls, traced: Traced, lowered: Program, plan: Plan, choices: tuple[str, ...] = ()
     ) -> Entry:
-        return cls(traced, lowered, plan, run_of(lowered, plan), choices)
+        return cls(traced, lowered, plan, run_of(lowered, plan, stay=True), choices)
 
 
 @dataclass(frozen=True)

@@ -74,17 +74,17 @@ class Summary:
         return table
 
 
-def worker(count: int, seed: int, folder: Path) -> None:
+def worker(count: int, seed: int, folder: Path, backend: str) -> None:
     """Run a batch, and print what it found as JSON."""
     search = Search()
     failure: dict[str, str] | None = None
     try:
-        search.run(count, seed, current=folder / "current.py")
+        search.run(count, seed, current=folder / "current.py", backend=backend)
     except DisagreementError:
         assert search.failure is not None
         example, mismatch = search.failure
         path = folder / f"mismatch_{seed}.py"
-        path.write_text(text_of(example, mismatch, f"python -m tests.fuzz, batch {seed}"))
+        path.write_text(text_of(example, mismatch, f"python -m tests.fuzz, batch {seed}", backend))
         failure = {"what": str(mismatch), "file": str(path)}
     found = {
         "programs": search.programs,
@@ -95,9 +95,9 @@ def worker(count: int, seed: int, folder: Path) -> None:
     print(json.dumps(found))
 
 
-def _batch(count: int, seed: int, folder: Path, summary: Summary) -> None:
+def _batch(count: int, seed: int, folder: Path, summary: Summary, backend: str) -> None:
     command = [sys.executable, "-m", "tests.fuzz", "--worker", "--count", str(count)]
-    command += ["--seed", str(seed), "--folder", str(folder)]
+    command += ["--seed", str(seed), "--folder", str(folder), "--backend", backend]
     env = {"GPTRS_CACHE_DIR": str(folder / "kernels"), "GPTRS_CACHE_BYTES": str(_CACHE_BYTES)}
     try:
         done = subprocess.run(
@@ -125,20 +125,21 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="another seed, other programs")
     parser.add_argument("--json", action="store_true", help="print the summary as JSON")
     parser.add_argument("--folder", type=Path, help="where failing programs and kernels go")
+    parser.add_argument("--backend", default="faer", help="the backend beside the reference")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker:
-        worker(options.count, options.seed, options.folder)
+        worker(options.count, options.seed, options.folder, options.backend)
         return 0
     folder = options.folder or Path(tempfile.mkdtemp(prefix="gptrs-fuzz-"))
     folder.mkdir(parents=True, exist_ok=True)
-    summary = run(options.count, options.seed, folder)
+    summary = run(options.count, options.seed, folder, options.backend)
     if options.json:
         print(json.dumps(summary.json()))
     return 1 if summary.mismatches else 0
 
 
-def run(count: int, seed: int, folder: Path) -> Summary:
+def run(count: int, seed: int, folder: Path, backend: str = "faer") -> Summary:
     """Run ``count`` programs in batches, with a bar, and print a table at the end."""
     console = Console(stderr=True)
     summary = Summary(seed)
@@ -151,7 +152,7 @@ def run(count: int, seed: int, folder: Path) -> Summary:
         task = progress.add_task("programs", total=count, found=0)
         for number, first in enumerate(range(0, count, _BATCH)):
             size = min(_BATCH, count - first)
-            _batch(size, seed * 10**6 + number, folder, summary)
+            _batch(size, seed * 10**6 + number, folder, summary, backend)
             progress.update(task, advance=size, found=len(summary.mismatches))
             summary.seconds = time.perf_counter() - begin
     console.print(summary.table())

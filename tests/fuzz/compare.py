@@ -80,12 +80,12 @@ class Mismatch:
 
 @dataclass
 class Comparison:
-    """Runs programs in all ways. ``native``: also on the native backend."""
+    """Runs programs in all ways. ``native``: also on the native backend, or another one."""
 
     native: bool = True
     tally: Tally = field(default_factory=Tally)
     reference: Backend = field(default_factory=ReferenceBackend)
-    faer: Backend = field(default_factory=FaerBackend)
+    backend: Backend = field(default_factory=FaerBackend)
 
     def mismatch(self, example: Example) -> Mismatch | None:
         """The first way that gives something else; None when all agree."""
@@ -119,7 +119,9 @@ class Comparison:
         )
         number = example.turn
         left_out, stages = without_one(number)
-        targets = [("reference", self.reference)] + [("faer", self.faer)] * self.native
+        targets = [("reference", self.reference)] + [
+            (self.backend.name, self.backend)
+        ] * self.native
         for name, backend in targets:
             exact = name == "reference"
             for precise in (True, False):

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from types import FunctionType
 from typing import Any
 
+from gptrs.backends.discovery import get_backend
 from gptrs.ir.interpreters import program_of
 from gptrs.ir.program import Program
 from gptrs.ir.types import Array, Type
@@ -14,7 +15,7 @@ from tests.fuzz.compare import Comparison, Mismatch
 from tests.fuzz.programs import Example
 
 
-def text_of(example: Example, mismatch: object, origin: str) -> str:
+def text_of(example: Example, mismatch: object, origin: str, backend: str = "faer") -> str:
     """Python that runs ``example`` again: the program, then its inputs. ``origin`` says how it was
     found."""
     told = "".join(f"# {line}\n" for line in str(mismatch).splitlines())
@@ -26,7 +27,8 @@ def text_of(example: Example, mismatch: object, origin: str) -> str:
         "from tests.fuzz.replay import replay\n\n"
         'if __name__ == "__main__":\n'
         f"    inputs = (\n{inputs}    )\n"
-        f"    replay({name}, inputs, {json.dumps(dict(example.sizes))}, {example.turn})\n"
+        f"    replay({name}, inputs, {json.dumps(dict(example.sizes))}, {example.turn},"
+        f' "{backend}")\n'
     )
 
 
@@ -65,9 +67,14 @@ def _shape(type: Type, sizes: Mapping[str, int]) -> tuple[int, ...]:
 
 
 def replay(
-    function: Any, inputs: Sequence[Array], sizes: Mapping[str, int], turn: int
+    function: Any,
+    inputs: Sequence[Array],
+    sizes: Mapping[str, int],
+    turn: int,
+    backend: str = "faer",
 ) -> Mismatch | None:
     """Run the program in all ways again, and print what is found."""
-    found = Comparison().mismatch(example_of(function, inputs, sizes, turn))
+    comparison = Comparison(backend=get_backend(backend))
+    found = comparison.mismatch(example_of(function, inputs, sizes, turn))
     print("all ways agree" if found is None else found)
     return found

@@ -6,7 +6,12 @@ import re
 from collections.abc import Iterator
 from importlib import import_module
 
-from gptrs.backends.discovery import get_backend, known_backends, register_backend
+from gptrs.backends.discovery import (
+    backend_class,
+    get_backend,
+    known_backends,
+    register_backend,
+)
 from gptrs.errors import ArgumentError, DTypeError
 from gptrs.ir.program import Instruction, Program
 
@@ -16,9 +21,11 @@ REQUIRED = frozenset({"f32", "i1", "si32", "si64"})
 
 def chosen(option: str | None) -> tuple[str, ...]:
     """The backends to test: the one called ``option``, or the class at ``module:Class``; without
-    an option all that are known. Raises `ArgumentError` for one that cannot be had."""
+    an option all that are installed and need no driver. Raises `ArgumentError` for one that cannot
+    be had."""
     if option is None:
-        return known_backends()
+        classes = {name: backend_class(name) for name in known_backends()}
+        return tuple(n for n, each in classes.items() if each.missing() and not each.needs_driver)
     module, colon, attribute = option.partition(":")
     if colon:
         try:

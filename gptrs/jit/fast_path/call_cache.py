@@ -17,6 +17,7 @@ from typing import Any
 from gptrs import settings, tree
 from gptrs.errors import PtirError
 from gptrs.identity_key import getter
+from gptrs.ir.device_array import DeviceArray
 from gptrs.ir.registry import revision
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Array, Type
@@ -128,7 +129,7 @@ class CallLookup:
     __slots__ = ("arrays", "cached", "key", "roots", "tensors", "values")
 
     key: tuple[Hashable, ...]
-    arrays: list[Array]
+    arrays: list[Array | DeviceArray]
     tensors: list[Tensor]
     roots: list[object]
     cached: CachedCall | None
@@ -286,9 +287,11 @@ def _agree(call: CallLookup, arguments: Arguments, arrays: Sequence[Array]) -> b
     )
 
 
-def _same(a: Array, b: Array) -> bool:
+def _same(a: Array | DeviceArray, b: Array) -> bool:
     """Whether two arrays are identical, or made from Python numbers of one type."""
-    return a is b or (a.shape == b.shape == () and a.dtype == b.dtype)
+    if a is b or isinstance(a, DeviceArray):
+        return a is b
+    return a.shape == b.shape == () and a.dtype == b.dtype
 
 
 def _result_tree(traced: Traced, leaves: Sequence[object]) -> ResultTree:

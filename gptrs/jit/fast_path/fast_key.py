@@ -21,6 +21,7 @@ import numpy as np
 from numpy import ndarray
 
 from gptrs import tree
+from gptrs.ir.device_array import DeviceArray
 from gptrs.ir.program import key_of
 from gptrs.ir.tensor import Parameter, Tensor
 from gptrs.ir.types import DTYPES, Array
@@ -83,7 +84,7 @@ def binding_of(
 def add_traced(
     values: Iterable[Any],
     tokens: list[Hashable],
-    arrays: list[Array],
+    arrays: list[Array | DeviceArray],
     tensors: list[Tensor],
     roots: list[object],
 ) -> None:
@@ -100,6 +101,8 @@ def add_traced(
             if array is None:
                 raise UnsupportedArgument  # donated or leaked
             tokens += kind, found.shape, found.dtype, value.weak
+            if isinstance(array, DeviceArray):
+                tokens.append(array.device)
             arrays.append(array)
             tensors.append(value)
         elif kind is ndarray:
