@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from threading import RLock
 from typing import Any, TypeAlias
 
 import torch
 
 from gptrs.backends.torch.run import CheckFailed, Run
+from gptrs.locks import new_lock
 
 Tensors: TypeAlias = Sequence[torch.Tensor | None]
 Function: TypeAlias = Callable[..., tuple[torch.Tensor, ...]]
@@ -55,7 +55,7 @@ class Graphs:
         """Of each argument, whether the graph uses it where it is: weights, donated arguments."""
         self._seen: set[Hashable] = set()
         self._captured: dict[Hashable, _Captured] = {}
-        self._lock = RLock()
+        self._lock = new_lock()
 
     def run(self, run: Run, tensors: Tensors) -> tuple[torch.Tensor, ...]:
         """The results of the function. Raises `CheckFailed` as the run of it does."""

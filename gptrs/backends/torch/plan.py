@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
-from threading import Lock
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -32,6 +31,7 @@ from gptrs.ir.program import Instruction, Program, Value
 from gptrs.ir.sizes import apply, failing_at_sizes, fails_at, filled
 from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array
+from gptrs.locks import new_lock
 
 Argument: TypeAlias = Array | Parameter | DeviceArray
 Function: TypeAlias = Callable[..., tuple[torch.Tensor, ...]]
@@ -48,7 +48,7 @@ class TorchPlan(Plan):
         self._constants = emitted.constants
         self._host: list[HostStep] = [partial(_by_meaning, i) for i in emitted.host]
         self._uploaded: list[torch.Tensor] | None = None
-        self._lock = Lock()
+        self._lock = new_lock()
         lifetimes = Lifetimes(program)
         self._own = [lifetimes.is_own(result) for result in program.results]
         self._unread = lifetimes.unread()
