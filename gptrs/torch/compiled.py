@@ -21,9 +21,10 @@ from torch.fx.node import Node as GraphNode
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from gptrs import ptir
-from gptrs.errors import DimError
+from gptrs.errors import DimError, PtirError
 from gptrs.ir.tensor import Parameter, Tensor
 from gptrs.jit.function import JitFunction
+from gptrs.jit.modes import is_eager
 from gptrs.torch.graph import Tracing, function_of, placeholders, symbols_of
 from gptrs.torch.operators import Fallback
 from gptrs.torch.options import GraphOptions
@@ -35,7 +36,8 @@ _MOST_CHANGES = 2  # of a tensor that is packed; then it is no longer worth it
 class GraphCall(NamedTuple):
     """A call of a compiled graph: the jitted function, and the arrays that it was given."""
 
-    function: JitFunction[..., Any]
+    function: JitFunction[..., Any] | None
+    """None where torch runs the graph."""
     arrays: Sequence[Any]
     fallbacks: tuple[Fallback, ...]
 
@@ -65,6 +67,8 @@ class CompiledGraph:
         self._kept = _static_places() if is_inference else ()
         self._changes: Counter[int] = Counter()
         self._versions: list[Any] = []
+        self._traced = self._places_of_tensors()
+        self._is_torchs = False
         self._is_symbolic = True
         self._functions: dict[tuple[Any, ...], JitFunction[..., Any]] = {}
         self.fallbacks: list[Fallback] = []
@@ -86,15 +90,29 @@ class CompiledGraph:
         versions = [_version(operands[place]) for place in self._kept]
         if versions != self._versions:
             self._take(versions, operands)
-        arrays = [
-            array_of(operand)
-            for place, operand in enumerate(operands)
-            if isinstance(operand, torch.Tensor) and place not in self._kept
-        ]
-        function, made = self._run(operands, arrays)
+        if self._is_torchs:
+            return self._run_by_torch(operands)
+        try:
+            arrays = [array_of(operands[place]) for place in self._traced]
+            function = self._function(operands, arrays)
+        except PtirError as error:
+            if self._options.strict:
+                raise
+            self.fallbacks[:] = [Fallback("the whole graph", error.problem)]
+            self._is_torchs = True
+            return self._run_by_torch(operands)
+        made = function(*arrays)
         if (calls := _noted.get()) is not None:
             calls.append(GraphCall(function, arrays, tuple(self.fallbacks)))
         return [tensor_of(x.numpy()) if isinstance(x, Tensor) else x for x in made]
+
+    def _run_by_torch(self, operands: list[Any]) -> list[Any]:
+        """The graph as torch runs it: it has what PTIR has not, such as a dtype."""
+        with torch.no_grad():
+            made = list(self._module(*operands))
+        if (calls := _noted.get()) is not None:
+            calls.append(GraphCall(None, (), tuple(self.fallbacks)))
+        return made
 
     def _take(self, versions: list[Any], operands: list[Any]) -> None:
         """Use the parameters as they are now."""
@@ -103,43 +121,53 @@ class CompiledGraph:
             self._changes[place] += old != new
         self._kept = tuple(p for p in self._kept if self._changes[p] <= _MOST_CHANGES)
         self._versions = [_version(operands[place]) for place in self._kept]
+        self._traced = self._places_of_tensors()
         self._functions.clear()
 
-    def _run(
-        self, operands: list[Any], arrays: list[Any]
-    ) -> tuple[JitFunction[..., Any], tuple[Any, ...]]:
+    def _places_of_tensors(self) -> list[int]:
+        """The places of the tensors that differ from call to call."""
+        kept = set(self._kept)
+        fakes = (node.meta["val"] for node in self._placeholders)
+        places = (place for place, fake in enumerate(fakes) if isinstance(fake, torch.Tensor))
+        return [place for place in places if place not in kept]
+
+    def _function(self, operands: list[Any], arrays: list[Any]) -> JitFunction[..., Any]:
+        """The jitted function for these operands, which has been traced for their kind."""
         if self._is_symbolic:
             try:
-                function = self._function((), operands)
-                return function, function(*arrays)
+                return self._function_at((), operands, arrays, {})
             except DimError:  # the program depends on sizes: one for each
                 self._is_symbolic = False
         sizes = dict(self._sizes(operands))
-        function = self._function(tuple(sizes.items()), operands, sizes)
-        return function, function(*arrays)
+        return self._function_at(tuple(sizes.items()), operands, arrays, sizes)
+
+    def _function_at(
+        self, key: tuple[Any, ...], operands: list[Any], arrays: list[Any], sizes: Sizes
+    ) -> JitFunction[..., Any]:
+        if (found := self._functions.get(key)) is None:
+            found = self._jitted(operands, sizes)
+            if not is_eager():
+                found.program(*arrays)  # the errors of tracing, apart from those of running
+            self._functions[key] = found
+        return found
 
     def _sizes(self, operands: list[Any]) -> Iterator[tuple[str, int]]:
         """torch's symbols with what they are in this call."""
         for node, operand in zip(self._placeholders, operands, strict=True):
-            yield from symbols_in(node.meta["val"], operand)
-
-    def _function(
-        self, key: tuple[Any, ...], operands: list[Any], sizes: Sizes | None = None
-    ) -> JitFunction[..., Any]:
-        if (found := self._functions.get(key)) is None:
-            found = self._functions[key] = self._jitted(operands, sizes or {})
-        return found
+            if operand is not None:
+                yield from symbols_in(node.meta["val"], operand)
 
     def _jitted(self, operands: list[Any], sizes: Sizes) -> JitFunction[..., Any]:
         """The graph as a function of the tensors that differ from call to call."""
+        nodes = self._placeholders
+        traced = [nodes[place] for place in self._traced]
         known: dict[GraphNode, Any] = {}
-        traced: list[GraphNode] = []
-        for place, (node, operand) in enumerate(zip(self._placeholders, operands, strict=True)):
-            if place in self._kept:
-                known[node] = _parameter(operand, node.name)
-            elif isinstance(operand, torch.Tensor):
-                traced.append(node)
-            else:
+        for place in self._kept:
+            known[nodes[place]] = _parameter(operands[place], nodes[place].name)
+        for node, operand in zip(nodes, operands, strict=True):
+            if operand is None:
+                known[node] = None
+            elif not isinstance(operand, torch.Tensor):
                 known[node] = dim_of(node.meta["val"], sizes)
         tracing = Tracing(self.fallbacks, self._options.strict, sizes)
         return ptir.jit(

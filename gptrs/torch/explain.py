@@ -28,20 +28,20 @@ class GraphExplanation:
         return tuple(dict.fromkeys(self.call.fallbacks))
 
     @property
-    def plan(self) -> Explanation:
-        """The plan that the graph runs by."""
+    def plan(self) -> Explanation | None:
+        """The plan that the graph runs by; None where torch runs it."""
         function: Any = self.call.function
-        return function.explain(*self.call.arrays)
+        return None if function is None else function.explain(*self.call.arrays)
 
     @property
-    def program(self) -> Program:
-        """The graph as it was traced."""
+    def program(self) -> Program | None:
+        """The graph as it was traced; None where torch runs it."""
         function: Any = self.call.function
-        return function.program(*self.call.arrays)
+        return None if function is None else function.program(*self.call.arrays)
 
     def __str__(self) -> str:
         lines = [f"torch runs {f.operator}: {f.reason}" for f in self.fallbacks]
-        return "\n".join([str(self.plan), *lines])
+        return "\n".join([*([] if self.plan is None else [str(self.plan)]), *lines])
 
     __repr__ = __str__
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 import torch
-from torch._ops import OpOverload
+from torch._ops import HigherOrderOperator, OpOverload
 from torch.fx import Graph, GraphModule
 from torch.fx.node import Node as GraphNode
 from torch.fx.node import map_arg
@@ -32,6 +32,7 @@ _NOTHING = frozenset(
 
 
 _torch: Any = torch
+_with_effects: Any = _torch.ops.higher_order.with_effects
 _OF_SIZES: dict[Any, Callable[..., Any]] = {
     _torch.sym_min: min,
     _torch.sym_max: max,
@@ -97,12 +98,15 @@ def _call(node: GraphNode, values: Mapping[GraphNode, Any], tracing: Tracing) ->
     kwargs: dict[str, Any] = map_arg(node.kwargs, value_of)  # pyright: ignore[reportAssignmentType]
     if target is operator.getitem:
         return args[0][args[1]]
-    if not isinstance(target, OpOverload):  # arithmetic of sizes
+    if not isinstance(target, OpOverload | HigherOrderOperator):  # arithmetic of sizes
         function: Callable[..., Any] = _OF_SIZES.get(target, target)
         return function(*args, **kwargs)
     fake_args: Any = map_arg(node.args, _fake)
     fake_kwargs: Any = map_arg(node.kwargs, _fake)
     wanted = _described(node.meta.get("val"), tracing.sizes)
+    if target is _with_effects:  # a token of torch's, an operator with an effect, its operands
+        inner = Node(args[1], args[2:], kwargs, fake_args[2:], fake_kwargs, wanted[1:])
+        return (None, *(apply_operator(inner, tracing.fallbacks, strict=tracing.is_strict) or ()))
     called = Node(target, tuple(args), kwargs, fake_args, fake_kwargs, wanted)
     if called.name in _NOTHING:
         return None

@@ -183,9 +183,8 @@ def _by_torch(node: Node) -> Any:
         return tuple(array_of(t.contiguous()) for t in _tensors(made))
 
     run.__qualname__ = run.__name__ = f"torch.{node.name}"
-    returned = ptir.callback(run, *tensors, result=types)
-    given: Iterator[Any] = iter(returned)
-    return _filled(node.result, given)
+    returned = ptir.callback(run, *tensors, result=types or None)
+    return _filled(node.result, iter(returned or ()))
 
 
 class _Place(NamedTuple):

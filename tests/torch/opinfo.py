@@ -22,6 +22,10 @@ from typing import Any
 
 import torch
 from torch._functorch.aot_autograd import aot_function
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+)
 from torch.testing import assert_close
 from torch.testing._internal import common_methods_invocations
 from torch.utils import _pytree as pytree
@@ -32,7 +36,9 @@ from gptrs.torch.operators import Fallback
 from gptrs.torch.options import GraphOptions
 
 OPERATORS: list[Any] = common_methods_invocations.op_db  # pyright: ignore[reportUnknownMemberType]
-UNDEFINED = frozenset(("empty", "empty_like", "new_empty", "empty_strided", "new_empty_strided"))
+UNDEFINED = frozenset(
+    ("empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided")
+)
 """Operators whose elements are not defined."""
 
 
@@ -62,6 +68,8 @@ def check(
     for count, sample in enumerate(itertools.islice(samples, most), 1):
         try:
             check_sample(operator, sample, backward=backward)
+        except (DynamicOutputShapeException, DataDependentOutputException) as error:
+            return Report(name_of(operator), count, "", (Fallback("all", _first_line(error)),))
         except Exception as error:  # of any kind, and of torch's: reported
             return Report(name_of(operator), count, _first_line(error), tuple(_run_by_torch))
     return Report(name_of(operator), count, "", tuple(_run_by_torch))

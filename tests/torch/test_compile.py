@@ -46,6 +46,7 @@ def test_inference_is_one_native_plan() -> None:
         assert_close(quick(x), net(x))
         (graph,) = gptrs.torch.explain(quick, x)
     assert graph.fallbacks == ()
+    assert graph.plan is not None
     assert graph.plan.report.instructions("reference", "host") == 0
     assert graph.plan.report.parameter_bytes > 0
     assert "layer_norm" in str(graph.program)
@@ -183,6 +184,17 @@ def test_what_the_table_lacks_is_run_by_torch_and_named() -> None:
     assert_close(quick(x), mode(x))
     with pytest.raises(Exception, match=r"aten\.mode\.default has no form in PTIR"):
         compiled(mode, fullgraph=True, options={"strict": True})(x)
+
+
+def test_a_graph_that_ptir_cannot_have_is_run_by_torch() -> None:
+    def rounded(x: torch.Tensor) -> torch.Tensor:
+        return x.to(torch.float8_e4m3fnuz).to(torch.float32)
+
+    x = torch.randn(3)
+    (graph,) = gptrs.torch.explain(compiled(rounded), x)
+    assert graph.plan is None
+    assert str(graph).startswith("torch runs the whole graph: torch.float8_e4m3fnuz is no")
+    assert_close(compiled(rounded)(x), rounded(x))
 
 
 def test_random_numbers_are_torchs() -> None:
