@@ -10,7 +10,9 @@ arguments and results of the program; `ExportedModel` keeps their last values.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,11 +41,19 @@ def exported(
     example_kwargs: Mapping[str, Any] | None = None,
 ) -> ExportedModel:
     """``module`` as it runs on ``example_inputs``; ``dynamic_shapes`` as of ``torch.export``."""
-    with torch.no_grad():
+    with _exporting():
         program = export(
             module, tuple(example_inputs), dict(example_kwargs or {}), dynamic_shapes=dynamic_shapes
         )
     return ExportedModel(program)
+
+
+@contextmanager
+def _exporting() -> Generator[None]:
+    """No gradients, and no warnings of torch about itself."""
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", r"`isinstance\(treespec", FutureWarning)
+        yield
 
 
 def _decompositions() -> Any:
@@ -60,7 +70,7 @@ class ExportedModel:
 
     def __init__(self, program: ExportedProgram) -> None:
         whole: Any = program  # the stubs leave out what decompositions are
-        with torch.no_grad():
+        with _exporting():
             lowered: ExportedProgram = whole.run_decompositions(_decompositions())
         self._spec: Any = lowered.call_spec
         signature = lowered.graph_signature
@@ -147,7 +157,8 @@ class ExportedModel:
 
     def save(self, path: str | os.PathLike[str], *args: Any, **kwargs: Any) -> None:
         """Write the compiled function of a call's arguments, which `ptir.load_compiled` reads
-        without torch: it takes the arrays among them, in order."""
+        without torch: it takes the arrays among them, in order, and returns those of the
+        result in a tuple."""
         lowered = self.function.lower(*self._arrays(args, kwargs))
         lowered.compile().save(Path(path))
 

@@ -66,7 +66,7 @@ def aten(*names: str, operands: Operands = Operands.AS_GIVEN) -> Callable[[F], F
 
     def enter(function: F) -> F:
         for name in names:
-            full = name if "." in name else f"{name}.default"
+            full = name if "." in name.removeprefix("prims.") else f"{name}.default"
             assert full not in TABLE, f"{full} is in the table"
             TABLE[full] = Meaning(function, operands)
         return function
