@@ -16,6 +16,7 @@ from torch.fx.node import map_arg
 from gptrs.errors import PtirError
 from gptrs.ir.dims import Dim
 from gptrs.ir.tensor import Tensor
+from gptrs.torch.aten import UnsupportedError
 from gptrs.torch.operators import Fallback, Node, apply_operator
 from gptrs.torch.tensors import Sizes, array_of, type_of
 
@@ -31,6 +32,8 @@ _NOTHING = frozenset(
 """Operators that compute nothing: torch has seen to what they assert when it made the graph."""
 
 
+_OF_STORAGE = frozenset(("as_strided.default", "as_strided_copy.default"))
+"""Operators that see the memory of an operand, which arrays have in the order of elements."""
 _torch: Any = torch
 _with_effects: Any = _torch.ops.higher_order.with_effects
 _OF_SIZES: dict[Any, Callable[..., Any]] = {
@@ -110,6 +113,10 @@ def _call(node: GraphNode, values: Mapping[GraphNode, Any], tracing: Tracing) ->
     called = Node(target, tuple(args), kwargs, fake_args, fake_kwargs, wanted)
     if called.name in _NOTHING:
         return None
+    if called.name in _OF_STORAGE and not fake_args[0].is_contiguous():
+        raise UnsupportedError(
+            f"{called.name} of memory in another order than that of its elements"
+        )
     return apply_operator(called, tracing.fallbacks, strict=tracing.is_strict)
 
 

@@ -158,6 +158,15 @@ def test_views_of_operands_share_their_memory() -> None:
     assert not row.any()
 
 
+@pytest.mark.parametrize("turned", [False, True])
+def test_strides_are_those_of_memory(turned: bool) -> None:
+    def corner(x: torch.Tensor) -> torch.Tensor:
+        return torch.as_strided((x + 1).t() if turned else x + 1, (2, 3), (1, 2), 1) * 2
+
+    x = torch.randn(3, 4)
+    assert_close(compiled(corner)(x), corner(x))
+
+
 def test_graph_breaks_and_calls_of_python_between() -> None:
     seen: list[float] = []
 

@@ -1,6 +1,8 @@
 """ATen's operators in PTIR, by family; the table is `gptrs.torch.aten.table`."""
 
 from gptrs.torch.aten import (
+    activations,
+    creation,
     elementwise,
     indexing,
     matrices,
@@ -16,6 +18,8 @@ __all__ = [
     "Meaning",
     "Operands",
     "UnsupportedError",
+    "activations",
+    "creation",
     "elementwise",
     "indexing",
     "matrices",

@@ -1,14 +1,12 @@
-"""Shapes and views: reshape, permute, slices, joining, padding, diagonals, creation."""
+"""Shapes and views: reshape, permute, slices, joining, padding, diagonals."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 from gptrs.ir.dims import Dim, DimLike, product
 from gptrs.ir.tensor import Tensor
-from gptrs.ir.types import DType
 from gptrs.torch.aten.table import UnsupportedError, aten, enter_all, ptir
 
 Shape = Sequence[DimLike]
@@ -226,94 +224,6 @@ def pixel_shuffle(x: Tensor, upscale_factor: int) -> Tensor:
 @aten("pixel_unshuffle")
 def pixel_unshuffle(x: Tensor, downscale_factor: int) -> Tensor:
     return ptir.pixel_unshuffle(x, downscale_factor)
-
-
-@aten("full")
-def full(size: Shape, fill_value: Any, dtype: DType | None = None) -> Tensor:
-    """An array of one value, in the dtype of the value without another."""
-    return ptir.broadcast_to(_scalar(fill_value, dtype), shape=tuple(size))
-
-
-@aten("full_like", "new_full")
-def full_like(x: Tensor, *given: Any, dtype: DType | None = None) -> Tensor:
-    *size, value = given
-    shape = tuple(size[0]) if size else x.shape
-    return ptir.broadcast_to(_scalar(value, dtype or x.dtype), shape=shape)
-
-
-@aten("scalar_tensor")
-def scalar_tensor(s: Any, dtype: DType | None = None) -> Tensor:
-    return _scalar(s, dtype)
-
-
-def _scalar(value: Any, dtype: DType | None) -> Tensor:
-    if isinstance(value, Tensor):
-        return value if dtype is None else ptir.cast(value, dtype=dtype)
-    if isinstance(value, Dim):
-        return ptir.full((), 0, dtype=ptir.si64) + value
-    if dtype is None:
-        kinds = {bool: ptir.i1, int: ptir.si64, float: ptir.f32, complex: ptir.cf32}
-        dtype = kinds[type(value)]
-    return ptir.full((), value, dtype=dtype)
-
-
-@aten(
-    "zeros", "empty.memory_format", "empty_strided", "new_empty", "new_zeros", "new_empty_strided"
-)
-def zeros(*given: Any, dtype: DType | None = None) -> Tensor:
-    """Zeros, which an empty tensor may be, too."""
-    like = given[0] if isinstance(given[0], Tensor) else None
-    size = given[1] if like is not None else given[0]
-    return ptir.zeros(tuple(size), dtype=dtype or (like.dtype if like is not None else ptir.f32))
-
-
-@aten("zeros_like", "empty_like")
-def zeros_like(x: Tensor, dtype: DType | None = None) -> Tensor:
-    return ptir.zeros(x.shape, dtype=dtype or x.dtype)
-
-
-@aten("ones")
-def ones(size: Shape, dtype: DType | None = None) -> Tensor:
-    return full(size, 1, dtype or ptir.f32)
-
-
-@aten("ones_like")
-def ones_like(x: Tensor, dtype: DType | None = None) -> Tensor:
-    return full(x.shape, 1, dtype or x.dtype)
-
-
-@aten("new_ones")
-def new_ones(x: Tensor, size: Shape, dtype: DType | None = None) -> Tensor:
-    return full(size, 1, dtype or x.dtype)
-
-
-@aten("arange.start_step", "arange.start", "arange")
-def arange(*given: Any, dtype: DType | None = None) -> Tensor:
-    """From ``start`` to before ``end``; computed in f64 unless all is integer."""
-    start, end, step = (0, given[0], 1) if len(given) == 1 else (*given, 1)[:3]
-    if any(isinstance(n, float) for n in (start, end, step)):
-        count = math.ceil((end - start) / step)
-        made = ptir.arange(count, dtype=ptir.f64) * step + start
-        return ptir.cast(made, dtype=dtype or ptir.f32)
-    count = -((start - end) // step)
-    made = ptir.ops.iota(shape=(count,), dtype=ptir.si64) * step + start
-    return made if dtype is None else ptir.cast(made, dtype=dtype)
-
-
-@aten("prims.iota")
-def iota(length: DimLike, *, start: DimLike, step: DimLike, dtype: DType) -> Tensor:
-    made = ptir.ops.iota(shape=(length,), dtype=ptir.si64) * step + start
-    return ptir.cast(made, dtype=dtype)
-
-
-@aten("linspace")
-def linspace(start: float, end: float, steps: int, dtype: DType | None = None) -> Tensor:
-    return ptir.linspace(start, end, steps, dtype=dtype or ptir.f32)
-
-
-@aten("eye", "eye.m")
-def eye(n: int, m: int | None = None, dtype: DType | None = None) -> Tensor:
-    return ptir.eye(n, m, dtype=dtype or ptir.f32)
 
 
 @aten("copy")
