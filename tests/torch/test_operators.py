@@ -10,13 +10,10 @@ import torch
 
 from gptrs import ptir
 from gptrs.torch.aten import TABLE
-from tests.torch.opinfo import OPERATORS, check, name_of
+from tests.torch.opinfo import OPERATORS, check
 
-SHARES = 6
-LEFT = ("jiterator", "sparse", "to_sparse", "as_strided.partial_views", "chalf")
-"""Operators that torch itself does not run on a CPU, or that aot_autograd cannot trace."""
-BY_COMMAND = ("linalg", "fft", "special", "masked", "signal", "torch.ops", *LEFT)
-"""What `tests.torch.opinfo` alone goes through, as other rows have the operators beneath."""
+SHARES = 4
+NAMES = frozenset(name.removeprefix("prims.").partition(".")[0] for name in TABLE)
 
 
 @pytest.fixture(autouse=True)
@@ -27,8 +24,9 @@ def eagerly() -> Iterator[None]:
 
 
 def operators(share: int) -> list[Any]:
-    found = [op for op in OPERATORS if torch.float32 in op.dtypes]
-    return [op for op in found if not name_of(op).startswith(BY_COMMAND)][share::SHARES]
+    """Those that the table has under their own names; what torch decomposes is left out."""
+    found = [op for op in OPERATORS if torch.float32 in op.dtypes and op.aten_name in NAMES]
+    return [op for op in found if not op.variant_test_name][share::SHARES]
 
 
 @pytest.mark.slow
