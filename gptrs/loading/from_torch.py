@@ -62,8 +62,8 @@ def from_torch(
     Raises `ArgumentError` for other modules and for tensors that are not on the CPU, sparse or
     quantized, `LoadError` where the configuration or the tensors do not fit.
     """
-    torch: Any = sys.modules.get("torch")
-    if torch is not None and isinstance(module, torch.export.ExportedProgram):
+    torch_export: Any = sys.modules.get("torch.export")
+    if torch_export is not None and isinstance(module, torch_export.ExportedProgram):
         return _exported().ExportedModel(module)
     if example_inputs is not None:
         return _exported().exported(_plain_module(module), example_inputs, dynamic_shapes)
