@@ -102,7 +102,7 @@ def _call(node: GraphNode, values: Mapping[GraphNode, Any], tracing: Tracing) ->
     if target is operator.getitem:
         return args[0][args[1]]
     if not isinstance(target, OpOverload | HigherOrderOperator):  # arithmetic of sizes
-        function: Callable[..., Any] = _OF_SIZES.get(target, target)
+        function: Any = _OF_SIZES.get(target, target)
         return function(*args, **kwargs)
     fake_args: Any = map_arg(node.args, _fake)
     fake_kwargs: Any = map_arg(node.kwargs, _fake)
