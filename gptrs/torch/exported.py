@@ -11,7 +11,7 @@ arguments and results of the program; `ExportedModel` keeps their last values.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Hashable, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,13 +22,14 @@ from torch.export.graph_signature import InputKind, InputSpec, OutputKind
 from torch.utils import _pytree as pytree
 
 from gptrs import ptir
-from gptrs.errors import ArgumentError, DTypeError
+from gptrs.errors import ArgumentError, DTypeError, shown
+from gptrs.ir.dims import Dim, Shape
 from gptrs.ir.tensor import Parameter, Tensor, as_array
-from gptrs.ir.types import Array
+from gptrs.ir.types import Array, Type, as_dtype
 from gptrs.torch.aten import TABLE
 from gptrs.torch.graph import Tracing, function_of, placeholders, symbols_of
 from gptrs.torch.operators import Fallback
-from gptrs.torch.tensors import array_of
+from gptrs.torch.tensors import array_of, type_of
 
 if TYPE_CHECKING:
     import os
@@ -82,11 +83,16 @@ class ExportedModel:
         self.buffers: dict[str, Array] = {}
         """What the module writes, as it is after the last call."""
         known: dict[Any, Any] = {}
-        shared: dict[int, Parameter] = {}
+        shared: dict[Hashable, Parameter] = {}
         self._user = [node for spec, node in nodes if spec.kind is InputKind.USER_INPUT]
         traced = [node for node in self._user if isinstance(node.meta.get("val"), torch.Tensor)]
         self._places = [self._user.index(node) for node in traced]
-        known.update({n: n.meta.get("val") for n in self._user if n not in traced})
+        self._wanted = [type_of(node.meta["val"], {}) for node in traced]
+        self._fixed: dict[int, Any] = {}
+        """By place: the arguments that are no tensors, which the export took as they were."""
+        for place, node in enumerate(self._user):
+            if place not in self._places:
+                self._fixed[place] = known[node] = node.meta.get("val")
         for spec, node in nodes:
             if spec.kind is InputKind.BUFFER and spec.target in written:
                 self.buffers[str(spec.target)] = array_of(state[str(spec.target)]).copy()
@@ -100,7 +106,7 @@ class ExportedModel:
         """The jitted function of the arrays among the arguments, in order, then `buffers`."""
 
     def _parameter(
-        self, spec: InputSpec, state: Mapping[str, Any], shared: dict[int, Parameter]
+        self, spec: InputSpec, state: Mapping[str, Any], shared: dict[Hashable, Parameter]
     ) -> Tensor:
         name = spec.target or spec.arg.name
         value = state[name]
@@ -109,7 +115,7 @@ class ExportedModel:
         array = array_of(value)
         if spec.kind is InputKind.CONSTANT_TENSOR:
             return Tensor(array)
-        key = array.ctypes.data
+        key = array.ctypes.data, array.shape, array.strides, array.dtype
         if key not in shared:
             shared[key] = self.parameters[name] = Parameter(array, name)
         return shared[key]
@@ -137,7 +143,21 @@ class ExportedModel:
                 f"the module was exported with {len(self._user)} arguments, found {len(leaves)}",
                 fix="call it with arguments as of the export, in the same containers",
             )
-        return [*(_array(leaves[place]) for place in self._places), *self.buffers.values()]
+        for place, value in self._fixed.items():
+            if type(leaves[place]) is not type(value) or leaves[place] != value:
+                raise ArgumentError(
+                    f"argument {place} is {shown(leaves[place])}, expected {shown(value)}",
+                    fix="export the module once more for another value",
+                )
+        given = [_array(leaves[place]) for place in self._places]
+        for place, array, wanted in zip(self._places, given, self._wanted, strict=True):
+            found = Type(array.shape, as_dtype(array.dtype))
+            if found.dtype is not wanted.dtype or not _fits(found.shape, wanted.shape):
+                raise ArgumentError(
+                    f"argument {place} is {found}, expected {wanted}",
+                    fix="name the sizes that may differ in dynamic_shapes",
+                )
+        return [*given, *self.buffers.values()]
 
     def program(self, *args: Any, **kwargs: Any) -> Any:
         """The program of a call, as it was traced."""
@@ -164,6 +184,12 @@ class ExportedModel:
 
     def __repr__(self) -> str:
         return f"<ExportedModel of {len(self._user)} arguments, {len(self.parameters)} parameters>"
+
+
+def _fits(found: Shape, wanted: Shape) -> bool:
+    """Whether the extents that the export fixed are those."""
+    pairs = zip(found, wanted, strict=False)
+    return len(found) == len(wanted) and all(isinstance(w, Dim) or f == w for f, w in pairs)
 
 
 def _array(value: Any) -> Any:

@@ -30,8 +30,6 @@ _NOTHING = frozenset(
     )
 )
 """Operators that compute nothing: torch has seen to what they assert when it made the graph."""
-
-
 _OF_STORAGE = frozenset(("as_strided.default", "as_strided_copy.default"))
 """Operators that see the memory of an operand, which arrays have in the order of elements."""
 _torch: Any = torch

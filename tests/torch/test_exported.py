@@ -110,3 +110,33 @@ def test_buffers_that_the_module_writes() -> None:
     made = gptrs.from_torch(Counting(), (torch.zeros(2),))
     assert np.array(made(torch.zeros(2))).tolist() == [1, 1]
     assert np.array(made(torch.zeros(2))).tolist() == [2, 2]
+
+
+def test_weights_at_one_address_are_told_apart() -> None:
+    class Parts(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            whole = torch.arange(6.0)
+            self.row = nn.Parameter(whole[:2])
+            self.all = nn.Parameter(whole)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x + self.row.sum() + self.all.sum()
+
+    made = gptrs.from_torch(Parts(), (torch.zeros(1),))
+    assert np.array(made(torch.zeros(1))).tolist() == [16]
+
+
+def test_other_arguments_than_the_exported_are_refused() -> None:
+    class Scaled(nn.Module):
+        def forward(self, x: torch.Tensor, by: float) -> torch.Tensor:
+            return x.reshape(2, 3) * by
+
+    made = gptrs.from_torch(Scaled(), (torch.ones(6), 2.0))
+    assert np.array(made(np.ones(6, np.float32), 2.0)).tolist() == [[2, 2, 2], [2, 2, 2]]
+    with pytest.raises(ArgumentError, match=r"argument 1 is 3\.0, expected 2\.0"):
+        made(torch.ones(6), 3.0)
+    with pytest.raises(ArgumentError, match=r"argument 0 is f32\[3\], expected f32\[6\]"):
+        made(torch.ones(3), 2.0)
+    with pytest.raises(ArgumentError, match=r"argument 0 is f64\[6\], expected f32\[6\]"):
+        made(torch.ones(6, dtype=torch.float64), 2.0)
