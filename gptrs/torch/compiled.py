@@ -67,7 +67,7 @@ class CompiledGraph:
         self._kept = _static_places() if is_inference else ()
         self._changes: Counter[int] = Counter()
         self._versions: list[Any] = []
-        self._traced = self._places_of_tensors()
+        self._traced: list[int] | None = None
         self._is_torchs = False
         self._is_symbolic = True
         self._functions: dict[tuple[Any, ...], JitFunction[..., Any]] = {}
@@ -92,6 +92,8 @@ class CompiledGraph:
             self._take(versions, operands)
         if self._is_torchs:
             return self._run_by_torch(operands)
+        if self._traced is None:
+            self._traced = self._places_of_tensors(operands)
         try:
             arrays = [array_of(operands[place]) for place in self._traced]
             function = self._function(operands, arrays)
@@ -121,14 +123,13 @@ class CompiledGraph:
             self._changes[place] += old != new
         self._kept = tuple(p for p in self._kept if self._changes[p] <= _MOST_CHANGES)
         self._versions = [_version(operands[place]) for place in self._kept]
-        self._traced = self._places_of_tensors()
+        self._traced = self._places_of_tensors(operands)
         self._functions.clear()
 
-    def _places_of_tensors(self) -> list[int]:
+    def _places_of_tensors(self, operands: list[Any]) -> list[int]:
         """The places of the tensors that differ from call to call."""
+        places = (p for p, operand in enumerate(operands) if isinstance(operand, torch.Tensor))
         kept = set(self._kept)
-        fakes = (node.meta["val"] for node in self._placeholders)
-        places = (place for place, fake in enumerate(fakes) if isinstance(fake, torch.Tensor))
         return [place for place in places if place not in kept]
 
     def _function(self, operands: list[Any], arrays: list[Any]) -> JitFunction[..., Any]:
@@ -160,12 +161,12 @@ class CompiledGraph:
     def _jitted(self, operands: list[Any], sizes: Sizes) -> JitFunction[..., Any]:
         """The graph as a function of the tensors that differ from call to call."""
         nodes = self._placeholders
-        traced = [nodes[place] for place in self._traced]
+        traced = [nodes[place] for place in self._traced or ()]
         known: dict[GraphNode, Any] = {}
         for place in self._kept:
             known[nodes[place]] = _parameter(operands[place], nodes[place].name)
         for node, operand in zip(nodes, operands, strict=True):
-            if operand is None:
+            if operand is None:  # a token of torch's, which keeps effects in order
                 known[node] = None
             elif not isinstance(operand, torch.Tensor):
                 known[node] = dim_of(node.meta["val"], sizes)

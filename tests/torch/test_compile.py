@@ -206,6 +206,16 @@ def test_a_graph_that_ptir_cannot_have_is_run_by_torch() -> None:
     assert_close(compiled(rounded)(x), rounded(x))
 
 
+def test_operators_with_effects_keep_their_order() -> None:
+    def inverse(x: torch.Tensor) -> torch.Tensor:
+        return torch.linalg.inv(x) @ torch.linalg.inv(x.mT)
+
+    quick, x = compiled(inverse), torch.randn(3, 3)
+    assert_close(quick(x), inverse(x), rtol=1e-3, atol=1e-3)
+    with pytest.raises(RuntimeError, match="singular"):
+        quick(torch.zeros(3, 3))
+
+
 def test_random_numbers_are_torchs() -> None:
     def noisy(x: torch.Tensor) -> torch.Tensor:
         return x + torch.rand_like(x)
