@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from gptrs.loading.image_classifier import ImageClassifier
     from gptrs.loading.language_model import LanguageModel
 
+_EXPORTED = {  # by suffix: files that hold a program, and what loads them, imported on use
+    ".pt2": "gptrs.torch.archive:load_archive",
+}
 _HANDLES = {  # by task, imported on use
     "causal_lm": "gptrs.loading.language_model:LanguageModel",
     "image_classifier": "gptrs.loading.image_classifier:ImageClassifier",
@@ -65,6 +68,9 @@ def load(
     huggingface.co by its name (``"openai-community/gpt2"``), which ``huggingface_hub`` downloads if
     it is installed.
 
+    A file that ``torch.export.save`` wrote (``.pt2``) gives a function of arrays, a
+    `gptrs.torch.exported.ExportedModel`, and is loaded without options.
+
     The result is a `LanguageModel` or an `ImageClassifier`. Files that a checkpoint does not
     contain (the tokenizer, ``generation_config.json``, ``preprocessor_config.json``) are read from
     beside it. The configuration of torchvision's weights is inferred from their shapes; entries of
@@ -86,6 +92,13 @@ def load(
     for text, category in settings.complaints():
         warn(text, category)
     place = place_of(path)
+    if (loader := _EXPORTED.get(place.suffix)) is not None:
+        options = (memory_limit, context, kv_cache_dtype, backend)
+        if any(option is not None for option in options) or batch != 1:
+            raise ArgumentError(
+                f"{place} is a program, which is loaded without options", fix="give the path alone"
+            )
+        return imported(loader)(place)
     with events.working(f"loading {place.name}"):
         model = ready_model(open_model(place), kv_cache_dtype)
     if memory_limit is not None:

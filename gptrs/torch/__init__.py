@@ -14,6 +14,7 @@ The backend is registered by an entry point: nothing has to be imported for it.
 | `composites` | composite operators, which stay whole in inference |
 | `compiled` | a graph with its operands: tensors in, tensors out |
 | `exported` | modules of ``torch.export`` (``gptrs.from_torch``) |
+| `archive` | ``.pt2`` files (``gptrs.load``) |
 | `explain` | the plans of a compiled module's graphs |
 | `graph` | a graph as a function that ``ptir.jit`` traces |
 | `operators` | one operator: by the table, or by torch itself |

@@ -137,6 +137,8 @@ class ExportedModel:
         return pytree.tree_unflatten(kept, self._spec.out_spec)
 
     def _arrays(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+        order: list[str] = self._spec.in_spec.child(1).context
+        kwargs = {name: kwargs.pop(name) for name in order if name in kwargs} | kwargs
         leaves, _ = pytree.tree_flatten((args, kwargs), is_leaf=lambda x: isinstance(x, Tensor))
         if len(leaves) != len(self._user):
             raise ArgumentError(
