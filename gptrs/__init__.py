@@ -35,6 +35,7 @@ the package itself come first.
 | `jit/` | ``ptir.jit``: trace, cache, lower, run; its fast path |
 | `ptir` | the public namespace of ops, dtypes, and ``jit`` |
 | `nn/` | `Module` and layers |
+| `onnx/` | models of ONNX as programs |
 | `torch/` | torch's modules as programs: a backend of ``torch.compile``, ``torch.export`` |
 | `models/` | GPT-2, ResNet, MobileNetV2; the registry of models |
 | `text/` | tokenizer, sampling, generation |

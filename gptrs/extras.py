@@ -19,6 +19,7 @@ EXTRAS = {
     "bench": {"gptrs_bench": "gptrs_bench", "yaml": "PyYAML", "safetensors": "safetensors"},
     "plot": {"matplotlib": "matplotlib"},
     "hub": {"huggingface_hub": "huggingface_hub"},
+    "onnx": {"onnx": "onnx"},
     "opencl": {"pyopencl": "pyopencl"},
     "torch": {"torch": "torch", "transformers": "transformers"},
 }

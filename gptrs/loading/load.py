@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from gptrs.loading.language_model import LanguageModel
 
 _EXPORTED = {  # by suffix: files that hold a program, and what loads them, imported on use
+    ".onnx": "gptrs.onnx:load_onnx",
     ".pt2": "gptrs.torch.archive:load_archive",
 }
 _HANDLES = {  # by task, imported on use
@@ -69,7 +70,8 @@ def load(
     it is installed.
 
     A file that ``torch.export.save`` wrote (``.pt2``) gives a function of arrays, a
-    `gptrs.torch.exported.ExportedModel`, and is loaded without options.
+    `gptrs.torch.exported.ExportedModel`; a file of ONNX (``.onnx``) a `gptrs.onnx.OnnxModel`. Both
+    are loaded without options.
 
     The result is a `LanguageModel` or an `ImageClassifier`. Files that a checkpoint does not
     contain (the tokenizer, ``generation_config.json``, ``preprocessor_config.json``) are read from

@@ -13,7 +13,7 @@ ORDER = [
     *("cell_names", "errors", "deprecated", "byte_sizes", "html_tables", "locks", "entry_points"),
     *("isolated", "large_pages", "identity_key", "extras", "settings", "events", "tree", "params"),
     *("ir", "numpy_api", "passes", "kernels", "backends", "debug", "jit", "ptir", "nn"),
-    "torch",
+    *("onnx", "torch"),
     *("models", "text"),
     *(
         "images",
