@@ -5,13 +5,14 @@ changes. `pipeline.lower` runs `PIPELINE` in this order:
 
 1. `simplify`, `constant_folding`, `cse`, `dce`, `loop_invariants`, repeated (at most
    `settings.opt_pre_iters`)
-2. `raising`: composites written out in primitives become one instruction
-3. `slice_pushdown`: compute only the rows that are read
-4. `choose_implementations`: implementations picked by overrides
-5. `legalize`: composites that the backend does not claim are decomposed; `input_projections`
-6. the first four passes again (at most `settings.opt_post_iters`)
-7. the passes of the backend (`Target.passes`; faer: `backends.faer.custom_calls`), then those
-8. `hoist`: computations on parameters alone become derived parameters
+2. `transpose_pushdown`: layers with their channels first are computed with channels last
+3. `raising`: composites written out in primitives become one instruction
+4. `slice_pushdown`: compute only the rows that are read
+5. `choose_implementations`: implementations picked by overrides
+6. `legalize`: composites that the backend does not claim are decomposed; `input_projections`
+7. the first four passes again (at most `settings.opt_post_iters`)
+8. the passes of the backend (`Target.passes`; faer: `backends.faer.custom_calls`), then those
+9. `hoist`: computations on parameters alone become derived parameters
 
 | module | contents |
 |---|---|
@@ -24,6 +25,7 @@ changes. `pipeline.lower` runs `PIPELINE` in this order:
 | `dce` | dead code elimination |
 | `raising`, `raisable`, `idioms/` | idiom recognition: composites found in primitives |
 | `slice_pushdown` | slices moved towards the parameters |
+| `transpose_pushdown` | transposes moved to where another one undoes them |
 | `choose_implementations` | substitution of implementations |
 | `legalize` | claim or decompose composites; inlining of definitions |
 | `loop_invariants` | what all iterations of a loop share, moved before it |

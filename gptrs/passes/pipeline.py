@@ -20,6 +20,7 @@ from gptrs.passes.loop_invariants import hoist_invariants
 from gptrs.passes.raising import raise_composites
 from gptrs.passes.simplify import simplify
 from gptrs.passes.slice_pushdown import push_slices
+from gptrs.passes.transpose_pushdown import push_transposes
 
 _CLEAN: tuple[Pass, ...] = (
     simplify,
@@ -30,6 +31,7 @@ _CLEAN: tuple[Pass, ...] = (
 
 PIPELINE: tuple[Stage, ...] = (
     Repeat((*_CLEAN, hoist_invariants), settings.opt_pre_iters),
+    push_transposes,
     raise_composites,
     push_slices,
     choose_implementations,

@@ -155,22 +155,26 @@ class _Pool:
                 count -= 1  # it would begin in the margin
             self.over[i] = max((count - 1) * self.strides[i] + reach - (n + low + high), 0)
 
+    @property
+    def widths(self) -> Margins:
+        """What the windows reach before and after each spatial axis."""
+        pairs = zip(self.margins, self.over, strict=True)
+        return [(low, high + over) for (low, high), over in pairs]
+
     def padded(self, x: Tensor, value: Any) -> Tensor:
         """``x`` with all that its windows reach."""
-        pairs = zip(self.margins, self.over, strict=True)
-        widths = [(low, high + over) for (low, high), over in pairs]
-        if not any(map(any, widths)):
-            return x
-        return ptir.pad(x, ((0, 0), (0, 0), *widths), "constant", value)
+        return ptir.pad(x, ((0, 0), (0, 0), *self.widths), "constant", value)
 
-    def reduced(self, x: Tensor, how: str) -> Tensor:
-        """The sum or the greatest element of each window of what is padded."""
+    def reduced(self, x: Tensor, how: str, *, pads: bool = True) -> Tensor:
+        """The sum or the greatest element of each window, of x and its margins, or of what has
+        them."""
         made = ptir.reduce_window(
             ptir.moveaxis(x, 1, -1),
             reduce=how,
             window=self.window,
             strides=self.strides,
             dilation=self.dilations,
+            padding=tuple(self.widths) if pads else None,
         )
         return ptir.moveaxis(made, -1, 1)
 
@@ -189,8 +193,7 @@ def max_pool(
 ) -> Any:
     """The greatest element of each window, and its place in the whole of x."""
     pool = _Pool(x, kernel_shape, strides, dilations, pads, auto_pad, ceil_mode)
-    least = float("-inf") if x.dtype.is_float else x.dtype.limits[0]
-    best = pool.reduced(pool.padded(x, least), "max")
+    best = pool.reduced(x, "max")
     if outputs == 1:
         return best
     leading, sizes = fixed(x.shape[:2], "x"), fixed(x.shape[2:], "x")
@@ -207,6 +210,7 @@ def max_pool(
         for at in np.ndindex(*pool.window)
     ]
     both = (slice(None), slice(None))
+    least = float("-inf") if x.dtype.is_float else x.dtype.limits[0]
     wide, found = pool.padded(x, least), None
     for tap in reversed(taps):  # the first of equals wins
         is_best = ptir.equal(wide[(*both, *tap)], best)
@@ -228,15 +232,15 @@ def average_pool(
 ) -> Tensor:
     """The mean of each window, of its elements in x or in the margins too."""
     pool = _Pool(x, kernel_shape, strides, dilations, pads, auto_pad, ceil_mode)
-    total = pool.reduced(pool.padded(x, 0), "add")
+    total = pool.reduced(x, "add")
     inside = np.ones((1, 1, *fixed(x.shape[2:], "x")), np.float32)
     margins = [(0, 0), (0, 0), *pool.margins]
     if count_include_pad:
         counted = np.pad(inside, margins, constant_values=1)
         counted = np.pad(counted, [(0, 0), (0, 0), *((0, n) for n in pool.over)])
-        count = pool.reduced(ptir.asarray(counted), "add")
+        count = pool.reduced(ptir.asarray(counted), "add", pads=False)
     else:
-        count = pool.reduced(pool.padded(ptir.asarray(inside), 0), "add")
+        count = pool.reduced(ptir.asarray(inside), "add")
     return ptir.astype(total / ptir.astype(count, total.dtype), x.dtype)
 
 
@@ -253,7 +257,7 @@ def lp_pool(
 ) -> Tensor:
     """The p-norm of each window."""
     pool = _Pool(x, kernel_shape, strides, dilations, pads, auto_pad, ceil_mode)
-    total = pool.reduced(pool.padded(ptir.abs(x) ** p, 0), "add")
+    total = pool.reduced(ptir.abs(x) ** p, "add")
     return ptir.astype(total ** (1 / p), x.dtype)
 
 
