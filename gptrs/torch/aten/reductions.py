@@ -153,6 +153,25 @@ enter_all(
 enter_all({"logcumsumexp": _along(ptir.logcumsumexp)})
 
 
+def _running_extreme(function: Callable[..., Tensor]) -> Callable[..., tuple[Tensor, Tensor]]:
+    """The running extreme along ``dim``, and the last place where it was met; NaN wins."""
+
+    def call(x: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+        if x.ndim == 0:
+            return x, ptir.zeros((), dtype=ptir.si64)
+        best = function(x, dim)
+        is_met = ptir.logical_or(ptir.equal(x, best), ptir.not_equal(x, x))
+        places = ptir.iota(shape=x.shape, dtype=ptir.si64, axis=dim % x.ndim)
+        return best, ptir.cummax(ptir.where(is_met, places, 0), dim)
+
+    return call
+
+
+enter_all(
+    {"cummax": _running_extreme(ptir.cummax), "cummin": _running_extreme(ptir.cummin)},
+)
+
+
 def _softmax(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     def call(x: Tensor, dim: int, half_to_float: bool = False) -> Tensor:
         if half_to_float:
