@@ -39,13 +39,13 @@ _USED = {"ptir", "float", "complex"}  # names that the text itself uses
 def to_text(program: Program) -> str:
     """The program as Python source."""
     lines = [f"# {VERSION}", IMPORT, ""]
-    symbols = sorted(_symbols(program))
+    symbols = sorted(all_symbols(program))
     lines += [f'{name} = ptir.dim("{name}")' for name in symbols] + [""] * bool(symbols)
     taken = {*symbols, *_USED}
-    return "\n".join([*lines, *_function(program, _free(program.name, taken), taken)])
+    return "\n".join([*lines, *_function(program, free_name(program.name, taken), taken)])
 
 
-def _free(name: str, taken: set[str]) -> str:
+def free_name(name: str, taken: set[str]) -> str:
     """``name`` made an identifier that is not taken."""
     free = _ascii(name) or "_"
     free = f"_{free}" if free[0].isdigit() else free
@@ -54,12 +54,12 @@ def _free(name: str, taken: set[str]) -> str:
     return free
 
 
-def _symbols(program: Program) -> set[str]:
+def all_symbols(program: Program) -> set[str]:
     """Every symbol that occurs in the text."""
     found = program.symbols()
     for instruction in program.body:
         for region in instruction.regions():
-            found |= _symbols(region)
+            found |= all_symbols(region)
     return found
 
 
@@ -75,7 +75,7 @@ def _function(program: Program, name: str, taken: set[str]) -> list[str]:
     for param in program.params:
         made = _ascii(param.name).strip("_") or "x"  # as `Recorder.input` will make it again
         made += "_" * bool(re.fullmatch(r"v\d+|region\d+", made))
-        names[param] = _free(made, {*taken, *names.values()})
+        names[param] = free_name(made, {*taken, *names.values()})
     for instruction in program.body:
         names.update((result, next(values)) for result in instruction.results)
     params = [f'{names[p]}: "{_annotation(p)}"' for p in program.params]

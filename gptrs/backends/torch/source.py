@@ -18,7 +18,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import count
-from keyword import iskeyword
 from typing import Any, cast
 
 import numpy as np
@@ -31,6 +30,7 @@ from gptrs.ir.dims import Dim
 from gptrs.ir.kinds import OpKind
 from gptrs.ir.ops.control import cond, scan, while_loop
 from gptrs.ir.ops.literal import constant
+from gptrs.ir.printing import all_symbols, free_name
 from gptrs.ir.program import Instruction, Operation, Program, Value
 from gptrs.ir.types import Array, DType, Type, ui64
 
@@ -64,28 +64,12 @@ class Emitted:
 def emit(program: Program, *, on_cpu: bool) -> Emitted:
     """The source of ``program``; ``on_cpu`` for torch's CPU device."""
     emitted = Emitted()
-    symbols = _symbols(program)
+    symbols = all_symbols(program)
     taken = {*_USED, *symbols}
-    emitted.name = _free(program.name, taken)
+    emitted.name = free_name(program.name, taken)
     taken.add(emitted.name)
     _Function(program, emitted, taken, symbols, on_cpu).write(emitted.name)
     return emitted
-
-
-def _symbols(program: Program) -> set[str]:
-    found = program.symbols()
-    for instruction in program.body:
-        for region in instruction.regions():
-            found |= _symbols(region)
-    return found
-
-
-def _free(name: str, taken: set[str]) -> str:
-    free = re.sub(r"\W+", "_", name, flags=re.ASCII) or "_"
-    free = f"_{free}" if free[0].isdigit() else free
-    while free in taken or iskeyword(free):
-        free += "_"
-    return free
 
 
 class _Function:
@@ -101,7 +85,7 @@ class _Function:
         values = (f"v{n}" for n in count() if f"v{n}" not in taken)
         for param in program.params:
             name = param.name + "_" * bool(re.fullmatch(r"v\d+", param.name))
-            self._names[param] = _free(name, {*taken, *self._names.values()})
+            self._names[param] = free_name(name, {*taken, *self._names.values()})
         for instruction in program.body:
             self._names.update((result, next(values)) for result in instruction.results)
 
