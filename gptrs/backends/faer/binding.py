@@ -232,6 +232,7 @@ class _Binder:
                 step.operands,
                 assigned.packed,
                 assigned.in_place,
+                assigned.placed,
             )
             if isinstance(step, ControlStep):
                 held = self._bind_loop(step, builder, self._bound.sizes)
@@ -269,6 +270,10 @@ class _Binder:
 
     def _slot(self, allocation: Allocation, form: Form | None) -> tuple[int, int]:
         """The buffer of an allocation, and its offset there."""
+        if allocation.inside is not None:
+            buffer, offset = self._slot(allocation.inside, form)
+            size = allocation.values[0].type.dtype.numpy.itemsize
+            return buffer, offset + size * self._size(allocation.place)
         if allocation.kind == "arena":
             return ARENA, self._bound.offsets[allocation]
         buffer, numbers = Buffer(allocation.kind, allocation.number, form), self._bound.buffers

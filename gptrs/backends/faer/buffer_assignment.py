@@ -1,7 +1,8 @@
 """Buffer assignment: the memory of each value of a program, before sizes are known.
 
 Input: the steps of `schedule` in order. Values share an allocation where one is the other in
-another shape, and where an update may overwrite an operand without a later use. An `Allocation` is
+another shape, and where an update may overwrite an operand without a later use. Of a concat along
+the outermost axis, operands that nobody reads later are made at their places in the result. An `Allocation` is
 an array from outside, a result, or a lifetime in the arena. No result is memory of an argument,
 except of donated ones. `binding` assigns arena offsets once sizes are known.
 """
@@ -24,6 +25,7 @@ from gptrs.backends.faer.steps import (
     RegionStep,
     UpdateStep,
 )
+from gptrs.ir.dims import DimLike
 from gptrs.ir.ops.literal import constant
 from gptrs.ir.program import Fails, Instruction, Program, Value
 
@@ -44,6 +46,9 @@ class Allocation:
     donated: bool = False
     first: int = -1
     last: int = -1
+    inside: Allocation | None = None
+    """The memory that this one is a part of, from element ``place`` on."""
+    place: DimLike = 0
 
 
 @dataclass(eq=False)
@@ -57,6 +62,8 @@ class AssignedStep:
     copy_reason: str = ""  # the operand that an update copies, and why it cannot overwrite it
     allocations: list[Allocation] = field(default_factory=list[Allocation])
     """The buffers of its operands, then of the results."""
+    placed: frozenset[int] = frozenset()
+    """The operands, by number, that are already at their places in the result."""
     packed: list[frozenset[Form]] = field(default_factory=list[frozenset[Form]])
     """By operand: the packed forms of a parameter that the plan keeps."""
     structure_key: Hashable = None
@@ -140,15 +147,36 @@ class BufferAssignment:
             allocation = self.allocations[value]
             if allocation.kind == "arena":
                 allocation.kind, allocation.number = "result", number
+        for assigned in self.steps:
+            self._place_operands(assigned)
         self._set_lifetimes(len(schedule))
         self._collect_buffers()
+
+    def _place_operands(self, assigned: AssignedStep) -> None:
+        """Let operands that a step would copy into its result be made there, where it is the last
+        one that reads them."""
+        step = assigned.step
+        if not isinstance(step, CallStep) or not (parts := step.call.parts):
+            return
+        made, begin = self.allocations[step.outer(step.call.result)], assigned.number
+        if made.first != begin:
+            return
+        placed: set[int] = set()
+        for number, operand in enumerate(step.operands):
+            one = self.allocations[step.arrays[number]]
+            free = one.kind == "arena" and one.inside is None and 0 <= one.first < one.last == begin
+            if operand in parts and free and not self._results.intersection(one.values):
+                one.inside, one.place = made, parts[operand]
+                made.first = min(made.first, one.first)
+                placed.add(number)
+        assigned.placed = frozenset(placed)
 
     def _set_lifetimes(self, count: int) -> None:
         """Record at each step the arena allocations whose lifetimes begin and end there."""
         first: list[list[Allocation]] = [[] for _ in range(count)]
         last: list[list[Allocation]] = [[] for _ in range(count)]
         for allocation in dict.fromkeys(self.allocations.values()):
-            if allocation.kind == "arena":
+            if allocation.kind == "arena" and allocation.inside is None:
                 first[allocation.first].append(allocation)
                 last[allocation.last].append(allocation)
         for assigned in self.steps:
@@ -174,6 +202,7 @@ class BufferAssignment:
                 assigned.structure_key = (
                     structure_key(step.call, places),
                     assigned.in_place,
+                    assigned.placed,
                     tuple(assigned.packed),
                 )
 

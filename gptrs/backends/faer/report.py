@@ -262,6 +262,8 @@ def _report(
         return StepReport("reference", op.name, 1, type, note=note)
     copy = step.call.overwrites is not None and not assigned.in_place
     note = f"copies {assigned.copy_reason}" if copy else "in place" if assigned.in_place else ""
+    if assigned.placed:
+        note = "operands are made in place"
     target: str = step.instruction.attrs["target"]
     count = len(step.call.members)
     return StepReport("call", target, count, type, names, note, copy, native=kernels)

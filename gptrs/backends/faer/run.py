@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import weakref
 from collections.abc import Sequence
+from math import prod
 from threading import current_thread, get_ident, main_thread
 from time import perf_counter_ns
 from typing import Any, Protocol, cast
@@ -252,7 +253,11 @@ class Call:
         shape = tuple([size_at(n, self._bound.sizes) for n in value.type.shape])
         dtype = value.type.dtype.numpy
         found: Any
-        if allocation.kind == "arena":
+        if allocation.inside is not None:
+            whole = self._look(allocation.inside.values[0]).reshape(-1)
+            begin = size_at(allocation.place, self._bound.sizes)
+            found = whole[begin : begin + prod(shape)]
+        elif allocation.kind == "arena":
             begin, size = self._bound.offsets[allocation], dtype.itemsize
             for extent in shape:
                 size *= extent

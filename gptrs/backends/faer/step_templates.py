@@ -7,7 +7,7 @@ Layers of one model make equal calls on other arrays, so that one template serve
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, NamedTuple
 
@@ -78,9 +78,11 @@ class TemplateBuilder(Binder):
         operands: Sequence[Value],
         packed: Sequence[frozenset[Form]],
         in_place: bool,
+        placed: Set[int] = frozenset(),
     ) -> None:
         self.isa, self.threads, self.status, self.in_place = isa, threads, status, in_place
         self.size = sizes
+        self.placed = {operands[number] for number in placed}
         self.template = StepTemplate()
         self._places = {value: number for number, value in enumerate(operands)}
         self._packed = packed

@@ -4,7 +4,7 @@ steps)."""
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, ClassVar, NamedTuple, TypeAlias, cast
 
@@ -80,6 +80,8 @@ class Binder(ABC):
     """The address of the plan's `gptrs.kernels.driver.step_table.Status`."""
     in_place: bool
     """Whether the result is in the buffer of the operand that it updates."""
+    placed: Set[Value] = frozenset()
+    """The operands whose memory is their place in the result (`Call.parts`)."""
     size: Callable[[DimLike], int]
     """Evaluates a dimension at the sizes of the call."""
 
@@ -134,6 +136,12 @@ class Call(ABC):
     def overwrites(self) -> Value | None:
         """The operand that the result is an update of, in its memory where nothing forbids it."""
         return None
+
+    @property
+    def parts(self) -> Mapping[Value, DimLike]:
+        """The operands that are a part of the result, with all their elements one after the other,
+        and the element of the result that each begins with."""
+        return {}
 
     @classmethod
     @abstractmethod

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import dropwhile
 
 import numpy as np
 
@@ -18,8 +19,10 @@ from gptrs.backends.faer.calls.blocks import (
 )
 from gptrs.backends.faer.calls.nested_concat import Block, blocks_of
 from gptrs.backends.memory_operands import Graph, Members, Source
+from gptrs.backends.views import Load, is_copy
+from gptrs.ir.dims import DimLike, Shape, product, same
 from gptrs.ir.ops.shape import concat, pad, tile
-from gptrs.ir.program import Instruction
+from gptrs.ir.program import Instruction, Value
 from gptrs.kernels.compiler.isa import Isa
 
 
@@ -57,11 +60,34 @@ class Concat(_Blocks):
 
     def bind(self, b: Binder) -> bool:
         steps = _row_major([b.size(n) for n in self.result.type.shape])
+        placed = {block for block in self._parts() if block.source.value in b.placed}
         for block in self.blocks:
-            starts = map(b.size, block.starts)
-            at = sum(start * step for start, step in zip(starts, steps, strict=True))
-            self._copy(b, block.source, _axes(b, block.source, steps), at)
+            if block not in placed:
+                starts = map(b.size, block.starts)
+                at = sum(start * step for start, step in zip(starts, steps, strict=True))
+                self._copy(b, block.source, _axes(b, block.source, steps), at)
         return True
+
+    @property
+    def parts(self) -> Mapping[Value, DimLike]:
+        return {block.source.value: place for block, place in self._parts().items()}
+
+    def _parts(self) -> dict[Block, DimLike]:
+        """By block that is contiguous in the result, and has all elements of an operand in their
+        order: its place. One for each operand."""
+        shape = self.result.type.shape
+        found: dict[Block, DimLike] = {}
+        values: set[Value] = set()
+        for block in self.blocks:
+            value = block.source.value
+            if value not in values and _is_run(block.extents, shape) and _is_whole(block.source):
+                sizes = [product(shape[axis + 1 :]) for axis in range(len(shape))]
+                place: DimLike = 0
+                for start, size in zip(block.starts, sizes, strict=True):
+                    place = place + start * size
+                found[block] = place
+                values.add(value)
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,6 +171,18 @@ class Tile(_Blocks):
         )
         self._copy(b, self.x, [axis for pair in pairs for axis in pair], 0)
         return True
+
+
+def _is_run(extents: Shape, shape: Shape) -> bool:
+    """Whether a block of an array of ``shape`` is contiguous: whole but along its first axis of
+    more than one element."""
+    pairs = zip(extents, shape, strict=True)
+    rest = dropwhile(lambda pair: same(pair[0], 1), pairs)
+    return all(same(one, other) for one, other in [*rest][1:])
+
+
+def _is_whole(source: Source) -> bool:
+    return is_copy(Load(source.value, source.view))
 
 
 def _axes(b: Binder, source: Source, steps: Sequence[int]) -> list[Axis]:
