@@ -18,6 +18,7 @@ A *kernel* is a native function ``void(intp arguments, intp first, intp last)``:
 | `driver` | step tables, worker pool, Numba driver, thread counts |
 | `native_call` | the native function of calls that were seen before |
 | `joint` | several kernels over one extent, as one step (a module) |
+| `stage_chain` | kernels that read each other's results, block by block (a module) |
 | `philox` | random numbers (a module) |
 | `vector_math` | exp, log, tanh, erf and activations on vectors of f32 (a module) |
 | `vector_math64` `trigonometry` `vector_power` | the same of f64; sin, cos; pow (modules) |

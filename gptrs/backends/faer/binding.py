@@ -9,7 +9,7 @@ array of words, and each word that holds an address becomes a relocation against
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -20,6 +20,7 @@ from gptrs.backends.faer.arena import OffsetAllocator
 from gptrs.backends.faer.buffer_assignment import Allocation, AssignedStep, BufferAssignment
 from gptrs.backends.faer.calls.base import Binder, Form
 from gptrs.backends.faer.joint_steps import JointStep, Part
+from gptrs.backends.faer.stage_chains import Chain, Stage, chains_of
 from gptrs.backends.faer.step_templates import (
     Sizes,
     StepTemplate,
@@ -84,8 +85,8 @@ class Bound:
     segments: list[Segment] = field(default_factory=list[Segment])
     owners: list[PlanStep] = field(default_factory=list[PlanStep])  # of each native step
     kernels: list[Kernel] = field(default_factory=list[Kernel])  # of each native step
-    joint: dict[PlanStep, tuple[Part, ...]] = field(
-        default_factory=dict[PlanStep, tuple[Part, ...]]
+    joint: dict[PlanStep, tuple[Part | Stage, ...]] = field(
+        default_factory=dict[PlanStep, tuple[Part | Stage, ...]]
     )
     """By the first step of several that are one native step: all of them."""
     table: StepTable = field(default_factory=lambda: StepTable([]))
@@ -162,7 +163,62 @@ class _Binder:
         self._steps: list[tuple[Kernel, int, int, int]] = []
         self._joint = JointStep()
 
-    def add(self, assigned: AssignedStep) -> None:
+    def add_all(self, steps: Sequence[AssignedStep]) -> None:
+        """Append all steps in order, chains of stages as one."""
+        chains, place = chains_of(steps, self._size, self._bound.threads), 0
+        while place < len(steps):
+            chain, count = chains.get(place), 0
+            if chain is not None and self._add_chain(chain, steps[place:]):
+                count = len(chain.stages)
+            else:
+                self._add(steps[place])
+                count = 1
+            place += count
+
+    def _add_chain(self, chain: Chain, steps: Sequence[AssignedStep]) -> bool:
+        """Append the first steps, the stages of a chain, as one native step; False where they have
+        to be several."""
+        members, bound = steps[: len(chain.stages)], self._bound
+        templates = [self._template(assigned) for assigned in members]
+        known = chain.with_kernels(templates)
+        if known is None:
+            return False
+        self._close_joint()
+        for allocation in (each for assigned in members for each in assigned.allocated):
+            bound.offsets[allocation] = self._offsets.allocate(self._bytes(allocation))
+        slots: list[list[tuple[int, int]]] = []
+        values: list[list[Value]] = []
+        for assigned, template, stage in zip(members, templates, known.stages, strict=True):
+            forms = () if template is None else template.forms
+            slots.append([self._slot(assigned.allocations[n], form) for n, form in forms])
+            values.append([stage.step.operands[n] for n, _ in forms])
+        kernel, words, relocations = known.words(self._isa, slots, values)
+        self._append_joint(kernel, words, relocations, known.slots, known.stages)
+        bound.time += known.time
+        self._joint.freed += [each for assigned in members for each in assigned.freed]
+        self._free_memory()
+        return True
+
+    def _append_joint(
+        self,
+        kernel: Kernel,
+        words: Sequence[int],
+        relocations: Iterable[tuple[int, int, int]],
+        extent: int,
+        parts: Sequence[Part | Stage],
+    ) -> None:
+        """Append the native step of several steps. Relocations are place, buffer, offset."""
+        start, bound = len(self._argument_blocks), self._bound
+        self._argument_blocks += words
+        for place, buffer, offset in relocations:
+            self._relocations[buffer].append((start + place, offset))
+        time = sum(part.native.time for part in parts)
+        self._steps.append((kernel, start, extent, chunk_count(bound.threads, extent, time)))
+        bound.owners.append(parts[0].step)
+        bound.estimates.append(time)
+        bound.joint[parts[0].step] = tuple(parts)
+
+    def _add(self, assigned: AssignedStep) -> None:
         """Append the native steps of a step, or a segment that Python runs."""
         offsets = self._bound.offsets
         template = None if assigned.view else self._template(assigned)
@@ -198,22 +254,13 @@ class _Binder:
         """Append the native step of the products that have joined."""
         joint, bound = self._joint, self._bound
         if joint.parts:
-            leader, natives = joint.parts[0], [part.native for part in joint.parts]
+            leader = joint.parts[0]
             if len(joint.parts) == 1:
                 self._append(leader.native, joint.slots[0], leader.step)
             else:
                 kernel, words, relocations = joint.words(self._isa)
-                start = len(self._argument_blocks)
-                self._argument_blocks += words
-                for place, buffer, offset in relocations:
-                    self._relocations[buffer].append((start + place, offset))
                 extent = max(part.end for part in joint.parts)
-                time = sum(native.time for native in natives)
-                chunks = chunk_count(bound.threads, extent, time)
-                self._steps.append((kernel, start, extent, chunks))
-                bound.owners.append(leader.step)
-                bound.estimates.append(time)
-                bound.joint[leader.step] = tuple(joint.parts)
+                self._append_joint(kernel, words, relocations, extent, joint.parts)
             bound.time += math.inf
         self._free_memory()
         self._joint = JointStep()
@@ -380,7 +427,6 @@ def bind(
     threads."""
     bound = Bound(key, dict(sizes), assignment)
     binder = _Binder(isa, bound, bind_loop)
-    for assigned in assignment.steps:
-        binder.add(assigned)
+    binder.add_all(assignment.steps)
     binder.finish()
     return bound
