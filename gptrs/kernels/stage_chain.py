@@ -30,7 +30,7 @@ from gptrs.kernels.compiler.ir_builder import I1, I64, POINTER, VOID, Function, 
 from gptrs.kernels.compiler.isa import Isa
 
 STAGE_WORDS, ARRAY_WORDS, USE_WORDS = 6, 4, 2
-MOST_STAGES = 8
+_ROOM = 64
 
 
 class Field(IntEnum):
@@ -43,6 +43,12 @@ class Field(IntEnum):
     SLOTS = 4
     BLOCK = 5  # planes
     ROWS = 6
+
+
+def room_for(words: int) -> int:
+    """The words of an argument block that has so many, with those that are not used: there are
+    kernels for few lengths."""
+    return -(-words // _ROOM) * _ROOM
 
 
 def stage_chain_kernel(isa: Isa, words: int) -> KernelText:
@@ -69,7 +75,7 @@ class _Writer:
         self._uses = f.add(self._arrays, f.mul(field[Field.ARRAYS], i64(ARRAY_WORDS)))
         self._move = f.intrinsic("memmove.p0.p0.i64", VOID, POINTER, POINTER, I64, I1)
         self._kind = ir.FunctionType(VOID, [I64] * 3)
-        self._done = f.stack_array(MOST_STAGES, I64)  # by stage: the planes that are there
+        self._done = f.stack_array(words // STAGE_WORDS, I64)  # by stage: the planes that are there
         with f.loop(i64(0), i64(words)) as word:
             f.write(self._given_at(word.index), f.at(self._words, word.index, I64))
 

@@ -2,9 +2,9 @@
 
 Input: the steps of `schedule` in order. Values share an allocation where one is the other in
 another shape, and where an update may overwrite an operand without a later use. Of a concat along
-the outermost axis, operands that nobody reads later are made at their places in the result. An `Allocation` is
-an array from outside, a result, or a lifetime in the arena. No result is memory of an argument,
-except of donated ones. `binding` assigns arena offsets once sizes are known.
+the outermost axis, operands that nobody reads later are made at their places in the result. An
+`Allocation` is an array from outside, a result, or a lifetime in the arena. No result is memory of
+an argument, except of donated ones. `binding` assigns arena offsets once sizes are known.
 """
 
 from __future__ import annotations

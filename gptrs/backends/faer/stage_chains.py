@@ -40,16 +40,16 @@ from gptrs.kernels.compiler.compile import Kernel
 from gptrs.kernels.compiler.isa import Isa
 from gptrs.kernels.stage_chain import (
     ARRAY_WORDS,
-    MOST_STAGES,
     STAGE_WORDS,
     USE_WORDS,
     Field,
+    room_for,
     stage_chain_kernel,
 )
 
+_MOST_STAGES = 8
 _AGAIN = 4  # a block has so many times the planes that it keeps of the one before
 _SHARES = 2  # of each thread; each computes the planes around it a second time
-_WORDS = 64  # kernels differ in so many words
 
 Size = Callable[[DimLike], int]
 
@@ -137,9 +137,8 @@ class Chain:
             rows += [word for place in places[value] for word in (place, number)]
         counts = [len(self.stages), len(made), uses]
         words = [*counts, self.stages[-1].planes, self.slots, self.block, *rows, *blocks]
-        room = -(-len(words) // _WORDS) * _WORDS
-        words += [0] * (room - len(words))
-        return kernel(stage_chain_kernel, isa, room), words, relocations
+        words += [0] * (room_for(len(words)) - len(words))
+        return kernel(stage_chain_kernel, isa, len(words)), words, relocations
 
 
 def chains_of(steps: Sequence[AssignedStep], size: Size, threads: int) -> Mapping[int, Chain]:
@@ -163,7 +162,7 @@ def _stages(steps: Sequence[AssignedStep], last: int, size: Size) -> list[Stage]
     if end is None:
         return []
     stages, members = [end], [steps[last]]
-    for assigned in reversed(steps[max(0, last + 1 - MOST_STAGES) : last]):
+    for assigned in reversed(steps[max(0, last + 1 - _MOST_STAGES) : last]):
         stage = _stage(assigned, size)
         if stage is None or not _is_private(assigned, members):
             break

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from math import prod
 
 from gptrs.backends.faer.calls.base import Binder, kernel
-from gptrs.backends.faer.calls.blocks import element_bytes
+from gptrs.backends.faer.calls.blocks import element_bytes, long_run
 from gptrs.backends.regions import Region
 from gptrs.backends.views import Load, View
 from gptrs.ir.dims import same
@@ -66,11 +66,12 @@ class Copy:
         outer = [axis for axis in range(last) if axis != row]
         axes = [word for axis in outer for word in (shape[axis], read[axis], written[axis])]
         extent = prod(shape[axis] for axis in outer)
+        long = long_run(prod(shape), self.size)
         if short:  # each row of the source to places apart in the result
-            words = [shape[row], 1, written[row], shape[last], read[last], 1]
+            words = [shape[row], 1, written[row], shape[last], read[last], 1, long]
             code, extent = kernel(copy_kernel, b.isa, self.size), extent * shape[last]
         elif self.inner == last:
-            words = [shape[last], 1, 1, shape[row], read[row], written[row]]
+            words = [shape[last], 1, 1, shape[row], read[row], written[row], long]
             code, extent = kernel(copy_kernel, b.isa, self.size), extent * shape[row]
         else:
             words = [shape[row], shape[last], read[last], written[row]]

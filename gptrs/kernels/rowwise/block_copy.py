@@ -19,7 +19,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from llvmlite import ir
 
-from gptrs.kernels.compiler.ir_builder import I8, I64, POINTER, Function, KernelText, i64
+from gptrs.kernels.compiler.ir_builder import I1, I8, I64, POINTER, VOID, Function, KernelText, i64
 from gptrs.kernels.compiler.isa import Isa
 
 ElementBytes: TypeAlias = Literal[1, 2, 4, 8, 16]
@@ -27,14 +27,15 @@ ELEMENT_BYTES: tuple[ElementBytes, ...] = get_args(ElementBytes)
 
 COPY_ARGUMENTS = (
     *("source", "destination", "count", "source_step", "destination_step"),
-    *("rows", "source_row", "destination_row", "axes"),
+    *("rows", "source_row", "destination_row", "long", "axes"),
 )
 """The argument block of `copy_kernel`, in order; then ``axes`` triples (extent, stride in the
 source, stride in the destination) of the axes around ``rows``, the outermost first.
 
 A row has ``count`` elements at distances of ``source_step`` and ``destination_step``; ``rows`` of
 them, at least 1, follow each other at ``source_row`` and ``destination_row``. All distances count
-elements. Source and destination do not overlap.
+elements. Source and destination do not overlap. The C library copies runs of ``long`` elements and
+more: where the CPU can, it writes lines without reading them first.
 """
 
 COPY_AT_ARGUMENTS = (*COPY_ARGUMENTS, "starts")
@@ -118,7 +119,7 @@ def _copy_rows(
         destination = element_at(f, w["destination"], destination, size)
         with f.if_else(contiguous, likely=True) as (run, scattered):
             with run:
-                copy_run(f, size, source, destination, w["count"])
+                copy_run(f, size, source, destination, w["count"], w["long"])
             with scattered, f.loop(i64(0), w["count"]) as k:
                 at = f.mul(k.index, w["source_step"]), f.mul(k.index, w["destination_step"])
                 _move(f, size, 1, source, destination, *at)
@@ -144,23 +145,31 @@ def fill_kernel(isa: Isa, size: ElementBytes) -> KernelText:
         def put(lanes: int, at: Any) -> None:
             _store(f, size, _part(f, pattern, size * lanes), element_at(f, destination, at, size))
 
-        _run(f, size, w["count"], put)
+        _run(f, size, destination, w["count"], put)
     f.ret_void()
     return KernelText(str(module), f"fill{size}")
 
 
-def copy_run(f: Function, size: ElementBytes, source: Any, destination: Any, count: Any) -> None:
-    """Copy ``count`` contiguous elements of ``size`` bytes."""
+def copy_run(
+    f: Function, size: ElementBytes, source: Any, destination: Any, count: Any, long: Any
+) -> None:
+    """Copy ``count`` contiguous elements of ``size`` bytes, by the C library from ``long`` on."""
 
     def put(lanes: int, at: Any) -> None:
         _move(f, size, lanes, source, destination, at, at)
 
-    _run(f, size, count, put)
+    with f.if_else(f.icmp_signed("<", count, long), likely=True) as (few, many):
+        with few:
+            _run(f, size, destination, count, put)
+        with many:
+            memcpy = f.intrinsic("memcpy.p0.p0.i64", VOID, POINTER, POINTER, I64, I1)
+            f.call(memcpy, [destination, source, f.mul(count, i64(size)), ir.Constant(I1, 0)])
 
 
-def _run(f: Function, size: ElementBytes, count: Any, put: Any) -> None:
-    """``put(lanes, at)`` until all of ``count`` elements are put: in vectors, of which the last one
-    ends where the row does, or, of fewer elements, in two halves that may overlap."""
+def _run(f: Function, size: ElementBytes, destination: Any, count: Any, put: Any) -> None:
+    """``put(lanes, at)`` until all of ``count`` elements are put: in vectors that are aligned, but
+    for the first one and the last one, which ends where the row does; or, of fewer elements, in two
+    halves that may overlap. A store that crosses a cache line takes twice as long."""
     lanes = f.isa.vector_bits // (8 * size)
 
     def halves(lanes: int) -> None:
@@ -175,7 +184,10 @@ def _run(f: Function, size: ElementBytes, count: Any, put: Any) -> None:
     with f.if_else(f.icmp_signed(">=", count, i64(lanes))) as (vectors, rest):
         with vectors:
             end = f.sub(count, i64(lanes))
-            with f.loop(i64(0), end, i64(lanes)) as k:
+            put(lanes, i64(0))
+            before = f.udiv(f.ptrtoint(destination, I64), i64(size))
+            start = f.sub(i64(lanes), f.urem(before, i64(lanes)))
+            with f.loop(start, end, i64(lanes)) as k:
                 put(lanes, k.index)
             put(lanes, end)
         with rest:

@@ -28,6 +28,8 @@ from gptrs.kernels.rowwise.block_copy import (
 Array = NDArray[Any]
 
 KINDS = {1: "u1", 2: "u2", 4: "u4", 8: "u8", 16: "c16"}
+LONG = 100
+"""Elements of a run that the C library copies."""
 RUNS = (0, 1, 2, 3, 5, 7, 8, 15, 16, 17, 31, 33, 63, 64, 65, 100, 129, 200)
 
 
@@ -63,7 +65,7 @@ def copy(level: isa.Isa, source: Array, destination: Array) -> None:
     """Of two views of one shape."""
     *outer, rows, run_ = axes_of(source.shape, source, destination)
     ends = [array.ctypes.data for array in (source, destination)]
-    words = [*ends, *run_, *rows, len(outer), *(n for axis in outer for n in axis)]
+    words = [*ends, *run_, *rows, LONG, len(outer), *(n for axis in outer for n in axis)]
     assert len(words) == len(COPY_ARGUMENTS) + 3 * len(outer)
     size: ElementBytes = next(n for n in ELEMENT_BYTES if n == source.itemsize)
     run(copy_kernel(level, size), words, math.prod(source.shape[:-1]))
@@ -131,7 +133,8 @@ def copy_at(level: isa.Isa, source: Array, destination: Array, starts: Starts) -
     block = tuple(map(slice, shape))
     *outer, rows, run_ = axes_of(shape, source[block], destination[block])
     ends = [array.ctypes.data for array in (source, destination)]
-    words = [*ends, *run_, *rows, len(outer), len(starts), *(n for axis in outer for n in axis)]
+    around = [n for axis in outer for n in axis]
+    words = [*ends, *run_, *rows, LONG, len(outer), len(starts), *around]
     assert len(words) == len(COPY_AT_ARGUMENTS) + 3 * len(outer)
     held = [np.array(place, kind) for _, place, kind in starts]
     for (axis, _, _), integer in zip(starts, held, strict=True):

@@ -10,6 +10,7 @@ import numpy as np
 
 from gptrs.backends.faer.calls.axes import Axis, merged
 from gptrs.backends.faer.calls.base import Address, Binder, Word, kernel
+from gptrs.backends.machine import MACHINE
 from gptrs.ir.dims import product
 from gptrs.ir.program import Value
 from gptrs.kernels.compiler.isa import Isa
@@ -23,6 +24,7 @@ from gptrs.kernels.rowwise.block_copy import (
 
 _PIECE = 2**15  # bytes of a long run that a thread takes at a time
 _FEW = 64  # rows that are cut into pieces for several threads
+_LONG = 2048  # bytes of a run that the C library copies faster, where no cache holds the block
 _ROW_NS, _BYTE_NS, _ELEMENT_NS = 2.0, 0.1, 0.6
 
 
@@ -58,7 +60,8 @@ def copy_block(
     for rows, moved in _in_rows(b, axes, size):
         *outer, row, run = rows
         begin = [_moved(end, place * size) for end, place in zip(ends, moved, strict=True)]
-        words: list[Word] = [*begin, *run, *row, len(outer)]
+        count = _count(rows[:-1])
+        words: list[Word] = [*begin, *run, *row, long_run(count * run.extent, size), len(outer)]
         around = [n for axis in outer for n in axis]
         if starts is None:
             code, words = kernel(copy_kernel, b.isa, size), [*words, *around]
@@ -67,8 +70,14 @@ def copy_block(
             code, words = kernel(copy_at_kernel, b.isa, size), [*words, number, *around, *starts]
         apart = run.source != 1 or run.result != 1
         each = run.extent * (_ELEMENT_NS if apart else _BYTE_NS * size)
-        count = _count(rows[:-1])
         b.step(code, words, count, count * (_ROW_NS + each))
+
+
+def long_run(count: int, size: int) -> int:
+    """The elements from which on the C library copies a run, of a block of ``count`` elements of
+    ``size`` bytes: never where the last cache holds the block and its copy, and lines that are
+    read before they are written."""
+    return _LONG // size if 3 * count * size > MACHINE.l3_bytes else 2**62
 
 
 def fill_block(b: Binder, element: bytes, end: Address, axes: Sequence[Axis]) -> None:
