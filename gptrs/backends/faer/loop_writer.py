@@ -30,6 +30,8 @@ class LoopWriter(ReductionWriter):
     def __init__(self, region: Region, *, precise: bool = False, shared: bool = False) -> None:
         super().__init__(region, precise=precise, shared=shared)
         self.lines: list[str] = []
+        self.grain = 1
+        """The items of the parallel extent that are computed together."""
         self._next_row: list[str] = []  # the steps to the indices of the next row
 
     def write(self) -> None:

@@ -56,6 +56,8 @@ class Rendered:
     extent: DimLike
     fails: bool = False
     """Whether its last word is the address of the status."""
+    grain: int = 1
+    """The items of the extent that it computes together, if a chunk has as many."""
 
     @property
     def canonical(self) -> str:
@@ -153,6 +155,7 @@ def render(
         tuple(words),
         writer.extent,
         writer.fails,
+        writer.grain,
     )
 
 

@@ -277,7 +277,8 @@ class RegionStep:
         words = [b.address(value) for value in (*rendered.inputs, *rendered.results)]
         sizes = [b.size(as_word(word)) for word in rendered.words]
         status = [b.status] if rendered.fails else []
-        b.step(self.kernel, [*words, *sizes, *status], b.size(rendered.extent), self._time(b))
+        extent, block = b.size(rendered.extent), [*words, *sizes, *status]
+        b.step(self.kernel, block, extent, self._time(b), rendered.grain)
         return True
 
     def _time(self, b: Binder) -> float:

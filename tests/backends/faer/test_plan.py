@@ -16,7 +16,7 @@ import pytest
 from gptrs import ptir
 from gptrs.backends.faer import plan as plans
 from gptrs.backends.faer.binding import Bound
-from gptrs.backends.faer.step_templates import Sizes, TemplateBuilder
+from gptrs.backends.faer.step_templates import Sizes, TemplateBuilder, chunk_count
 from gptrs.errors import DonatedError, ElementError
 from gptrs.ir.tensor import Parameter, Tensor
 from gptrs.ir.types import Array
@@ -360,3 +360,14 @@ def test_pieces_of_a_step(threads: int, extent: int, time: float, chunks: int) -
     kernel = compile_ir(COUNT_IR, "count")
     builder.step(kernel, [], extent, time)
     assert [step.chunks for step in builder.template.steps or ()] == [chunks]
+
+
+@pytest.mark.parametrize(
+    ("threads", "extent", "grain", "chunks"),
+    [(2, 8, 1, 8), (2, 8, 8, 2), (2, 32, 8, 4), (2, 800, 8, 8), (4, 8, 8, 4), (4, 3, 8, 3)],
+)
+def test_pieces_are_no_smaller_than_what_is_computed_together(
+    threads: int, extent: int, grain: int, chunks: int
+) -> None:
+    """Unless a thread would have nothing to do."""
+    assert chunk_count(threads, extent, 1e9, grain) == chunks

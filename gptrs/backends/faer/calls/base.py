@@ -98,8 +98,11 @@ class Binder(ABC):
         """Scratch memory of ``size`` bytes, until the end of the call."""
 
     @abstractmethod
-    def step(self, kernel: Kernel, words: Sequence[Word], extent: int, time: float) -> None:
-        """Add a step: ``kernel`` over ``extent`` with this argument block."""
+    def step(
+        self, kernel: Kernel, words: Sequence[Word], extent: int, time: float, grain: int = 1
+    ) -> None:
+        """Add a step: ``kernel`` over ``extent`` with this argument block, in chunks of at least
+        ``grain`` where there are enough of them for all threads."""
 
 
 _KERNELS: dict[tuple[object, ...], Kernel] = {}
