@@ -29,7 +29,7 @@ from gptrs.backends.faer.loop_writer import LoopWriter
 from gptrs.backends.faer.neighbour_writer import NeighbourWriter
 from gptrs.backends.faer.render import writer_of
 from gptrs.backends.faer.step_templates import StepTemplate, TemplateStep
-from gptrs.backends.faer.steps import RegionStep
+from gptrs.backends.faer.steps import PlanStep, RegionStep
 from gptrs.backends.faer.strided_copy import copy_of
 from gptrs.backends.machine import MACHINE
 from gptrs.backends.regions import Region
@@ -144,9 +144,11 @@ class Chain:
 def chains_of(steps: Sequence[AssignedStep], size: Size, threads: int) -> Mapping[int, Chain]:
     """The chains among ``steps`` at known sizes, by the place of their first stage."""
     found: dict[int, Chain] = {}
+    held = [_array_bytes([one.step], size) for one in steps]
     last = len(steps) - 1
     while last > 0:
-        stages = _stages(steps, last, size)
+        large = sum(held[max(0, last + 1 - _MOST_STAGES) : last + 1]) > MACHINE.l2_bytes
+        stages = _stages(steps, last, size) if large else []
         chain = _chain(stages, size, threads) if len(stages) > 1 else None
         if chain is not None:
             found[last + 1 - len(stages)] = chain
@@ -158,6 +160,11 @@ def chains_of(steps: Sequence[AssignedStep], size: Size, threads: int) -> Mappin
 
 def _stages(steps: Sequence[AssignedStep], last: int, size: Size) -> list[Stage]:
     """The stages of the longest chain that ends with step number ``last``."""
+    may_be = all(
+        type(one.step) is RegionStep and not one.view for one in steps[last - 1 : last + 1]
+    )
+    if not may_be or not _is_private(steps[last - 1], steps[last : last + 1]):
+        return []  # most steps
     end = _stage(steps[last], size)
     if end is None:
         return []
@@ -241,11 +248,15 @@ def _loads(region: Region) -> Iterator[tuple[Value, View]]:
             yield part.value, part.view
 
 
+def _array_bytes(steps: Sequence[PlanStep], size: Size) -> int:
+    """The bytes of all arrays that steps read and write."""
+    types = [v.type for v in {v for step in steps for v in (*step.inputs, *step.results)}]
+    return sum(prod(map(size, t.shape)) * t.dtype.numpy.itemsize for t in types)
+
+
 def _chain(stages: Sequence[Stage], size: Size, threads: int) -> Chain | None:
     """The chain of ``stages``, if it is faster than they are one after the other."""
-    values = {v for stage in stages for v in (*stage.step.inputs, *stage.step.results)}
-    total = sum(prod(map(size, v.type.shape)) * v.type.dtype.numpy.itemsize for v in values)
-    if total <= MACHINE.l2_bytes:
+    if _array_bytes([stage.step for stage in stages], size) <= MACHINE.l2_bytes:
         return None
     inner = stages[:-1]
     plane = sum(sum(stage.plane_bytes.values()) for stage in inner)
