@@ -22,6 +22,7 @@ table, which are of any element type (`gptrs.backends.faer.calls.tiled_steps`).
 | `mirror` | the upper halves of products A·Aᵀ, of which `tiled` computes the lower ones |
 | `gemv_row` | rows of `tiled` that have no second one beside them |
 | `register_tile` | register tiles of `tiled` |
+| `tile_sums` | passes over a finished tile: totals of the depth, elements of the result |
 | `pack_operand` | packing of operands of any strides, widened on the way |
 
 Which kernel runs for C[M, N] = A[M, K]·B[K, N] of f32 (`gptrs.backends.faer.calls.product`):

@@ -38,7 +38,7 @@ from gptrs.kernels.gemm.product import (
     gemm_arguments,
     is_given,
 )
-from gptrs.kernels.gemm.tiled import add_up_function
+from gptrs.kernels.gemm.tile_sums import add_up_function
 from gptrs.kernels.gemm.weight_elements import AHEAD, row_bytes
 from gptrs.kernels.weight_compression.decoder import decoder_rows
 from gptrs.kernels.weight_compression.format import (

@@ -1,8 +1,10 @@
 """Register tile of a product of arguments, for every element type: C[h, w] += A[h, k] · B[k, w].
 
     for matrix:                                 # several only where each has one tile
+        prefetch the tile of C below            # into L1: the next one
         sums[h, w] = 0 or C                     # registers
         for k in block of the depth:
+            prefetch                            # into L2: the tile's share of the next panel of B
             b[w] = B[k]                         # registers
             for row in h:
                 sums[row] += splat(A[row, k]) · b
@@ -12,6 +14,8 @@ A has any strides; rows of B are contiguous. So operands are read where they lie
 
     A as it lies: strides lda, 1 (or 1, lda)      packed tile [K, h]: strides 1, h
     B as it lies: rows ldb apart                  packed panel [K, w]: rows w apart
+
+Whole tiles prefetch at the levels that say so (`Isa.prefetches_streams`).
 
 Tiles at the edges of C read and write under a mask what is there. Rows beyond the last one are the
 last one again: they compute and store the same numbers.
@@ -28,16 +32,23 @@ from typing import Any, NamedTuple
 
 from llvmlite import ir
 
-from gptrs.kernels.compiler.ir_builder import I1, I32, I64, POINTER, Function, i64
+from gptrs.kernels.compiler.ir_builder import I1, I8, I32, I64, POINTER, Function, i64
 from gptrs.kernels.compiler.isa import Isa
 from gptrs.kernels.gemm.bf16_pairs import element_of_pairs
 from gptrs.kernels.gemm.number_types import NumberTypes, multiply_add
 
-TILE = (*(POINTER, I64, I64, I64), *(POINTER, I64, I64), *(POINTER, I64), *(I64, I1), *([I64] * 3))
+TILE = (
+    *(POINTER, I64, I64, I64, POINTER, I64, I64, POINTER, I64, I64, I1),
+    *(POINTER, I64, I64, I64, I64),
+)
 """The arguments of a tile function: A and its strides by row, by depth and by matrix; B and its
 strides by depth and by matrix; C and its stride by row; the depth, and whether sums begin at zero;
-the number of matrices, rows and columns. Matrices of C follow each other without gaps. Strides and
-columns count numbers of the sums: parts of complex ones, groups of bytes."""
+what is prefetched meanwhile, and its bytes for each `UNROLLED` of the depth; the number of
+matrices, rows and columns. Matrices of C follow each other without gaps. Strides and columns count
+numbers of the sums: parts of complex ones, groups of bytes."""
+
+UNROLLED = 4
+"""The depth that a turn of the loop of a tile that prefetches takes."""
 
 
 _ROWS_OF_A_POINTER = 3
@@ -102,8 +113,9 @@ def _tile(module: Any, isa: Isa, types: NumberTypes, form: Form) -> Any:
     height, vectors, whole, packed = form
     name = f"{'packed' * packed or 'whole' * whole or 'cut'}{height}x{vectors}"
     f = Function.part(module, isa, name + "_exact" * types.exact, *TILE)
-    a, a_row, a_depth, a_step, b, b_depth, b_step, c, ldc, depth, fresh, *sizes = f.arguments
-    count, rows, columns = sizes
+    a, a_row, a_depth, a_step, b, b_depth, b_step, c, ldc, depth, fresh, *other = f.arguments
+    ahead, pace, count, rows, columns = other
+    prefetches = whole and isa.prefetches_streams
     lanes, number = types.lanes(isa), types.sum_type
     masks = [None] * vectors
     if not whole:  # the others are whole: a form has as many vectors as the columns take
@@ -118,6 +130,8 @@ def _tile(module: Any, isa: Isa, types: NumberTypes, form: Form) -> Any:
             for n in numbers
             for v in range(vectors)
         ]
+        if prefetches:
+            _prefetch_below(f, types, places, ldc)
         sums = _begin(f, types, places, masks, fresh)
         row = i64(types.parts) if packed else a_row
         at_once = _ROWS_OF_A_POINTER if whole and not packed else height
@@ -125,7 +139,9 @@ def _tile(module: Any, isa: Isa, types: NumberTypes, form: Form) -> Any:
             (f.at(left, f.mul(numbers[i], row), number), [f.mul(n, row) for n in numbers[:at_once]])
             for i in range(0, height, at_once)
         ]
-        found = _sums(f, types, (pointers, a_depth), (right, b_depth), masks, depth, sums)
+        operands = (pointers, a_depth), (right, b_depth)
+        given = (ahead, pace) if prefetches else None
+        found = _sums(f, types, *operands, masks, depth, sums, given)
         for v, mask in enumerate(masks):
             # Pieces are much code, and matter where a matrix is no wider than a vector.
             f.write_all(found[v::vectors], places[v::vectors], mask, in_pieces=vectors == 1)
@@ -155,6 +171,16 @@ def _begin(
     return sums
 
 
+def _prefetch_below(f: Function, types: NumberTypes, places: Sequence[Any], ldc: Any) -> None:
+    """Prefetch the tile of C below this one, which is the next one: both ends of its rows."""
+    vectors = len(places) // types.rows(f.isa)
+    down, end = f.mul(i64(types.rows(f.isa)), ldc), i64(vectors * types.lanes(f.isa) - 1)
+    for place in places[::vectors]:
+        below = f.at(place, down, types.sum_type)
+        f.prefetch(below)
+        f.prefetch(f.at(below, end, types.sum_type))
+
+
 def _sums(
     f: Function,
     types: NumberTypes,
@@ -163,16 +189,20 @@ def _sums(
     masks: Sequence[Any],
     depth: Any,
     sums: list[Any],
+    ahead: tuple[Any, Any] | None,
 ) -> list[Any]:
     """``sums`` of a tile with the products of the depth added: of rows of A, which are at pointers
-    with several offsets each, and of B, both with a stride by depth."""
+    with several offsets each, and of B, both with a stride by depth. ``ahead``: the address that is
+    prefetched meanwhile, and its step for `UNROLLED` of the depth."""
     (pointers, a_depth), (b, b_depth) = left, right
     lanes, number, vectors = types.lanes(f.isa), types.sum_type, len(masks)
     vector: Any = ir.VectorType(number, lanes)
     offsets = [ir.Constant(vector, None)] * vectors if types.group == 4 else []
     starts = [pointer for pointer, _ in pointers]
-    with f.loop(i64(0), depth, carried=[b, *starts, *sums, *offsets]) as loop:
-        row, *carried = loop.values
+
+    def add(values: Sequence[Any]) -> list[Any]:
+        """The carried values with the products of one element of the depth."""
+        row, *carried = values
         at, total = carried[: len(starts)], carried[len(starts) :][: len(sums)]
         more = carried[len(starts) + len(sums) :]
         held: list[Any] = []
@@ -200,8 +230,22 @@ def _sums(
         more = [multiply_add(f, types, byte, r, m) for r, m in zip(held, more, strict=False)]
         at = [f.at(pointer, a_depth, number) for pointer in at]
         at = [f.opaque(pointer) for pointer in at] if len(at) > 1 else at
-        loop.values = [f.at(row, b_depth, number), *at, *total, *more]
-    found = loop.values[1 + len(starts) :]
+        return [f.at(row, b_depth, number), *at, *total, *more]
+
+    begin, carried = i64(0), [b, *starts, *sums, *offsets]
+    if ahead is not None:
+        place, pace = ahead
+        begin = f.sub(depth, f.urem(depth, i64(UNROLLED)))
+        with f.loop(i64(0), begin, i64(UNROLLED), carried=[place, *carried]) as loop:
+            place, *carried = loop.values
+            f.prefetch(place, cache=2)
+            for _ in range(UNROLLED):
+                carried = add(carried)
+            loop.values = [f.at(place, pace, I8), *carried]
+        _, *carried = loop.values
+    with f.loop(begin, depth, carried=carried) as rest:
+        rest.values = add(rest.values)
+    found = rest.values[1 + len(starts) :]
     found, offsets = found[: len(sums)], found[len(sums) :]
     if not offsets:
         return found

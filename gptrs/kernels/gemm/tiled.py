@@ -3,7 +3,7 @@
     for (matrix, row block, column block):      # extent; matrices of one tile: one call for many
         for depth block of the order rule:      # floats: 4096, then 512 each (`product`)
             for depth block of the cache:
-                for panel of the column block:
+                for panel of the column block:  # the inner loop where B stays in the cache
                     for tile of the row block:
                         C[h, w] += A · B        # `register_tile`; of one row: `gemv_row`
                         at the end of a depth block: totals (f64) += C
@@ -28,13 +28,22 @@ from typing import Any
 
 from llvmlite import ir
 
-from gptrs.kernels.compiler.ir_builder import F64, I1, I64, POINTER, Function, KernelText, i64
-from gptrs.kernels.compiler.isa import Isa
+from gptrs.kernels.compiler.ir_builder import (
+    F64,
+    I8,
+    I64,
+    Function,
+    KernelText,
+    Loop,
+    i64,
+)
+from gptrs.kernels.compiler.isa import KB, Isa
 from gptrs.kernels.gemm.bf16_pairs import stay_normal
 from gptrs.kernels.gemm.gemv_row import row_function
-from gptrs.kernels.gemm.number_types import PLAIN, NumberTypes, narrowed, stored_type
+from gptrs.kernels.gemm.number_types import PLAIN, NumberTypes, stored_type
 from gptrs.kernels.gemm.product import DepthBlock, Finish, Product, depth_blocks, is_given
-from gptrs.kernels.gemm.register_tile import tile_function
+from gptrs.kernels.gemm.register_tile import UNROLLED, tile_function
+from gptrs.kernels.gemm.tile_sums import add_up_function, convert_function
 
 _POINTERS = ("a", "b", "c", "out", "totals", "bias", "residual")
 _SIZES = (
@@ -52,6 +61,10 @@ times column blocks. With ``triangle`` 1, of square matrices the tiles that are 
 diagonal are left out; it is 0 otherwise. ``out`` is read where sums are not stored as they are;
 ``totals``, f64, where the depth has several blocks.
 """
+
+IN_CACHE = 128 * KB
+"""The size of a block of B that stays in L2 beside a tile of A: then C is written by rows, one tile
+beside the other, as its rows are in other pages."""
 
 
 def grid_place(f: Function, w: dict[str, Any], matrix: Any, steps: Sequence[str]) -> Any:
@@ -73,47 +86,6 @@ def grid_place(f: Function, w: dict[str, Any], matrix: Any, steps: Sequence[str]
     found.add_incoming(start, before)
     found.add_incoming(other, end)
     return found
-
-
-def _convert(module: Any, isa: Isa, types: NumberTypes) -> Any:
-    """convert(c, ldc, out, ldo, rows, columns): sums as elements of the result."""
-    f = Function.part(module, isa, "convert", POINTER, I64, POINTER, I64, I64, I64)
-    c, ldc, out, ldo, rows, columns = f.arguments
-    element, lanes = stored_type(types.result), types.lanes(isa)
-    for row, column, mask in f.pieces(rows, columns, lanes):
-        source = f.at(c, f.add(f.mul(row, ldc), column), types.sum_type)
-        target = f.at(out, f.add(f.mul(row, ldo), column), element)
-        value = f.read(source, ir.VectorType(types.sum_type, lanes), mask)
-        f.write(narrowed(f, value, types), target, mask)
-    f.ret_void()
-    return f.made
-
-
-def add_up_function(module: Any, isa: Isa, types: NumberTypes = PLAIN) -> Any:
-    """add_up(c, ldc, rows, columns, totals, ldt, first, last): totals = (0 if first else totals) +
-    C, in f64; in the last block of the depth C = totals."""
-    sizes = (I64, I64, I64)
-    f = Function.part(module, isa, "add_up", POINTER, *sizes, POINTER, I64, I1, I1)
-    c, ldc, rows, columns, totals, ldt, first, last = f.arguments
-    number, lanes = types.sum_type, types.lanes(isa)
-    vector, wide = ir.VectorType(number, lanes), ir.VectorType(F64, lanes)
-    for row, column, mask in f.pieces(rows, columns, lanes):
-        place = f.at(c, f.add(f.mul(row, ldc), column), number)
-        total = f.at(totals, f.add(f.mul(row, ldt), column), F64)
-        value = f.read(place, vector, mask)
-        value, before = value if number == F64 else f.fpext(value, wide), f.block
-        with f.if_then(f.not_(first)):
-            more, end = f.fadd(f.read(total, wide, mask), value), f.block
-        both = f.phi(wide)
-        both.add_incoming(value, before)
-        both.add_incoming(more, end)
-        with f.if_else(last) as (done, other):
-            with done:
-                f.write(both if number == F64 else f.fptrunc(both, vector), place, mask)
-            with other:
-                f.write(both, total, mask)
-    f.ret_void()
-    return f.made
 
 
 def tiled_product_kernel(isa: Isa, types: NumberTypes, product: Product) -> KernelText:
@@ -140,7 +112,7 @@ class _TiledProduct:
         self._row = row_function(self.module, isa, types) if types.has_rows else None
         self._finish = Finish(self.module, isa, product) if types == PLAIN else None
         self._add_up = None if types.is_integer else add_up_function(self.module, isa, types)
-        self._convert = None if types.copies else _convert(self.module, isa, types)
+        self._convert = None if types.copies else convert_function(self.module, isa, types)
         self._f = f = Function.kernel(self.module, isa, self.name)
         self._w = f.argument_block(f.arguments[0], _POINTERS, _SIZES)
         self._width, self._height = i64(types.width(isa)), i64(types.rows(isa))
@@ -176,7 +148,8 @@ class _TiledProduct:
             end = f.least(last, f.add(before, most))
             place = begin, f.sub(end, begin), nothing, nothing
             size = self._height, self._width
-            self._emit_tile(place, size, self._matrices(begin), (nothing, w["depth"]))
+            operands = self._matrices(begin)
+            self._emit_tile(place, size, operands, (nothing, w["depth"]), (operands[1], nothing))
 
     def _matrices(self, matrix: Any) -> tuple[Any, Any]:
         """The first elements of A and of B of a matrix."""
@@ -216,14 +189,27 @@ class _TiledProduct:
         of B where they lie."""
         f, w, number = self._f, self._w, self._types.sum_type
         (begin, row), (tiles, panels), one = operands, block, i64(1)
+        pace = self._pace(f.sub(tiles[1], tiles[0]))
+
+        def tile_at(tile: Any, panel: Any, *, in_cache: bool) -> None:
+            left = f.at(begin, f.mul(tile, w["a_tile"]), number)
+            right = f.at(row, f.mul(panel, w["b_panel"]), number)
+            place = f.mul(tile, self._height), f.mul(panel, self._width)
+            ahead = right, i64(0)
+            if not in_cache:
+                ahead = self._share_of_next(right, f.sub(tile, tiles[0]), pace, depth[1])
+            size = self._height, self._width
+            self._emit_tile((matrix, one, *place), size, (left, right), depth, ahead)
 
         def tiled() -> None:
-            with f.loop(*panels) as panel, self._tiles(panel.index, *tiles) as tile:
-                left = f.at(begin, f.mul(tile.index, w["a_tile"]), number)
-                right = f.at(row, f.mul(panel.index, w["b_panel"]), number)
-                place = f.mul(tile.index, self._height), f.mul(panel.index, self._width)
-                size = self._height, self._width
-                self._emit_tile((matrix, one, *place), size, (left, right), depth)
+            used = f.mul(f.mul(f.sub(panels[1], panels[0]), self._width), depth[1])
+            small = f.icmp_signed("<=", used, i64(IN_CACHE // self._types.bytes))
+            whole = f.icmp_signed("==", w["triangle"], i64(0))
+            with f.if_else(f.and_(small, whole)) as (rows_first, panels_first):
+                with rows_first, f.loop(*tiles) as tile, f.loop(*panels) as panel:
+                    tile_at(tile.index, panel.index, in_cache=True)
+                with panels_first, f.loop(*panels) as panel, self._tiles(panel, *tiles) as tile:
+                    tile_at(tile.index, panel.index, in_cache=False)
 
         if self._row is None:
             tiled()
@@ -234,14 +220,30 @@ class _TiledProduct:
             with alone:
                 first, last = (f.mul(panel, self._width) for panel in panels)
                 place, size = (matrix, one, i64(0), first), (one, f.sub(last, first))
-                self._emit_tile(place, size, (begin, f.at(row, first, number)), depth, alone=True)
+                self._emit_tile(place, size, (begin, f.at(row, first, number)), depth)
             with several:
                 tiled()
 
-    def _tiles(self, panel: Any, first: Any, last: Any) -> Any:
+    def _pace(self, tiles: Any) -> Any:
+        """The bytes of the next panel that each of so many tiles prefetches for `UNROLLED` of the
+        depth: none where B lies in rows."""
+        f, width = self._f, self._types.width(self._f.isa)
+        packed = f.icmp_signed("==", self._w["b_depth"], self._width)
+        some = f.select(f.icmp_signed(">", tiles, i64(1)), tiles, i64(1))  # it divides
+        share = f.ceiling(i64(UNROLLED * width * self._types.bytes), some)
+        return f.select(packed, share, i64(0))
+
+    def _share_of_next(self, panel: Any, number: Any, pace: Any, length: Any) -> tuple[Any, Any]:
+        """What a tile prefetches of the panel after this one, and the pace."""
+        f = self._f
+        following = f.at(panel, self._w["b_panel"], self._types.sum_type)
+        before = f.mul(number, f.mul(pace, f.udiv(length, i64(UNROLLED))))
+        return f.at(following, before, I8), pace
+
+    def _tiles(self, panel: Loop, first: Any, last: Any) -> Any:
         """A loop over the tiles of a panel."""
         f = self._f
-        diagonal = f.mul(f.udiv(f.mul(panel, self._width), self._height), self._w["triangle"])
+        diagonal = f.mul(f.udiv(f.mul(panel.index, self._width), self._height), self._w["triangle"])
         return f.loop(f.add(first, f.positive(f.sub(diagonal, first))), last)
 
     def _share(self, size: Any, step: Any, number: Any, count: Any) -> tuple[Any, Any]:
@@ -289,11 +291,10 @@ class _TiledProduct:
         size: tuple[Any, Any],
         operands: tuple[Any, Any],
         depth: tuple[Any, Any],
-        *,
-        alone: bool = False,
+        ahead: tuple[Any, Any] | None = None,
     ) -> None:
         """The tile of up to ``size`` at a ``place``: of a matrix and so many matrices, a row and a
-        column; or a row ``alone``."""
+        column. It prefetches ``ahead``, at a pace; without that it is a row alone."""
         f, w, (matrix, count, row, column), (k, length) = self._f, self._w, place, depth
         rows = f.least(f.sub(w["rows"], row), size[0])
         columns = f.least(f.sub(w["columns"], column), size[1])
@@ -303,12 +304,12 @@ class _TiledProduct:
         ldc = w["columns"]
         fresh = f.icmp_signed("==", k, self._block.begin)
         a, b = operands
-        if alone:
+        if ahead is None:
             f.call(self._row, [a, w["a_depth"], b, w["b_depth"], c, columns, length, fresh])
         else:
             strides = [w["a_row"], w["a_depth"], w["a_step2"]]
             given = [a, *strides, b, w["b_depth"], w["b_step2"], c, ldc]
-            self._call_tile([*given, length, fresh, count, rows, columns], k)
+            self._call_tile([*given, length, fresh, *ahead, count, rows, columns], k)
         rows = f.mul(rows, count)  # those of several matrices follow each other
         reached = f.add(k, length)
         if self._add_up is not None:

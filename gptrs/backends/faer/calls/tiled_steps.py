@@ -31,10 +31,10 @@ from gptrs.kernels.gemm.mirror import mirror_blocks, mirror_kernel
 from gptrs.kernels.gemm.number_types import FLOATS, INTEGERS, NumberTypes
 from gptrs.kernels.gemm.pack_operand import pack_operand_kernel
 from gptrs.kernels.gemm.product import FIRST_BLOCK, Product
-from gptrs.kernels.gemm.tiled import TILED_ARGUMENTS, tiled_product_kernel
+from gptrs.kernels.gemm.tiled import IN_CACHE, TILED_ARGUMENTS, tiled_product_kernel
 
 _BYTES_PER_NS, _FLOPS_PER_NS = 10.0, 30.0
-_IN_CACHE = 256 * KB
+_IN_PLACE = 256 * KB
 """The size up to which B is read where it lies: each of its rows is in another page."""
 _FEW_ROWS, _FEW_DEPTH = 2, 8
 """A product of few rows reads B once: so many of its rows side by side, in as many pages."""
@@ -131,7 +131,7 @@ def _operands(
     rows, columns, depth = map(b.size, (core.rows, core.columns, core.depth))
     element, height = types.parts * types.bytes, types.rows(b.isa)
     steps = [axis.a for axis in grid.axes], [axis.b for axis in grid.axes]
-    small = depth * columns * element <= _IN_CACHE or rows <= 2 * height
+    small = depth * columns * element <= _IN_PLACE or rows <= 2 * height
     along = columns == 1 or b.size(core.b.outer) == 1
     place = b.address(core.b.value, grid.b)
     if types.reads and along and small:
@@ -141,7 +141,7 @@ def _operands(
     few = columns * types.parts <= types.width(b.isa)
     aliases = b.size(core.a.outer) * element % _ALIASING == 0 and rows > 1
     often = columns * types.parts >= _OFTEN and not small
-    along = b.size(core.a.depth) == 1 or depth * rows * element <= _IN_CACHE
+    along = b.size(core.a.depth) == 1 or depth * rows * element <= _IN_PLACE
     place = b.address(core.a.value, grid.a)
     if types.reads and (few or (along and not aliases and not often)):
         left = _in_place(b, core.a, place, types, steps[0], left=True)
@@ -243,6 +243,8 @@ def _blocks(
     )
     row_blocks = -(-tiles // fitting)
     wanted = b.threads * PIECES if b.threads > 1 else 1
+    if depth_block * columns * types.parts * types.bytes <= IN_CACHE:  # C is written by rows
+        row_blocks = min(tiles, max(row_blocks, -(-wanted // count)))
     column_blocks = max(1, min(panels, -(-wanted // (count * row_blocks))))
     if is_row:
         depth_block = FIRST_BLOCK
