@@ -43,9 +43,10 @@ TILE = (
 )
 """The arguments of a tile function: A and its strides by row, by depth and by matrix; B and its
 strides by depth and by matrix; C and its stride by row; the depth, and whether sums begin at zero;
-what is prefetched meanwhile, and its bytes for each `UNROLLED` of the depth; the number of
-matrices, rows and columns. Matrices of C follow each other without gaps. Strides and columns count
-numbers of the sums: parts of complex ones, groups of bytes."""
+what is prefetched meanwhile, and its bytes for each `UNROLLED` of the depth, 0 where the tile of C
+below is not prefetched either; the number of matrices, rows and columns. Matrices of C follow each
+other without gaps. Strides and columns count numbers of the sums: parts of complex ones, groups of
+bytes."""
 
 UNROLLED = 4
 """The depth that a turn of the loop of a tile that prefetches takes."""
@@ -131,7 +132,8 @@ def _tile(module: Any, isa: Isa, types: NumberTypes, form: Form) -> Any:
             for v in range(vectors)
         ]
         if prefetches:
-            _prefetch_below(f, types, places, ldc)
+            with f.if_then(f.icmp_signed(">", pace, i64(0))):
+                _prefetch_below(f, types, places, ldc)
         sums = _begin(f, types, places, masks, fresh)
         row = i64(types.parts) if packed else a_row
         at_once = _ROWS_OF_A_POINTER if whole and not packed else height

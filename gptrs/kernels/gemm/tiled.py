@@ -66,6 +66,9 @@ IN_CACHE = 128 * KB
 """The size of a block of B that stays in L2 beside a tile of A: then C is written by rows, one tile
 beside the other, as its rows are in other pages."""
 
+_AT_ONCE = 32
+"""Tiles below each other that one call computes; they are finished while they are in L1."""
+
 
 def grid_place(f: Function, w: dict[str, Any], matrix: Any, steps: Sequence[str]) -> Any:
     """The first element of a matrix on the grid of the batch."""
@@ -191,23 +194,30 @@ class _TiledProduct:
         (begin, row), (tiles, panels), one = operands, block, i64(1)
         pace = self._pace(f.sub(tiles[1], tiles[0]))
 
-        def tile_at(tile: Any, panel: Any, *, in_cache: bool) -> None:
+        def tile_at(tile: Any, panel: Any, count: Any = one, *, in_cache: bool) -> None:
             left = f.at(begin, f.mul(tile, w["a_tile"]), number)
             right = f.at(row, f.mul(panel, w["b_panel"]), number)
             place = f.mul(tile, self._height), f.mul(panel, self._width)
             ahead = right, i64(0)
             if not in_cache:
                 ahead = self._share_of_next(right, f.sub(tile, tiles[0]), pace, depth[1])
-            size = self._height, self._width
-            self._emit_tile((matrix, one, *place), size, (left, right), depth, ahead)
+            size, steps = (self._height, self._width), (w["a_tile"], i64(0))
+            self._emit_tile((matrix, count, *place), size, (left, right), depth, ahead, steps)
 
         def tiled() -> None:
             used = f.mul(f.mul(f.sub(panels[1], panels[0]), self._width), depth[1])
             small = f.icmp_signed("<=", used, i64(IN_CACHE // self._types.bytes))
             whole = f.icmp_signed("==", w["triangle"], i64(0))
             with f.if_else(f.and_(small, whole)) as (rows_first, panels_first):
-                with rows_first, f.loop(*tiles) as tile, f.loop(*panels) as panel:
-                    tile_at(tile.index, panel.index, in_cache=True)
+                with rows_first:
+                    begun = tiles[0]
+                    if not self._types.has_pairs:  # several tiles of those have no exponent
+                        begun = self._of_one_panel(tiles, panels)
+                        with f.loop(tiles[0], begun, i64(_AT_ONCE)) as group:
+                            count = f.least(f.sub(begun, group.index), i64(_AT_ONCE))
+                            tile_at(group.index, panels[0], count, in_cache=True)
+                    with f.loop(begun, tiles[1]) as tile, f.loop(*panels) as panel:
+                        tile_at(tile.index, panel.index, in_cache=True)
                 with panels_first, f.loop(*panels) as panel, self._tiles(panel, *tiles) as tile:
                     tile_at(tile.index, panel.index, in_cache=False)
 
@@ -224,14 +234,22 @@ class _TiledProduct:
             with several:
                 tiled()
 
+    def _of_one_panel(self, tiles: tuple[Any, Any], panels: tuple[Any, Any]) -> Any:
+        """The end of the tiles that one call computes, several at once: those of whole height, of
+        one panel. Each is the next matrix of C, as its rows follow the ones before."""
+        f = self._f
+        alone = f.icmp_signed("==", f.sub(panels[1], panels[0]), i64(1))
+        whole = f.least(f.sdiv(self._w["rows"], self._height), tiles[1])
+        return f.add(tiles[0], f.select(alone, f.positive(f.sub(whole, tiles[0])), i64(0)))
+
     def _pace(self, tiles: Any) -> Any:
         """The bytes of the next panel that each of so many tiles prefetches for `UNROLLED` of the
-        depth: none where B lies in rows."""
+        depth: hardly any where B lies in rows."""
         f, width = self._f, self._types.width(self._f.isa)
         packed = f.icmp_signed("==", self._w["b_depth"], self._width)
         some = f.select(f.icmp_signed(">", tiles, i64(1)), tiles, i64(1))  # it divides
         share = f.ceiling(i64(UNROLLED * width * self._types.bytes), some)
-        return f.select(packed, share, i64(0))
+        return f.select(packed, share, i64(1))
 
     def _share_of_next(self, panel: Any, number: Any, pace: Any, length: Any) -> tuple[Any, Any]:
         """What a tile prefetches of the panel after this one, and the pace."""
@@ -292,9 +310,11 @@ class _TiledProduct:
         operands: tuple[Any, Any],
         depth: tuple[Any, Any],
         ahead: tuple[Any, Any] | None = None,
+        steps: tuple[Any, Any] | None = None,
     ) -> None:
         """The tile of up to ``size`` at a ``place``: of a matrix and so many matrices, a row and a
-        column. It prefetches ``ahead``, at a pace; without that it is a row alone."""
+        column. It prefetches ``ahead``, at a pace; without that it is a row alone. ``steps``: from
+        one matrix to the next, of A and of B, where they are not those of the batch."""
         f, w, (matrix, count, row, column), (k, length) = self._f, self._w, place, depth
         rows = f.least(f.sub(w["rows"], row), size[0])
         columns = f.least(f.sub(w["columns"], column), size[1])
@@ -307,8 +327,8 @@ class _TiledProduct:
         if ahead is None:
             f.call(self._row, [a, w["a_depth"], b, w["b_depth"], c, columns, length, fresh])
         else:
-            strides = [w["a_row"], w["a_depth"], w["a_step2"]]
-            given = [a, *strides, b, w["b_depth"], w["b_step2"], c, ldc]
+            a_step, b_step = steps or (w["a_step2"], w["b_step2"])
+            given = [a, w["a_row"], w["a_depth"], a_step, b, w["b_depth"], b_step, c, ldc]
             self._call_tile([*given, length, fresh, *ahead, count, rows, columns], k)
         rows = f.mul(rows, count)  # those of several matrices follow each other
         reached = f.add(k, length)

@@ -37,7 +37,16 @@ DTYPES: dict[str, Any] = {
     "i32": np.int32,
     "i64": np.int64,
 }
-SHAPES = [(1, 1, 1), (3, 3, 3), (5, 0, 7), (8, 8, 8), (13, 29, 17), (33, 70, 67), (16, 5, 1)]
+SHAPES = [
+    (1, 1, 1),
+    (3, 3, 3),
+    (5, 0, 7),
+    (8, 8, 8),
+    (13, 29, 17),
+    (33, 70, 67),
+    (16, 5, 1),
+    (205, 5, 7),
+]
 
 
 def types_of(stored: str, through: str = "", result: str = "", group: int = 1) -> NumberTypes:
@@ -193,6 +202,17 @@ def test_values_in_every_layout(level: isa.Isa, name: str) -> None:
 @pytest.mark.parametrize("name", QUICK)
 def test_values(level: isa.Isa, name: str) -> None:
     check(level, TYPES[name], name.split()[0], ("rows", "columns"))
+
+
+@pytest.mark.parametrize("name", ["f32", "f64", "cf32"])
+def test_panels_beyond_the_cache(level: isa.Isa, name: str) -> None:
+    """Of them each is read by all tiles before the next one is."""
+    a, b = numbers((1, 30, 1030), name, 0), numbers((1, 1030, 70), name, 1)
+    types = TYPES[name]
+    for pack_b in (False, True):
+        given = {"pack_b": pack_b, "blocks": (2, 2), "splits": 3}
+        found = multiplied(level, types, a, b, **given)
+        np.testing.assert_array_equal(found, expected(types, a, b))
 
 
 @pytest.mark.parametrize("name", ["f32", "f64", "si64"])
