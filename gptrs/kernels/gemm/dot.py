@@ -22,8 +22,9 @@ Order rule: element k goes to lane k mod 32 of its block, whatever the vector le
 segments begin at fixed places. The order depends on the depth alone, and elements of 0 at the end
 change nothing. A lane adds up 32 products in f32, the first two steps of the tree are f32, and the
 rest is f64, so that the error hardly grows with the depth: the tests hold it to twice that of
-pairwise summation. Elements of f64 are added up in f64, integers in i32 or i64, where no order
-changes them (`gptrs.kernels.gemm.number_types`).
+pairwise summation. Elements of f64 are added up in f64 in 16 lanes, so that registers hold the sums
+of several rows, integers in i32 or i64, where no order changes them
+(`gptrs.kernels.gemm.number_types`).
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ SHORTEST = 32
 is faster: by `gptrs.kernels.gemm.gemv_transposed`."""
 SEGMENT = 2**17
 """Elements of a row that one thread adds up."""
-_BLOCK, _LANES, _NARROW = 1024, 32, 8
+_BLOCK, _LANE_BYTES, _NARROW = 1024, 128, 8
 _STREAMS = 4
 """Rows that are read side by side at most."""
 IN_CACHE = 16 * 1024 * KB
@@ -80,9 +81,14 @@ def dot_segments(depth: int) -> int:
     return max(1, -(-depth // SEGMENT))
 
 
+def _lanes(types: NumberTypes) -> int:
+    """The lanes of a row's sums: 32 of 32 bits, 16 of 64."""
+    return _LANE_BYTES // types.bytes
+
+
 def _rows_at_once(isa: Isa, types: NumberTypes) -> int:
     """The number of rows whose sums registers hold, beside the vectors that are read."""
-    return max(1, min(_STREAMS, isa.registers * 3 // 4 * types.lanes(isa) // _LANES))
+    return max(1, min(_STREAMS, isa.registers * 3 // 4 * types.lanes(isa) // _lanes(types)))
 
 
 def _total_type(types: NumberTypes) -> Any:
@@ -133,7 +139,8 @@ def _dots(module: Any, isa: Isa, types: NumberTypes, rows: int, *, stored: bool)
     f = Function.part(module, isa, name, POINTER, I64, POINTER, I64, POINTER)
     a, lda, x, depth, out = f.arguments
     element, lanes = types.stored_type, types.lanes(isa)
-    vectors, kind = _LANES // lanes, ir.VectorType(element, lanes)
+    width = _lanes(types)
+    vectors, kind = width // lanes, ir.VectorType(element, lanes)
     starts = [f.at(a, f.mul(lda, i64(row)), element) for row in range(rows)]
     zero = ir.Constant(ir.VectorType(types.sum_type, lanes), None)
 
@@ -153,10 +160,10 @@ def _dots(module: Any, isa: Isa, types: NumberTypes, rows: int, *, stored: bool)
     totals = [ir.Constant(_total_type(types), 0)] * rows
     with f.loop(i64(0), depth, i64(_BLOCK), totals) as block:
         end = f.least(depth, f.add(block.index, i64(_BLOCK)))
-        whole = f.sub(end, f.srem(f.sub(end, block.index), i64(_LANES)))
-        with f.loop(block.index, whole, i64(_LANES), [zero] * (rows * vectors)) as k:
+        whole = f.sub(end, f.srem(f.sub(end, block.index), i64(width)))
+        with f.loop(block.index, whole, i64(width), [zero] * (rows * vectors)) as k:
             add(k.values, k.index, masked=False)
-        with f.loop(whole, end, i64(_LANES), k.values) as rest:
+        with f.loop(whole, end, i64(width), k.values) as rest:
             add(rest.values, rest.index, masked=True)
         combine = f.add if types.is_integer else f.fadd
         for row in range(rows):
