@@ -47,6 +47,8 @@ _OFTEN = 640
 """The columns from which A is packed beside B: each of its tiles is then read often enough."""
 _ALIASING = 1024
 """Rows at multiples of so many bytes share few lines of L1: they are packed."""
+_MANY_TILES = 48
+"""The tiles of A from which B is packed for reads that cross cache lines, or rows that alias."""
 
 _SYMMETRIC_FROM = 64
 """The rows of A from which A·Aᵀ is computed by halves."""
@@ -133,8 +135,10 @@ def _operands(
     steps = [axis.a for axis in grid.axes], [axis.b for axis in grid.axes]
     small = depth * columns * element <= _IN_PLACE or rows <= 2 * height
     along = columns == 1 or b.size(core.b.outer) == 1
+    stride = b.size(core.b.depth) * element
+    splits = stride % (b.isa.vector_bits // 8) != 0 or stride % _ALIASING == 0
     place = b.address(core.b.value, grid.b)
-    if types.reads and along and small:
+    if types.reads and along and small and not (splits and rows >= _MANY_TILES * height):
         right = _in_place(b, core.b, place, types, steps[1], left=False)
     else:
         right = _packed(b, core.b, place, types, (columns, depth), grid, steps[1], left=False)
