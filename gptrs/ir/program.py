@@ -24,6 +24,7 @@ from gptrs.ir.kinds import OpKind
 from gptrs.ir.program_html import program_html
 from gptrs.ir.scalar_rules import ScalarRule
 from gptrs.ir.types import Array, Type
+from gptrs.locks import cached_property
 
 VERSION = "ptir.v0.4"
 
@@ -161,6 +162,7 @@ class Instruction:
     attrs: Attrs
     results: tuple[Value, ...]
     where: Location | None = None
+    _fails: list[Fails] = field(default_factory=list[Fails], init=False, repr=False)
 
     @property
     def result(self) -> Value:
@@ -183,8 +185,11 @@ class Instruction:
 
     @property
     def fails(self) -> Fails:
-        """When elements have no result, judged by the types alone."""
-        return self.op.fails(self.operands, self.attrs)
+        """When elements have no result, judged by the types alone; found once, as it is asked for
+        by most parts of a plan."""
+        if not self._fails:
+            self._fails.append(self.op.fails(self.operands, self.attrs))
+        return self._fails[0]
 
     def reading(self, replace: Mapping[Value, Value]) -> Instruction:
         """This instruction with its operands substituted by ``replace``."""
@@ -228,7 +233,7 @@ class Program:
         """Whether an instruction has."""
         return any(i.has_effects for i in self.body)
 
-    @property
+    @cached_property
     def fails(self) -> Fails:
         """The failure rule of the whole program: the maximum over its instructions."""
         return max((i.fails for i in self.body), default=Fails.NEVER)

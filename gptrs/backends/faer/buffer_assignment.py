@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from gptrs.backends.faer.calls.base import Form, values_of
+from gptrs.backends.faer.matched_calls import MatchedCall
 from gptrs.backends.faer.step_templates import structure_key
 from gptrs.backends.faer.steps import (
     CallStep,
@@ -129,6 +130,7 @@ class BufferAssignment:
         self.packed: dict[Value, set[Form]] = {}
         """The packed forms of parameters and constants that kernels read."""
         self._results = set(program.results)
+        self._structure_keys: dict[MatchedCall, Hashable] = {}
         enough = Fails.AT_SIZES if preserve_arguments else Fails.AT_ELEMENTS
         failing = (n for n, step in enumerate(schedule) if _fails(step) >= enough)
         self._last_failing = max(failing, default=-1)
@@ -198,13 +200,19 @@ class BufferAssignment:
             assigned.allocations = [self.allocations[value] for value in step.arrays]
             assigned.packed = [frozenset(self.packed.get(value, ())) for value in step.arrays]
             if isinstance(step, CallStep):
-                places = {value: place for place, value in enumerate(step.operands)}
                 assigned.structure_key = (
-                    structure_key(step.call, places),
+                    self._structure_key(step.matched),
                     assigned.in_place,
                     assigned.placed,
                     tuple(assigned.packed),
                 )
+
+    def _structure_key(self, matched: MatchedCall) -> Hashable:
+        found = self._structure_keys.get(matched)
+        if found is None:
+            places = {value: place for place, value in enumerate(matched.operands)}
+            found = self._structure_keys[matched] = structure_key(matched.call, places)
+        return found
 
     def _collect_region_forms(self, step: ControlStep) -> None:
         """Collect the forms in which the regions of control flow read the parameters of this

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from gptrs.backends.faer.control_lines import Array, ControlLines, UnwritableError
 from gptrs.backends.faer.loop_products import LoopProduct, loop_product, open_products
+from gptrs.backends.faer.matched_calls import CallMatcher
 from gptrs.backends.faer.region_updates import RegionUpdate, fold_updates
 from gptrs.backends.faer.render import render
 from gptrs.backends.fusion import fuse
@@ -68,7 +69,7 @@ class StepWriter(ControlLines, ABC):
             raise UnwritableError
         renamed = zip(program.results, opened.results, strict=True)
         places = {new: wanted[old] for old, new in renamed if wanted and old in wanted}
-        for step in fold_updates(fuse(opened, self._fusible)):
+        for step in fold_updates(fuse(opened, self._fusible), CallMatcher()):
             if isinstance(step, Region):
                 env[step.result] = self._region(step, env, places.get(step.result))
             elif isinstance(step, RegionUpdate):

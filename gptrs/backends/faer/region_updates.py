@@ -15,14 +15,14 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from gptrs.backends.faer.calls.dynamic_slices import Update
-from gptrs.backends.faer.custom_calls import call_of
+from gptrs.backends.faer.matched_calls import CallMatcher
 from gptrs.backends.fusion import FusedProgram
 from gptrs.backends.partial_reductions import stages
 from gptrs.backends.regions import Region, region_of
 from gptrs.backends.views import View
 from gptrs.ir.dims import DimLike
 from gptrs.ir.ops.custom import custom_call
-from gptrs.ir.program import Fails, Instruction, Program, Value
+from gptrs.ir.program import Fails, Instruction, Value
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,14 +37,14 @@ class RegionUpdate:
 FusedStep: TypeAlias = Region | Instruction | RegionUpdate
 
 
-def fold_updates(fused: FusedProgram) -> list[FusedStep]:
+def fold_updates(fused: FusedProgram, matcher: CallMatcher) -> list[FusedStep]:
     """The steps of ``fused``, with regions that write what updates would store."""
     regions = {region.result: region for region in fused.regions}
     uses = Counter(value for i in fused.program.body for value in i.values())
     uses.update(fused.program.results)
     steps: list[FusedStep] = []
     for step in fused.steps:
-        stored = _stored(step) if isinstance(step, Instruction) else None
+        stored = _stored(step, matcher) if isinstance(step, Instruction) else None
         region = None if stored is None else regions.get(stored.update)
         if stored is None or region is None or uses[stored.update] > 1 or not _may_move(region):
             steps.append(step)
@@ -67,14 +67,14 @@ class _Stored(NamedTuple):
     block: View
 
 
-def _stored(instruction: Instruction) -> _Stored | None:
+def _stored(instruction: Instruction, matcher: CallMatcher) -> _Stored | None:
     if instruction.op is not custom_call:
         return None
-    call = call_of(instruction)
+    matched = matcher.of(instruction)
+    call = matched.call
     if not isinstance(call, Update) or call.update.through:
         return None
-    definition: Program = instruction.attrs["definition"]
-    outer: dict[Value, Value] = dict(zip(definition.params, instruction.values(), strict=True))
+    outer = matched.among(instruction)
     if call.x not in outer or call.update.value not in outer:
         return None
     base, update, block = outer[call.x], outer[call.update.value], _block(call)

@@ -15,11 +15,11 @@ from gptrs.backends.faer import scalars
 from gptrs.backends.faer.control_lines import UnwritableError
 from gptrs.backends.faer.control_source import ControlSource
 from gptrs.backends.faer.control_writer import ControlWriter
-from gptrs.backends.faer.custom_calls import call_of
 from gptrs.backends.faer.element_types import HALVES
 from gptrs.backends.faer.interchange import element_loop
 from gptrs.backends.faer.interchange_writer import InterchangeWriter
 from gptrs.backends.faer.joint_regions import MOST_RESULTS, join
+from gptrs.backends.faer.matched_calls import CallMatcher
 from gptrs.backends.faer.overwritten_operands import in_place
 from gptrs.backends.faer.region_updates import RegionUpdate, fold_updates
 from gptrs.backends.faer.steps import (
@@ -77,7 +77,8 @@ def schedule_of(
 
     fused = fuse(program, fusible)
     steps = {region: [RegionStep(s, precise) for s in stages(region)] for region in fused.regions}
-    folded = fold_updates(fused)
+    matcher = CallMatcher()
+    folded = fold_updates(fused, matcher)
     kernels = Counter(step.rendered.name for several in steps.values() for step in several)
     if len(kernels) > max(_FEW_KERNELS, len(program.body) // _INSTRUCTIONS_A_KERNEL):
         fused = fuse(program, fusible, alone=True)
@@ -91,7 +92,7 @@ def schedule_of(
         elif (kernel := own_kernel(step)) is not None:
             work.append(KernelStep(step, kernel))
         elif step.op is custom_call:
-            work.append(CallStep(step, call_of(step)))
+            work.append(CallStep(step, matcher.of(step)))
         elif step.op.control and (written := _written(step, fusible, isa, precise)):
             work.append(LoopStep(step, written))
         elif step.op.control:

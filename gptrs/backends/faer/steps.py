@@ -16,6 +16,7 @@ from gptrs.backends.base import PlanReport
 from gptrs.backends.faer.calls.base import Binder, Call, Form
 from gptrs.backends.faer.calls.blocks import copy_whole
 from gptrs.backends.faer.control_source import ControlSource
+from gptrs.backends.faer.matched_calls import MatchedCall
 from gptrs.backends.faer.render import Rendered, as_word, render
 from gptrs.backends.faer.strided_copy import copy_of
 from gptrs.backends.regions import Region
@@ -190,13 +191,16 @@ class LoopStep(Single):
 class CallStep(Single):
     """A custom call, run by its kernels."""
 
-    call: Call
+    matched: MatchedCall
 
-    @cached_property
+    @property
+    def call(self) -> Call:
+        return self.matched.call
+
+    @property
     def operands(self) -> tuple[Value, ...]:
         """The buffers of the call, as values of its definition: parameters, then the results."""
-        definition: Program = self.instruction.attrs["definition"]
-        return (*definition.params, *self.call.results)
+        return self.matched.operands
 
     @cached_property
     def arrays(self) -> tuple[Value, ...]:
