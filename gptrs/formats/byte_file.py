@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from gptrs.block_memory import empty
 from gptrs.errors import LoadError
 from gptrs.ir.types import Array
 from gptrs.locks import new_lock
@@ -56,7 +57,7 @@ class ByteFile:
 
     def array(self, dtype: np.dtype[Any], shape: tuple[int, ...], offset: int) -> Array:
         """The elements from the byte ``offset`` on. Raises as `fill` does."""
-        made = np.empty(shape, dtype)
+        made = empty(shape, dtype)
         self.fill(as_bytes(made), offset)
         return made
 

@@ -11,7 +11,17 @@ from tests.support import ROOT
 
 ORDER = [
     *("cell_names", "errors", "deprecated", "byte_sizes", "html_tables", "locks", "entry_points"),
-    *("isolated", "large_pages", "identity_key", "extras", "settings", "events", "tree", "params"),
+    *(
+        "isolated",
+        "large_pages",
+        "block_memory",
+        "identity_key",
+        "extras",
+        "settings",
+        "events",
+        "tree",
+        "params",
+    ),
     *("ir", "numpy_api", "passes", "kernels", "backends", "debug", "jit", "ptir", "nn"),
     *("onnx", "torch"),
     *("models", "text"),

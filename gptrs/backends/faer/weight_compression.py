@@ -17,6 +17,7 @@ import numpy as np
 from gptrs import settings
 from gptrs.backends.faer.calls.base import Panels, kernel
 from gptrs.backends.faer.weight_packing import RowBlock, StoredWeight, run
+from gptrs.block_memory import empty
 from gptrs.ir.types import Array
 from gptrs.kernels.compiler.isa import Isa
 from gptrs.kernels.gemm.packing import panel_count
@@ -32,7 +33,7 @@ from gptrs.kernels.weight_compression.format import (
     block_rows,
 )
 
-_SAMPLE = 2**16  # weights that are sampled to choose a codebook
+_SAMPLE = 2**14  # weights that are sampled to choose a codebook
 _RARE = 512
 """At most one weight in so many may be an exception: more take more time than compression saves."""
 
@@ -68,8 +69,8 @@ def compress_weight(stored: StoredWeight, take: Callable[[int], Array]) -> Array
     layout = Layout.of(isa, form.weights, form.depth, form.columns)
     found: list[_Exceptions] = []
     result, count = take(compressed_bytes(form, isa)), 0
-    kind = np.uint32 if form.weights == "f32" else np.uint16
-    plain = np.empty(first.panels * first.depth * isa.tile_columns, kind)
+    kind = np.dtype(np.uint32 if form.weights == "f32" else np.uint16)
+    plain = empty((first.panels * first.depth * isa.tile_columns,), kind)
     for block in chain([first], row_blocks):
         found.append(_encode(stored, block, table, plain, result[layout.panels :]))
         count += len(found[-1].places)
@@ -125,7 +126,7 @@ def _encode(
     begin = panels.ctypes.data + block.panel * step + block.depth_start // rows * size
     words = [plain.ctypes.data, begin, flags.ctypes.data, table.ctypes.data, block.depth, step]
     run(kernel(compress_kernel, isa, form.weights), words, block.panels)
-    panel, index = np.nonzero(flags)
+    panel, index = np.divmod(np.flatnonzero(flags), flags.shape[1])
     some = plain[panel, index]
     is_in_codebook = np.zeros(256, np.bool_)
     is_in_codebook[table] = True
