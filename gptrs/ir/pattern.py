@@ -61,6 +61,11 @@ class Node(Operators["Node"]):
         """A subset of `heads` that every matching instruction has."""
         return frozenset(_needs(self.operands))
 
+    def is_flat(self) -> bool:
+        """Whether a match depends on the instruction alone, not on what makes its operands."""
+        inner = (part for part in self.attrs.values() if isinstance(part, Node))
+        return all(map(_is_flat, self.operands)) and not any(inner)
+
 
 class Quote:
     """The interpreter under which a call to an op builds a pattern."""
@@ -105,6 +110,13 @@ def _needs(parts: Iterable[Any]) -> Iterator[object]:
                 yield NUMBER
         elif part is not None:
             yield NUMBER
+
+
+def _is_flat(part: Any) -> bool:
+    if isinstance(part, tuple):
+        return all(map(_is_flat, cast("tuple[Any, ...]", part)))
+    # A number may be a value's, which its maker says.
+    return part is None or (isinstance(part, Hole) and part.kind not in _NUMBERS)
 
 
 def _match(pattern: Any, found: Any, facts: UseDef, env: Found) -> bool:

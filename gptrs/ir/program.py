@@ -162,7 +162,9 @@ class Instruction:
     attrs: Attrs
     results: tuple[Value, ...]
     where: Location | None = None
-    _fails: list[Fails] = field(default_factory=list[Fails], init=False, repr=False)
+    memo: dict[object, Any] = field(default_factory=dict[object, Any], init=False, repr=False)
+    """What was found of it, by who found it. It holds as long as the instruction, which is
+    immutable, and is no part of it."""
 
     @property
     def result(self) -> Value:
@@ -185,11 +187,19 @@ class Instruction:
 
     @property
     def fails(self) -> Fails:
-        """When elements have no result, judged by the types alone; found once, as it is asked for
-        by most parts of a plan."""
-        if not self._fails:
-            self._fails.append(self.op.fails(self.operands, self.attrs))
-        return self._fails[0]
+        """When elements have no result, judged by the types alone."""
+        found = self.memo.get(Fails)
+        if found is None:
+            found = self.memo[Fails] = self.op.fails(self.operands, self.attrs)
+        return found
+
+    @property
+    def attrs_key(self) -> tuple[object, ...]:
+        """`attrs_key` of its attributes."""
+        found = self.memo.get(attrs_key)
+        if found is None:
+            found = self.memo[attrs_key] = attrs_key(self.attrs)
+        return found
 
     def reading(self, replace: Mapping[Value, Value]) -> Instruction:
         """This instruction with its operands substituted by ``replace``."""

@@ -100,6 +100,12 @@ class Rule(Traits):
     asks: bool
     """Whether ``build`` takes the facts."""
 
+    @property
+    def flat(self) -> bool:
+        """Whether it depends on the instruction alone: where it does not apply now, it never
+        will."""
+        return self.pattern.is_flat() and not (self.asks or self.alone)
+
     def match(self, root: Instruction, facts: UseDef) -> Found | None:
         """The bindings of the holes when ``root`` computes the pattern, else None."""
         found = self.pattern.match(root, facts)
@@ -242,18 +248,24 @@ class _Rules:
         for rule in rules:
             entry = (rule.pattern.needs(), rule)
             self._by_op.setdefault(rule.pattern.op, []).append(entry)
+        self._flat = frozenset(rule for rule in rules if rule.flat)
         self._found: dict[object, tuple[Rule, ...]] = {}
 
     def that_may_match(self, instruction: Instruction, facts: UseDef) -> tuple[Rule, ...]:
         entries = self._by_op.get(instruction.op)
         if entries is None:
             return ()
-        at = heads(instruction, facts)
-        key = (instruction.op, at)
+        at, settled = heads(instruction, facts), self in instruction.memo
+        key = (instruction.op, at, settled)
         found = self._found.get(key)
         if found is None:
-            found = self._found[key] = tuple(rule for needs, rule in entries if needs <= at)
+            left = [(n, rule) for n, rule in entries if not (settled and rule in self._flat)]
+            found = self._found[key] = tuple(rule for needs, rule in left if needs <= at)
         return found
+
+    def settle(self, instruction: Instruction) -> None:
+        """Note that none of the rules applies that depend on the instruction alone."""
+        instruction.memo[self] = True
 
 
 @lru_cache(maxsize=16)
@@ -292,6 +304,9 @@ def _sweep(program: Program, rules: _Rules, fuel: Fuel) -> Program:
                     renamed[current.result] = result
                     facts.rename(current.result, result)
                 break
+        else:
+            if not fuel.empty:
+                rules.settle(current)
         body += made
         for each in made:
             facts.add(each)

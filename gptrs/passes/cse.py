@@ -7,7 +7,7 @@ pipeline.
 
 from __future__ import annotations
 
-from gptrs.ir.program import Instruction, Operand, Program, Value, attrs_key, key_of
+from gptrs.ir.program import Instruction, Operand, Program, Value, key_of
 from gptrs.passes.base import Context
 
 
@@ -18,7 +18,7 @@ def eliminate_common_subexpressions(program: Program, context: Context) -> Progr
     body: list[Instruction] = []
     for instruction in program.body:
         current = instruction.reading(renamed)
-        key = (current.op, _key(current.operands), attrs_key(current.attrs))
+        key = (current.op, _key(current.operands), current.attrs_key)
         first = seen.setdefault(key, current)
         merges = first is not current and not current.has_effects
         if not merges or not context.fuel.spend(f"merge {current.op.name}"):

@@ -6,21 +6,50 @@ Also the inlining of definitions that other passes and the faer backend use (`in
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 
 from gptrs.errors import Location
 from gptrs.ir.composites import Composite
-from gptrs.ir.program import Instruction, Operation, Program, Value, map_values
+from gptrs.ir.program import (
+    Instruction,
+    Operand,
+    Operation,
+    Param,
+    Program,
+    Value,
+    key_of,
+    map_values,
+)
 from gptrs.passes.base import Context
 
 
 def legalize(program: Program, context: Context) -> Program:
     """Replace every composite that the target does not claim by its definition, to any depth."""
+    known: dict[Hashable, bool] = {}  # layers ask the same again
 
     def claimed(instruction: Instruction) -> bool:
-        return context.claims(instruction) and context.fuel.spend(f"claim {instruction.op.name}")
+        key = _key_alone(instruction)
+        claims = known.get(key)
+        if claims is None:
+            claims = known[key] = context.claims(instruction)
+        return claims and context.fuel.spend(f"claim {instruction.op.name}")
 
     return inlined(program, claimed)
+
+
+def _key_alone(instruction: Instruction) -> Hashable:
+    """A key of all that is known of an instruction without the others: equal for those that a
+    target claims alike."""
+    places: dict[Value, int] = {}
+
+    def key(operand: Operand) -> Hashable:
+        if isinstance(operand, Value):
+            role = operand.role if isinstance(operand, Param) else ""
+            return places.setdefault(operand, len(places)), operand.type, role
+        return tuple(map(key, operand)) if isinstance(operand, tuple) else key_of(operand)
+
+    results = tuple([result.type for result in instruction.results])
+    return instruction.op, tuple(map(key, instruction.operands)), instruction.attrs_key, results
 
 
 def inlined(program: Program, closed: Callable[[Instruction], bool]) -> Program:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from gptrs.backends.faer.calls.base import Call
 from gptrs.backends.faer.custom_calls import call_of
-from gptrs.ir.program import Instruction, Operand, Program, Value, attrs_key, key_of
+from gptrs.ir.program import Instruction, Operand, Program, Value, key_of
 from gptrs.locks import cached_property
 
 
@@ -67,7 +67,6 @@ def definition_key(program: Program) -> Hashable:
 
     params = place(program.params), tuple([p.role for p in program.params])
     body = [
-        (i.op, tuple(map(key, i.operands)), attrs_key(i.attrs), place(i.results))
-        for i in program.body
+        (i.op, tuple(map(key, i.operands)), i.attrs_key, place(i.results)) for i in program.body
     ]
     return params, tuple(body), tuple([places[result] for result in program.results])

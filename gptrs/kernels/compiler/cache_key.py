@@ -116,11 +116,12 @@ def symbol(name: str) -> str:
 
 def cache_key(code: Code, target: Target) -> str:
     """A digest of all that the object code of ``code`` depends on; does not import Numba."""
-    digest = _digest_of(target, code.calls).copy()
+    if code.language == "builder":
+        digest = _digest_of_builders(target, code.calls).copy()
+    else:
+        digest = _digest_of(target, code.calls).copy()
     if code.language == "python":
         _add(digest, numba_version(), *map(str, sys.version_info[:2]))
-    if code.language == "builder":
-        _add(digest, *map(_text, _sources()))
     _add(digest, code.language, str(code.kernel), *code.names, code.text)
     return digest.hexdigest()
 
@@ -158,6 +159,14 @@ def _digest_of(target: Target, calls: frozenset[str]) -> hashlib.blake2b:
     # How kernels are compiled is code too: no version number to forget.
     for file in _COMPILER:
         _add(digest, _text(_KERNELS / file))
+    return digest
+
+
+@cache
+def _digest_of_builders(target: Target, calls: frozenset[str]) -> hashlib.blake2b:
+    """The same for kernels that builders write: a megabyte of sources, digested once."""
+    digest = _digest_of(target, calls).copy()
+    _add(digest, *map(_text, _sources()))
     return digest
 
 
