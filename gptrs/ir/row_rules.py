@@ -1,8 +1,8 @@
 """Row rules: which boxes of its operands an op needs for a box of its result.
 
-Input: an instruction with one result, and a box of the result. Output: by operand the box that
-suffices (None: all of it); None where the result cannot be computed in part. An op names its rule
-in its declaration; `gptrs.passes.slices` asks for it.
+Input: an instruction, and a box of its result, or of each of several of one shape. Output: by
+operand the box that suffices (None: all of it); None where the result cannot be computed in part.
+An op names its rule in its declaration; `gptrs.passes.slice_pushdown` asks for it.
 """
 
 from __future__ import annotations
@@ -18,6 +18,19 @@ def elementwise_rows(instruction: Instruction, box: Box) -> dict[Value, Box | No
     for value in instruction.values():
         missing = rank - len(value.type.shape)
         axes = {axis: axis + missing for axis in range(len(value.type.shape))}
+        found[value] = box.along(axes, value.type.shape)
+    return found
+
+
+def pairs_mixed(instruction: Instruction, box: Box) -> dict[Value, Box | None] | None:
+    """Elements of the last axis are mixed; the others are those of all operands, broadcast."""
+    shape = instruction.result.type.shape
+    if not box.is_whole(len(shape) - 1, shape):
+        return None
+    found: dict[Value, Box | None] = {}
+    for value in instruction.values():
+        rank = len(value.type.shape)
+        axes = {axis: axis + len(shape) - rank for axis in range(rank - 1)}
         found[value] = box.along(axes, value.type.shape)
     return found
 
@@ -52,11 +65,21 @@ def matmul_rows(instruction: Instruction, box: Box) -> dict[Value, Box | None] |
 
 
 def axis_mixed(instruction: Instruction, box: Box) -> dict[Value, Box | None] | None:
+    """One axis is mixed, and may have another extent in the results; the others are not."""
     (x,) = instruction.values()
-    shape = x.type.shape
-    if not shape or not box.is_whole(instruction.attrs["axis"] % len(shape), shape):
+    rank, shape = len(x.type.shape), instruction.results[0].type.shape
+    mixed = instruction.attrs["axis"] % max(rank, 1)
+    if not rank or not box.is_whole(mixed, shape):
         return None
-    return {x: box}
+    return {x: box.along({axis: axis for axis in range(rank) if axis != mixed}, x.type.shape)}
+
+
+def reduced_rows(instruction: Instruction, box: Box) -> dict[Value, Box | None]:
+    """Rows of the axes that are left; what is reduced is read as a whole."""
+    (x,) = instruction.values()
+    gone, kept = instruction.attrs["axes"], instruction.attrs["keepdims"]
+    left = [axis for axis in range(len(x.type.shape)) if axis not in gone]
+    return {x: box.along({a: a if kept else n for n, a in enumerate(left)}, x.type.shape)}
 
 
 def dot_general_rows(instruction: Instruction, box: Box) -> dict[Value, Box | None] | None:

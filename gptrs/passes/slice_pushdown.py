@@ -1,9 +1,10 @@
 """Slice pushdown: compute only the rows that are read.
 
 GPT-2 asked for the logits of the last token computes the last layer's projection and MLP for that
-token alone. A backward pass from the results finds for each value the one box (contiguous slice)
-that all its uses read. A forward pass computes that box where the op works row by row (elementwise,
-norms, softmax, matmul, attention, transpose, reshape); slices move up to where rows are mixed.
+token alone. A backward pass from the results finds for each value a box (contiguous slice) that has
+all that its uses read: of each axis the part on which they agree, else all of it. A forward pass
+computes that box where the op works row by row (elementwise, norms, softmax, reductions, matmul,
+attention, transpose, reshape); slices move up to where rows are mixed.
 """
 
 from __future__ import annotations
@@ -12,10 +13,12 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple, cast
 
 from gptrs.ir.boxes import Box
+from gptrs.ir.dims import same_shape
 from gptrs.ir.dispatch import interpreter
 from gptrs.ir.interpreters import Recorder
 from gptrs.ir.kinds import OpKind
-from gptrs.ir.ops.shape import reshape, slice_
+from gptrs.ir.operands import several
+from gptrs.ir.ops.shape import broadcast_to, reshape, slice_
 from gptrs.ir.program import Attrs, Instruction, Program, Value, map_values
 from gptrs.ir.tensor import Tensor
 from gptrs.passes.base import Context
@@ -31,42 +34,72 @@ class _Part(NamedTuple):
     attrs: Attrs
 
 
+class _Slice(NamedTuple):
+    """A slice of stride 1: the box of its operand that makes what is read of its result."""
+
+    operand: Value
+    box: Box
+    wanted: Box | None
+    """The box that is read of the result; None: all of it."""
+
+
+class _Demands(NamedTuple):
+    wanted: dict[Value, Box | None]
+    """The box that is read of each value (None: all of it)."""
+    parts: dict[Instruction, _Part]
+    """The instructions that compute a box."""
+    slices: dict[Instruction, _Slice]
+
+
 def push_slices(program: Program, context: Context) -> Program:
     """Restrict instructions to the rows that are read, where all uses read the same rows."""
-    wanted, parts = _demands(program, context)
-    return _narrowed(program, wanted, parts) if parts else program
+    demands = _demands(program, context)
+    return _Narrowing(demands).run(program) if demands.parts else program
 
 
-def _demands(
-    program: Program, context: Context
-) -> tuple[dict[Value, Box | None], dict[Instruction, _Part]]:
-    """The box that is read of each value (None: all of it), and the instructions that compute a
-    box."""
+def _demands(program: Program, context: Context) -> _Demands:
     wanted: dict[Value, Box | None] = dict.fromkeys(program.results)
     parts: dict[Instruction, _Part] = {}
+    slices: dict[Instruction, _Slice] = {}
 
     def want(value: Value, box: Box | None) -> None:
         known = wanted.setdefault(value, box)
         if known is not None and (box is None or not known.equals(box)):
-            wanted[value] = None
+            wanted[value] = None if box is None else known.around(box, value.type.shape)
 
     for instruction in reversed(program.body):
         if not any(result in wanted for result in instruction.results):
             continue
         if (whole := _slice_of(instruction)) is not None:
-            wanted[instruction.result] = None
-            want(*whole)
+            operand, box = whole
+            read = wanted[instruction.result]
+            if read is not None and not context.fuel.spend("narrow slice"):
+                read = wanted[instruction.result] = None
+            slices[instruction] = taken = _Slice(
+                operand, box if read is None else box.of(read), read
+            )
+            want(operand, taken.box)
             continue
-        part = None
-        if len(instruction.results) == 1 and (box := wanted[instruction.result]) is not None:
-            part = _part(instruction, box, context)
-        if part is None:
-            wanted.update(dict.fromkeys(instruction.results))
-        else:
+        read = _of_all(instruction, wanted)
+        part = None if read is None else _part(instruction, read, context)
+        wanted.update(dict.fromkeys(instruction.results, None if part is None else read))
+        if part is not None:
             parts[instruction] = part
         for value in instruction.values():
             want(value, None if part is None else part.operands[value])
-    return wanted, parts
+    return _Demands(wanted, parts, slices)
+
+
+def _of_all(instruction: Instruction, wanted: Mapping[Value, Box | None]) -> Box | None:
+    """A box that has what is read of each result; None: all of them."""
+    first, *others = (result for result in instruction.results if result in wanted)
+    shape, box = first.type.shape, wanted[first]
+    for result in others:
+        read = wanted[result]
+        if box is None or read is None or not same_shape(result.type.shape, shape):
+            return None
+        box = box.around(read, shape)
+    return box
 
 
 def _slice_of(instruction: Instruction) -> tuple[Value, Box] | None:
@@ -78,46 +111,65 @@ def _slice_of(instruction: Instruction) -> tuple[Value, Box] | None:
     return value, Box(tuple(attrs["starts"]), tuple(attrs["sizes"]))
 
 
-def _narrowed(
-    program: Program, wanted: Mapping[Value, Box | None], parts: Mapping[Instruction, _Part]
-) -> Program:
-    body: list[Instruction] = []
-    made: dict[Value, Value] = {}  # the computed box of a value
-    renamed: dict[Value, Value] = {}
-    for instruction in program.body:
-        if not any(result in wanted for result in instruction.results):
-            continue  # unused; its operands may not be computed any more
-        taken = _slice_of(instruction)
-        if taken is not None and taken[0] in made:
-            renamed[instruction.result] = made[taken[0]]
-        elif instruction in parts:
+class _Narrowing:
+    """The program in which each instruction computes the box that is read of its result."""
+
+    def __init__(self, demands: _Demands) -> None:
+        self._demands = demands
+        self._made: dict[Value, tuple[Value, Box]] = {}  # the computed box of a value
+        self._renamed: dict[Value, Value] = {}
+
+    def run(self, program: Program) -> Program:
+        body: list[Instruction] = []
+        for instruction in program.body:
+            if not any(result in self._demands.wanted for result in instruction.results):
+                continue  # unused; its operands may not be computed any more
+            taken = self._demands.slices.get(instruction)
+            if instruction not in self._demands.parts and not self._is_narrowed(taken):
+                body.append(instruction.reading(self._renamed))
+                continue
             recorder = Recorder(instruction.op.name, where=instruction.where)
             with interpreter(recorder):
-                result = _compute(instruction, parts[instruction], made, renamed, recorder)
-                made[instruction.result] = cast("Value", recorder.lift(result))
+                if taken is None:
+                    box = self._demands.wanted[instruction.results[0]]
+                    found = several(self._computed(instruction, recorder))
+                else:
+                    box = taken.wanted
+                    found = (self._part_of(taken.operand, taken.box, recorder),)
+            for result, tensor in zip(instruction.results, found, strict=True):
+                value = cast("Value", recorder.lift(tensor))
+                if box is None:
+                    self._renamed[result] = value
+                else:
+                    self._made[result] = value, box
             body += recorder.body
+        return program.with_body(body, [self._renamed.get(r, r) for r in program.results])
+
+    def _is_narrowed(self, taken: _Slice | None) -> bool:
+        return taken is not None and (taken.wanted is not None or taken.operand in self._made)
+
+    def _part_of(self, value: Value, box: Box | None, recorder: Recorder) -> Tensor:
+        """A box of a value, of which no less than that is computed."""
+        if value in self._made:
+            known, made = self._made[value]
+            if box is None or box.equals(made):
+                return Tensor.of_value(known, recorder)
+            box = box.within(made)
         else:
-            body.append(instruction.reading(renamed))
-    return program.with_body(body, [renamed.get(r, r) for r in program.results])
+            known = self._renamed.get(value, value)
+            if box is None:
+                return Tensor.of_value(known, recorder)
+        whole = Tensor.of_value(known, recorder)
+        return slice_(whole, starts=box.starts, sizes=box.sizes, strides=(1,) * len(box.sizes))
 
+    def _computed(self, instruction: Instruction, recorder: Recorder) -> Any:
+        op: Any = instruction.op
+        part = self._demands.parts[instruction]
 
-def _compute(
-    instruction: Instruction,
-    part: _Part,
-    made: Mapping[Value, Value],
-    renamed: Mapping[Value, Value],
-    recorder: Recorder,
-) -> Any:
-    def given(value: Value) -> Any:
-        if value in made:
-            return Tensor.of_value(made[value], recorder)
-        known = Tensor.of_value(renamed.get(value, value), recorder)
-        if (box := part.operands[value]) is None:
-            return known
-        return slice_(known, starts=box.starts, sizes=box.sizes, strides=(1,) * len(box.sizes))
+        def given(value: Value) -> Any:
+            return self._part_of(value, part.operands[value], recorder)
 
-    op: Any = instruction.op
-    return op(*map_values(instruction.operands, given), **part.attrs)
+        return op(*map_values(instruction.operands, given), **part.attrs)
 
 
 def _part(instruction: Instruction, box: Box, context: Context) -> _Part | None:
@@ -128,6 +180,6 @@ def _part(instruction: Instruction, box: Box, context: Context) -> _Part | None:
     if operands is None or not any(operands.values()):
         return None
     attrs = dict(instruction.attrs)
-    if op is reshape:
+    if op is reshape or op is broadcast_to:
         attrs["shape"] = box.sizes
     return _Part(operands, attrs) if context.fuel.spend(f"narrow {op.name}") else None

@@ -7,7 +7,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,12 +18,13 @@ import pytest
 import gptrs
 from gptrs import ptir
 from gptrs.backends.reference import ReferenceBackend, ReferencePlan
-from gptrs.ir.dims import dim, same
+from gptrs.ir.dims import dim, same, same_shape
 from gptrs.ir.dispatch import interpreter
 from gptrs.ir.interpreters import Recorder
 from gptrs.ir.program import Program, verify
 from gptrs.ir.rewrite import Fuel
 from gptrs.ir.types import Type, f32, si32
+from gptrs.loading.random_model import write_random_model
 from gptrs.passes.base import Context
 from gptrs.passes.dce import eliminate_dead_code
 from gptrs.passes.slice_pushdown import push_slices
@@ -48,7 +51,7 @@ def pushed(before: Program, *, precise: bool = False, fuel: Fuel | None = None) 
 
 def shapes(found: Program) -> dict[str, Any]:
     """The shape of the last result of each op."""
-    return {i.op.name: i.result.type.shape for i in found.body}
+    return {i.op.name: i.results[-1].type.shape for i in found.body}
 
 
 def check(before: Program, after: Program, *, exact: bool = True) -> None:
@@ -85,6 +88,7 @@ ROWWISE: dict[str, tuple[Callable[..., Any], tuple[Type, ...]]] = {
     "gelu_tanh": (ptir.gelu_tanh, (t(2, S, 4),)),
     "layer_norm": (ptir.layer_norm, (t(2, S, 4), t(4), t(4))),
     "rms_norm": (ptir.rms_norm, (t(2, S, 4), t(4))),
+    "rotary": (ptir.rotary, (t(2, S, 4), t(S, 2), t(1, 2))),
     "softmax": (ptir.softmax, (t(2, S, 4),)),
     "linear": (ptir.linear, (t(2, S, 4), t(3, 4), t(3))),
     "dot_general": (
@@ -95,6 +99,9 @@ ROWWISE: dict[str, tuple[Callable[..., Any], tuple[Type, ...]]] = {
     "matmul of each": (lambda x, y: ptir.matmul(x, y), (t(2, S, 4), t(2, 4, 3))),
     "transpose": (lambda x: x.permute(2, 1, 0), (t(4, S, 2),)),
     "reshape": (lambda x: x.reshape(2, S, 6), (t(2, S, 3, 2),)),
+    "reduce_sum": (lambda x: ptir.reduce_sum(x, axes=(0, 3)), (t(3, 2, S, 4),)),
+    "reduce_max of kept axes": (lambda x: x.max(-1, keepdims=True), (t(2, S, 4),)),
+    "top_k": (lambda x: ptir.top_k(x, k=2)[0], (t(2, S, 4),)),
 }
 
 
@@ -123,6 +130,42 @@ def test_a_chain_is_followed_to_its_beginning() -> None:
     after = pushed(before)
     assert {i.result.type.shape[1] for i in after.body} == {1}
     assert len([i for i in after.body if i.op.name == "slice"]) <= 2  # one for each reader of x
+    check(before, after, exact=False)
+
+
+def test_halves_of_a_row_are_slices_of_that_row() -> None:
+    """A fused projection of gate and up, of which the last row is read."""
+
+    def gated(x: Any, w: Any) -> Any:
+        both = ptir.linear(x, w)
+        return (ptir.silu(both[..., :3]) * both[..., 3:])[:, -1:]
+
+    before = program(gated, t(2, S, 4), t(6, 4))
+    after = pushed(before)
+    assert {i.result.type.shape[1] for i in after.body} == {1}
+    check(before, after, exact=False)
+    assert pushed(after) is after
+
+
+def test_a_part_of_a_part() -> None:
+    def parts(x: Any) -> Any:
+        y = ptir.tanh(x)
+        return y[:, 1:, :3][:, :, 1:] + y[:, 1:, 2:]
+
+    before = program(parts, t(2, 5, 4))
+    after = pushed(before)
+    assert shapes(after)["tanh"] == (2, 4, 4)
+    check(before, after)
+
+
+def test_all_results_are_narrowed_alike() -> None:
+    def chosen(x: Any, w: Any) -> Any:
+        weights, ids = ptir.top_k(ptir.softmax(x), k=2)
+        return (ptir.grouped_linear(x, ids, w) * weights.unsqueeze(-1)).sum(-2)[:, -1:]
+
+    before = program(chosen, t(2, S, 4), t(4, 3, 4))
+    after = pushed(before)
+    assert {i.result.type.shape[1] for i in after.body if i.op.name != "top_k"} == {1}
     check(before, after, exact=False)
 
 
@@ -225,4 +268,37 @@ def test_the_last_layer_of_gpt2_computes_one_token() -> None:
     assert not same(calls[-8].result.type.shape[1], 1), "keys and values are of all tokens"
     every, _ = module(tokens)
     one, _ = module(tokens, cache, logits="last")
+    np.testing.assert_array_equal(one.numpy(), every.numpy()[:, -1:])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["llama", "qwen3", "gemma2", "phi3", "mixtral"])
+def test_the_last_layer_of_a_decoder_computes_one_token(kind: str, tmp_path: Path) -> None:
+    """All but its keys and values is of the last tokens of a left-padded batch alone, whose logits
+    have the bits that they have among those of all tokens."""
+    config = tmp_path / "config.json"
+    fields: dict[str, Any] = {"head_dim": 8, "pad_token_id": 0}
+    fields |= {"sliding_window": 4} if kind == "gemma2" else {}
+    fields |= {"vocab_size": 40, "hidden_size": 32, "intermediate_size": 48, "model_type": kind}
+    fields |= {"num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2}
+    config.write_text(json.dumps({**fields, "max_position_embeddings": 64}))
+    write_random_model(config, tmp_path / "model")
+    module = gptrs.load(tmp_path / "model").module
+    call: Any = type(module).__call__
+    tokens = np.random.default_rng(0).integers(3, 40, (2, 7))
+
+    def cache() -> Any:
+        return module.init_cache(np.array([0, 3], np.int32), 8)
+
+    lowered = call.lowered(module, tokens, cache(), logits="last")
+    calls = [i for i in lowered.body if i.op.name == "custom_call"]
+    after = next(n for n in reversed(range(len(calls))) if "attention" in calls[n].attrs["target"])
+    results = [call.results[0].type.shape for call in calls[after:]]
+    products = [shape for shape in results if len(shape) == 3]
+    assert products
+    assert all(same(shape[1], 1) for shape in products)
+    read: Any = calls[after].operands[0]
+    assert any(same_shape(value.type.shape[2:], (1, 8)) for value in read), "one row of queries"
+    every, _ = module(tokens, cache())
+    one, _ = module(tokens, cache(), logits="last")
     np.testing.assert_array_equal(one.numpy(), every.numpy()[:, -1:])

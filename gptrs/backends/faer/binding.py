@@ -161,7 +161,7 @@ class _Binder:
         self._argument_blocks: list[int] = []
         self._relocations: list[list[tuple[int, int]]] = [[]]
         self._steps: list[tuple[Kernel, int, int, int]] = []
-        self._joint = JointStep()
+        self._joint = JointStep(self._size)
 
     def add_all(self, steps: Sequence[AssignedStep]) -> None:
         """Append all steps in order, chains of stages as one."""
@@ -263,7 +263,7 @@ class _Binder:
                 self._append_joint(kernel, words, relocations, extent, joint.parts)
             bound.time += math.inf
         self._free_memory()
-        self._joint = JointStep()
+        self._joint = JointStep(self._size)
 
     def _template(self, assigned: AssignedStep) -> StepTemplate | None:
         step = assigned.step

@@ -15,7 +15,7 @@ same columns, so that the chunk that reads a part of it has written that part be
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from gptrs.backends.faer.buffer_assignment import Allocation, AssignedStep
@@ -24,7 +24,7 @@ from gptrs.backends.faer.calls.contraction import Contraction
 from gptrs.backends.faer.calls.product import MatrixProduct
 from gptrs.backends.faer.step_templates import StepTemplate, TemplateStep
 from gptrs.backends.faer.steps import CallStep
-from gptrs.ir.dims import same
+from gptrs.ir.dims import DimLike, same
 from gptrs.kernels.compiler.compile import Kernel
 from gptrs.kernels.compiler.isa import Isa
 from gptrs.kernels.joint import HEAD, joint_kernel
@@ -50,6 +50,8 @@ class Part:
 class JointStep:
     """Products that become one native step, and the buffers of their argument blocks."""
 
+    size: Callable[[DimLike], int]
+    """Evaluates a dimension at the sizes of the call."""
     parts: list[Part] = field(default_factory=list[Part])
     slots: list[list[tuple[int, int]]] = field(default_factory=list[list[tuple[int, int]]])
     """By part: buffer and offset of each slot of its template."""
@@ -79,7 +81,7 @@ class JointStep:
             return None
         if step.outer(call.core.a.value) is not leader.step.outer(leader.call.core.a.value):
             return None
-        if not _same_rows(call.core, leader.call.core):
+        if not self._same_rows(call.core, leader.call.core):
             return None
         read = assigned.allocations[:-1]
         beside = {part.first for part in self.parts if part.result in read}
@@ -92,6 +94,14 @@ class JointStep:
         ):
             return None
         return beside.pop()
+
+    def _same_rows(self, a: Contraction, b: Contraction) -> bool:
+        """Whether two products of one array read the same rows of it, so that their panels take
+        equally long. The last token's row is the only one of a decode step."""
+        return all(
+            self.size(mine) == self.size(theirs)
+            for mine, theirs in zip(_row_words(a), _row_words(b), strict=True)
+        )
 
     def words(self, isa: Isa) -> tuple[Kernel, list[int], Iterator[tuple[int, int, int]]]:
         """The kernel of several parts, its argument block, and the relocations of that: place,
@@ -108,18 +118,17 @@ class JointStep:
         return kernel(joint_kernel, isa, words), blocks, iter(relocations)
 
 
+def _row_words(core: Contraction) -> tuple[DimLike, ...]:
+    matrix = core.a.matrix
+    return matrix.offset, matrix.rows, matrix.stride, core.rows, core.depth
+
+
 def _packed_product(template: StepTemplate | None) -> TemplateStep | None:
     """The step of a product of few rows with a packed weight: its items are panels."""
     if template is None or template.steps is None or len(template.steps) != 1 or template.scratch:
         return None
     packed = any(isinstance(form, Panels) for _, form in template.forms)
     return template.steps[0] if packed else None
-
-
-def _same_rows(a: Contraction, b: Contraction) -> bool:
-    """Whether two products of one array read the same rows of it, so that their panels take equally
-    long."""
-    return a.a.matrix == b.a.matrix and same(a.rows, b.rows) and same(a.depth, b.depth)
 
 
 def _reads_columns(

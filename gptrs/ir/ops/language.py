@@ -19,7 +19,7 @@ from gptrs.ir.ops.index import gather
 from gptrs.ir.ops.reduce import reduce_max, reduce_sum
 from gptrs.ir.ops.shape import concat
 from gptrs.ir.ops.widening import narrow, widen
-from gptrs.ir.row_rules import last_axis_mixed
+from gptrs.ir.row_rules import last_axis_mixed, pairs_mixed
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import broadcast_shapes, normal_axis, shape_text, si64
 
@@ -46,7 +46,7 @@ def rms_norm(x: Tensor, weight: Tensor | None = None, *, eps: float = 1e-6) -> T
     return narrow(y if weight is None else y * widen(weight), x)
 
 
-@composite
+@composite(rows=pairs_mixed)
 def rotary(x: Tensor, cos: Tensor, sin: Tensor, *, interleaved: bool = False) -> Tensor:
     """Each pair (a, b) of elements of x [..., S, D] turned: (a·cos − b·sin, b·cos + a·sin).
 

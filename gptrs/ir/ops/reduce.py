@@ -14,6 +14,7 @@ from gptrs.ir.extremes import MAXIMUM, MINIMUM
 from gptrs.ir.kinds import OpKind
 from gptrs.ir.primitives import Primitive, arithmetic
 from gptrs.ir.program import Attrs, Fails
+from gptrs.ir.row_rules import reduced_rows
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Array, DType, Kind, Type, as_dtype, normal_axes, normal_axis, si64
 
@@ -45,7 +46,7 @@ def _canonical_axes(x: Tensor, *, axes: Axes, **_: object) -> Attrs:
     return {"axes": normal_axes(axes, x.ndim)}
 
 
-@arithmetic(OpKind.REDUCTION)
+@arithmetic(OpKind.REDUCTION, rows=reduced_rows)
 def reduce_sum(
     x: Tensor,
     *,
@@ -58,7 +59,7 @@ def reduce_sum(
     return _reduced(x, _tuple(axes), keepdims).with_dtype(sum_dtype(x, accum_dtype, out_dtype))
 
 
-@arithmetic(OpKind.REDUCTION)
+@arithmetic(OpKind.REDUCTION, rows=reduced_rows)
 def reduce_prod(
     x: Tensor,
     *,
@@ -97,7 +98,7 @@ def _tuple(axes: Axes) -> tuple[int, ...]:
     return axes
 
 
-@arithmetic(OpKind.REDUCTION)
+@arithmetic(OpKind.REDUCTION, rows=reduced_rows)
 def reduce_max(x: Tensor, *, axes: Axes = None, keepdims: bool = False) -> Type:
     """The greatest element over ``axes``; −∞ over nothing, an error for integers. NaN wins, and +0
     over −0."""
@@ -112,7 +113,7 @@ def _(x: Array, *, axes: tuple[int, ...], keepdims: bool) -> Array:
     return MAXIMUM.reduce(x, axes, keepdims=keepdims)
 
 
-@arithmetic(OpKind.REDUCTION)
+@arithmetic(OpKind.REDUCTION, rows=reduced_rows)
 def reduce_min(x: Tensor, *, axes: Axes = None, keepdims: bool = False) -> Type:
     """The least element over ``axes``; +∞ over nothing, an error for integers. NaN wins, and −0
     over +0."""
@@ -157,7 +158,7 @@ for _op in (reduce_max, reduce_min):
     _op.failing(_extreme_fails)
 
 
-@arithmetic(OpKind.REDUCTION)
+@arithmetic(OpKind.REDUCTION, rows=reduced_rows)
 def reduce_any(x: Tensor, *, axes: Axes = None, keepdims: bool = False) -> Type:
     """Whether any element over ``axes`` holds; false over nothing."""
     require(x, "bool")
@@ -169,7 +170,7 @@ def _(x: Array, *, axes: tuple[int, ...], keepdims: bool) -> Array:
     return np.any(x, axes, keepdims=keepdims)
 
 
-@arithmetic(OpKind.REDUCTION)
+@arithmetic(OpKind.REDUCTION, rows=reduced_rows)
 def reduce_all(x: Tensor, *, axes: Axes = None, keepdims: bool = False) -> Type:
     """Whether all elements over ``axes`` hold; true over nothing."""
     require(x, "bool")

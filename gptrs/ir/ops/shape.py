@@ -13,7 +13,7 @@ from gptrs.ir.kinds import OpKind
 from gptrs.ir.ops.literal import check_extents
 from gptrs.ir.primitives import primitive
 from gptrs.ir.program import Attrs, Fails
-from gptrs.ir.row_rules import reshape_rows, transpose_rows
+from gptrs.ir.row_rules import elementwise_rows, reshape_rows, transpose_rows
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Array, Type, broadcast_shapes, normal_axis, shape_text
 
@@ -70,7 +70,7 @@ def _(x: Array, *, perm: tuple[int, ...]) -> Array:
     return np.transpose(x, perm)
 
 
-@primitive(kind=OpKind.VIEW)
+@primitive(kind=OpKind.VIEW, rows=elementwise_rows)
 def broadcast_to(x: Tensor, *, shape: Shape) -> Type:
     """Repeat ``x`` along new leading axes and axes of extent 1, aligned at the right."""
     check_extents(shape)

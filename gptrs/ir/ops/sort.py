@@ -13,6 +13,7 @@ from gptrs.ir.dims import Dim, same_shape, surely_greater
 from gptrs.ir.kinds import OpKind
 from gptrs.ir.primitives import Primitive
 from gptrs.ir.program import Attrs, Fails
+from gptrs.ir.row_rules import axis_mixed
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Array, Type, dim_text, normal_axis, shape_text, si64
 
@@ -23,7 +24,7 @@ P = ParamSpec("P")
 
 def _ordering(fn: Callable[P, tuple[Type, Type]]) -> Primitive[P, tuple[Tensor, Tensor]]:
     """Declare an op that returns sorted elements and their positions; the body is its type rule."""
-    return Primitive(fn, arithmetic=True, kind=OpKind.ORDER)
+    return Primitive(fn, arithmetic=True, kind=OpKind.ORDER, rows=axis_mixed)
 
 
 @_ordering
