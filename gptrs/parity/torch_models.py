@@ -75,7 +75,14 @@ class TorchModel:
         options = {"dtype": self._torch.float32}
         if hasattr(config, "_experts_implementation"):  # grouped products need aligned rows
             options["experts_implementation"] = "eager"
-        self.module: Any = make.from_config(config, **options).eval()
+        try:
+            self.module: Any = make.from_config(config, **options).eval()
+        except Exception as error:  # whatever its layers raise of a configuration
+            raise ArgumentError(
+                f"transformers cannot make a model of this configuration:"
+                f" {type(error).__name__}: {error}",
+                fix="compare a model whose config.json transformers takes, too",
+            ) from error
         self._load(handle)
 
     @property
@@ -110,7 +117,9 @@ class TorchModel:
         hooks: list[Any] = []
         try:
             for name, module in self._modules(names).items():
-                hook = self._hook(calls.setdefault(name, []), inputs.shape)
+                # Gemma's embeddings are multiplied in their module, here outside of it.
+                scale = float(getattr(module, "embed_scale", 1.0))
+                hook = self._hook(calls.setdefault(name, []), inputs.shape, scale)
                 hooks.append(module.register_forward_hook(hook, with_kwargs=True))
             self.logits(inputs)
         finally:
@@ -118,8 +127,11 @@ class TorchModel:
                 hook.remove()
         return {name: made for name, made in calls.items() if made}
 
-    def _hook(self, calls: list[TorchCall], shape: tuple[int, ...]) -> Callable[..., None]:
-        """A forward hook that appends to ``calls``, while the model runs on inputs of ``shape``."""
+    def _hook(
+        self, calls: list[TorchCall], shape: tuple[int, ...], scale: float
+    ) -> Callable[..., None]:
+        """A forward hook that appends to ``calls``, while the model runs on inputs of ``shape``;
+        ``scale`` is what the module multiplies its result by."""
 
         def first(values: object) -> Array | None:
             array = self._first(values)
@@ -131,7 +143,7 @@ class TorchModel:
         def hear(_: Any, args: Any, kwargs: Any, result: Any) -> None:
             taken, given = first((args, kwargs)), first(result)
             if given is not None:
-                calls.append(TorchCall(taken, given))
+                calls.append(TorchCall(taken, given if scale == 1 else given / scale))
 
         return hear
 

@@ -86,6 +86,19 @@ def test_experts_and_their_router_agree_with_torch(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("kind", ["gemma2", "phi3"])
+def test_decoders_agree_with_torch(cli: Cli, tmp_path: Path, kind: str) -> None:
+    """Gemma's embedding of transformers multiplies its rows, and phi3's projections are fused."""
+    fields = {"model_type": kind, "vocab_size": 40, "hidden_size": 16, "intermediate_size": 24}
+    fields |= {"num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 1}
+    file = tmp_path / "config.json"
+    file.write_text(json.dumps({**fields, "pad_token_id": 0, "max_position_embeddings": 64}))
+    done = cli("--random", str(file))
+    assert (done.code, done.err) == (0, "")
+    assert "agree with" in done.out.splitlines()[-1]
+
+
+@pytest.mark.slow
 def test_layers_are_in_the_order_of_their_ends(tmp_path: Path) -> None:
     done = trace_layers(gptrs.load(tiny_gpt2(tmp_path, n_layer=1)))
     block = ("ln_1", "attn.c_attn", "attn.c_proj", "attn", "ln_2", "mlp.c_fc", "mlp.c_proj", "mlp")

@@ -183,6 +183,26 @@ def test_a_model_that_transformers_cannot_build(tmp_path: Path) -> None:
         validate(gptrs.load(file))
 
 
+SMALL = {
+    "hidden_size": 16,
+    "intermediate_size": 24,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "num_key_value_heads": 1,
+    "max_position_embeddings": 64,
+}
+
+
+@pytest.mark.slow
+def test_a_configuration_that_transformers_refuses(cli: Cli, tmp_path: Path) -> None:
+    """Its padding token, which has a default, is outside of a small vocabulary."""
+    file = tmp_path / "config.json"
+    file.write_text(json.dumps({"model_type": "phi3", "vocab_size": 40, **SMALL}))
+    done = cli("--random", str(file))
+    assert done.code == 1
+    assert done.err.startswith("error: transformers cannot make a model of this configuration")
+
+
 @pytest.mark.slow
 def test_torch_is_optional(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "transformers", None)
