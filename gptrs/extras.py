@@ -21,6 +21,7 @@ EXTRAS = {
     "hub": {"huggingface_hub": "huggingface_hub"},
     "onnx": {"onnx": "onnx"},
     "opencl": {"pyopencl": "pyopencl"},
+    "webgpu": {"wgpu": "wgpu"},
     "torch": {"torch": "torch", "transformers": "transformers"},
 }
 """Extra → what it brings: modules, and the packages they are installed with."""

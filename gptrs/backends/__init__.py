@@ -28,8 +28,10 @@ A `Backend` claims composites while the passes run, and turns the lowered progra
 | `parameter_cache` | packed and derived forms of parameters: limit, eviction, release |
 | `weight_residency` | leases of plans on these forms |
 | `faer/` | the native CPU backend |
-| `c_family/` | kernels in a language that C11 and OpenCL C share; programs as C |
+| `c_family/` | kernels in the C that dialects share; plans of devices; programs as C |
 | `opencl/` | devices of OpenCL drivers |
+| `webgpu/` | devices of Vulkan, Metal, Direct3D 12 and OpenGL drivers, by WebGPU |
+| `torch/` | devices that torch has |
 
 Loop fusion runs in this order: `fusible.can_fuse` selects instructions, `fusion.fuse` decides which
 values are stored, `inlining` builds expressions over `views`, `regions` arranges the loops,

@@ -28,6 +28,7 @@ BACKENDS: dict[str, str] = {
     "reference": "gptrs.backends.reference:ReferenceBackend",
     "rocm": "gptrs.backends.torch.backend:RocmBackend",
     "torch": "gptrs.backends.torch.backend:TorchCpuBackend",
+    "webgpu": "gptrs.backends.webgpu.backend:WebGPUBackend",
     "xpu": "gptrs.backends.torch.backend:XpuBackend",
 }
 """The class of each built-in backend; it is imported when the backend is first used."""

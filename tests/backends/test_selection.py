@@ -47,7 +47,8 @@ def _forgotten(monkeypatch: pytest.MonkeyPatch) -> Any:
         (discovery, "_instances"),
     ):
         monkeypatch.setattr(module, table, dict(vars(module)[table]))
-    del discovery.BACKENDS["opencl"]  # no driver of this machine counts
+    for name in ("opencl", "webgpu"):  # no driver of this machine counts
+        del discovery.BACKENDS[name]
     monkeypatch.setattr(selection, "BACKENDS", discovery.BACKENDS)
     monkeypatch.setattr(selection, "_answers", {})
     monkeypatch.setenv(settings.backend.name, "faer")

@@ -2,7 +2,7 @@
 
 Fused regions (`gptrs.backends.fusion`) and the ops that no loop computes become kernels in a
 language that C11 and OpenCL C share; ``vocabulary.h`` says where these differ. A dialect adds what
-surrounds a kernel.
+surrounds a kernel; that of WGSL, which is no C, translates it.
 
 | module | contents |
 |---|---|
@@ -14,6 +14,7 @@ surrounds a kernel.
 | `schedule` | the steps of a program in order |
 | `memory` | arrays of arguments, results, constants; slots that intermediate values share |
 | `size_checks` | sizes at which there is no result |
+| `device`, `device_plan`, `device_backend` | kernel calls in order: what devices share |
 | `coverage` | which ops have a form, for the documentation |
 | `c11`, `c_target` | the C11 dialect: a program as a file that runs without Python |
 """

@@ -307,14 +307,14 @@ def _kernel_text(kernel: Kernel, name: str) -> str:
         f"{'' if array.written else 'const '}{array.kind} *restrict {array.name}"
         for array in kernel.arrays
     ]
-    given += [f"const i64 {word}" for word in kernel.numbers]
-    given += [f"const i64 n_{symbol}" for symbol in kernel.symbols]
+    given += [f"const isize {word}" for word in kernel.numbers]
+    given += [f"const isize n_{symbol}" for symbol in kernel.symbols]
     given += ["int *restrict failed"] if kernel.fails else []
     i = kernel.index
     lines = [
         *kernel.head,
         f"PARALLEL(({kernel.extent}) * ({kernel.work}))",
-        f"for (i64 {i} = 0; {i} < {kernel.extent}; {i}++) {{",
+        f"for (isize {i} = 0; {i} < {kernel.extent}; {i}++) {{",
         *(f"  {line}" for line in kernel.body),
         "}",
     ]

@@ -56,7 +56,7 @@ def convert(dtype: DType, text: str) -> str:
     if dtype.is_bool:
         return f"(u8)(({text}) != 0)"
     if dtype.bits == 4:
-        return f"{dtype.name}((i64)({text}))"
+        return f"{dtype.name}((u32)({text}))"
     return f"({arithmetic(dtype)})({text})"
 
 

@@ -64,10 +64,10 @@ def split(whole: str, shape: Shape, prefix: str) -> tuple[list[str], tuple[str, 
     for axis in reversed(axes):
         names[axis] = f"{prefix}{axis}"
         if axis == axes[0]:
-            lines.append(f"const i64 {names[axis]} = {rest};")
+            lines.append(f"const isize {names[axis]} = {rest};")
             continue
         extent = dim_text(shape[axis])
-        lines.append(f"const i64 {names[axis]} = {rest} % {extent};")
-        lines.append(f"const i64 {prefix}{axis}_outer = {rest} / {extent};")
+        lines.append(f"const isize {names[axis]} = {rest} % {extent};")
+        lines.append(f"const isize {prefix}{axis}_outer = {rest} / {extent};")
         rest = f"{prefix}{axis}_outer"
     return lines, tuple(names)

@@ -9,12 +9,12 @@ the values that its arrays are, and the numbers that it is called with.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from gptrs.backends.c_family.element_types import IN_MEMORY
 from gptrs.backends.c_family.index_text import dim_text, symbols_in
-from gptrs.ir.dims import DimLike
+from gptrs.ir.dims import DimLike, size_at
 from gptrs.ir.program import Instruction, Value
 
 
@@ -46,6 +46,11 @@ class Kernel:
     body: tuple[str, ...]
     fails: bool = False
     """Whether it sets ``*failed`` where an element has no result."""
+    group: int = 0
+    """Work items that share memory and wait for each other (``BARRIER()``), of which ``lane`` is
+    the number; then ``index`` counts groups. 0 where work items are independent."""
+    shared: tuple[tuple[str, str, int], ...] = ()
+    """The arrays that a group shares: type, name, elements."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +65,12 @@ class KernelCall:
     work: DimLike
     members: frozenset[Instruction]
     """The instructions that it computes."""
+    when: tuple[DimLike, int, int] | None = None
+    """A size, and the least and the greatest that it is for: other calls are for other sizes."""
+
+    def is_for(self, sizes: Mapping[str, int]) -> bool:
+        """Whether it is the call to take at these sizes."""
+        return self.when is None or self.when[1] <= size_at(self.when[0], sizes) <= self.when[2]
 
     @property
     def written(self) -> tuple[Value, ...]:
@@ -130,6 +141,8 @@ class KernelBuilder:
         *,
         head: Iterable[str] = (),
         work: DimLike = 1,
+        group: int = 0,
+        shared: Iterable[tuple[str, str, int]] = (),
     ) -> KernelCall:
         """The kernel, with what it was built for."""
         kernel = Kernel(
@@ -143,6 +156,8 @@ class KernelBuilder:
             head=tuple(head),
             body=tuple(body),
             fails=self.fails,
+            group=group,
+            shared=tuple(shared),
         )
         values = tuple(value for value, _ in self._arrays)
         numbers = tuple(self._numbers.values())

@@ -63,7 +63,7 @@ class _LoopWriter(ExpressionWriter):
     def _nest(self, names: Sequence[str], extents: Sequence[DimLike], body: list[str]) -> list[str]:
         """Loops around lines."""
         for name, extent in zip(reversed(names), reversed(extents), strict=True):
-            head = f"for (i64 {name} = 0; {name} < {self.builder.dim(extent)}; {name}++) {{"
+            head = f"for (isize {name} = 0; {name} < {self.builder.dim(extent)}; {name}++) {{"
             body = [head, *(_INDENT + line for line in body), "}"]
         return body
 
@@ -100,15 +100,15 @@ class _LoopWriter(ExpressionWriter):
         lane = f"{total}_lanes[lane]"
         join = f"{lane} = {scalars.joined(op, dtype, lane, x)};"
         step = [
-            f"i64 {total}_at = 0;",
+            f"isize {total}_at = 0;",
             f"for (; {total}_at + {LANES} <= {extent}; {total}_at += {LANES}) {{",
             f"  for (int lane = 0; lane < {LANES}; lane++) {{",
-            f"    const i64 {last} = {total}_at + lane;",
+            f"    const isize {last} = {total}_at + lane;",
             *(f"    {line}" for line in [*body, join]),
             "  }",
             "}",
             f"for (int lane = 0; {total}_at + lane < {extent}; lane++) {{",
-            f"  const i64 {last} = {total}_at + lane;",
+            f"  const isize {last} = {total}_at + lane;",
             *(f"  {line}" for line in [*body, join]),
             "}",
         ]

@@ -8,7 +8,7 @@ argument.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -17,6 +17,7 @@ from gptrs.backends.c_family.schedule import AliasStep, KernelStep, OtherStep, S
 from gptrs.ir.dims import DimLike, size_at
 from gptrs.ir.ops.literal import constant
 from gptrs.ir.program import Value
+from gptrs.ir.types import DType
 
 Kind: TypeAlias = Literal["argument", "data", "slot", "result"]
 _SAMPLE = 64  # the extent that symbols are assumed to have where slots are compared
@@ -55,27 +56,29 @@ class Assignment:
     """Values to copy to results in the end."""
 
 
-def assign(schedule: Schedule, *, donates: bool = True) -> Assignment:
-    """Places for the values of ``schedule``. With ``donates``, results may take the memory of
-    donated arguments."""
-    return _Planner(schedule, donates).plan()
+def host_bytes(dtype: DType) -> int:
+    """The size of an element in the memory of the host."""
+    return dtype.numpy.itemsize
+
+
+def assign(schedule: Schedule, *, item_bytes: Callable[[DType], int] = host_bytes) -> Assignment:
+    """Places for the values of ``schedule``; ``item_bytes`` is the size of an element."""
+    return _Planner(schedule, item_bytes).plan()
 
 
 def bytes_of(value: Value) -> DimLike:
     """The size of a value's array."""
-    return value.type.size * value.type.dtype.numpy.itemsize
+    return value.type.size * host_bytes(value.type.dtype)
 
 
 class _Planner:
-    def __init__(self, schedule: Schedule, donates: bool) -> None:
-        self._schedule = schedule
+    def __init__(self, schedule: Schedule, item_bytes: Callable[[DType], int]) -> None:
+        self._schedule, self._item_bytes = schedule, item_bytes
         program = schedule.program
         self._places: dict[Value, Place] = {
             param: Place("argument", n) for n, param in enumerate(program.params)
         }
-        self._donated = {
-            Place("argument", n) for n, p in enumerate(program.params) if donates and p.donated
-        }
+        self._donated = {Place("argument", n) for n, p in enumerate(program.params) if p.donated}
         for n, instruction in enumerate(program.body):
             if instruction.op is constant:
                 self._places[instruction.result] = Place("data", n)
@@ -158,7 +161,7 @@ class _Planner:
         if value in self._numbers:
             self._places[value] = Place("result", self._numbers[value])
             return
-        size = bytes_of(value)
+        size = value.type.size * self._item_bytes(value.type.dtype)
         number = self._slot(size)
         self._slots[number].sizes.append(size)
         self._places[value] = Place("slot", number)

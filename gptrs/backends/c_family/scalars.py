@@ -92,7 +92,7 @@ def _rsqrt(s: Scalars) -> str:
 def _power(s: Scalars) -> str:
     x, y = s.operands
     kind = arithmetic(s.dtype)
-    return s.wrapped(f"{kind}_pow({x}, (i64){y})") if s.dtype.is_integer else s.call("pow")
+    return s.wrapped(f"{kind}_pow({x}, (isize){y})") if s.dtype.is_integer else s.call("pow")
 
 
 def _clamp(s: Scalars) -> str:
@@ -111,15 +111,6 @@ def _shift(name: str) -> Rule:
         return f"({y} < 4 ? {s.wrapped(f'i8_shift_left({x}, {y})')} : (i8)0)"
 
     return text
-
-
-def _is_finite(s: Scalars) -> str:
-    x = s.operands[0]
-    return f"(u8)({x} - {x} == 0)"
-
-
-def _is_inf(s: Scalars) -> str:
-    return f"(u8)({s.call('abs')} == {literal(s.dtype, math.inf)})"
 
 
 def _cast(s: Scalars) -> str:
@@ -179,7 +170,7 @@ RULES: dict[Operation, Rule] = {
     elementwise.ceil: _function("ceil"),
     elementwise.round_: _function("round"),
     elementwise.sign: _function("sign"),
-    elementwise.is_finite: _is_finite,
+    elementwise.is_finite: _function("is_finite"),
     elementwise.logical_not: lambda s: f"(u8)!{s.operands[0]}",
     elementwise.bit_not: lambda s: convert(s.dtype, f"~({work(s.dtype)}){s.operands[0]}"),
     elementwise.stop_gradient: lambda s: s.operands[0],
@@ -209,8 +200,8 @@ RULES: dict[Operation, Rule] = {
     elementwise.greater_equal: _compare(">="),
     elementwise.select: lambda s: f"{s.operands[0]} ? {s.operands[1]} : {s.operands[2]}",
     elementwise.clamp: _clamp,
-    elementary.is_nan: lambda s: f"(u8)({s.operands[0]} != {s.operands[0]})",
-    elementary.is_inf: _is_inf,
+    elementary.is_nan: _function("is_nan"),
+    elementary.is_inf: _function("is_inf"),
     elementary.nextafter: _function("nextafter"),
     **{getattr(elementary, name): _function(name) for name in _BY_NAME},
 }

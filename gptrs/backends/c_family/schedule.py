@@ -6,7 +6,7 @@ stored value is read through strides, so that nothing is stored for it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeAlias
@@ -14,7 +14,7 @@ from typing import TypeAlias
 from gptrs.backends.c_family import scalars
 from gptrs.backends.c_family.element_types import IN_MEMORY
 from gptrs.backends.c_family.kernel import KernelCall
-from gptrs.backends.c_family.kernels import kernel_calls
+from gptrs.backends.c_family.kernels import KERNELS, Maker, kernel_calls
 from gptrs.backends.c_family.kernels.attention import has_attention
 from gptrs.backends.c_family.loops import region_kernel
 from gptrs.backends.fusible import can_fuse
@@ -25,7 +25,7 @@ from gptrs.ir.implementations.kernels import kernel_for
 from gptrs.ir.kinds import OpKind
 from gptrs.ir.ops.composite import attention
 from gptrs.ir.ops.literal import constant
-from gptrs.ir.program import Instruction, Program, Value
+from gptrs.ir.program import Instruction, Operation, Program, Value
 
 DTYPES = frozenset(IN_MEMORY)
 
@@ -101,8 +101,35 @@ def has_loop(instruction: Instruction, dtypes: frozenset[str] = DTYPES) -> bool:
     return scalars.has_rule(instruction)
 
 
-def schedule_of(program: Program, dtypes: frozenset[str] = DTYPES) -> Schedule:
-    """The steps of ``program``, in which kernels have these dtypes."""
+def schedule_of(
+    program: Program,
+    dtypes: frozenset[str] = DTYPES,
+    makers: Mapping[Operation, Maker] = KERNELS,
+    most_arrays: int | None = None,
+) -> Schedule:
+    """The steps of ``program``, in which kernels have these dtypes.
+
+    ``makers`` has the kernels of ops that no loop computes. Where a fused loop would have more than
+    ``most_arrays``, nothing is fused.
+    """
+    made = _schedule(program, dtypes, makers, alone=False)
+    if most_arrays is not None and any(
+        len(call.values) > most_arrays
+        for step in made.steps
+        if isinstance(step, KernelStep)
+        for call in step.calls
+    ):
+        made = _schedule(program, dtypes, makers, alone=True)
+    return made
+
+
+def _schedule(
+    program: Program,
+    dtypes: frozenset[str],
+    makers: Mapping[Operation, Maker],
+    *,
+    alone: bool,
+) -> Schedule:
     graph = Graph(program)
     calls: dict[Instruction, Sequence[KernelCall]] = {}
     original: dict[Instruction, Instruction] = {}
@@ -111,25 +138,28 @@ def schedule_of(program: Program, dtypes: frozenset[str] = DTYPES) -> Schedule:
     for instruction in program.body:
         if has_loop(instruction, dtypes):
             loops.add(instruction)
-        elif (found := _calls(instruction, graph, dtypes)) is not None:
+        elif (found := _calls(instruction, graph, dtypes, makers)) is not None:
             read = dict.fromkeys(v for c in found for v in c.read if v not in instruction.results)
             stub = replace(instruction, operands=tuple(read))
             calls[stub], original[stub] = found, instruction
             instruction = stub
         body.append(instruction)
-    fused = fuse(replace(program, body=tuple(body), _text=[]), loops.__contains__)
+    fused = fuse(replace(program, body=tuple(body), _text=[]), loops.__contains__, alone=alone)
     make = partial(_step, calls=calls, original=original)
     steps = [make(step) for step in fused.steps]
     return Schedule(program, tuple(step for step in steps if step is not None))
 
 
 def _calls(
-    instruction: Instruction, graph: Graph, dtypes: frozenset[str]
+    instruction: Instruction,
+    graph: Graph,
+    dtypes: frozenset[str],
+    makers: Mapping[Operation, Maker],
 ) -> list[KernelCall] | None:
     values = (*instruction.values(), *instruction.results)
     if kernel_for(instruction) is not None or any(v.type.dtype.name not in dtypes for v in values):
         return None
-    return kernel_calls(instruction, graph)
+    return kernel_calls(instruction, graph, makers)
 
 
 def _step(

@@ -15,6 +15,7 @@
 #endif
 #define INLINE static inline
 #define GLOBAL __global
+#define BARRIER() barrier(CLK_LOCAL_MEM_FENCE)
 typedef char i8;
 typedef short i16;
 typedef int i32;
@@ -31,9 +32,9 @@ typedef double f64;
 #define f64_bits(x) as_ulong(x)
 #define f64_of_bits(x) as_double((ulong)(x))
 #endif
-#define OF_LIBRARY(T, name, function) \
+#define OF_LIBRARY(T, name, function)                                                             \
   INLINE T T##_##name(T x) { return function(x); }
-#define OF_LIBRARY_2(T, name, function) \
+#define OF_LIBRARY_2(T, name, function)                                                           \
   INLINE T T##_##name(T x, T y) { return function(x, y); }
 #define IN_F32(function) function
 #define F32_INFINITY INFINITY
@@ -63,9 +64,9 @@ INLINE f32 f32_of_bits(u32 bits) { f32 x; memcpy(&x, &bits, sizeof x); return x;
 INLINE u64 f64_bits(f64 x) { u64 bits; memcpy(&bits, &x, sizeof bits); return bits; }
 INLINE f64 f64_of_bits(u64 bits) { f64 x; memcpy(&x, &bits, sizeof x); return x; }
 #define COPIES_PANELS 1
-#define OF_LIBRARY(T, name, function) \
+#define OF_LIBRARY(T, name, function)                                                             \
   INLINE T T##_##name(T x) { return function(x); }
-#define OF_LIBRARY_2(T, name, function) \
+#define OF_LIBRARY_2(T, name, function)                                                           \
   INLINE T T##_##name(T x, T y) { return function(x, y); }
 #define IN_F32(function) function##f
 #define F32_INFINITY INFINITY
@@ -73,10 +74,13 @@ INLINE f64 f64_of_bits(u64 bits) { f64 x; memcpy(&x, &bits, sizeof x); return x;
 
 #endif
 
-INLINE i64 least(i64 x, i64 y) { return x < y ? x : y; }
-INLINE i64 greatest(i64 x, i64 y) { return x > y ? x : y; }
+/* Positions and extents: 64 bits but in WGSL, where they have 32. */
+typedef i64 isize;
+
+INLINE isize least(isize x, isize y) { return x < y ? x : y; }
+INLINE isize greatest(isize x, isize y) { return x > y ? x : y; }
 /* The quotient of extents, rounded down. */
-INLINE i64 floor_quotient(i64 x, i64 y) { return x / y - (x % y != 0 && (x < 0) != (y < 0)); }
+INLINE isize floor_quotient(isize x, isize y) { return x / y - (x % y != 0 && (x < 0) != (y < 0)); }
 
 /* Narrow floats, to f32 and back: rounded to nearest even. */
 
@@ -131,8 +135,8 @@ INLINE u8 e4m3_of_f32(f32 x) {
   return (u8)(sign | (size > 0x43e80000u ? 0x7fu : result)); /* above 464 there is only NaN */
 }
 
-INLINE i8 si4(i64 x) { return (i8)(((x & 15) ^ 8) - 8); }
-INLINE i8 ui4(i64 x) { return (i8)(x & 15); }
+INLINE i8 si4(u32 x) { return (i8)(((x & 15) ^ 8) - 8); }
+INLINE i8 ui4(u32 x) { return (i8)(x & 15); }
 
 /* Functions of floats. Their special cases are those of NumPy. */
 
@@ -158,6 +162,9 @@ INLINE i8 ui4(i64 x) { return (i8)(x & 15); }
     T other = x < y || x != x ? x : y;                                                            \
     return x == y ? T##_of_bits(T##_bits(x) | T##_bits(y)) : other;                               \
   }                                                                                               \
+  INLINE u8 T##_is_nan(T x) { return (u8)(x != x); }                                              \
+  INLINE u8 T##_is_finite(T x) { return (u8)(x - x == 0); }                                       \
+  INLINE u8 T##_is_inf(T x) { return (u8)(T##_abs(x) == (T)F32_INFINITY); }                       \
   INLINE T T##_sign(T x) { return x != x ? x : (T)((x > 0) - (x < 0)); }                          \
   INLINE u8 T##_signbit(T x) { return (u8)(T##_bits(x) >> SIGN); }                                \
   INLINE T T##_remainder(T x, T y) {                                                              \
@@ -175,6 +182,8 @@ INLINE i8 ui4(i64 x) { return (i8)(x & 15); }
   }
 
 OF_FLOATS(f32, u32, IN_F32, 31)
+/* A term of a matrix product, which may be rounded once or twice. */
+INLINE f32 f32_multiply_add(f32 sum, f32 x, f32 y) { return sum + x * y; }
 #if HAS_F64
 #define IN_F64(function) function
 OF_FLOATS(f64, u64, IN_F64, 63)
@@ -193,7 +202,7 @@ INLINE f32 odd_f32(f64 x) {
 /* Functions of integers: T wraps as U does. Where there is no result, it is 0. */
 
 #define OF_INTEGERS(T, U, BITS)                                                                   \
-  INLINE T T##_pow(T x, i64 power) {                                                              \
+  INLINE T T##_pow(T x, isize power) {                                                            \
     U base = (U)x, result = 1;                                                                    \
     for (; power > 0; power >>= 1, base *= base) if (power & 1) result *= base;                   \
     return (T)result;                                                                             \
@@ -316,12 +325,12 @@ SUM_OF_8(f64)
 #endif
 INLINE f32 f32x8_sum(f32x8 v) { f32 of[8]; f32x8_put(of, v); return f32_sum8(of); }
 /* The first `count` of 8 numbers, then zeros. */
-INLINE f32x8 f32x8_load_part(GLOBAL const f32 *p, i64 count) {
+INLINE f32x8 f32x8_load_part(GLOBAL const f32 *p, isize count) {
   f32 of[8];
   for (int lane = 0; lane < 8; lane++) of[lane] = lane < count ? p[lane] : 0.0f;
   return f32x8_get(of);
 }
-INLINE void f32x8_store_part(GLOBAL f32 *p, f32x8 v, i64 count) {
+INLINE void f32x8_store_part(GLOBAL f32 *p, f32x8 v, isize count) {
   f32 of[8];
   f32x8_put(of, v);
   for (int lane = 0; lane < 8 && lane < count; lane++) p[lane] = of[lane];
@@ -332,12 +341,12 @@ INLINE void f32x8_store_part(GLOBAL f32 *p, f32x8 v, i64 count) {
     for (int lane = 0; lane < 8; lane++) of[lane] = f32_of_##NAME(p[lane]);                       \
     return f32x8_get(of);                                                                         \
   }                                                                                               \
-  INLINE f32x8 f32x8_load_part_##NAME(GLOBAL const U *p, i64 count) {                             \
+  INLINE f32x8 f32x8_load_part_##NAME(GLOBAL const U *p, isize count) {                           \
     f32 of[8];                                                                                    \
     for (int lane = 0; lane < 8; lane++) of[lane] = lane < count ? f32_of_##NAME(p[lane]) : 0.0f; \
     return f32x8_get(of);                                                                         \
   }                                                                                               \
-  INLINE void f32x8_store_part_##NAME(GLOBAL U *p, f32x8 v, i64 count) {                          \
+  INLINE void f32x8_store_part_##NAME(GLOBAL U *p, f32x8 v, isize count) {                        \
     f32 of[8];                                                                                    \
     f32x8_put(of, v);                                                                             \
     for (int lane = 0; lane < 8 && lane < count; lane++) p[lane] = NAME##_of_f32(of[lane]);       \

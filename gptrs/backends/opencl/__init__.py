@@ -5,7 +5,6 @@
 | `dialect` | the OpenCL dialect: kernels as ``__kernel`` functions |
 | `driver` | what the driver finds: devices, and the package that asks it |
 | `device` | a device: its queue, compiled kernels, memory, and the weights on it |
-| `plan` | `OpenCLPlan`: the calls of a program, bound to sizes |
 | `backend` | `OpenCLBackend` |
 
 A run enqueues its kernels in order and waits once, at its end. Instructions without a kernel run on

@@ -2,34 +2,20 @@
 
 from __future__ import annotations
 
-from gptrs.backends.base import Availability, Backend, DeviceInfo, Plan
-from gptrs.backends.c_family.schedule import claims
+from gptrs.backends.base import Availability, DeviceInfo
+from gptrs.backends.c_family.device import KernelDevice
+from gptrs.backends.c_family.device_backend import DeviceBackend
 from gptrs.backends.opencl.device import Device
 from gptrs.backends.opencl.driver import availability, found_devices, info
-from gptrs.backends.opencl.plan import OpenCLPlan
-from gptrs.backends.reference import ReferencePlan
-from gptrs.ir.program import Instruction, Program
-from gptrs.locks import cached_property
-from gptrs.passes.legalize import inlined
 
 
-class OpenCLBackend(Backend):
-    """Kernels of the C family; what has none runs on the host."""
+class OpenCLBackend(DeviceBackend):
+    """Kernels of the C family in OpenCL C."""
 
     name = "opencl"
-    needs_driver = True
 
-    @cached_property
-    def _device(self) -> Device:
+    def open(self) -> KernelDevice:
         return Device()
-
-    def claims(self, instruction: Instruction) -> bool:
-        return claims(instruction)
-
-    def plan(self, program: Program, *, precise: bool = False) -> Plan:
-        if precise:  # sums of kernels have another order than NumPy's, and functions other bits
-            return ReferencePlan(inlined(program, lambda _: False))
-        return OpenCLPlan(program, self._device)
 
     def is_available(self) -> Availability:
         return availability()

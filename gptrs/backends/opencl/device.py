@@ -1,63 +1,59 @@
-"""An OpenCL device: its context and queue, compiled kernels, memory, and the weights on it.
+"""An OpenCL device: its context and queue, compiled kernels, and a pool of memory.
 
-Kernels are compiled once, by their text; those of a plan together. Memory comes from a pool.
-Weights are uploaded once for each parameter, and freed with it.
+The new kernels of a plan are compiled together.
 """
 
 from __future__ import annotations
 
 import warnings
-import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
+from gptrs.backends.c_family.device import KernelDevice, Launch, as_bytes, compile_new
+from gptrs.backends.c_family.element_types import IN_MEMORY
 from gptrs.backends.c_family.kernel import Kernel
+from gptrs.backends.c_family.kernels import KERNELS, PARALLEL_KERNELS
 from gptrs.backends.opencl.dialect import kernel_name, kernel_text, vocabulary
 from gptrs.backends.opencl.driver import found_devices, has_f64, is_cpu, opencl
-from gptrs.ir.tensor import Parameter
-from gptrs.ir.types import Array
-from gptrs.locks import cached_property, late_import, new_lock
+from gptrs.ir.types import Array, Type
+from gptrs.locks import late_import
 
 _GROUP = 64
 """Work items of a group, of kernels with little work in each."""
 
 
-class Device:
+class Device(KernelDevice):
     """The first device of this machine."""
 
+    backend = "opencl"
+
     def __init__(self) -> None:
+        super().__init__()
         cl = opencl()
         self._device = found_devices()[0]
         self._context: Any = cl.Context([self._device])
-        self.queue: Any = cl.CommandQueue(self._context)
+        self._queue: Any = cl.CommandQueue(self._context)
         self._pool: Any = late_import("pyopencl.tools").MemoryPool(
-            late_import("pyopencl.tools").ImmediateAllocator(self.queue)
+            late_import("pyopencl.tools").ImmediateAllocator(self._queue)
         )
         self._kernels: dict[Kernel, Any] = {}
-        self._weights: dict[int, Any] = {}
-        self.lock = new_lock()
-        """Held while a run enqueues kernels: their arguments are set one after the other."""
+        self._is_cpu = is_cpu(self._device)
+        self.makers = KERNELS if self._is_cpu else PARALLEL_KERNELS
+        self.dtypes = frozenset(IN_MEMORY) - ({"f64"} if not has_f64(self._device) else set())
 
-    @cached_property
-    def has_f64(self) -> bool:
-        """Whether its kernels may compute in f64."""
-        return has_f64(self._device)
-
-    @cached_property
-    def is_cpu(self) -> bool:
-        return is_cpu(self._device)
+    def name_of(self, kernel: Kernel) -> str:
+        return kernel_name(kernel)
 
     def compile(self, kernels: Iterable[Kernel]) -> None:
-        """Compile the kernels that are not compiled yet, as one program."""
-        new = [kernel for kernel in dict.fromkeys(kernels) if kernel not in self._kernels]
-        if not new:
-            return
+        compile_new(self._kernels, kernels, self._compile)
+
+    def _compile(self, new: Sequence[Kernel]) -> None:
         cl = opencl()
         source = "\n".join([vocabulary(), *map(kernel_text, new)])
         rounds = cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT & self._device.single_fp_config
-        options = ["-cl-std=CL1.2", f"-DCOPIES_PANELS={int(self.is_cpu)}"]
+        options = ["-cl-std=CL1.2", f"-DCOPIES_PANELS={int(self._is_cpu)}"]
         if rounds:
             options.append("-cl-fp32-correctly-rounded-divide-sqrt")
         with warnings.catch_warnings():
@@ -68,44 +64,43 @@ class Device:
             made.set_scalar_arg_dtypes(_scalars(kernel))
             self._kernels[kernel] = made
 
-    def launch(self, kernel: Kernel, extent: int, arguments: list[Any], *, heavy: bool) -> None:
+    def launch(self, launch: Launch, arrays: Sequence[Any], status: Any) -> None:
         """Enqueue a kernel. On a CPU a work item with much work is a group of its own, so that
         cores share them."""
-        group = 1 if self.is_cpu and heavy else min(_GROUP, extent)
-        size = -(-extent // group) * group
-        self._kernels[kernel](self.queue, (size,), (group,), *arguments)
+        if group := launch.kernel.group:
+            size = launch.extent * group
+        else:
+            group = 1 if self._is_cpu and launch.is_heavy else min(_GROUP, launch.extent)
+            size = -(-launch.extent // group) * group
+        given = [*arrays, *launch.numbers]
+        if launch.status is not None:
+            given += [status, launch.status]
+        self._kernels[launch.kernel](self._queue, (size,), (group,), *given)
 
     def allocate(self, size: int) -> Any:
-        """A buffer of so many bytes, which returns to the pool when nothing refers to it."""
         return self._pool.allocate(max(size, 1))
 
     def upload(self, array: Array) -> Any:
-        """A buffer with the elements of ``array``."""
-        contiguous = np.ascontiguousarray(array)
-        buffer = self.allocate(contiguous.nbytes)
-        if contiguous.nbytes:
-            opencl().enqueue_copy(self.queue, buffer, contiguous.reshape(-1).view(np.uint8))
+        buffer = self.allocate(array.nbytes)
+        if array.nbytes:
+            opencl().enqueue_copy(self._queue, buffer, as_bytes(array))
         return buffer
 
-    def download(self, buffer: Any, shape: tuple[int, ...], dtype: Any) -> Array:
-        """An array with the elements of a buffer, after all kernels before."""
-        array = np.empty(shape, dtype)
-        if array.nbytes:
-            opencl().enqueue_copy(self.queue, array.reshape(-1).view(np.uint8), buffer)
-        return array
-
-    def fill(self, size: int) -> Any:
-        """A buffer of zeros."""
-        return self.upload(np.zeros(size, np.uint8))
-
-    def weights(self, parameter: Parameter) -> Any:
-        """A buffer with the elements of a parameter, uploaded once."""
-        key = id(parameter)
-        found = self._weights.get(key)
-        if found is None:
-            found = self._weights[key] = self.upload(parameter.numpy())
-            weakref.finalize(parameter, self._weights.pop, key, None)
+    def download(self, buffers: Sequence[tuple[Any, Type]]) -> list[Array]:
+        found: list[Array] = []
+        for buffer, type in buffers:
+            array = np.empty(type.shape, type.dtype.numpy)
+            if array.nbytes:
+                opencl().enqueue_copy(self._queue, array.reshape(-1).view(np.uint8), buffer)
+            found.append(array)
         return found
+
+    def copy(self, buffer: Any, type: Type) -> Any:
+        size = int(type.size) * type.dtype.numpy.itemsize
+        made = self.allocate(size)
+        if size:
+            opencl().enqueue_copy(self._queue, made, buffer, byte_count=size)
+        return made
 
 
 def _scalars(kernel: Kernel) -> list[Any]:

@@ -1,7 +1,8 @@
 """The OpenCL dialect: a kernel of the C family as a ``__kernel`` function.
 
-A work item is an element of the parallel extent; items beyond it return at once. Failures are
-counted in an array with an entry for each kernel call that may fail.
+A work item is an element of the parallel extent, and items beyond it return at once; of kernels
+that share memory, a lane of a group. Failures are counted in an array with an entry for each kernel
+call that may fail.
 """
 
 from __future__ import annotations
@@ -35,16 +36,21 @@ def _text(kernel: Kernel, name: str) -> str:
         f"__global {'' if array.written else 'const '}{array.kind} *restrict {array.name}"
         for array in kernel.arrays
     ]
-    given += [f"const i64 {word}" for word in kernel.numbers]
-    given += [f"const i64 n_{symbol}" for symbol in kernel.symbols]
+    given += [f"const isize {word}" for word in kernel.numbers]
+    given += [f"const isize n_{symbol}" for symbol in kernel.symbols]
     lines = list(kernel.head)
     if kernel.fails:
-        given += ["__global int *restrict status", "const i64 status_at"]
+        given += ["__global int *restrict status", "const isize status_at"]
         lines.insert(0, "__global int *failed = status + status_at;")
-    lines += [
-        f"const i64 {kernel.index} = get_global_id(0);",
-        f"if ({kernel.index} >= {kernel.extent}) return;",
-        *kernel.body,
-    ]
+    if kernel.group:
+        lines += [f"__local {kind} {name}[{size}];" for kind, name, size in kernel.shared]
+        lines += [
+            f"const isize {kernel.index} = get_group_id(0);",
+            "const int lane = get_local_id(0);",
+        ]
+    else:
+        lines += [f"const isize {kernel.index} = get_global_id(0);"]
+        lines += [f"if ({kernel.index} >= {kernel.extent}) return;"]
+    lines += kernel.body
     body = "\n".join(f"  {line}" for line in lines)
     return f"__kernel void {name}({', '.join(given)}) {{\n{body}\n}}\n"

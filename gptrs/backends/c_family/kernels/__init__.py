@@ -21,6 +21,10 @@ from gptrs.backends.c_family.kernels.indexing import (
     take_calls,
 )
 from gptrs.backends.c_family.kernels.moving import concat_calls, pad_calls, tile_calls
+from gptrs.backends.c_family.kernels.product_tiles import (
+    plain_dot_general_calls,
+    tiled_dot_general_calls,
+)
 from gptrs.backends.c_family.kernels.rows import arg_extreme_calls, cumulative_calls
 from gptrs.backends.c_family.kernels.windows import extract_patches_calls, reduce_window_calls
 from gptrs.backends.memory_operands import Graph
@@ -57,11 +61,18 @@ KERNELS: Mapping[Operation, Maker] = {
     reduce_window: reduce_window_calls,
 }
 
+PARALLEL_KERNELS: Mapping[Operation, Maker] = {**KERNELS, dot_general: tiled_dot_general_calls}
+"""The same for devices that run thousands of work items, whose groups share memory."""
+PLAIN_KERNELS: Mapping[Operation, Maker] = {**KERNELS, dot_general: plain_dot_general_calls}
+"""The same for what plays such a device: sharing memory costs more there than it saves."""
 
-def kernel_calls(instruction: Instruction, graph: Graph) -> list[KernelCall] | None:
+
+def kernel_calls(
+    instruction: Instruction, graph: Graph, makers: Mapping[Operation, Maker] = KERNELS
+) -> list[KernelCall] | None:
     """The kernel calls of an instruction; None where there are none for its op, its dtypes or its
     shapes."""
-    maker = KERNELS.get(instruction.op)
+    maker = makers.get(instruction.op)
     values = (*instruction.values(), *instruction.results)
     if maker is None or any(value.type.dtype.name not in IN_MEMORY for value in values):
         return None

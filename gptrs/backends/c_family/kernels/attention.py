@@ -64,10 +64,10 @@ class _Writer:
         batch, heads, queries, _ = self._q.view.shape
         groups = self._k.view.shape[1]
         lines = [
-            f"const i64 i = item % {builder.dim(queries)};",
-            f"const i64 h = item / {builder.dim(queries)} % {builder.dim(heads)};",
-            f"const i64 b = item / {builder.dim(queries)} / {builder.dim(heads)};",
-            f"const i64 g = h / {builder.dim(heads // groups)};",
+            f"const isize i = item % {builder.dim(queries)};",
+            f"const isize h = item / {builder.dim(queries)} % {builder.dim(heads)};",
+            f"const isize b = item / {builder.dim(queries)} / {builder.dim(heads)};",
+            f"const isize g = h / {builder.dim(heads // groups)};",
             *self._range(),
             *self._query(),
             *self._blocks(),
@@ -88,12 +88,12 @@ class _Writer:
         """The keys that a query sees: from ``first`` to ``last``."""
         builder, attrs = self._builder, self._instruction.attrs
         queries, keys = self._q.view.shape[2], builder.dim(self._k.view.shape[2])
-        end = keys if self._end is None else f"(i64){self._end.element(builder, ['b'])}"
-        start = "0" if self._start is None else f"(i64){self._start.element(builder, ['b'])}"
+        end = keys if self._end is None else f"(isize){self._end.element(builder, ['b'])}"
+        start = "0" if self._start is None else f"(isize){self._start.element(builder, ['b'])}"
         lines = [
-            f"const i64 end = {end};",
-            f"const i64 place = end - {builder.dim(queries)} + i;",
-            f"i64 first = greatest(0, {start}), last = least(end, {keys});",
+            f"const isize end = {end};",
+            f"const isize place = end - {builder.dim(queries)} + i;",
+            f"isize first = greatest(0, {start}), last = least(end, {keys});",
         ]
         if attrs["causal"]:
             lines.append("last = least(last, place + 1);")
@@ -115,11 +115,11 @@ class _Writer:
         kind = self._kind
         value = loaded(self._v.dtype, self._v.element(self._builder, ["b", "g", "t", "d"]))
         return [
-            f"for (i64 block = first; block < last; block += {BLOCK}) {{",
-            f"  const i64 count = least({BLOCK}, last - block);",
+            f"for (isize block = first; block < last; block += {BLOCK}) {{",
+            f"  const isize count = least({BLOCK}, last - block);",
             f"  {kind} scores[{BLOCK}], highest = top;",
-            "  for (i64 s = 0; s < count; s++) {",
-            "    const i64 t = block + s;",
+            "  for (isize s = 0; s < count; s++) {",
+            "    const isize t = block + s;",
             *(f"    {line}" for line in self._score()),
             f"    highest = {kind}_maximum(highest, scores[s]);",
             "  }",
@@ -127,8 +127,8 @@ class _Writer:
             f"  const {kind} factor = {kind}_exp(top - shift);",
             "  weight *= factor;",
             f"  for (int d = 0; d < {self._width}; d++) sum_of[d] *= factor;",
-            "  for (i64 s = 0; s < count; s++) {",
-            "    const i64 t = block + s;",
+            "  for (isize s = 0; s < count; s++) {",
+            "    const isize t = block + s;",
             f"    const {kind} e = {kind}_exp(scores[s] - shift);",
             "    weight += e;",
             f"    for (int d = 0; d < {self._width}; d++) sum_of[d] += e * {value};",

@@ -29,10 +29,10 @@ def dot_general_calls(instruction: Instruction, graph: Graph) -> list[KernelCall
         return [BlockWriter(made, instruction, panels).call("matmul")]
     if made.is_float and made.is_dot:
         return [BlockWriter(made, instruction, dots).call("matmul_dot")]
-    return [_each_result(made, instruction)]
+    return [each_result(made, instruction)]
 
 
-def _each_result(made: Product, instruction: Instruction) -> KernelCall:
+def each_result(made: Product, instruction: Instruction) -> KernelCall:
     """A work item for each result."""
     builder = KernelBuilder()
     a, b = builder.read(made.a.value), builder.read(made.b.value)
@@ -58,15 +58,15 @@ def _each_result(made: Product, instruction: Instruction) -> KernelCall:
     if dtype.compute is not accumulator:
         total = scalars.cast(accumulator, dtype, total)
     lines = [
-        f"const i64 column = item % {n}, outer = item / {n};",
-        f"const i64 row = outer % {m}, batch = outer / {m};",
+        f"const isize column = item % {n}, outer = item / {n};",
+        f"const isize row = outer % {m}, batch = outer / {m};",
         *split,
         *rows,
         *columns,
-        f"const i64 a_at = {terms(made.a.offset(builder), a_batch, a_row)};",
-        f"const i64 b_at = {terms(made.b.offset(builder), b_batch, b_column)};",
+        f"const isize a_at = {terms(made.a.offset(builder), a_batch, a_row)};",
+        f"const isize b_at = {terms(made.b.offset(builder), b_batch, b_column)};",
         f"{kind} total = 0;",
-        f"for (i64 k = 0; k < {builder.dim(made.depth.size)}; k++) {{",
+        f"for (isize k = 0; k < {builder.dim(made.depth.size)}; k++) {{",
         *(f"  {line}" for line in depth),
         f"  const {kind} product = {multiplied};",
         f"  total = {scalars.joined(reduce_sum, accumulator, 'total', 'product')};",

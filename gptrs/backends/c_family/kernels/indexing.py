@@ -27,7 +27,7 @@ def take_calls(instruction: Instruction, graph: Graph) -> list[KernelCall]:
     builder = KernelBuilder()
     of, at = Operand.of(graph, x), Operand.of(graph, indices)
     lines, names = flat(instruction.result.type.shape, "item", builder)
-    lines.append(f"const i64 at = (i64){at.element(builder, names[: indices.type.rank])};")
+    lines.append(f"const isize at = (isize){at.element(builder, names[: indices.type.rank])};")
     lines.append(f"const int outside = {_outside('at', builder, x.type.shape[0])};")
     lines.append(builder.fail("outside"))
     element = of.element(builder, ("at", *names[indices.type.rank :]))
@@ -45,7 +45,7 @@ def gather_calls(instruction: Instruction, graph: Graph) -> list[KernelCall] | N
     builder = KernelBuilder()
     of, at = Operand.of(graph, x), Operand.of(graph, index)
     lines, names = flat(instruction.result.type.shape, "item", builder)
-    lines.append(f"const i64 at = (i64){at.element(builder, names)};")
+    lines.append(f"const isize at = (isize){at.element(builder, names)};")
     lines.append(f"const int outside = {_outside('at', builder, x.type.shape[axis])};")
     lines.append(builder.fail("outside"))
     element = of.element(builder, [("at" if a == axis else name) for a, name in enumerate(names)])
@@ -116,8 +116,8 @@ def scatter_calls(instruction: Instruction, graph: Graph) -> list[KernelCall] | 
         total = scalars.joined(op, dtype.compute, loaded(dtype, out), loaded(dtype, element))
         new = stored(dtype, total)
     lines += [
-        f"for (i64 along = 0; along < {builder.dim(index.type.shape[axis])}; along++) {{",
-        f"  const i64 at = (i64){place};",
+        f"for (isize along = 0; along < {builder.dim(index.type.shape[axis])}; along++) {{",
+        f"  const isize at = (isize){place};",
         f"  const int outside = {_outside('at', builder, x.type.shape[axis])};",
         f"  {builder.fail('outside')}",
         f"  if (!outside) {out} = {new};",
@@ -154,10 +154,10 @@ def _starts(
     names: list[str] = []
     for axis, entry in enumerate(start):  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
         if isinstance(entry, Value):
-            text = f"(i64){Operand.of(graph, entry).element(builder, ())}"
+            text = f"(isize){Operand.of(graph, entry).element(builder, ())}"
         else:
             text = builder.number(entry, "start")  # pyright: ignore[reportUnknownArgumentType]
         room = builder.dim(shape[axis] - sizes[axis])
-        lines.append(f"const i64 start_{axis} = greatest(0, least({text}, {room}));")
+        lines.append(f"const isize start_{axis} = greatest(0, least({text}, {room}));")
         names.append(f"start_{axis}")
     return lines, names

@@ -64,19 +64,20 @@ class BlockWriter:
         extent = made.batch.size * groups * count
         m, n = builder.dim(height), builder.dim(columns)
         lines = [
-            f"const i64 panel = item % {builder.dim(count)}, outer = item / {dim_text(count)};",
-            f"const i64 group = outer % {builder.dim(groups)}, batch = outer / {dim_text(groups)};",
+            f"const isize panel = item % {builder.dim(count)}, outer = item / {dim_text(count)};",
+            f"const isize group = outer % {builder.dim(groups)};",
+            f"const isize batch = outer / {dim_text(groups)};",
         ]
         split, (a_batch, b_batch) = made.batch.place(builder, "batch", "b")
         first = f"panel * {PANEL}"
         lines += [
             *split,
-            f"const i64 a_at = {terms(made.a.offset(builder), a_batch)};",
-            f"const i64 b_at = {terms(made.b.offset(builder), b_batch)};",
-            f"const i64 out_at = batch * {m} * {n} + {first};",
-            f"const i64 width = least({PANEL}, {n} - {first});",
-            f"const i64 last = least({m}, group * {GROUP} + {GROUP});",
-            f"i64 row = group * {GROUP};",
+            f"const isize a_at = {terms(made.a.offset(builder), a_batch)};",
+            f"const isize b_at = {terms(made.b.offset(builder), b_batch)};",
+            f"const isize out_at = batch * {m} * {n} + {first};",
+            f"const isize width = least({PANEL}, {n} - {first});",
+            f"const isize last = least({m}, group * {GROUP} + {GROUP});",
+            f"isize row = group * {GROUP};",
         ]
         if self._block is panels:
             lines += _copied_panels(self)
@@ -101,7 +102,7 @@ class BlockWriter:
             else:
                 split, (at,) = self.made.rows.place(self.builder, f"({row})", f"m{r}_")
                 lines += split
-            lines.append(f"const i64 a{r} = {terms('a_at', at)};")
+            lines.append(f"const isize a{r} = {terms('a_at', at)};")
         return lines
 
     def depth_loop(self, body: list[str]) -> list[str]:
@@ -120,9 +121,9 @@ class BlockWriter:
             )
             for strides in axes.strides
         ]
-        lines = [f"const i64 k_a = {places[0]}, k_b = {places[1]};", *body]
+        lines = [f"const isize k_a = {places[0]}, k_b = {places[1]};", *body]
         for name, extent in zip(reversed(names), reversed(axes.extents), strict=True):
-            head = f"for (i64 {name} = 0; {name} < {self.builder.dim(extent)}; {name}++) {{"
+            head = f"for (isize {name} = 0; {name} < {self.builder.dim(extent)}; {name}++) {{"
             lines = [head, *(f"  {line}" for line in lines), "}"]
         return lines if names else ["{", *(f"  {line}" for line in lines), "}"]
 
@@ -146,7 +147,7 @@ def panels(writer: BlockWriter) -> _Blocks:
         (
             rows,
             [
-                "i64 column = 0;",
+                "isize column = 0;",
                 f"for (; column + {8 * vectors} <= width; column += {8 * vectors}) {{",
                 *(f"  {line}" for line in _tile(writer, rows, vectors)),
                 "}",
@@ -210,20 +211,20 @@ def _copied_panels(writer: BlockWriter) -> list[str]:
     return [
         f"if (COPIES_PANELS && width == {PANEL} && last - row >= {2 * rows}) {{",
         f"  f32 block[{DEPTH * PANEL}];",
-        f"  const i64 first_row = row, last_row = row + (last - row) / {rows} * {rows};",
-        f"  for (i64 first_k = 0; first_k < {depth}; first_k += {DEPTH}) {{",
-        f"    const i64 count = least({DEPTH}, {depth} - first_k);",
-        "    for (i64 k = 0; k < count; k++)",
+        f"  const isize first_row = row, last_row = row + (last - row) / {rows} * {rows};",
+        f"  for (isize first_k = 0; first_k < {depth}; first_k += {DEPTH}) {{",
+        f"    const isize count = least({DEPTH}, {depth} - first_k);",
+        "    for (isize k = 0; k < count; k++)",
         f"      for (int v = 0; v < {PANEL // 8}; v++)",
         f"        f32x8_put(block + {place}, {_load(made.b, writer.b, at)});",
         f"    for (row = first_row; row < last_row; row += {rows}) {{",
         *(f"      {line}" for line in writer.row_places(rows)),
-        f"      for (i64 column = 0; column < {PANEL}; column += {wide}) {{",
+        f"      for (isize column = 0; column < {PANEL}; column += {wide}) {{",
         *(
             f"        f32x8 c{r}_{v} = first_k ? f32x8_load({sums[r, v]}) : f32x8_all(0.0f);"
             for r, v in cells
         ),
-        "        for (i64 k = 0; k < count; k++) {",
+        "        for (isize k = 0; k < count; k++) {",
         *(f"          {line}" for line in tile),
         "        }",
         *(f"        f32x8_store({sums[r, v]}, c{r}_{v});" for r, v in cells),
@@ -253,7 +254,7 @@ def dots(writer: BlockWriter) -> _Blocks:
         (
             rows,
             [
-                "i64 column = 0;",
+                "isize column = 0;",
                 f"for (; column + {_DOT_COLUMNS} <= width; column += {_DOT_COLUMNS}) {{",
                 *(f"  {line}" for line in _dot_block(writer, rows, _DOT_COLUMNS)),
                 "}",
@@ -270,7 +271,7 @@ def _dot_block(writer: BlockWriter, rows: int, columns: int) -> list[str]:
     lines: list[str] = []
     for c in range(columns):
         split, (at,) = made.columns.place(builder, f"(panel * {PANEL} + column + {c})", f"n{c}_")
-        lines += [*split, f"const i64 b{c} = {terms('b_at', at)};"]
+        lines += [*split, f"const isize b{c} = {terms('b_at', at)};"]
     sums = [(r, c) for r in range(rows) for c in range(columns)]
     lines.append(f"f32x8 {', '.join(f'c{r}_{c} = f32x8_all(0.0f)' for r, c in sums)};")
 
@@ -295,7 +296,7 @@ def _dot_block(writer: BlockWriter, rows: int, columns: int) -> list[str]:
         stores.append(f"{writer.out}[{at}] = {total};")
     return [
         *lines,
-        "i64 k = 0;",
+        "isize k = 0;",
         f"for (; k + 8 <= {depth}; k += 8) {{",
         *(f"  {line}" for line in step("")),
         "}",

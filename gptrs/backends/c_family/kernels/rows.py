@@ -45,14 +45,14 @@ def arg_extreme_calls(instruction: Instruction, graph: Graph) -> list[KernelCall
     here = [("along" if a == axis else name) for a, name in enumerate(names)]
     first = [("0" if a == axis else name) for a, name in enumerate(names)]
     symbol, kind = ">" if instruction.op is argmax else "<", arithmetic(dtype)
-    nan = " || (e != e && best == best)" if dtype.is_float else ""
+    nan = f" || ({kind}_is_nan(e) && !{kind}_is_nan(best))" if dtype.is_float else ""
     element = loaded(dtype, operand.element(builder, here))
     start = loaded(dtype, operand.element(builder, first))
     out = builder.write(instruction.result)
     lines += [
         f"{kind} best = {start};",
-        "i64 place = 0;",
-        f"for (i64 along = 1; along < {builder.dim(x.type.shape[axis])}; along++) {{",
+        "isize place = 0;",
+        f"for (isize along = 1; along < {builder.dim(x.type.shape[axis])}; along++) {{",
         f"  const {kind} e = {element};",
         f"  if (e {symbol} best{nan}) {{ best = e; place = along; }}",
         "}",
@@ -80,7 +80,7 @@ def cumulative_calls(instruction: Instruction, graph: Graph) -> list[KernelCall]
     kind = arithmetic(dtype)
     lines += [
         f"{kind} total = 0;",
-        f"for (i64 along = 0; along < {builder.dim(x.type.shape[axis])}; along++) {{",
+        f"for (isize along = 0; along < {builder.dim(x.type.shape[axis])}; along++) {{",
         f"  const {kind} e = {element};",
         f"  total = along ? {joined} : e;",
         f"  {out}[{position(here, strides)}] = {stored(dtype, 'total')};",

@@ -44,7 +44,7 @@ def reduce_window_calls(instruction: Instruction, graph: Graph) -> list[KernelCa
         "first = 0;",
     ]
     for axis in reversed(spatial):
-        head = f"for (i64 w{axis} = 0; w{axis} < {attrs['window'][axis]}; w{axis}++) {{"
+        head = f"for (isize w{axis} = 0; w{axis} < {attrs['window'][axis]}; w{axis}++) {{"
         body = [head, *(f"  {line}" for line in body), "}"]
     lines += [f"{kind} total = 0;", "int first = 1;", *body]
     lines.append(f"{out}[item] = {stored(result.type.dtype, total)};")
@@ -82,7 +82,7 @@ def _places(
         stride, dilation = attrs["strides"][axis], attrs["dilation"][axis]
         low, _ = attrs["padding"][axis]
         lines.append(
-            f"const i64 p{axis} = {names[1 + axis]} * {stride} + {w} * {dilation} - {low};"
+            f"const isize p{axis} = {names[1 + axis]} * {stride} + {w} * {dilation} - {low};"
         )
         extent = builder.dim(x.type.shape[1 + axis])
         tests.append(f"p{axis} >= 0 && p{axis} < {extent}")

@@ -1,0 +1,196 @@
+"""A WebGPU device: pipelines, buffers, and one command buffer for the kernels of a program.
+
+Kernels are recorded, and submitted when the host reads something or has written something that they
+do not expect: WebGPU orders what is submitted by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gptrs.backends.c_family.device import KernelDevice, Launch, compile_new
+from gptrs.backends.c_family.element_types import IN_MEMORY
+from gptrs.backends.c_family.kernel import Kernel
+from gptrs.backends.c_family.kernels import PARALLEL_KERNELS, PLAIN_KERNELS
+from gptrs.backends.webgpu.dialect import ENTRY, GROUP, kernel_name, module
+from gptrs.backends.webgpu.driver import found_adapters, is_software, wgpu
+from gptrs.backends.webgpu.memory import Buffer, Pool
+from gptrs.backends.webgpu.words import as_words, of_words, word_bytes
+from gptrs.byte_sizes import size_text
+from gptrs.errors import ArgumentError
+from gptrs.ir.dims import product
+from gptrs.ir.types import Array, DType, Type
+
+_MOST_GROUPS = 65535  # along an axis
+_MOST_KEPT = 8192  # bind groups
+_LIMITS = ("max-storage-buffers-per-shader-stage", "max-storage-buffer-binding-size")
+
+
+@dataclass(frozen=True)
+class _Pipeline:
+    compute: Any
+    layout: Any
+
+
+class Device(KernelDevice):
+    """The first device of this machine."""
+
+    backend = "webgpu"
+    dtypes = frozenset(IN_MEMORY) - {"f64"}
+
+    def __init__(self) -> None:
+        super().__init__()
+        adapter = found_adapters()[0]
+        self.makers = PLAIN_KERNELS if is_software(adapter) else PARALLEL_KERNELS
+        wanted = {name: adapter.limits[name] for name in (*_LIMITS, "max-buffer-size")}
+        self._device: Any = adapter.request_device_sync(required_limits=wanted)
+        self.most_arrays = int(wanted[_LIMITS[0]]) - 1  # and the status
+        self._largest = int(wanted[_LIMITS[1]])
+        usage = wgpu().BufferUsage
+        self._uniform = usage.UNIFORM | usage.COPY_DST
+        self._staging = usage.MAP_READ | usage.COPY_DST
+        self._pool = Pool(self._device, usage.STORAGE | usage.COPY_DST | usage.COPY_SRC)
+        self._pipelines: dict[Kernel, _Pipeline] = {}
+        self._numbers: dict[tuple[int, ...], Any] = {}
+        self._bound: dict[Any, Any] = {}
+        self._encoder: Any = None
+        self._pass: Any = None
+
+    def name_of(self, kernel: Kernel) -> str:
+        return kernel_name(kernel)
+
+    def compile(self, kernels: Iterable[Kernel]) -> None:
+        compile_new(self._pipelines, kernels, self._compile)
+
+    def _compile(self, new: Sequence[Kernel]) -> None:
+        for kernel in new:
+            layout = self._device.create_bind_group_layout(entries=_entries(kernel))
+            shader = self._device.create_shader_module(code=module(kernel))
+            compute = self._device.create_compute_pipeline(
+                layout=self._device.create_pipeline_layout(bind_group_layouts=[layout]),
+                compute={"module": shader, "entry_point": ENTRY},
+            )
+            self._pipelines[kernel] = _Pipeline(compute, layout)
+
+    def fits(self, launches: Iterable[Launch]) -> bool:
+        """Whether numbers have 32 bits."""
+        return all(abs(n) < 2**31 for x in launches for n in (x.extent, *x.numbers))
+
+    def launch(self, launch: Launch, arrays: Sequence[Any], status: Any) -> None:
+        kernel = launch.kernel
+        given = [*arrays, *([status] if kernel.fails else [])]
+        numbers = (launch.extent, *launch.numbers)
+        numbers += () if launch.status is None else (launch.status,)
+        groups = launch.extent if kernel.group else -(-launch.extent // GROUP)
+        if self._pass is None:
+            self._encoder = self._device.create_command_encoder()
+            self._pass = self._encoder.begin_compute_pass()
+        self._pass.set_pipeline(self._pipelines[kernel].compute)
+        self._pass.set_bind_group(0, self._bind_group(kernel, given, numbers))
+        rows = -(-groups // _MOST_GROUPS)
+        self._pass.dispatch_workgroups(-(-groups // rows), rows)
+
+    def _bind_group(self, kernel: Kernel, given: Sequence[Buffer], numbers: tuple[int, ...]) -> Any:
+        key = kernel, tuple([buffer.number for buffer in given]), numbers
+        found = self._bound.get(key)
+        if found is None:
+            if len(self._bound) >= _MOST_KEPT:
+                self._bound.clear()
+                self._numbers.clear()
+            entries: list[Any] = [
+                {"binding": n, "resource": {"buffer": buffer.raw, "offset": 0, "size": buffer.size}}
+                for n, buffer in enumerate(given)
+            ]
+            uniform = self._numbers.get(numbers) or self._uploaded_numbers(numbers)
+            resource = {"buffer": uniform, "offset": 0, "size": uniform.size}
+            entries.append({"binding": len(given), "resource": resource})
+            layout = self._pipelines[kernel].layout
+            found = self._bound[key] = self._device.create_bind_group(
+                layout=layout, entries=entries
+            )
+        return found
+
+    def _uploaded_numbers(self, numbers: tuple[int, ...]) -> Any:
+        padded = np.zeros(-(-len(numbers) // 4) * 4, np.int32)
+        padded[: len(numbers)] = numbers
+        found = self._device.create_buffer(size=padded.nbytes, usage=self._uniform)
+        self._device.queue.write_buffer(found, 0, padded)
+        self._numbers[numbers] = found
+        return found
+
+    def _submit(self) -> None:
+        """Hand what is recorded to the device."""
+        if self._pass is not None:
+            self._pass.end()
+            self._device.queue.submit([self._encoder.finish()])
+            self._pass = self._encoder = None
+
+    def allocate(self, size: int) -> Buffer:
+        found = self._pool.take(size)
+        if found.size > self._largest:
+            most = size_text(self._largest)
+            raise ArgumentError(
+                f"an array takes {size_text(size)}, and WebGPU gives kernels {most} of one here",
+                fix="use weights in parts, or another backend (gptrs backends lists them)",
+            )
+        return found
+
+    def upload(self, array: Array) -> Buffer:
+        words = as_words(array)
+        buffer = self.allocate(words.nbytes)
+        self._submit()  # what had the memory before may be read by a kernel that is recorded
+        if words.nbytes:
+            self._device.queue.write_buffer(buffer.raw, 0, words)
+        return buffer
+
+    def download(self, buffers: Sequence[tuple[Any, Type]]) -> list[Array]:
+        sizes = [int(type.size) * word_bytes(type.dtype) for _, type in buffers]
+        total = sum(sizes)
+        self._submit()
+        if not total:
+            return [np.zeros(type.shape, type.dtype.numpy) for _, type in buffers]
+        staging = self._device.create_buffer(size=total, usage=self._staging)
+        encoder = self._device.create_command_encoder()
+        at = 0
+        for (buffer, _), size in zip(buffers, sizes, strict=True):
+            if size:
+                encoder.copy_buffer_to_buffer(buffer.raw, 0, staging, at, size)
+            at += size
+        self._device.queue.submit([encoder.finish()])
+        staging.map_sync(wgpu().MapMode.READ)
+        words = memoryview(staging.read_mapped()).cast("B")
+        staging.unmap()
+        found: list[Array] = []
+        at = 0
+        for (_, type), size in zip(buffers, sizes, strict=True):
+            found.append(of_words(words[at : at + size], type))
+            at += size
+        return found
+
+    def copy(self, buffer: Any, type: Type) -> Buffer:
+        size = int(product(type.shape)) * word_bytes(type.dtype)
+        made = self.allocate(size)
+        self._submit()
+        if size:
+            encoder = self._device.create_command_encoder()
+            encoder.copy_buffer_to_buffer(buffer.raw, 0, made.raw, 0, size)
+            self._device.queue.submit([encoder.finish()])
+        return made
+
+    def item_bytes(self, dtype: DType) -> int:
+        return word_bytes(dtype)
+
+
+def _entries(kernel: Kernel) -> list[Any]:
+    """The layout of a kernel's bindings."""
+    compute = wgpu().ShaderStage.COMPUTE
+    kinds = ["storage" if array.written else "read-only-storage" for array in kernel.arrays]
+    kinds += ["storage"] if kernel.fails else []
+    return [
+        {"binding": n, "visibility": compute, "buffer": {"type": kind}}
+        for n, kind in enumerate([*kinds, "uniform"])
+    ]

@@ -1,0 +1,242 @@
+"""The device backends with kernels of the C family: small models as the reference runs them, what
+the host does, what stays on the device, missing packages and drivers.
+
+What every backend does is in tests/backend_suite, which runs for these if it is asked to. Rows of
+the op table in C are in tests/backends/c_family, and some in WGSL here, drawn by a fixed seed.
+"""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gptrs
+from gptrs import ptir
+from gptrs.backends.c_family.device_backend import DeviceBackend
+from gptrs.backends.c_family.kernels import PARALLEL_KERNELS, PLAIN_KERNELS
+from gptrs.backends.discovery import get_backend
+from gptrs.backends.opencl import driver as opencl_driver
+from gptrs.backends.webgpu import driver as webgpu_driver
+from gptrs.ir.tensor import Parameter
+from gptrs.ir.types import Array
+from gptrs.models.mobilenet_v2 import MobileNetV2, MobileNetV2Config
+from gptrs.models.resnet import ResNet, ResNetConfig
+from tests.cases import CASES
+from tests.cases.sample import Case
+from tests.support.rows import check_sample
+
+DEVICES = ("opencl", "webgpu")
+DRIVERS: dict[str, Any] = {"opencl": opencl_driver, "webgpu": webgpu_driver}
+_SHARE = 60  # one row in so many is drawn
+
+
+@pytest.fixture(params=DEVICES)
+def device(request: pytest.FixtureRequest) -> str:
+    """The name of a backend that has a device here."""
+    if not (there := get_backend(request.param).is_available()):
+        pytest.skip(there.reason)
+    return request.param
+
+
+def backend_of(device: str) -> DeviceBackend:
+    found = get_backend(device)
+    assert isinstance(found, DeviceBackend)
+    return found
+
+
+def drawn() -> Callable[[str, tuple[int, ...]], Parameter]:
+    """Parameters of about the size that keeps activations around 1."""
+    rng = np.random.default_rng(0)
+
+    def parameter(name: str, shape: tuple[int, ...]) -> Parameter:
+        depth = max(int(np.prod(shape[:-1])), 1)
+        x = rng.standard_normal(shape).astype(np.float32) / np.sqrt(depth)
+        return Parameter(np.abs(x) + 0.5 if len(shape) == 1 else x, name)
+
+    return parameter
+
+
+def resnet() -> Any:
+    config = ResNetConfig(
+        embedding_size=4,
+        hidden_sizes=(8, 12),
+        depths=(1, 1),
+        layer_type="bottleneck",
+        num_labels=5,
+    )
+    return ResNet.build(config, drawn())
+
+
+def mobilenet_v2() -> Any:
+    config = MobileNetV2Config(depth_multiplier=0.1, finegrained_output=False, num_labels=5)
+    return MobileNetV2.build(config, drawn())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("build", "shape"), [(resnet, (2, 16, 16, 3)), (mobilenet_v2, (1, 3, 32, 32))]
+)
+def test_a_small_model(build: Callable[[], Any], shape: tuple[int, ...], device: str) -> None:
+    model = build()
+    x = np.random.default_rng(1).standard_normal(shape).astype(np.float32)
+    found: list[Array] = []
+    for name in (device, "reference"):
+        with ptir.backend(name):
+            found.append(model(x).numpy())
+    assert np.isfinite(found[1]).all()
+    assert np.allclose(*found, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.slow
+def test_a_language_model_takes_the_same_tokens(device: str) -> None:
+    model = gptrs.load("stories")
+    told: list[str] = []
+    for name in (device, "faer"):
+        with ptir.backend(name):
+            told.append(str(model.generate("Once upon a time", max_tokens=6, temperature=0)))
+    assert told[0] == told[1]
+
+
+def rows() -> list[Any]:
+    made: list[Any] = []
+    for number, case in enumerate(CASES):
+        for dtype in case.dtypes:
+            seed = zlib.crc32(f"{number} {dtype} webgpu".encode())
+            if not seed % _SHARE:
+                sample = seed // _SHARE % len(case.samples)
+                label = f"{case.op}-{dtype}-{number}"
+                made.append(pytest.param("webgpu", case, dtype, sample, id=label))
+    return made
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("device", "case", "dtype", "sample"), rows(), indirect=["device"])
+def test_row(device: str, case: Case, dtype: str, sample: int) -> None:
+    check_sample(case, sample, dtype, get_backend(device))
+
+
+PRODUCTS: dict[str, Callable[[Any, Any], Any]] = {
+    "rows": lambda x, y: x @ y,
+    "dots": lambda x, y: x @ y.T.reshape(y.shape[1], y.shape[0]).T,
+    "transposed": lambda x, y: (y.T @ x.T).T,
+}
+
+
+@pytest.mark.parametrize("product", PRODUCTS.values(), ids=PRODUCTS)
+@pytest.mark.parametrize("makers", [PLAIN_KERNELS, PARALLEL_KERNELS], ids=["plain", "tiles"])
+def test_products_of_each_schedule(
+    makers: Any, product: Callable[[Any, Any], Any], device: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The devices of tests are played by the CPU, and would take one schedule alone."""
+    monkeypatch.setattr(backend_of(device).device, "makers", makers)
+    rng = np.random.default_rng(3)
+    function = ptir.jit(product, backend=device, dynamic={"x": {0: "N"}})
+    for rows in (1, 70):
+        x = rng.standard_normal((rows, 37)).astype(np.float32)
+        y = rng.standard_normal((37, 66)).astype(np.float32)
+        assert np.allclose(function(x, y), x @ y, rtol=1e-5, atol=1e-5)
+
+
+def test_the_host_does_what_has_no_kernel(device: str) -> None:
+    @ptir.jit(backend=device)
+    def ranked(x: Any) -> Any:
+        ordered: Any = ptir.sort(x * 2)
+        return ordered + 1
+
+    x = np.array([3, 1, 2], np.float32)
+    assert ranked(x).tolist() == [3, 5, 7]
+    report = ranked.explain(x).report
+    assert [step.name for step in report.steps if step.kind == "reference"] == ["sort"]
+    assert "on the host" in str(report)
+
+
+def test_more_arrays_than_a_kernel_may_have(device: str) -> None:
+    def total(*x: Any) -> Any:
+        first: Any = x[0]
+        return sum(x[1:], start=first)
+
+    found = ptir.jit(total, backend=device)(*(np.full(3, n, np.float32) for n in range(40)))
+    assert found.tolist() == [780] * 3
+
+
+def test_weights_are_uploaded_once(device: str) -> None:
+    weight = Parameter(np.ones((2, 2), np.float32), "weight")
+    function = ptir.jit(lambda x: x @ weight, backend=device)
+    on = backend_of(device).device
+    uploaded: list[Any] = []
+    for _ in range(2):
+        assert function(np.ones((1, 2), np.float32)).tolist() == [[2, 2]]
+        uploaded.append(on.weights(weight))
+    assert uploaded[0] is uploaded[1]
+
+
+def test_results_stay_on_the_device(device: str) -> None:
+    function = ptir.jit(lambda x: (x * 2, x, x.T), backend=device)
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    doubled, same, turned = function(x)
+    assert {y.device for y in (doubled, same, turned)} == {device}
+    again = function(doubled)
+    assert again[0].device == device
+    assert again[0].tolist() == (x * 4).tolist()
+    assert again[2].tolist() == (x * 2).T.tolist()
+    assert same.tolist() == x.tolist()
+    assert ptir.tensor(x).to_device(device).to_device("cpu").tolist() == x.tolist()
+
+
+def test_a_donated_argument_is_overwritten_there(device: str) -> None:
+    @ptir.jit(backend=device, donate=("cache",))
+    def put(cache: Any, x: Any, at: Any) -> Any:
+        return ptir.dynamic_update_slice(cache, x, (at,))
+
+    cache = ptir.tensor(np.zeros(5, np.float32)).to_device(device)
+    for at in range(3):
+        cache = put(cache, np.full(1, at + 1, np.float32), np.int64(at))
+    assert cache.device == device
+    assert cache.tolist() == [1, 2, 3, 0, 0]
+
+
+def test_an_element_without_a_result_is_an_error(device: str) -> None:
+    function = ptir.jit(lambda x, i: ptir.take(x, i) * 2, backend=device)
+    x, last = np.ones(3, np.float32), np.array([2])
+    assert function(x, last).tolist() == [2]
+    with pytest.raises(gptrs.PtirError, match="3"):
+        function(x, last + 1)
+    with pytest.raises(gptrs.PtirError):
+        function(x, last + 2**40)
+
+
+@pytest.mark.parametrize("name", DEVICES)
+def test_without_the_package(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(DRIVERS[name], "find_spec", lambda name: None)
+    found = DRIVERS[name].availability()
+    assert not found
+    assert found.is_absent
+    assert f"gptrs[{name}]" in found.fix
+    assert get_backend(name).devices() == ()
+
+
+def test_without_a_driver_of_opencl(monkeypatch: pytest.MonkeyPatch) -> None:
+    cl = pytest.importorskip("pyopencl")
+
+    def get_platforms() -> list[Any]:
+        raise cl.LogicError("clGetPlatformIDs failed: PLATFORM_NOT_FOUND_KHR")
+
+    monkeypatch.setattr(cl, "get_platforms", get_platforms)
+    assert "no OpenCL driver" in get_backend("opencl").is_available().reason
+    assert get_backend("opencl").devices() == ()
+
+
+def test_without_an_adapter(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(webgpu_driver, "find_spec", lambda name: name)
+    monkeypatch.setattr(webgpu_driver, "found_adapters", list)
+    found = get_backend("webgpu").is_available()
+    assert found.is_absent
+    assert "no driver has a WebGPU adapter" in found.reason
+    assert get_backend("webgpu").devices() == ()
