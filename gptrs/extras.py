@@ -22,6 +22,7 @@ EXTRAS = {
     "onnx": {"onnx": "onnx"},
     "opencl": {"pyopencl": "pyopencl"},
     "webgpu": {"wgpu": "wgpu"},
+    "cuda": {"cuda": "cuda-bindings"},
     "torch": {"torch": "torch", "transformers": "transformers"},
 }
 """Extra → what it brings: modules, and the packages they are installed with."""

@@ -31,7 +31,9 @@ A `Backend` claims composites while the passes run, and turns the lowered progra
 | `c_family/` | kernels in the C that dialects share; plans of devices; programs as C |
 | `opencl/` | devices of OpenCL drivers |
 | `webgpu/` | devices of Vulkan, Metal, Direct3D 12 and OpenGL drivers, by WebGPU |
+| `cuda/` | GPUs of NVIDIA, by kernels that NVRTC compiles |
 | `torch/` | devices that torch has |
+| `device_table` | what these compute on the host, for the documentation |
 
 Loop fusion runs in this order: `fusible.can_fuse` selects instructions, `fusion.fuse` decides which
 values are stored, `inlining` builds expressions over `views`, `regions` arranges the loops,

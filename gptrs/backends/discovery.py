@@ -21,8 +21,9 @@ from gptrs.locks import late_import
 B = TypeVar("B", bound=Backend)
 
 BACKENDS: dict[str, str] = {
-    "cuda": "gptrs.backends.torch.backend:CudaBackend",
+    "cuda": "gptrs.backends.cuda.backend:CudaBackend",
     "faer": "gptrs.backends.faer.backend:FaerBackend",
+    "nvrtc": "gptrs.backends.cuda.backend:NvrtcBackend",
     "opencl": "gptrs.backends.opencl.backend:OpenCLBackend",
     "metal": "gptrs.backends.torch.backend:MetalBackend",
     "reference": "gptrs.backends.reference:ReferenceBackend",

@@ -152,6 +152,8 @@ def test_the_host_does_what_has_no_kernel(device: str) -> None:
 
     x = np.array([3, 1, 2], np.float32)
     assert ranked(x).tolist() == [3, 5, 7]
+    reshaped = ptir.jit(lambda x: ptir.sort(x.reshape(2, 2), axis=0), backend=device)
+    assert reshaped(np.array([3, 4, 1, 2], np.float32)).tolist() == [[1, 2], [3, 4]]
     report = ranked.explain(x).report
     assert [step.name for step in report.steps if step.kind == "reference"] == ["sort"]
     assert "on the host" in str(report)

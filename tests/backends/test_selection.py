@@ -47,8 +47,9 @@ def _forgotten(monkeypatch: pytest.MonkeyPatch) -> Any:
         (discovery, "_instances"),
     ):
         monkeypatch.setattr(module, table, dict(vars(module)[table]))
-    for name in ("opencl", "webgpu"):  # no driver of this machine counts
+    for name in ("opencl", "webgpu", "nvrtc"):  # no driver of this machine counts
         del discovery.BACKENDS[name]
+    discovery.BACKENDS["cuda"] = "gptrs.backends.torch.backend:CudaBackend"
     monkeypatch.setattr(selection, "BACKENDS", discovery.BACKENDS)
     monkeypatch.setattr(selection, "_answers", {})
     monkeypatch.setenv(settings.backend.name, "faer")

@@ -15,6 +15,7 @@ surrounds a kernel; that of WGSL, which is no C, translates it.
 | `memory` | arrays of arguments, results, constants; slots that intermediate values share |
 | `size_checks` | sizes at which there is no result |
 | `device`, `device_plan`, `device_backend` | kernel calls in order: what devices share |
+| `device_function` | a kernel as a function of OpenCL C or CUDA C |
 | `coverage` | which ops have a form, for the documentation |
 | `c11`, `c_target` | the C11 dialect: a program as a file that runs without Python |
 """

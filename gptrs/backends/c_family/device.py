@@ -10,7 +10,7 @@ import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -41,7 +41,8 @@ class Launch:
 class KernelDevice(ABC):
     """One device. Its methods are called with `lock` held."""
 
-    backend: ClassVar[str]
+    backend: str
+    """The name of its backend."""
     dtypes: frozenset[str] = frozenset(IN_MEMORY)
     """The dtypes of its kernels."""
     makers: Mapping[Operation, Maker] = KERNELS

@@ -227,7 +227,8 @@ class _Run:
         place = self._assignment.places[value]
         if place.kind == "argument" and place not in self._buffers:
             argument = self._arguments[place.number]
-            return argument.numpy() if isinstance(argument, Parameter) else on_host(argument)
+            array = argument.numpy() if isinstance(argument, Parameter) else on_host(argument)
+            return array.reshape(self._type(value).shape)  # a reshape has its place, too
         (found,) = self._device.download([(self._buffer(value), self._type(value))])
         return found
 

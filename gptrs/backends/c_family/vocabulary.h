@@ -40,6 +40,34 @@ typedef double f64;
 #define F32_INFINITY INFINITY
 #define F32_NAN NAN
 
+#elif defined(__CUDACC_RTC__)
+
+#define HAS_F64 1
+#define INLINE static __device__ inline
+#define GLOBAL
+#define BARRIER() __syncthreads()
+typedef signed char i8;
+typedef short i16;
+typedef int i32;
+typedef long long i64;
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+typedef float f32;
+typedef double f64;
+#define f32_bits(x) __float_as_uint(x)
+#define f32_of_bits(x) __uint_as_float((u32)(x))
+#define f64_bits(x) (u64)__double_as_longlong(x)
+#define f64_of_bits(x) __longlong_as_double((i64)(x))
+#define OF_LIBRARY(T, name, function)                                                             \
+  INLINE T T##_##name(T x) { return function(x); }
+#define OF_LIBRARY_2(T, name, function)                                                           \
+  INLINE T T##_##name(T x, T y) { return function(x, y); }
+#define IN_F32(function) function##f
+#define F32_INFINITY __int_as_float(0x7f800000)
+#define F32_NAN __int_as_float(0x7fc00000)
+
 #else
 
 #include <math.h>
@@ -183,7 +211,11 @@ INLINE i8 ui4(u32 x) { return (i8)(x & 15); }
 
 OF_FLOATS(f32, u32, IN_F32, 31)
 /* A term of a matrix product, which may be rounded once or twice. */
+#ifdef __CUDACC_RTC__
+INLINE f32 f32_multiply_add(f32 sum, f32 x, f32 y) { return fmaf(x, y, sum); }
+#else
 INLINE f32 f32_multiply_add(f32 sum, f32 x, f32 y) { return sum + x * y; }
+#endif
 #if HAS_F64
 #define IN_F64(function) function
 OF_FLOATS(f64, u64, IN_F64, 63)
@@ -276,7 +308,18 @@ TRUNCATES(f32)
 TRUNCATES(f64)
 #endif
 
-/* Vectors of 8 floats, which products are made of. */
+/* The sum of 8 numbers, by halves. */
+#define SUM_OF_8(T)                                                                               \
+  INLINE T T##_sum8(const T *x) {                                                                 \
+    return ((x[0] + x[4]) + (x[2] + x[6])) + ((x[1] + x[5]) + (x[3] + x[7]));                     \
+  }
+SUM_OF_8(f32)
+#if HAS_F64
+SUM_OF_8(f64)
+#endif
+
+/* Vectors of 8 floats, which products on CPUs are made of. */
+#ifndef __CUDACC_RTC__
 
 #ifdef __OPENCL_VERSION__
 typedef float8 f32x8;
@@ -314,15 +357,6 @@ INLINE f32x8 f32x8_add_products(f32x8 sum, f32x8 u, f32x8 v) {
 }
 #endif
 
-/* The sum of 8 numbers, by halves. */
-#define SUM_OF_8(T)                                                                               \
-  INLINE T T##_sum8(const T *x) {                                                                 \
-    return ((x[0] + x[4]) + (x[2] + x[6])) + ((x[1] + x[5]) + (x[3] + x[7]));                     \
-  }
-SUM_OF_8(f32)
-#if HAS_F64
-SUM_OF_8(f64)
-#endif
 INLINE f32 f32x8_sum(f32x8 v) { f32 of[8]; f32x8_put(of, v); return f32_sum8(of); }
 /* The first `count` of 8 numbers, then zeros. */
 INLINE f32x8 f32x8_load_part(GLOBAL const f32 *p, isize count) {
@@ -355,3 +389,4 @@ OF_NARROW(bf16, u16)
 OF_NARROW(f16, u16)
 OF_NARROW(e4m3, u8)
 OF_NARROW(e5m2, u8)
+#endif

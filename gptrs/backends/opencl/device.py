@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from gptrs.backends.c_family.device import KernelDevice, Launch, as_bytes, compile_new
+from gptrs.backends.c_family.device_function import kernel_name, kernel_text, vocabulary
 from gptrs.backends.c_family.element_types import IN_MEMORY
 from gptrs.backends.c_family.kernel import Kernel
 from gptrs.backends.c_family.kernels import KERNELS, PARALLEL_KERNELS
-from gptrs.backends.opencl.dialect import kernel_name, kernel_text, vocabulary
+from gptrs.backends.opencl.dialect import OPENCL
 from gptrs.backends.opencl.driver import found_devices, has_f64, is_cpu, opencl
 from gptrs.ir.types import Array, Type
 from gptrs.locks import late_import
@@ -44,14 +45,14 @@ class Device(KernelDevice):
         self.dtypes = frozenset(IN_MEMORY) - ({"f64"} if not has_f64(self._device) else set())
 
     def name_of(self, kernel: Kernel) -> str:
-        return kernel_name(kernel)
+        return kernel_name(kernel, OPENCL)
 
     def compile(self, kernels: Iterable[Kernel]) -> None:
         compile_new(self._kernels, kernels, self._compile)
 
     def _compile(self, new: Sequence[Kernel]) -> None:
         cl = opencl()
-        source = "\n".join([vocabulary(), *map(kernel_text, new)])
+        source = "\n".join([vocabulary(), *(kernel_text(kernel, OPENCL) for kernel in new)])
         rounds = cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT & self._device.single_fp_config
         options = ["-cl-std=CL1.2", f"-DCOPIES_PANELS={int(self._is_cpu)}"]
         if rounds:
@@ -60,7 +61,7 @@ class Device(KernelDevice):
             warnings.simplefilter("ignore")  # what compilers say of a program that they take
             program = cl.Program(self._context, source).build(options=options)
         for kernel in new:
-            made = cl.Kernel(program, kernel_name(kernel))
+            made = cl.Kernel(program, kernel_name(kernel, OPENCL))
             made.set_scalar_arg_dtypes(_scalars(kernel))
             self._kernels[kernel] = made
 

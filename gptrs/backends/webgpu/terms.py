@@ -134,6 +134,8 @@ def comparison(symbol: str, x: Term, y: Term) -> Term:
     """``x < y`` and the like."""
     kind = together(x, y)
     left, right = converted(x, kind).text, converted(y, kind).text
+    if kind == "f32" and symbol == "!=":  # true for NaN, whatever a driver does with it
+        return Term(f"!({left} == {right})", "bool")
     if WORDS[kind] != "vec2<u32>":
         return Term(f"({left} {symbol} {right})", "bool")
     match symbol:

@@ -467,19 +467,25 @@ fn f32_cbrt(x: f32) -> f32 {
   let size = f32_abs(x);
   let bits = bitcast<u32>(size);
   if (bits == 0u || bits >= 0x7f800000u) { return x; }
+  // Subnormal numbers times 2^150, by their bits; great ones by 2^-24.
   let tiny = bits < 0x800000u;
-  let scaled_up = select(size, f32(bits), tiny);  // 2^149 times a subnormal number
-  let whole = select(scaled_up, scaled_up * 2.0f, tiny);  // 2^150
+  let great = size > 1e37f;
+  let inside = select(size, size * 5.9604644775390625e-08f, great);
+  let whole = select(inside, f32(bits) * 2.0f, tiny);
   var root = bitcast<f32>(bitcast<u32>(whole) / 3u + 709921077u);
   for (var i = 0; i < 3; i += 1) {
     let cube = root * root * root;
     root = root * ((cube + (whole + whole)) / (cube + cube + whole));
   }
-  let high = upper(root);
-  let square = high * high;
-  let rest = whole / (root * root) - root;
-  root = root + rest / 3.0f;
+  root = root + (whole / (root * root) - root) / 3.0f;
+  root = select(root, root * 256.0f, great);
   return with_sign(select(root, root * 8.881784197001252e-16f, tiny), x);
+}
+// A product with a subnormal number by its bits, as it may count as 0.
+fn scaled_up(x: f32, scale: f32) -> f32 {
+  let bits = bitcast<u32>(x);
+  return select(x * scale, f32(bits) * (scale * 1.1920928955078125e-07f) * 1.1754943508222875e-38f,
+    bits < 0x800000u);
 }
 fn f32_hypot(x: f32, y: f32) -> f32 {
   let a = f32_abs(x);
@@ -490,10 +496,10 @@ fn f32_hypot(x: f32, y: f32) -> f32 {
   let most = max(a, b);
   var scale = 1.0f;
   var back = 1.0f;
-  if (most > 1e18f) { scale = 5.421010862427522e-20f; back = 1.8446744073709552e+19f; }
-  if (most < 1e-18f) { scale = 1.8446744073709552e+19f; back = 5.421010862427522e-20f; }
-  let u = max(a, b) * scale;
-  let v = min(a, b) * scale;
+  if (most > 1e18f) { scale = 8.470329472543003e-22f; back = 1.1805916207174113e+21f; }
+  if (most < 1e-18f) { scale = 1.2676506002282294e+30f; back = 7.888609052210118e-31f; }
+  let u = scaled_up(max(a, b), scale);
+  let v = scaled_up(min(a, b), scale);
   // The squares in two parts
   let u_high = upper(u);
   let u_low = u - u_high;
@@ -502,7 +508,7 @@ fn f32_hypot(x: f32, y: f32) -> f32 {
   let sum = square + v * v;
   let rest = ((square - sum) + v * v) + lost;
   let root = sqrt(sum);
-  return select((root + 0.5f * rest / root) * back, 0.0f, most == 0.0f);
+  return select((root + 0.5f * rest / root) * back, 0.0f, u == 0.0f);
 }
 fn f32_fmod(x: f32, y: f32) -> f32 {
   let divisor = bitcast<u32>(y) & 0x7fffffffu;
