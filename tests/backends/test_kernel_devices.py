@@ -152,7 +152,7 @@ def test_the_host_does_what_has_no_kernel(device: str) -> None:
 
     x = np.array([3, 1, 2], np.float32)
     assert ranked(x).tolist() == [3, 5, 7]
-    reshaped = ptir.jit(lambda x: ptir.sort(x.reshape(2, 2), axis=0), backend=device)
+    reshaped: Any = ptir.jit(lambda x: ptir.sort(x.reshape(2, 2), axis=0), backend=device)
     assert reshaped(np.array([3, 4, 1, 2], np.float32)).tolist() == [[1, 2], [3, 4]]
     report = ranked.explain(x).report
     assert [step.name for step in report.steps if step.kind == "reference"] == ["sort"]
@@ -166,6 +166,24 @@ def test_more_arrays_than_a_kernel_may_have(device: str) -> None:
 
     found = ptir.jit(total, backend=device)(*(np.full(3, n, np.float32) for n in range(40)))
     assert found.tolist() == [780] * 3
+
+
+def test_arrays_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where a weight is larger than a binding may be."""
+    if not (there := get_backend("webgpu").is_available()):
+        pytest.skip(there.reason)
+    on: Any = backend_of("webgpu").device
+    monkeypatch.setattr(on, "_largest", 1024)
+    monkeypatch.setattr(on, "_part", 1024)
+    x = np.arange(600, dtype=np.float32)
+    function = ptir.jit(lambda x, i: (x * 2, ptir.take(x, i), i + 1), backend="webgpu")
+    i = np.arange(599, 300, -1)
+    doubled, taken, more = function(x, i)
+    assert doubled.tolist() == (x * 2).tolist()
+    assert taken.tolist() == x[i].tolist()
+    assert more.tolist() == (i + 1).tolist()
+    with pytest.raises(gptrs.PtirError, match=r"bindings of 1\.0 kB"):
+        function(np.ones(10**4, np.float32), i)
 
 
 def test_weights_are_uploaded_once(device: str) -> None:

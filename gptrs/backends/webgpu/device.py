@@ -16,7 +16,7 @@ from gptrs.backends.c_family.device import KernelDevice, Launch, compile_new
 from gptrs.backends.c_family.element_types import IN_MEMORY
 from gptrs.backends.c_family.kernel import Kernel
 from gptrs.backends.c_family.kernels import PARALLEL_KERNELS, PLAIN_KERNELS
-from gptrs.backends.webgpu.dialect import ENTRY, GROUP, kernel_name, module
+from gptrs.backends.webgpu.dialect import ENTRY, GROUP, Variant, kernel_name, module
 from gptrs.backends.webgpu.driver import found_adapters, is_software, wgpu
 from gptrs.backends.webgpu.memory import Buffer, Pool
 from gptrs.backends.webgpu.words import as_words, of_words, word_bytes
@@ -25,6 +25,7 @@ from gptrs.errors import ArgumentError
 from gptrs.ir.dims import product
 from gptrs.ir.types import Array, DType, Type
 
+_ALIGNMENT = 256  # of the offset of a binding, at most
 _MOST_GROUPS = 65535  # along an axis
 _MOST_KEPT = 8192  # bind groups
 _LIMITS = ("max-storage-buffers-per-shader-stage", "max-storage-buffer-binding-size")
@@ -48,13 +49,17 @@ class Device(KernelDevice):
         self.makers = PLAIN_KERNELS if is_software(adapter) else PARALLEL_KERNELS
         wanted = {name: adapter.limits[name] for name in (*_LIMITS, "max-buffer-size")}
         self._device: Any = adapter.request_device_sync(required_limits=wanted)
-        self.most_arrays = int(wanted[_LIMITS[0]]) - 1  # and the status
+        self._bindings = int(wanted[_LIMITS[0]]) - 1  # and the status
+        self.most_arrays = self._bindings
+        self._most_bytes = int(wanted["max-buffer-size"])
         self._largest = int(wanted[_LIMITS[1]])
+        self._part = self._largest // _ALIGNMENT * _ALIGNMENT
         usage = wgpu().BufferUsage
         self._uniform = usage.UNIFORM | usage.COPY_DST
         self._staging = usage.MAP_READ | usage.COPY_DST
         self._pool = Pool(self._device, usage.STORAGE | usage.COPY_DST | usage.COPY_SRC)
-        self._pipelines: dict[Kernel, _Pipeline] = {}
+        self._pipelines: dict[Variant, _Pipeline] = {}
+        self._whole: dict[Kernel, Variant] = {}
         self._numbers: dict[tuple[int, ...], Any] = {}
         self._bound: dict[Any, Any] = {}
         self._encoder: Any = None
@@ -64,17 +69,38 @@ class Device(KernelDevice):
         return kernel_name(kernel)
 
     def compile(self, kernels: Iterable[Kernel]) -> None:
-        compile_new(self._pipelines, kernels, self._compile)
+        compile_new(self._whole, kernels, self._compile)
 
     def _compile(self, new: Sequence[Kernel]) -> None:
         for kernel in new:
-            layout = self._device.create_bind_group_layout(entries=_entries(kernel))
-            shader = self._device.create_shader_module(code=module(kernel))
-            compute = self._device.create_compute_pipeline(
-                layout=self._device.create_pipeline_layout(bind_group_layouts=[layout]),
-                compute={"module": shader, "entry_point": ENTRY},
+            variant = self._whole[kernel] = Variant(kernel)
+            self._pipelines[variant] = self._pipeline(variant)
+
+    def _pipeline(self, variant: Variant) -> _Pipeline:
+        layout = self._device.create_bind_group_layout(entries=_entries(variant))
+        shader = self._device.create_shader_module(code=module(variant))
+        compute = self._device.create_compute_pipeline(
+            layout=self._device.create_pipeline_layout(bind_group_layouts=[layout]),
+            compute={"module": shader, "entry_point": ENTRY},
+        )
+        return _Pipeline(compute, layout)
+
+    def _variant(self, kernel: Kernel, arrays: Sequence[Buffer]) -> Variant:
+        """The kernel with as many bindings for each array as it takes."""
+        if all(array.size <= self._largest for array in arrays):
+            return self._whole[kernel]
+        parts = tuple(-(-array.size // self._part) for array in arrays)
+        if sum(parts) > self._bindings:
+            read = size_text(sum(array.size for array in arrays))
+            most = f"{self._bindings} bindings of {size_text(self._part)}"
+            raise ArgumentError(
+                f"{kernel.title} takes arrays of {read}, and a kernel has {most} here",
+                fix="use another backend: gptrs backends lists those that are there",
             )
-            self._pipelines[kernel] = _Pipeline(compute, layout)
+        found = Variant(kernel, parts, self._part)
+        if found not in self._pipelines:
+            self._pipelines[found] = self._pipeline(found)
+        return found
 
     def fits(self, launches: Iterable[Launch]) -> bool:
         """Whether numbers have 32 bits."""
@@ -82,6 +108,7 @@ class Device(KernelDevice):
 
     def launch(self, launch: Launch, arrays: Sequence[Any], status: Any) -> None:
         kernel = launch.kernel
+        variant = self._variant(kernel, arrays)
         given = [*arrays, *([status] if kernel.fails else [])]
         numbers = (launch.extent, *launch.numbers)
         numbers += () if launch.status is None else (launch.status,)
@@ -89,30 +116,37 @@ class Device(KernelDevice):
         if self._pass is None:
             self._encoder = self._device.create_command_encoder()
             self._pass = self._encoder.begin_compute_pass()
-        self._pass.set_pipeline(self._pipelines[kernel].compute)
-        self._pass.set_bind_group(0, self._bind_group(kernel, given, numbers))
+        self._pass.set_pipeline(self._pipelines[variant].compute)
+        self._pass.set_bind_group(0, self._bind_group(variant, given, numbers))
         rows = -(-groups // _MOST_GROUPS)
         self._pass.dispatch_workgroups(-(-groups // rows), rows)
 
-    def _bind_group(self, kernel: Kernel, given: Sequence[Buffer], numbers: tuple[int, ...]) -> Any:
-        key = kernel, tuple([buffer.number for buffer in given]), numbers
+    def _bind_group(
+        self, variant: Variant, given: Sequence[Buffer], numbers: tuple[int, ...]
+    ) -> Any:
+        key = variant, tuple([buffer.number for buffer in given]), numbers
         found = self._bound.get(key)
         if found is None:
             if len(self._bound) >= _MOST_KEPT:
                 self._bound.clear()
                 self._numbers.clear()
-            entries: list[Any] = [
-                {"binding": n, "resource": {"buffer": buffer.raw, "offset": 0, "size": buffer.size}}
-                for n, buffer in enumerate(given)
+            resources: list[Any] = [
+                {"buffer": buffer.raw, "offset": at, "size": min(step, buffer.size - at)}
+                for buffer, step in zip(given, self._steps(variant, given), strict=True)
+                for at in range(0, buffer.size, step)
             ]
             uniform = self._numbers.get(numbers) or self._uploaded_numbers(numbers)
-            resource = {"buffer": uniform, "offset": 0, "size": uniform.size}
-            entries.append({"binding": len(given), "resource": resource})
-            layout = self._pipelines[kernel].layout
+            resources.append({"buffer": uniform, "offset": 0, "size": uniform.size})
+            entries = [{"binding": n, "resource": each} for n, each in enumerate(resources)]
+            layout = self._pipelines[variant].layout
             found = self._bound[key] = self._device.create_bind_group(
                 layout=layout, entries=entries
             )
         return found
+
+    def _steps(self, variant: Variant, given: Sequence[Buffer]) -> list[int]:
+        """The size of a part of each buffer."""
+        return [self._part if variant.parts else buffer.size for buffer in given]
 
     def _uploaded_numbers(self, numbers: tuple[int, ...]) -> Any:
         padded = np.zeros(-(-len(numbers) // 4) * 4, np.int32)
@@ -130,14 +164,12 @@ class Device(KernelDevice):
             self._pass = self._encoder = None
 
     def allocate(self, size: int) -> Buffer:
-        found = self._pool.take(size)
-        if found.size > self._largest:
-            most = size_text(self._largest)
+        if size > self._most_bytes:
             raise ArgumentError(
-                f"an array takes {size_text(size)}, and WebGPU gives kernels {most} of one here",
-                fix="use weights in parts, or another backend (gptrs backends lists them)",
+                f"an array takes {size_text(size)}, and a buffer has {size_text(self._most_bytes)}",
+                fix="use another backend: gptrs backends lists those that are there",
             )
-        return found
+        return self._pool.take(size)
 
     def upload(self, array: Array) -> Buffer:
         words = as_words(array)
@@ -185,10 +217,14 @@ class Device(KernelDevice):
         return word_bytes(dtype)
 
 
-def _entries(kernel: Kernel) -> list[Any]:
+def _entries(variant: Variant) -> list[Any]:
     """The layout of a kernel's bindings."""
-    compute = wgpu().ShaderStage.COMPUTE
-    kinds = ["storage" if array.written else "read-only-storage" for array in kernel.arrays]
+    compute, kernel = wgpu().ShaderStage.COMPUTE, variant.kernel
+    kinds = [
+        "storage" if array.written else "read-only-storage"
+        for array, count in zip(kernel.arrays, variant.counts, strict=True)
+        for _ in range(count)
+    ]
     kinds += ["storage"] if kernel.fails else []
     return [
         {"binding": n, "visibility": compute, "buffer": {"type": kind}}

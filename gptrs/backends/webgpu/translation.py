@@ -56,22 +56,23 @@ _RESERVED = frozenset(["common", "from", "get", "of", "self", "set", "shared", "
 """Words that WGSL reserves and that a kernel may have for a variable."""
 
 
-def translated(lines: Iterable[str], names: dict[str, str]) -> list[str]:
-    """The statements ``lines`` in WGSL. ``names`` has the types of the variables that they begin
-    with, of arrays the types of their elements."""
-    return _Translator("\n".join(lines), names).block()
+def translated(
+    lines: Iterable[str], names: dict[str, str], divided: frozenset[str] = frozenset()
+) -> list[str]:
+    """The statements ``lines`` in WGSL.
 
-
-def expression(text: str, names: dict[str, str]) -> str:
-    """An integer expression over positions in WGSL."""
-    return converted(_Translator(text, names).expression(), "isize").text
+    ``names`` has the types of the variables that they begin with, of arrays the types of their
+    elements. Elements of arrays that are ``divided`` are read and written by functions.
+    """
+    return _Translator("\n".join(lines), names, divided).block()
 
 
 class _Translator:
-    def __init__(self, text: str, names: dict[str, str]) -> None:
+    def __init__(self, text: str, names: dict[str, str], divided: frozenset[str]) -> None:
         self._tokens = _tokens(text)
         self._at = 0
         self._names = dict(names)
+        self._divided = divided
 
     @property
     def _next(self) -> str:
@@ -179,6 +180,8 @@ class _Translator:
             self._take("=")
             self._take("1")
             return "atomicStore(&status[status_at], 1u)"
+        if self._next in self._divided:
+            return self._put()
         target = self._postfix()
         if target.kind == "void":
             return target.text
@@ -189,6 +192,16 @@ class _Translator:
         if symbol != "=":
             value = arithmetic(symbol[:-1], target, value)
         return f"{target.text} = {converted(value, target.kind).text}"
+
+    def _put(self) -> str:
+        """An assignment to an element of a divided array."""
+        name = self._take()
+        self._take("[")
+        index = converted(self.expression(), "isize").text
+        self._take("]")
+        self._take("=")
+        value = converted(self.expression(), self._names[name]).text
+        return f"{name}_put({index}, {value})"
 
     def expression(self, level: int = -1) -> Term:
         """An expression of operators that bind at least as much as those of a level."""
@@ -242,6 +255,8 @@ class _Translator:
         if self._has("["):
             index = converted(self.expression(), "isize").text
             self._take("]")
+            if token in self._divided:
+                return Term(f"{token}_at({index})", kind)
             return Term(f"{_name(token)}[{index}]", kind)
         return Term(_name(token), kind)
 
