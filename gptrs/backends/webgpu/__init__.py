@@ -3,7 +3,7 @@
 | module | contents |
 |---|---|
 | `terms`, `translation` | the C of kernels as WGSL: types, statements |
-| `vocabulary` | functions of one element (``vocabulary.wgsl``), and which of them a kernel takes |
+| `vocabulary` | functions of one element (`vocabulary_text/`), and which of them a kernel takes |
 | `dialect` | a kernel as a module |
 | `words` | elements as words of 32 bits |
 | `driver` | the adapters that the package ``wgpu`` finds |

@@ -94,9 +94,10 @@ def _integers(kind: str) -> str:
 @cache
 def functions() -> dict[str, str]:
     """By name: the text of a function, in the order in which they are declared."""
-    text = (files("gptrs.backends.webgpu") / "vocabulary.wgsl").read_text()
+    folder = files("gptrs.backends.webgpu") / "vocabulary_text"
+    texts = [each.read_text() for each in sorted(folder.iterdir(), key=lambda file: file.name)]
     kinds = [f"{sign}{bits}" for sign in "iu" for bits in (8, 16, 32, 64)]
-    whole = "\n".join([text, *map(_integers, kinds)])
+    whole = "\n".join([*texts, *map(_integers, kinds)])
     return {found[1]: found[0].strip() for found in _PART.finditer(whole)}
 
 
