@@ -49,6 +49,7 @@ def _forgotten(monkeypatch: pytest.MonkeyPatch) -> Any:
         monkeypatch.setattr(module, table, dict(vars(module)[table]))
     for name in ("opencl", "webgpu", "nvrtc"):  # no driver of this machine counts
         del discovery.BACKENDS[name]
+        discovery._instances.pop(name, None)  # pyright: ignore[reportPrivateUsage]
     discovery.BACKENDS["cuda"] = "gptrs.backends.torch.backend:CudaBackend"
     monkeypatch.setattr(selection, "BACKENDS", discovery.BACKENDS)
     monkeypatch.setattr(selection, "_answers", {})
