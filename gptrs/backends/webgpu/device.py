@@ -15,9 +15,9 @@ import numpy as np
 from gptrs.backends.c_family.device import KernelDevice, Launch, compile_new
 from gptrs.backends.c_family.element_types import IN_MEMORY
 from gptrs.backends.c_family.kernel import Kernel
-from gptrs.backends.c_family.kernels import PARALLEL_KERNELS, PLAIN_KERNELS
+from gptrs.backends.c_family.kernels import PARALLEL_KERNELS
 from gptrs.backends.webgpu.dialect import ENTRY, GROUP, Variant, kernel_name, module
-from gptrs.backends.webgpu.driver import found_adapters, is_software, wgpu
+from gptrs.backends.webgpu.driver import OPENGL, found_adapters, wgpu
 from gptrs.backends.webgpu.memory import Buffer, Pool
 from gptrs.backends.webgpu.words import as_words, of_words, word_bytes
 from gptrs.byte_sizes import size_text
@@ -42,11 +42,11 @@ class Device(KernelDevice):
 
     backend = "webgpu"
     dtypes = frozenset(IN_MEMORY) - {"f64"}
+    makers = PARALLEL_KERNELS
 
     def __init__(self) -> None:
         super().__init__()
         adapter = found_adapters()[0]
-        self.makers = PLAIN_KERNELS if is_software(adapter) else PARALLEL_KERNELS
         wanted = {name: adapter.limits[name] for name in (*_LIMITS, "max-buffer-size")}
         self._device: Any = adapter.request_device_sync(required_limits=wanted)
         self._bindings = int(wanted[_LIMITS[0]]) - 1  # and the status
@@ -54,6 +54,11 @@ class Device(KernelDevice):
         self._most_bytes = int(wanted["max-buffer-size"])
         self._largest = int(wanted[_LIMITS[1]])
         self._part = self._largest // _ALIGNMENT * _ALIGNMENT
+        self._polls = adapter.info["backend_type"] == OPENGL
+        if self._polls:
+            # One thread at a time may use OpenGL: wgpu aborts where another waits for a second.
+            self._device._poller.stop()
+            self._device._poller = _NoPoller()
         usage = wgpu().BufferUsage
         self._uniform = usage.UNIFORM | usage.COPY_DST
         self._staging = usage.MAP_READ | usage.COPY_DST
@@ -193,7 +198,10 @@ class Device(KernelDevice):
                 encoder.copy_buffer_to_buffer(buffer.raw, 0, staging, at, size)
             at += size
         self._device.queue.submit([encoder.finish()])
-        staging.map_sync(wgpu().MapMode.READ)
+        mapped = staging.map_async(wgpu().MapMode.READ)
+        if self._polls:
+            self._device._poll_wait()
+        mapped.sync_wait()
         words = memoryview(staging.read_mapped()).cast("B")
         staging.unmap()
         found: list[Array] = []
@@ -215,6 +223,19 @@ class Device(KernelDevice):
 
     def item_bytes(self, dtype: DType) -> int:
         return word_bytes(dtype)
+
+
+class _NoPoller:
+    """In place of the thread of ``wgpu`` that waits for the device."""
+
+    def get_token(self) -> _NoPoller:
+        return self
+
+    def set_done(self) -> None:
+        return
+
+    def stop(self) -> None:
+        return
 
 
 def _entries(variant: Variant) -> list[Any]:

@@ -14,7 +14,7 @@ _INSTALL = (
     " OpenGL: mesa-vulkan-drivers has one that runs on the CPU"
 )
 _KINDS = ("DiscreteGPU", "IntegratedGPU", "VirtualGPU", "Unknown", "CPU")
-_OPENGL = "OpenGL"
+OPENGL = "OpenGL"
 
 
 def wgpu() -> Any:
@@ -26,7 +26,7 @@ def found_adapters() -> list[Any]:
     """The adapters, each device once: accelerators before what the CPU plays, and of the drivers of
     a device that of OpenGL last."""
     found: list[Any] = list(wgpu().gpu.enumerate_adapters_sync())
-    found.sort(key=lambda a: (_KINDS.index(_kind(a)), a.info["backend_type"] == _OPENGL))
+    found.sort(key=lambda a: (_KINDS.index(_kind(a)), a.info["backend_type"] == OPENGL))
     return list({(a.info["device"], _kind(a)): a for a in reversed(found)}.values())[::-1]
 
 

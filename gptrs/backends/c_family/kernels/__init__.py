@@ -64,7 +64,7 @@ KERNELS: Mapping[Operation, Maker] = {
 PARALLEL_KERNELS: Mapping[Operation, Maker] = {**KERNELS, dot_general: tiled_dot_general_calls}
 """The same for devices that run thousands of work items, whose groups share memory."""
 PLAIN_KERNELS: Mapping[Operation, Maker] = {**KERNELS, dot_general: plain_dot_general_calls}
-"""The same for what plays such a device: sharing memory costs more there than it saves."""
+"""The same, with products that share no memory: what tiles are measured and tested against."""
 
 
 def kernel_calls(
