@@ -20,8 +20,8 @@ from typing import Any
 
 import pytest
 
-from gptrs.backends.faer.binding import Bound
 from gptrs.backends.faer.blocked_writer import ELEMENTS
+from gptrs.backends.faer.bound import Bound
 from gptrs.backends.faer.plan import FaerPlan
 from gptrs.backends.faer.reduction_writer import GROUP
 from gptrs.backends.faer.render import writer_of

@@ -39,7 +39,7 @@ Steps 1 to 5 happen once per program, 6 once per sizes and number of threads, 7 
 | `region_updates` | regions that write a block of another array in place |
 | `buffer_assignment`, `arena` | memory planning: allocations, offsets, arenas |
 | `result_memory` | memory of large results, reused from freed ones |
-| `step_templates`, `binding` | the step table at given sizes |
+| `step_templates`, `binding`, `bound` | the step table at given sizes |
 | `joint_steps` | consecutive products of the same few rows as one native step |
 | `stage_chains` | consecutive stages of a stencil as one, in blocks of planes |
 | `plan`, `run`, `launch` | `FaerPlan`; one call; what a native call needs for it |

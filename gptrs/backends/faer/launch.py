@@ -13,7 +13,7 @@ import numpy as np
 
 from gptrs.backends.base import Launch
 from gptrs.backends.faer.arena import Arena, ArenaPool
-from gptrs.backends.faer.binding import ARENA, READY, WRITEABLE, Bound
+from gptrs.backends.faer.bound import ARENA, READY, WRITEABLE, Bound
 from gptrs.backends.faer.result_memory import ALIGNED
 from gptrs.ir.dims import size_at
 from gptrs.kernels.driver.current import current_driver

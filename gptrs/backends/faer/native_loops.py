@@ -22,7 +22,7 @@ from typing import Protocol, cast
 import numpy as np
 
 from gptrs.backends.faer.arena import LINE
-from gptrs.backends.faer.binding import ARENA, Bound
+from gptrs.backends.faer.bound import ARENA, Bound
 from gptrs.backends.faer.calls.base import Address, Binder, Word
 from gptrs.backends.faer.repeat_layout import Copy, Layout, Location
 from gptrs.backends.faer.steps import ControlStep, Iterations

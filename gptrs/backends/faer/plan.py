@@ -18,7 +18,8 @@ import numpy as np
 from gptrs import events
 from gptrs.backends.base import Launch, Plan, PlanBound, PlanReport
 from gptrs.backends.faer.arena import ArenaPool
-from gptrs.backends.faer.binding import Bound, Buffer, bind
+from gptrs.backends.faer.binding import bind
+from gptrs.backends.faer.bound import Bound, Buffer
 from gptrs.backends.faer.buffer_assignment import BufferAssignment
 from gptrs.backends.faer.calls.base import Form
 from gptrs.backends.faer.expansions import expanded

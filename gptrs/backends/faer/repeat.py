@@ -30,7 +30,7 @@ from typing import Any, Protocol, cast
 import numpy as np
 
 from gptrs.backends.faer.arena import LINE, Arena, ArenaPool
-from gptrs.backends.faer.binding import ARENA, Bound
+from gptrs.backends.faer.bound import ARENA, Bound
 from gptrs.backends.faer.repeat_layout import Layout, Tables
 from gptrs.backends.faer.run import Call, Weights, address_of, load, set_poll
 from gptrs.backends.faer.steps import Iterations

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gptrs.backends.faer.binding import READY, Bound
+from gptrs.backends.faer.bound import READY, Bound
 from gptrs.backends.faer.steps import Iterations, UpdateStep
 from gptrs.ir.program import Program, Value
 from gptrs.ir.types import Array

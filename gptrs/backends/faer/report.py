@@ -15,7 +15,7 @@ from gptrs.backends.base import (
     StepReport,
     TableReport,
 )
-from gptrs.backends.faer.binding import Bound
+from gptrs.backends.faer.bound import Bound
 from gptrs.backends.faer.buffer_assignment import AssignedStep, BufferAssignment
 from gptrs.backends.faer.calls.base import Form, WinogradPanels
 from gptrs.backends.faer.packed_weights import form_bytes

@@ -18,7 +18,7 @@ import numpy as np
 
 from gptrs import events
 from gptrs.backends.faer.arena import Arena
-from gptrs.backends.faer.binding import ARENA, READY, Bound
+from gptrs.backends.faer.bound import ARENA, READY, Bound
 from gptrs.backends.faer.buffer_assignment import Allocation
 from gptrs.backends.faer.calls.base import Form
 from gptrs.backends.faer.control import drive

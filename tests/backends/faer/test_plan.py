@@ -15,7 +15,7 @@ import pytest
 
 from gptrs import ptir
 from gptrs.backends.faer import plan as plans
-from gptrs.backends.faer.binding import Bound
+from gptrs.backends.faer.bound import Bound
 from gptrs.backends.faer.step_templates import Sizes, TemplateBuilder, chunk_count
 from gptrs.errors import DonatedError, ElementError
 from gptrs.ir.tensor import Parameter, Tensor
