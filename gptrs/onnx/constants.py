@@ -10,7 +10,7 @@ from onnx import NodeProto
 
 from gptrs.ir.dispatch import interpreter
 from gptrs.ir.types import Array
-from gptrs.onnx.tensors import has_symbols, several
+from gptrs.onnx.tensors import dtype_of, has_symbols, several
 from gptrs.onnx.values import Value
 
 MOST_FOLDED = 4096
@@ -40,8 +40,13 @@ def _unsqueezed(x: Array, axes: Any) -> Any:
     return np.expand_dims(x, tuple(int(a) for a in axes))
 
 
-def _same(x: Array, **attributes: Any) -> Array:
+def _same(x: Array) -> Array:
     return x
+
+
+def _cast(x: Array, to: int, **attributes: Any) -> Array | None:
+    """As integers; as something else in the program."""
+    return x if dtype_of(to).is_integer else None
 
 
 def _squeezed(x: Array, axes: Any = None) -> Any:
@@ -54,7 +59,7 @@ def _reshaped(x: Array, shape: Array, allowzero: int = 0) -> Any:
 
 _OF_SYMBOLS: dict[str, Callable[..., Any]] = {
     "Add": np.add,
-    "Cast": _same,
+    "Cast": _cast,
     "Concat": _joined,
     "Div": np.floor_divide,
     "Gather": _gathered,
@@ -78,20 +83,23 @@ def folded(
     run: Callable[[], Any],
 ) -> Any:
     """The result of a node of known operands; None where it is computed in the program."""
-    contents = [v.content for v in operands if v is not None]
-    if not all(isinstance(c, np.ndarray) for c in contents):
-        return None
     if node.op_type == "Constant":
         return run()
     if node.op_type.startswith(RANDOM):
         return None
+    contents: list[Array] = []
+    for value in operands:
+        if value is not None:
+            known = value.known
+            if known is None:
+                return None
+            contents.append(known)
     if sum(c.size for c in contents) > MOST_FOLDED:
         return None
     if any(has_symbols(c) for c in contents):
-        function = _OF_SYMBOLS.get(node.op_type)
-        if function is None or any(v is None for v in operands):
-            return None
-        return np.asarray(function(*contents, **attributes))
+        is_whole = all(c.dtype.kind in "Oi" for c in contents) and len(contents) == len(operands)
+        function = _OF_SYMBOLS.get(node.op_type) if is_whole else None
+        return None if function is None else function(*contents, **attributes)
     with interpreter(None):
         made = run()
     arrays: tuple[Array, ...] = tuple(np.asarray(r) for r in several(made))

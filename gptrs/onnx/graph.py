@@ -83,14 +83,13 @@ def _run_meaning(
         *(v.sources for v in operands if v is not None), *(body.sources for body in bodies)
     )
     _need(operands, meaning.known)
-    keeps_known = bool(bodies)
 
     def given(place: int) -> Any:
         value = operands[place]
         if value is None:
             return None
-        if place in meaning.known or (keeps_known and value.is_known):
-            return value.content
+        if place in meaning.known or (bodies and value.known is not None):
+            return value.known
         return as_tensor(value.content)
 
     def run() -> Any:
@@ -109,7 +108,7 @@ def _need(operands: Sequence[Value | None], places: Iterable[int]) -> None:
     """Raises `ValueNeededError` for operands at ``places`` that are not known."""
     for place in places:
         value = operands[place] if place < len(operands) else None
-        if value is None or value.is_known:
+        if value is None or value.known is not None:
             continue
         if not value.sources:
             raise UnsupportedOperatorError(
@@ -119,12 +118,8 @@ def _need(operands: Sequence[Value | None], places: Iterable[int]) -> None:
 
 
 def _value(result: Any, sources: frozenset[str]) -> Value:
-    """What is known of a size depends on no argument."""
-    return (
-        result
-        if isinstance(result, Value)
-        else Value(result if isinstance(result, Tensor) else np.asarray(result), sources)
-    )
+    """What is known depends on no argument."""
+    return Value(result, sources) if isinstance(result, Tensor) else Value(np.asarray(result))
 
 
 class Body:

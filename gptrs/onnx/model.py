@@ -28,6 +28,7 @@ from gptrs.errors import ArgumentError, DimError, LoadError, ShapeError
 from gptrs.ir.dims import Dim
 from gptrs.ir.tensor import Parameter, Tensor, as_array
 from gptrs.ir.types import Array, DType, as_dtype
+from gptrs.locks import new_lock
 from gptrs.onnx.constants import MOST_FOLDED
 from gptrs.onnx.definitions import unsupported_operators
 from gptrs.onnx.graph import fold_constants, run_graph
@@ -83,6 +84,7 @@ class OnnxModel:
         self._needed: frozenset[str] = frozenset()
         self._is_symbolic = True
         self._functions: OrderedDict[Any, Any] = OrderedDict()
+        self._lock = new_lock()
 
     def _weights_in(self, scope: Scope) -> dict[str, Value]:
         """The known values that nodes and results use; large ones and floats as parameters."""
@@ -109,20 +111,29 @@ class OnnxModel:
     def _run(
         self, call: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Any:
-        """``call`` of the jitted function and its operands, traced until all it needs is known."""
+        """``call`` of the jitted function and its operands: of symbolic sizes, unless something in
+        the model needs their numbers."""
         given = self._bound(args, kwargs)
+        if self._is_symbolic:
+            try:
+                return self._traced(call, given, is_symbolic=True)
+            except (DimError, ShapeError, UnsupportedOperatorError):
+                pass  # for these reasons, or because the arguments do not fit
+        made = self._traced(call, given, is_symbolic=False)
+        self._is_symbolic = False
+        return made
+
+    def _traced(
+        self, call: Callable[..., Any], given: Mapping[str, Any], *, is_symbolic: bool
+    ) -> Any:
+        """``call`` of a jitted function, traced until all it needs is known."""
         while True:
             known = {name: np.asarray(given[name]) for name in self._needed}
+            function = self._function(known, is_symbolic=is_symbolic)
             try:
-                function = self._function(known)
                 return call(function, [v for n, v in given.items() if n not in known])
             except ValueNeededError as error:
                 self._needed |= error.names
-            except (DimError, ShapeError):
-                if not self._is_symbolic:
-                    raise
-                self._is_symbolic = False  # something needs numbers for sizes
-                self._functions.clear()
 
     def _bound(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         names = list(self._wanted)
@@ -137,7 +148,20 @@ class OnnxModel:
                 f"the arguments {', '.join(missing)} are missing",
                 fix=f"the model takes {', '.join(f'{n}: {t}' for n, t in self.inputs.items())}",
             )
-        return {name: self._checked(name, given[name]) for name in names}
+        found = {name: self._checked(name, given[name]) for name in names}
+        sizes: dict[str, int] = {}
+        for name, array in found.items():
+            for extent, wanted in zip(array.shape, self._wanted[name][1], strict=False):
+                if (
+                    wanted
+                    and isinstance(wanted, str)
+                    and sizes.setdefault(wanted, extent) != extent
+                ):
+                    raise ArgumentError(
+                        f"{name} has {wanted} = {extent}, and another argument {sizes[wanted]}",
+                        fix="give arrays that agree in it",
+                    )
+        return found
 
     def _checked(self, name: str, value: Any) -> Any:
         dtype, shape = self._wanted[name]
@@ -156,12 +180,20 @@ class OnnxModel:
             )
         return array
 
-    def _function(self, known: Mapping[str, Array]) -> Any:
+    def _function(self, known: Mapping[str, Array], *, is_symbolic: bool) -> Any:
         """The jitted function for these values of the arguments that have to be known."""
-        key = self._needed, tuple((a.dtype.str, a.shape, a.tobytes()) for a in known.values())
-        if (found := self._functions.get(key)) is not None:
-            self._functions.move_to_end(key)
+        values = tuple((n, a.dtype.str, a.shape, a.tobytes()) for n, a in known.items())
+        key = is_symbolic, values
+        with self._lock:
+            found = self._functions.pop(key, None)
+            if found is None:
+                found = self._jitted(known, is_symbolic=is_symbolic)
+            self._functions[key] = found
+            if len(self._functions) > _MOST_PROGRAMS:
+                self._functions.popitem(last=False)
             return found
+
+    def _jitted(self, known: Mapping[str, Array], *, is_symbolic: bool) -> Any:
         names = [name for name in self._wanted if name not in known]
 
         def program(*operands: Tensor) -> tuple[Tensor, ...]:
@@ -174,16 +206,11 @@ class OnnxModel:
             return tuple(as_tensor(value.content) for value in results)
 
         name = self._model.graph.name if self._model.graph.name.isidentifier() else "onnx"
-        made = ptir.jit(program, dynamic=self._symbols(names), name=name)
-        self._functions[key] = made
-        if len(self._functions) > _MOST_PROGRAMS:
-            self._functions.popitem(last=False)
-        return made
+        symbols = self._symbols(names) if is_symbolic else {}
+        return ptir.jit(program, dynamic=symbols, name=name)
 
     def _symbols(self, names: list[str]) -> dict[str, dict[int, Dim]]:
         """The sizes that the file names, as symbols."""
-        if not self._is_symbolic:
-            return {}
         found: dict[str, dict[int, Any]] = {}
         for number, name in enumerate(names):
             shape = self._wanted[name][1]

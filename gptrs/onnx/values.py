@@ -8,7 +8,8 @@ from typing import Any
 
 from onnx import AttributeProto, FunctionProto
 
-from gptrs.ir.tensor import Tensor
+from gptrs.ir.tensor import Parameter, Tensor
+from gptrs.ir.types import Array
 from gptrs.onnx.table import UnsupportedOperatorError, ptir
 from gptrs.onnx.tensors import has_symbols, tensor_of_sizes
 
@@ -26,14 +27,17 @@ class ValueNeededError(Exception):
 
 @dataclass(frozen=True)
 class Value:
-    """A Tensor, or an array that is known; and the arguments that it depends on."""
+    """A Tensor, or an array that is known; and the arguments that a Tensor depends on."""
 
     content: Any
     sources: frozenset[str] = frozenset()
 
     @property
-    def is_known(self) -> bool:
-        return not isinstance(self.content, Tensor)
+    def known(self) -> Array | None:
+        """Its elements, where they are known: those of a weight, too."""
+        if isinstance(self.content, Parameter):
+            return self.content.numpy()
+        return None if isinstance(self.content, Tensor) else self.content
 
 
 def as_tensor(content: Any) -> Tensor:

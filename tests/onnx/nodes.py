@@ -59,7 +59,8 @@ def is_left_out(model: ModelProto) -> bool:
         if value.type.tensor_type.elem_type == TensorProto.STRING:
             return True
     is_training = any("training" in node.domain for node in model.graph.node)
-    has_sequences = any("Sequence" in node.op_type for node in model.graph.node)
+    names = {node.op_type for node in model.graph.node} - {"ReverseSequence"}
+    has_sequences = any("Sequence" in name for name in names)
     return bool(kinds & _LEFT_OUT) or is_training or has_sequences
 
 

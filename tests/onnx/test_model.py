@@ -13,7 +13,7 @@ from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper, save_
 
 import gptrs
 from gptrs import ptir
-from gptrs.errors import ArgumentError, LoadError
+from gptrs.errors import ArgumentError, LoadError, ShapeError
 from gptrs.ir.types import Array
 
 _helper: Any = helper
@@ -98,6 +98,42 @@ def test_sizes_that_need_numbers_have_a_program_each(loaded: Any) -> None:
     )
     for n in (2, 4):
         assert made(np.ones((1, 1, n, 4), np.float32)).shape == (1, 1, 4, 4)
+
+
+def resized(weights: dict[str, Array], *nodes: NodeProto, sizes: str, scales: str) -> ModelProto:
+    """A Resize of [1, 1, h, w]."""
+    resize = node("Resize", ["x", "", scales, sizes], ["y"], mode="nearest")
+    return model([*nodes, resize], {"x": (F32, [1, 1, "h", "w"])}, ["y"], weights)
+
+
+def test_factors_among_the_weights_are_known(loaded: Any) -> None:
+    factors = np.array([1, 1, 2, 3], np.float32)
+    of_sizes = [
+        node("Shape", ["x"], ["shape"]),
+        node("Cast", ["shape"], ["wide"], to=F32),
+        node("Mul", ["wide", "factors"], ["product"]),
+        node("Cast", ["product"], ["wanted"], to=I64),
+    ]
+    for made in (
+        loaded(resized({"factors": factors}, sizes="", scales="factors")),
+        loaded(resized({"factors": factors}, *of_sizes, sizes="wanted", scales="")),
+    ):
+        for height in (2, 5):
+            assert made(np.ones((1, 1, height, 3), np.float32)).shape == (1, 1, 2 * height, 9)
+
+
+def test_wrong_sizes_of_a_call_change_nothing(loaded: Any) -> None:
+    inputs = {"x": (F32, ["n", 2]), "y": (F32, ["n", "m"])}
+    made = loaded(model([node("Add", ["x", "y"], ["z"])], inputs, ["z"]))
+    x = np.ones((3, 2), np.float32)
+    with pytest.raises(ArgumentError, match="y has n = 4, and another argument 3"):
+        made(x, np.ones((4, 2), np.float32))
+    with pytest.raises(ShapeError):
+        made(x, np.ones((3, 5), np.float32))
+    layer = loaded(layers())
+    with pytest.raises(ArgumentError):
+        layer(x)
+    assert "batch" in str(layer.program(np.zeros((2, 3, 4), np.float32)))
 
 
 def test_arguments_that_shapes_depend_on_are_read(loaded: Any) -> None:
