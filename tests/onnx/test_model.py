@@ -123,7 +123,10 @@ def test_factors_among_the_weights_are_known(loaded: Any) -> None:
 
 
 def test_wrong_sizes_of_a_call_change_nothing(loaded: Any) -> None:
-    inputs = {"x": (F32, ["n", 2]), "y": (F32, ["n", "m"])}
+    inputs: dict[str, tuple[int, list[int | str]]] = {
+        "x": (F32, ["n", 2]),
+        "y": (F32, ["n", "m"]),
+    }
     made = loaded(model([node("Add", ["x", "y"], ["z"])], inputs, ["z"]))
     x = np.ones((3, 2), np.float32)
     with pytest.raises(ArgumentError, match="y has n = 4, and another argument 3"):
