@@ -125,7 +125,14 @@ class ChatModel:
         return frozenset(found)
 
     def prompt(self, asked: ChatRequest) -> str:
-        """The text of the messages, which an answer follows."""
+        """The text of the messages, which an answer follows. Raises `ArgumentError` for tools that
+        the template has no place for: the model would never see them."""
+        if asked.tools and not self.template.reads_tools:
+            raise ArgumentError(
+                f"{self.template.place}: the template does not read tools, and"
+                f" {len(asked.tools)} are given",
+                fix="leave tools out, or pass a chat_template that shows them to the model",
+            )
         return self.template.render(
             asked.messages,
             tools=asked.tools,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from gptrs.errors import ArgumentError, LoadError, MissingPackageError
@@ -57,16 +58,18 @@ class ChatTemplate:
         self.place = place
         self.special_tokens = dict(special_tokens or {})
         self._made: Template | None = None
-        self._reads_parts: bool | None = None
 
-    @property
+    @cached_property
+    def reads_tools(self) -> bool:
+        """Whether the template names ``tools``."""
+        tree = self._compiled.environment.parse(self.source)
+        from jinja2.meta import find_undeclared_variables  # late: optional
+
+        return "tools" in find_undeclared_variables(tree)
+
+    @cached_property
     def reads_parts(self) -> bool:
         """Whether the template loops over the parts of a content that is a list."""
-        if self._reads_parts is None:
-            self._reads_parts = self._find_parts()
-        return self._reads_parts
-
-    def _find_parts(self) -> bool:
         tree = self._compiled.environment.parse(self.source)
         from jinja2 import nodes  # late: optional
 

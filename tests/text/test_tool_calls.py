@@ -6,10 +6,23 @@ from typing import Any
 
 import pytest
 
+from gptrs.errors import ArgumentError
 from gptrs.text.chat import ChatStream, chat_request
+from gptrs.text.chat_template import CHATML, ChatTemplate
 from gptrs.text.tool_calls import CallSplitter, tool_names
 from tests.support.chat_models import by_heart
-from tests.support.chat_templates import QWEN_3, TOOLS, USER
+from tests.support.chat_templates import (
+    GEMMA,
+    GEMMA_3,
+    LLAMA_3,
+    MACROS,
+    MISTRAL,
+    PHI_3,
+    QWEN_3,
+    SMOL_LM,
+    TOOLS,
+    USER,
+)
 
 RAIN = '{"name": "weather", "arguments": {"city": "Zürich"}}'
 SUN = '{"name": "weather", "parameters": {}}'
@@ -81,6 +94,19 @@ def test_names_of_tools() -> None:
     tools: list[Any] = [*TOOLS, {"name": "time"}, {"function": 3}]
     assert tool_names(tools) == {"weather", "time"}
     assert tool_names(None) == frozenset()
+
+
+@pytest.mark.parametrize("template", [LLAMA_3, MISTRAL, QWEN_3, MACROS], ids=range(4))
+def test_templates_that_read_tools(template: str) -> None:
+    assert ChatTemplate(template, "").reads_tools
+
+
+@pytest.mark.parametrize("template", [GEMMA, GEMMA_3, PHI_3, SMOL_LM, CHATML], ids=range(5))
+def test_tools_that_a_template_would_hide_from_the_model(template: str) -> None:
+    chat, _ = by_heart(template, [USER], "")
+    with pytest.raises(ArgumentError, match="here: the template does not read tools, and 1 are"):
+        ChatStream(chat, chat_request([USER], tools=TOOLS), {})
+    assert ChatStream(chat, chat_request([USER], tools=[]), {}).prompt
 
 
 def test_an_answer_with_a_call_goes_back_into_the_template() -> None:
