@@ -13,6 +13,7 @@ the package itself come first.
 | module | contents |
 |---|---|
 | `settings` | the GPTRS_* environment variables |
+| `environment_variables` | how a setting is declared, read and checked |
 | `cell_names` | names of IPython's cells |
 | `errors` | exceptions and warnings; user frames of tracebacks |
 | `events` | event bus: passes, plans and loaders emit, debug and cli listen |

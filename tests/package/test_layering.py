@@ -17,6 +17,7 @@ ORDER = [
         "block_memory",
         "identity_key",
         "extras",
+        "environment_variables",
         "settings",
         "events",
         "tree",

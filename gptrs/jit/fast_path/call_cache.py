@@ -15,6 +15,7 @@ from types import FunctionType
 from typing import Any
 
 from gptrs import settings, tree
+from gptrs.environment_variables import raw_all
 from gptrs.errors import PtirError
 from gptrs.identity_key import getter
 from gptrs.ir.device_array import DeviceArray
@@ -162,7 +163,7 @@ class CallCache:
             shape = (len(args), *kwargs) if kwargs else len(args)
             binding = self._bindings.get(shape) or self._new_binding(shape, len(args), kwargs)
             tokens: list[Hashable] = [shape, tree.generation, *modes.chosen_here()]
-            tokens += *overrides.chosen_here(), revision(), *settings.raw_all(_KEY_VARIABLES)
+            tokens += *overrides.chosen_here(), revision(), *raw_all(_KEY_VARIABLES)
             call = CallLookup()
             arrays, tensors, roots = call.arrays, call.tensors, call.roots = [], [], []
             values = args if binding.order is None else binding.arrange(args, kwargs)

@@ -20,6 +20,7 @@ from time import monotonic
 from typing import TypeVar
 
 from gptrs import settings
+from gptrs.environment_variables import raw
 from gptrs.locks import new_lock
 
 T = TypeVar("T")
@@ -37,7 +38,7 @@ def thread_count() -> int:
     if wanted := _limit.get() or settings.num_threads():
         return min(wanted, MAX_THREADS)
     cores = recent_cores()
-    if settings.raw("OMP_NUM_THREADS") is None:
+    if raw("OMP_NUM_THREADS") is None:
         return cores
     return min(cores, _openmp_limit(os.environ.get("OMP_NUM_THREADS", "")))
 
