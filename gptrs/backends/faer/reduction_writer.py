@@ -31,6 +31,9 @@ from gptrs.kernels.rowwise.reduce import LANES, PART
 GROUP, GROUPED = 4, 64
 
 
+_FEW = 4  # times `LANES`
+
+
 class ReductionWriter(ExpressionWriter):
     """Writes loops inside the rows of a region, and its reductions as such."""
 
@@ -191,6 +194,8 @@ class ReductionWriter(ExpressionWriter):
         """Copy blocks of the row to scratch memory by vectorisable loops; where each is reduced,
         and the name of its result."""
         *outer, extent = self._sizes(part)
+        if (known := _few_lanes(part)) and not self.ROWS:
+            extent = str(known)
         indices = [f"m{axis}" for axis in range(len(outer))]
         heads = self._heads(indices, outer)
         grouped = self._in_groups(part)
@@ -307,3 +312,12 @@ class ReductionWriter(ExpressionWriter):
             self._scratches.add(name)
             self._row.add(f"{name} = {line}")
         return name
+
+
+def _few_lanes(part: Reduce) -> int:
+    """The length of a reduction that is a few whole `LANES`, if it is known, or 0: in the text of a
+    loop, so that LLVM writes it out and keeps the lanes in registers."""
+    extent = part.extents[-1]
+    if part.chunks is not None or not isinstance(extent, int) or extent % LANES:
+        return 0
+    return extent if 0 < extent <= _FEW * LANES else 0
