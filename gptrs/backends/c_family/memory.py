@@ -19,13 +19,14 @@ from gptrs.ir.ops.literal import constant
 from gptrs.ir.program import Value
 from gptrs.ir.types import DType
 
-Kind: TypeAlias = Literal["argument", "data", "slot", "result"]
+Kind: TypeAlias = Literal["argument", "data", "slot", "result", "given"]
 _SAMPLE = 64  # the extent that symbols are assumed to have where slots are compared
 ALIGNMENT = 64
 
 
 class Place(NamedTuple):
-    """An array: of an argument, the data of a constant (by its instruction), a slot, a result."""
+    """An array: of an argument, the data of a constant (by its instruction), a slot, a result, what
+    the host or a nested program gives."""
 
     kind: Kind
     number: int
@@ -88,6 +89,7 @@ class _Planner:
         self._root: dict[Value, Value] = {}
         self._slots: list[Slot] = []
         self._free: list[int] = []
+        self._given = 0
 
     def plan(self) -> Assignment:
         steps = self._schedule.steps
@@ -107,7 +109,7 @@ class _Planner:
                 kept.append(self._placed(step, number, last))
             else:
                 for result in step.instruction.results:
-                    self._place(result)
+                    self._place_alone(result)
                 kept.append(step)
             self._release(number, last)
         return self._done(tuple(kept))
@@ -165,6 +167,14 @@ class _Planner:
         number = self._slot(size)
         self._slots[number].sizes.append(size)
         self._places[value] = Place("slot", number)
+
+    def _place_alone(self, value: Value) -> None:
+        """A place for a value whose buffer comes with it, so that no other value has room there."""
+        if value in self._numbers:
+            self._places[value] = Place("result", self._numbers[value])
+        else:
+            self._places[value] = Place("given", self._given)
+            self._given += 1
 
     def _slot(self, size: DimLike) -> int:
         """A free slot: the smallest that is large enough, else the largest, else a new one."""
