@@ -10,9 +10,11 @@ from collections.abc import Iterator
 from gptrs.backends.c_family.coverage import NONE, coverage
 from gptrs.backends.c_family.device import KernelDevice
 from gptrs.backends.c_family.element_types import IN_MEMORY
+from gptrs.backends.c_family.kernels import IN_F64
 from gptrs.backends.cuda.device import Device as CudaDevice
 from gptrs.backends.opencl.device import Device as OpenCLDevice
 from gptrs.backends.webgpu.device import Device as WebGPUDevice
+from gptrs.ir.types import f64
 
 _DEVICES: dict[str, tuple[type[KernelDevice], str]] = {
     "opencl": (OpenCLDevice, "OpenCL C 1.2"),
@@ -27,7 +29,8 @@ def table() -> Iterator[str]:
     yield "|---|---|---|"
     for name, (device, language) in _DEVICES.items():
         missing = [f"`{dtype}`" for dtype in IN_MEMORY if dtype not in device.dtypes]
-        declined = ", ".join([*missing, "complex numbers"])
+        wide = [f"`{op.name}`" for op in IN_F64] if f64.name not in device.dtypes else []
+        declined = ", ".join([*missing, "complex numbers", *wide])
         yield f"| `{name}` | {language} | {declined} |"
     yield ""
     names = " ".join(f"`{name}`" for name in coverage()[NONE])

@@ -14,7 +14,7 @@ from typing import TypeAlias
 from gptrs.backends.c_family import scalars
 from gptrs.backends.c_family.element_types import IN_MEMORY
 from gptrs.backends.c_family.kernel import KernelCall
-from gptrs.backends.c_family.kernels import KERNELS, Maker, kernel_calls
+from gptrs.backends.c_family.kernels import IN_F64, KERNELS, Maker, kernel_calls
 from gptrs.backends.c_family.kernels.attention import has_attention
 from gptrs.backends.c_family.loops import region_kernel
 from gptrs.backends.fusible import can_fuse
@@ -26,6 +26,7 @@ from gptrs.ir.kinds import OpKind
 from gptrs.ir.ops.composite import attention
 from gptrs.ir.ops.literal import constant
 from gptrs.ir.program import Instruction, Operation, Program, Value
+from gptrs.ir.types import f64
 
 DTYPES = frozenset(IN_MEMORY)
 
@@ -158,6 +159,8 @@ def _calls(
 ) -> list[KernelCall] | None:
     values = (*instruction.values(), *instruction.results)
     if kernel_for(instruction) is not None or any(v.type.dtype.name not in dtypes for v in values):
+        return None
+    if instruction.op in IN_F64 and f64.name not in dtypes:
         return None
     return kernel_calls(instruction, graph, makers)
 

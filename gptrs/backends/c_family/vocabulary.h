@@ -110,6 +110,9 @@ INLINE isize greatest(isize x, isize y) { return x > y ? x : y; }
 /* The quotient of extents, rounded down. */
 INLINE isize floor_quotient(isize x, isize y) { return x / y - (x % y != 0 && (x < 0) != (y < 0)); }
 
+/* The upper word of a product of words. */
+INLINE u32 u32_high_product(u32 x, u32 y) { return (u32)(((u64)x * y) >> 32); }
+
 /* Narrow floats, to f32 and back: rounded to nearest even. */
 
 INLINE f32 f32_of_bf16(u16 bits) { return f32_of_bits((u32)bits << 16); }

@@ -34,7 +34,7 @@ _MULTIPLIERS = np.array([0xD2511F53, 0xCD9E8D57], np.uint64)
 _WEYL = np.array([0x9E3779B9, 0xBB67AE85], np.uint64)  # the increment of the key per round
 _LOW = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
-_UNIFORM, _NORMAL, BITS = 0, 1, 2
+UNIFORM, NORMAL, BITS = 0, 1, 2
 
 
 @primitive(kind=OpKind.RANDOM)
@@ -59,9 +59,9 @@ def _(seed: Array, *, shape: tuple[int, ...], dtype: DType, low: float, high: fl
     check_extents(shape)
     count = math.prod(shape)
     if dtype is f64:
-        u = _fractions(_words(seed, count, 2, _UNIFORM)) * 2.0**-53
+        u = _fractions(_words(seed, count, 2, UNIFORM)) * 2.0**-53
     else:
-        words = _words(seed, count, 1, _UNIFORM)[..., 0]
+        words = _words(seed, count, 1, UNIFORM)[..., 0]
         u = (words >> np.uint32(8)).astype(np.float32) * np.float32(2**-24)
     span = u.dtype.type(high - low)
     values = np.clip(u.dtype.type(low) + u * span, *ends(low, high, dtype))
@@ -93,7 +93,7 @@ def _(seed: Array, *, shape: tuple[int, ...], dtype: DType, mean: float, std: fl
     check_extents(shape)
     count, each = math.prod(shape), 2 if dtype is f64 else 1
     pairs = -(-count // 2)
-    words = _words(seed, 2 * pairs, each, _NORMAL).reshape((*seed.shape, pairs, 2, each))
+    words = _words(seed, 2 * pairs, each, NORMAL).reshape((*seed.shape, pairs, 2, each))
     if dtype is f64:
         first, second, scale = _fractions(words[..., 0, :]), _fractions(words[..., 1, :]), 2.0**-53
     else:

@@ -25,6 +25,11 @@ from gptrs.backends.c_family.kernels.product_tiles import (
     plain_dot_general_calls,
     tiled_dot_general_calls,
 )
+from gptrs.backends.c_family.kernels.random import (
+    random_bits_calls,
+    rng_normal_calls,
+    rng_uniform_calls,
+)
 from gptrs.backends.c_family.kernels.rows import arg_extreme_calls, cumulative_calls
 from gptrs.backends.c_family.kernels.windows import extract_patches_calls, reduce_window_calls
 from gptrs.backends.memory_operands import Graph
@@ -32,6 +37,7 @@ from gptrs.ir.ops.composite import attention
 from gptrs.ir.ops.contract import dot_general
 from gptrs.ir.ops.dynamic import dynamic_slice, dynamic_update_slice
 from gptrs.ir.ops.index import gather, scatter_add, scatter_reduce, take
+from gptrs.ir.ops.random import random_bits, rng_normal, rng_uniform
 from gptrs.ir.ops.reduce import argmax, argmin, cummax, cummin, cumprod, cumsum
 from gptrs.ir.ops.shape import concat, pad, tile
 from gptrs.ir.ops.window import extract_patches, reduce_window
@@ -59,7 +65,13 @@ KERNELS: Mapping[Operation, Maker] = {
     cummin: cumulative_calls,
     extract_patches: extract_patches_calls,
     reduce_window: reduce_window_calls,
+    random_bits: random_bits_calls,
+    rng_uniform: rng_uniform_calls,
+    rng_normal: rng_normal_calls,
 }
+
+IN_F64: frozenset[Operation] = frozenset([rng_normal])
+"""Ops that are computed in f64, whatever their dtypes."""
 
 PARALLEL_KERNELS: Mapping[Operation, Maker] = {**KERNELS, dot_general: tiled_dot_general_calls}
 """The same for devices that run thousands of work items, whose groups share memory."""

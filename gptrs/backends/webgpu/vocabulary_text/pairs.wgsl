@@ -19,6 +19,9 @@ fn u64_mul(x: vec2<u32>, y: vec2<u32>) -> vec2<u32> {
   let high = b * d + (middle >> 16u) + (other >> 16u);
   return vec2<u32>(low, high + x.x * y.y + x.y * y.x);
 }
+fn u32_high_product(x: u32, y: u32) -> u32 {
+  return u64_mul(vec2<u32>(x, 0u), vec2<u32>(y, 0u)).y;
+}
 fn u64_less(x: vec2<u32>, y: vec2<u32>) -> bool {
   return x.y < y.y || (x.y == y.y && x.x < y.x);
 }
