@@ -32,6 +32,7 @@ STATEMENTS = {
         "let c: i32 = extractBits(i32((u32(a) + u32(b))), 0u, 8u);"
     ),
     "const u8 c = (u8)!x2[item];": "let c: u32 = u32(!(x2[item] != 0u));",
+    "const isize p = 0 * 2 - 1;": "var p: i32 = (-1i);",
     "const isize at = (isize)x1[item];": "let at: i32 = isize_of_i64(x1[item]);",
     "const i64 c = (i64)((u64)p + (u64)q);": "let c: vec2<u32> = u64_add(p, q);",
     "const u8 c = (u8)(p < -1);": (

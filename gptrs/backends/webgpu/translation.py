@@ -168,7 +168,10 @@ class _Translator:
             else:
                 value = ""
                 if self._has("="):
-                    value = f" = {converted(self.expression(), kind).text}"
+                    term = converted(self.expression(), kind)
+                    value = f" = {term.text}"
+                    if (term.number or 0) < 0:  # as an index that is known, it would be an error
+                        word = "var"
                 self._names[name] = kind
                 lines.append(f"{word} {_name(name)}: {WORDS[kind]}{value};")
             if not self._has(","):
