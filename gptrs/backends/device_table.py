@@ -14,6 +14,7 @@ from gptrs.backends.c_family.kernels import IN_F64
 from gptrs.backends.cuda.device import Device as CudaDevice
 from gptrs.backends.opencl.device import Device as OpenCLDevice
 from gptrs.backends.webgpu.device import Device as WebGPUDevice
+from gptrs.ir.dispatch import OPS
 from gptrs.ir.types import f64
 
 _DEVICES: dict[str, tuple[type[KernelDevice], str]] = {
@@ -33,7 +34,7 @@ def table() -> Iterator[str]:
         declined = ", ".join([*missing, "complex numbers", *wide])
         yield f"| `{name}` | {language} | {declined} |"
     yield ""
-    names = " ".join(f"`{name}`" for name in coverage()[NONE])
+    names = " ".join(f"`{name}`" for name in coverage()[NONE] if not OPS[name].control)
     yield f"On the host with each of them, whatever the dtype: {names}."
 
 

@@ -222,6 +222,50 @@ def test_a_donated_argument_is_overwritten_there(device: str) -> None:
     assert cache.tolist() == [1, 2, 3, 0, 0]
 
 
+def leaves(tree: Any) -> list[Any]:
+    """The arrays in tuples."""
+    return [y for part in tree for y in leaves(part)] if isinstance(tree, tuple) else [tree]
+
+
+def test_branches_and_loops_stay_on_the_device(device: str) -> None:
+    def function(x: Any, w: Any, count: Any) -> Any:
+        def step(state: Any, row: Any) -> Any:
+            h, number = state
+            return (row + h @ w, number + 1), (h.sum(axis=0), row)
+
+        (h, number), rows = ptir.scan(step, (x[0], 0), x)
+        swapped = ptir.scan(lambda s, r: ((s[1], s[0] + r), s[0]), (h, h * 2), x, reverse=True)
+        chosen: Any = ptir.cond(h.sum() > 0, lambda a: a * 2, lambda a: a, h)
+        halved = ptir.while_loop(
+            lambda s: s[1] < count, lambda s: (s[0] * 0.5 + w.sum(), s[1] + 1), (chosen, 0)
+        )
+        return h, number, rows, swapped, chosen, halved
+
+    rng = np.random.default_rng(0)
+    x, w = rng.integers(-2, 3, (5, 4, 3)).astype(np.float32), np.eye(3, dtype=np.float32)
+    jitted: Any = ptir.jit(function, backend=device, dynamic={"x": {0: "N"}})
+    expected: Any = ptir.jit(function, backend="reference", dynamic={"x": {0: "N"}})
+    for count in (0, 3):
+        found = leaves(jitted(x[: count + 1], w, np.int64(count)))
+        assert {y.device for y in found} == {device}
+        right = leaves(expected(x[: count + 1], w, np.int64(count)))
+        assert [y.tolist() for y in found] == [y.tolist() for y in right]
+    report = jitted.explain(x, w, np.int64(3)).report
+    assert {step.kind for step in report.steps} == {"region", "control"}
+
+
+def test_a_failure_ends_a_loop(device: str) -> None:
+    """The condition never fails to hold where an element of the state has no result."""
+
+    def last(x: Any, start: Any) -> Any:
+        return ptir.while_loop(lambda at: at < 3, lambda at: ptir.take(x, at), start)
+
+    function: Any = ptir.jit(last, backend=device)
+    assert function(np.array([1, 2, 5]), np.array(0)).tolist() == 5
+    with pytest.raises(gptrs.PtirError, match="-7"):
+        function(np.array([1, -7, 0]), np.array(0))
+
+
 def test_an_element_without_a_result_is_an_error(device: str) -> None:
     function = ptir.jit(lambda x, i: ptir.take(x, i) * 2, backend=device)
     x, last = np.ones(3, np.float32), np.array([2])

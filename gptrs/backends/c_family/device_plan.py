@@ -1,7 +1,8 @@
 """`DevicePlan`: the kernel calls of a program, bound to sizes, enqueued on a device in order.
 
 A run uploads the arguments that are not on the device, enqueues all kernels without waiting, and
-waits once, for the results or for the status of elements that may have none. An instruction
+waits once, for the results or for the status of elements that may have none. Branches and loops are
+plans of their own (`gptrs.backends.c_family.control_runs`). An instruction
 without a kernel runs on the host, which waits for its operands. Where an element has no result, the
 run ends in the reference, whose error says which.
 """
@@ -9,11 +10,13 @@ run ends in the reference, whose error says which.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from gptrs.backends.base import Plan, PlanReport, StepReport
+from gptrs.backends.c_family.control_runs import control_run
 from gptrs.backends.c_family.device import DeviceBuffer, KernelDevice, Launch
 from gptrs.backends.c_family.kernel import KernelCall
 from gptrs.backends.c_family.memory import Assignment, Place, assign
@@ -43,6 +46,12 @@ class DevicePlan(Plan):
             if isinstance(step, KernelStep)
             for call in step.calls
         ]
+        found = (
+            control_run(step.instruction, on.dtypes, lambda region: DevicePlan(region, on))
+            for step in self._assignment.steps
+            if isinstance(step, OtherStep)
+        )
+        self.controls = {run.instruction: run for run in found if run is not None}
         with on.lock:
             on.compile(call.kernel for call in self._calls)
         results = (result for instruction in program.body for result in instruction.results)
@@ -53,7 +62,7 @@ class DevicePlan(Plan):
 
     def run(self, arguments: Sequence[Argument], sizes: Mapping[str, int]) -> tuple[Array, ...]:
         with self._on.lock:
-            run = self._enqueued(arguments, sizes)
+            run = self.enqueued(arguments, sizes, {})
             if run is None or (found := run.arrays()) is None:
                 return self._refer(arguments, sizes)
             return found
@@ -62,7 +71,7 @@ class DevicePlan(Plan):
         self, arguments: Sequence[Argument], sizes: Mapping[str, int]
     ) -> tuple[DeviceArray, ...]:
         with self._on.lock:
-            run = self._enqueued(arguments, sizes)
+            run = self.enqueued(arguments, sizes, {})
             if run is None or run.has_failed():
                 return tuple(map(self._on.put, self._refer(arguments, sizes)))
             return run.buffers()
@@ -73,15 +82,30 @@ class DevicePlan(Plan):
                 if isinstance(argument, Parameter):
                     self._on.weights(argument)
 
-    def _enqueued(self, arguments: Sequence[Argument], sizes: Mapping[str, int]) -> _Run | None:
-        """A run whose steps are all on their way; None where they have no results."""
+    def enqueued(
+        self,
+        arguments: Sequence[Argument],
+        sizes: Mapping[str, int],
+        states: dict[DevicePlan, _State | None],
+    ) -> Run | None:
+        """A run whose steps are all on their way; None where they have no results. ``states`` has
+        what the plans of the whole call need at these sizes."""
+        if self not in states:
+            states[self] = self._state(sizes)
+        if states[self] is None:
+            return None
+        run = Run(self, self._on, self._assignment, arguments, sizes, states)
+        return run if run.enqueue() else None
+
+    def _state(self, sizes: Mapping[str, int]) -> _State | None:
         if not self._fits(sizes):  # the op that they do not fit has an error for that, if it runs
             return None
         launches = self._launches(sizes)
         if not self._on.fits(launches.values()):
             return None
-        run = _Run(self, self._on, self._assignment, arguments, sizes, launches)
-        return run if run.enqueue() else None
+        failing = sum(launch.status is not None for launch in launches.values())
+        status = self._on.upload(np.zeros(failing, np.int32)) if failing else None
+        return _State(launches, status, Type((failing,), si32))
 
     def _refer(self, arguments: Sequence[Argument], sizes: Mapping[str, int]) -> tuple[Array, ...]:
         given = [a if isinstance(a, Parameter) else on_host(a) for a in arguments]
@@ -135,10 +159,13 @@ class DevicePlan(Plan):
     def _step_report(self, step: KernelStep | AliasStep | OtherStep) -> StepReport:
         if isinstance(step, OtherStep):
             instruction = step.instruction
+            is_control = instruction in self.controls
             types = ", ".join(str(result.type) for result in instruction.results)
             note = "on the host: there is no kernel for it"
             members = (instruction,)
             name = instruction.op.name
+            if is_control:
+                return StepReport("control", name, 1, types, members=members)
             return StepReport("reference", name, 1, types, note=note, members=members)
         members = tuple(step.members)
         shown = str(step.result.type)
@@ -149,7 +176,17 @@ class DevicePlan(Plan):
         return StepReport(kind, step.name, len(members), shown, kernels, members=members)
 
 
-class _Run:
+@dataclass(frozen=True)
+class _State:
+    """What all runs of a plan in one call share."""
+
+    launches: Mapping[KernelCall, Launch]
+    status: Any
+    """The buffer of failures; None where no kernel may fail."""
+    status_type: Type
+
+
+class Run:
     """One call of a plan, with the device's lock held."""
 
     def __init__(
@@ -159,46 +196,77 @@ class _Run:
         assignment: Assignment,
         arguments: Sequence[Argument],
         sizes: Mapping[str, int],
-        launches: Mapping[KernelCall, Launch],
+        states: dict[DevicePlan, _State | None],
     ) -> None:
-        self._plan, self._device, self._assignment = plan, device, assignment
-        self._arguments, self._sizes, self._launches = arguments, sizes, launches
+        self._plan, self.device, self._assignment = plan, device, assignment
+        self._arguments, self.sizes, self._states = arguments, sizes, states
         self._buffers: dict[Place, Any] = {}
-        self._failing = sum(launch.status is not None for launch in launches.values())
-        self._status = device.upload(np.zeros(self._failing, np.int32)) if self._failing else None
 
     def enqueue(self) -> bool:
-        """Run the steps; false where one on the host needs an element that has no result."""
+        """Run the steps; false where one needs an element that has no result."""
+        state = self._states[self._plan]
+        assert state is not None
         for step in self._assignment.steps:
-            if isinstance(step, OtherStep):
+            if isinstance(step, KernelStep):
+                for call in step.calls:
+                    if (launch := state.launches.get(call)) is not None:
+                        arrays = [self._buffer(value) for value in call.values]
+                        self.device.launch(launch, arrays, state.status)
+            elif (control := self._plan.controls.get(step.instruction)) is not None:
+                if (found := control.enqueue(self)) is None:
+                    return False
+                for result, array in zip(step.instruction.results, found, strict=True):
+                    self._buffers[self._assignment.places[result]] = array.buffer
+            else:
                 if self.has_failed():
                     return False
                 self._on_host(step.instruction)
-                continue
-            for call in step.calls:
-                if (launch := self._launches.get(call)) is not None:
-                    arrays = [self._buffer(value) for value in call.values]
-                    self._device.launch(launch, arrays, self._status)
         return True
+
+    def nested(
+        self, plan: DevicePlan, arguments: Sequence[DeviceBuffer]
+    ) -> tuple[DeviceBuffer, ...] | None:
+        """The results of a branch or of a step, which are on their way; None where it has none."""
+        run = plan.enqueued(arguments, self.sizes, self._states)
+        return None if run is None else run.buffers()
+
+    def on_device(self, value: Value) -> DeviceBuffer:
+        """The array of a value, which is not to be written."""
+        return self.device.array(self._buffer(value), self._type(value))
+
+    def copied(self, value: Value) -> DeviceBuffer:
+        """The array of a value in memory of its own."""
+        type = self._type(value)
+        return self.device.array(self.device.copy(self._buffer(value), type), type)
+
+    def empty(self, value: Value) -> DeviceBuffer:
+        """Memory for the array of a value."""
+        size = size_at(value.type.size, self.sizes) * self.device.item_bytes(value.type.dtype)
+        return self.device.array(self.device.allocate(size), self._type(value))
+
+    def flag(self, buffer: DeviceBuffer) -> bool | None:
+        """A truth value on the device; None where an element before it has no result."""
+        found, *statuses = self.device.download([(buffer.buffer, buffer.type), *self._statuses()])
+        return None if any(map(np.any, statuses)) else bool(found)
 
     def has_failed(self) -> bool:
         """Whether an element has no result, as far as the steps have run."""
-        if self._status is None:
-            return False
-        (status,) = self._device.download([(self._status, self._status_type)])
-        return bool(status.any())
+        statuses = self._statuses()
+        return bool(statuses) and any(map(np.any, self.device.download(statuses)))
 
-    @property
-    def _status_type(self) -> Type:
-        return Type((self._failing,), si32)
+    def _statuses(self) -> list[tuple[Any, Type]]:
+        """The failures of all plans of the call."""
+        found = (state for state in self._states.values() if state is not None)
+        return [(s.status, s.status_type) for s in found if s.status is not None]
 
     def arrays(self) -> tuple[Array, ...] | None:
         """The results on the host; None where an element has none."""
         wanted = [(self._buffer(v), self._type(v)) for v in self._plan.program.results]
-        if self._status is None:
-            return tuple(self._device.download(wanted))
-        status, *found = self._device.download([(self._status, self._status_type), *wanted])
-        return None if status.any() else tuple(found)
+        statuses = self._statuses()
+        found = self.device.download([*statuses, *wanted])
+        if any(map(np.any, found[: len(statuses)])):
+            return None
+        return tuple(found[len(statuses) :])
 
     def buffers(self) -> tuple[DeviceBuffer, ...]:
         """The results on the device, in memory of their own."""
@@ -207,29 +275,29 @@ class _Run:
         for number, value in enumerate(self._plan.program.results):
             buffer, type = self._buffer(value), self._type(value)
             if number in copied:
-                buffer = self._device.copy(buffer, type)
-            found.append(self._device.array(buffer, type))
+                buffer = self.device.copy(buffer, type)
+            found.append(self.device.array(buffer, type))
         return tuple(found)
 
     def _type(self, value: Value) -> Type:
-        return filled(value.type, self._sizes)
+        return filled(value.type, self.sizes)
 
     def _on_host(self, instruction: Instruction) -> None:
         """Run an instruction by its meaning."""
-        operands = filled(map_values(instruction.operands, self._host), self._sizes)
-        attrs = {name: filled(value, self._sizes) for name, value in instruction.attrs.items()}
+        operands = filled(map_values(instruction.operands, self.host), self.sizes)
+        attrs = {name: filled(value, self.sizes) for name, value in instruction.attrs.items()}
         with np.errstate(all="ignore"):
             found = apply(instruction, operands, attrs)
         for result, array in zip(instruction.results, found, strict=True):
-            self._buffers[self._assignment.places[result]] = self._device.upload(array)
+            self._buffers[self._assignment.places[result]] = self.device.upload(array)
 
-    def _host(self, value: Value) -> Any:
+    def host(self, value: Value) -> Any:
         place = self._assignment.places[value]
         if place.kind == "argument" and place not in self._buffers:
             argument = self._arguments[place.number]
             array = argument.numpy() if isinstance(argument, Parameter) else on_host(argument)
             return array.reshape(self._type(value).shape)  # a reshape has its place, too
-        (found,) = self._device.download([(self._buffer(value), self._type(value))])
+        (found,) = self.device.download([(self._buffer(value), self._type(value))])
         return found
 
     def _buffer(self, value: Value) -> Any:
@@ -244,16 +312,14 @@ class _Run:
             case "argument":
                 argument = self._arguments[place.number]
                 if isinstance(argument, Parameter):
-                    return self._device.weights(argument)
-                if isinstance(argument, DeviceBuffer) and argument.device == self._device.backend:
+                    return self.device.weights(argument)
+                if isinstance(argument, DeviceBuffer) and argument.device == self.device.backend:
                     return argument.buffer
-                return self._device.upload(on_host(argument))
+                return self.device.upload(on_host(argument))
             case "data":
                 return self._plan.constant(place.number)
             case "slot":
-                return self._device.allocate(
-                    self._assignment.slots[place.number].bytes(self._sizes)
-                )
+                return self.device.allocate(self._assignment.slots[place.number].bytes(self.sizes))
             case _:
-                size = size_at(value.type.size, self._sizes)
-                return self._device.allocate(size * self._device.item_bytes(value.type.dtype))
+                size = size_at(value.type.size, self.sizes)
+                return self.device.allocate(size * self.device.item_bytes(value.type.dtype))

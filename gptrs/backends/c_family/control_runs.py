@@ -1,0 +1,138 @@
+"""Runs of branches and loops on a device: nested plans, enqueued step by step."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gptrs.backends.c_family.control import is_control, scan_step, while_step
+from gptrs.ir.dims import size_at
+from gptrs.ir.ops.control import cond, scan
+from gptrs.ir.program import Instruction, Program, Value
+from gptrs.ir.types import Type, si64
+
+if TYPE_CHECKING:
+    from gptrs.backends.c_family.device import DeviceBuffer
+    from gptrs.backends.c_family.device_plan import DevicePlan, Run
+
+Made = Callable[[Program], "DevicePlan"]
+Buffers = Sequence["DeviceBuffer"]
+
+
+class ControlRun(ABC):
+    """A branch or a loop, which runs as part of a run of the plan around it."""
+
+    def __init__(self, instruction: Instruction) -> None:
+        self.instruction = instruction
+
+    @property
+    @abstractmethod
+    def plans(self) -> tuple[DevicePlan, ...]:
+        """The plans of its programs."""
+
+    @abstractmethod
+    def enqueue(self, run: Run) -> Buffers | None:
+        """The results, in buffers that no other value has; None where an element has none."""
+
+
+class _Branch(ControlRun):
+    def __init__(self, instruction: Instruction, made: Made) -> None:
+        super().__init__(instruction)
+        self._then = made(instruction.attrs["then"])
+        self._otherwise = made(instruction.attrs["otherwise"])
+
+    @property
+    def plans(self) -> tuple[DevicePlan, ...]:
+        return self._then, self._otherwise
+
+    def enqueue(self, run: Run) -> Buffers | None:
+        flag, given = self.instruction.operands
+        plan = self._then if run.host(_one(flag)) else self._otherwise
+        return run.nested(plan, [run.on_device(v) for v in _several(given)])
+
+
+class _Scan(ControlRun):
+    def __init__(self, instruction: Instruction, made: Made) -> None:
+        super().__init__(instruction)
+        self._step = scan_step(instruction)
+        self._plan = made(self._step.program)
+
+    @property
+    def plans(self) -> tuple[DevicePlan, ...]:
+        return (self._plan,)
+
+    def enqueue(self, run: Run) -> Buffers | None:
+        state, xs, captured = map(_several, self.instruction.operands)
+        attrs, changed = self.instruction.attrs, self._step.changed
+        count = size_at(attrs["length"], run.sizes)
+        first = max(count - 1, 0) if attrs["reverse"] else 0
+        outputs = [run.empty(v) for v in self.instruction.results[len(state) :]]
+        now: Buffers = [
+            *(run.copied(state[n]) for n in changed),
+            *outputs,
+            run.device.array(run.device.upload(np.asarray(first)), Type((), si64)),
+        ]
+        kept = [run.on_device(v) for n, v in enumerate(state) if n not in changed]
+        kept += [run.on_device(v) for v in (*xs, *captured)]
+        for _ in range(count):
+            found = run.nested(self._plan, [*now, *kept])
+            if found is None:
+                return None
+            now = found
+        last = dict(zip(changed, now, strict=False))
+        left = [last[n] if n in last else run.copied(v) for n, v in enumerate(state)]
+        return [*left, *now[len(changed) : -1]]
+
+
+class _While(ControlRun):
+    def __init__(self, instruction: Instruction, made: Made) -> None:
+        super().__init__(instruction)
+        self._condition = made(instruction.attrs["condition"])
+        self._step = while_step(instruction)
+        self._plan = made(self._step.program)
+
+    @property
+    def plans(self) -> tuple[DevicePlan, ...]:
+        return self._condition, self._plan
+
+    def enqueue(self, run: Run) -> Buffers | None:
+        state, captured = map(_several, self.instruction.operands)
+        changed = self._step.changed
+        others = [run.on_device(v) for v in captured]
+        flags = run.nested(self._condition, [*(run.on_device(v) for v in state), *others])
+        now: Buffers = [run.copied(state[n]) for n in changed]
+        kept = [run.on_device(v) for n, v in enumerate(state) if n not in changed]
+        while True:
+            going = None if flags is None else run.flag(flags[-1])
+            if going is None:
+                return None
+            if not going:
+                break
+            found = run.nested(self._plan, [*now, *kept, *others])
+            if found is None:
+                return None
+            now, flags = found[:-1], found[-1:]
+        last = dict(zip(changed, now, strict=True))
+        return [last[n] if n in last else run.copied(v) for n, v in enumerate(state)]
+
+
+def control_run(instruction: Instruction, dtypes: frozenset[str], made: Made) -> ControlRun | None:
+    """How a branch or a loop runs on a device with these dtypes; None for the host."""
+    values = (*instruction.values(), *instruction.results)
+    if not is_control(instruction) or any(v.type.dtype.name not in dtypes for v in values):
+        return None
+    if instruction.op is cond:
+        return _Branch(instruction, made)
+    return _Scan(instruction, made) if instruction.op is scan else _While(instruction, made)
+
+
+def _one(operand: object) -> Value:
+    assert isinstance(operand, Value)
+    return operand
+
+
+def _several(operand: Any) -> tuple[Value, ...]:
+    return operand or ()
