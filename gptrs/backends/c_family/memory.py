@@ -107,6 +107,8 @@ class _Planner:
                     continue
             elif isinstance(step, KernelStep):
                 kept.append(self._placed(step, number, last))
+                for value in step.others:
+                    self._place(value)
             else:
                 for result in step.instruction.results:
                     self._place_alone(result)
@@ -229,4 +231,10 @@ def _read(step: Step) -> tuple[Value, ...]:
 
 
 def _written(step: Step) -> tuple[Value, ...]:
-    return step.instruction.results if isinstance(step, OtherStep) else (step.result,)
+    match step:
+        case KernelStep():
+            return (step.result, *step.others)
+        case AliasStep():
+            return (step.result,)
+        case OtherStep():
+            return step.instruction.results

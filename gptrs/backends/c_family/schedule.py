@@ -43,6 +43,8 @@ class KernelStep:
     is_region: bool = False
     copied: Value | None = None
     """The operand that the first call copies to the result, which may take its memory instead."""
+    others: tuple[Value, ...] = ()
+    """The results after the first."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,8 +186,9 @@ def _step(
     copies = found[0].kernel.title == "copy" and len(found) > 1 and isinstance(first, Value)
     return KernelStep(
         tuple(found),
-        instruction.result,
+        instruction.results[0],
         frozenset([instruction]),
         instruction.op.name,
         copied=first if copies and isinstance(first, Value) else None,
+        others=instruction.results[1:],
     )

@@ -13,6 +13,7 @@ from gptrs.ir.dims import Dim, DimLike, surely_greater
 from gptrs.ir.ops.dynamic import dynamic_slice, dynamic_update_slice
 from gptrs.ir.ops.reduce import argmax, argmin, reduce_max, reduce_min
 from gptrs.ir.ops.shape import slice_, slice_ends
+from gptrs.ir.ops.sort import top_k
 from gptrs.ir.program import Fails, Instruction, Operation, Program, Value
 from gptrs.ir.types import dim_text as shown
 
@@ -59,6 +60,11 @@ def _extreme(instruction: Instruction) -> Less:
         yield x.type.shape[axis], 1
 
 
+def _best(instruction: Instruction) -> Less:
+    (x,) = instruction.values()
+    yield x.type.shape[instruction.attrs["axis"]], instruction.attrs["k"]
+
+
 _CHECKS: Mapping[Operation, Callable[[Instruction], Less]] = {
     slice_: _slice,
     dynamic_slice: _box,
@@ -67,6 +73,7 @@ _CHECKS: Mapping[Operation, Callable[[Instruction], Less]] = {
     reduce_min: _extreme,
     argmax: _extreme,
     argmin: _extreme,
+    top_k: _best,
 }
 
 

@@ -21,6 +21,7 @@ from gptrs.backends.c_family.kernels.indexing import (
     take_calls,
 )
 from gptrs.backends.c_family.kernels.moving import concat_calls, pad_calls, tile_calls
+from gptrs.backends.c_family.kernels.order import heap_calls, network_calls
 from gptrs.backends.c_family.kernels.product_tiles import (
     plain_dot_general_calls,
     tiled_dot_general_calls,
@@ -40,6 +41,7 @@ from gptrs.ir.ops.index import gather, scatter_add, scatter_reduce, take
 from gptrs.ir.ops.random import random_bits, rng_normal, rng_uniform
 from gptrs.ir.ops.reduce import argmax, argmin, cummax, cummin, cumprod, cumsum
 from gptrs.ir.ops.shape import concat, pad, tile
+from gptrs.ir.ops.sort import sort, top_k
 from gptrs.ir.ops.window import extract_patches, reduce_window
 from gptrs.ir.program import Instruction, Operation
 
@@ -68,12 +70,18 @@ KERNELS: Mapping[Operation, Maker] = {
     random_bits: random_bits_calls,
     rng_uniform: rng_uniform_calls,
     rng_normal: rng_normal_calls,
+    sort: heap_calls,
+    top_k: heap_calls,
 }
 
 IN_F64: frozenset[Operation] = frozenset([rng_normal])
 """Ops that are computed in f64, whatever their dtypes."""
 
-PARALLEL_KERNELS: Mapping[Operation, Maker] = {**KERNELS, dot_general: tiled_dot_general_calls}
+PARALLEL_KERNELS: Mapping[Operation, Maker] = {
+    **KERNELS,
+    dot_general: tiled_dot_general_calls,
+    sort: network_calls,
+}
 """The same for devices that run thousands of work items, whose groups share memory."""
 PLAIN_KERNELS: Mapping[Operation, Maker] = {**KERNELS, dot_general: plain_dot_general_calls}
 """The same, with products that share no memory: what tiles are measured and tested against."""
