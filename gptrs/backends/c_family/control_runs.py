@@ -3,23 +3,52 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 
 from gptrs.backends.c_family.control import is_control, scan_step, while_step
+from gptrs.backends.c_family.device import DeviceBuffer, KernelDevice
 from gptrs.ir.dims import size_at
 from gptrs.ir.ops.control import cond, scan
 from gptrs.ir.program import Instruction, Program, Value
 from gptrs.ir.types import Type, si64
 
-if TYPE_CHECKING:
-    from gptrs.backends.c_family.device import DeviceBuffer
-    from gptrs.backends.c_family.device_plan import DevicePlan, Run
+Buffers = Sequence[DeviceBuffer]
+Made = Callable[[Program], Any]
+"""The plan of a program, which `Enclosing.nested` takes."""
 
-Made = Callable[[Program], "DevicePlan"]
-Buffers = Sequence["DeviceBuffer"]
+
+class Enclosing(Protocol):
+    """The run of a plan that a branch or a loop is a part of."""
+
+    device: KernelDevice
+    sizes: Mapping[str, int]
+
+    def nested(self, plan: Any, arguments: Buffers) -> tuple[DeviceBuffer, ...] | None:
+        """The results of a branch or of a step; None where it has none."""
+        ...
+
+    def host(self, value: Value) -> Any:
+        """The elements of a value on the host."""
+        ...
+
+    def on_device(self, value: Value) -> DeviceBuffer:
+        """The array of a value, which is not to be written."""
+        ...
+
+    def copied(self, value: Value) -> DeviceBuffer:
+        """The array of a value in memory of its own."""
+        ...
+
+    def empty(self, value: Value) -> DeviceBuffer:
+        """Memory for the array of a value."""
+        ...
+
+    def flag(self, buffer: DeviceBuffer) -> bool | None:
+        """A truth value on the device; None where an element before it has no result."""
+        ...
 
 
 class ControlRun(ABC):
@@ -28,13 +57,8 @@ class ControlRun(ABC):
     def __init__(self, instruction: Instruction) -> None:
         self.instruction = instruction
 
-    @property
     @abstractmethod
-    def plans(self) -> tuple[DevicePlan, ...]:
-        """The plans of its programs."""
-
-    @abstractmethod
-    def enqueue(self, run: Run) -> Buffers | None:
+    def enqueue(self, run: Enclosing) -> Buffers | None:
         """The results, in buffers that no other value has; None where an element has none."""
 
 
@@ -44,11 +68,7 @@ class _Branch(ControlRun):
         self._then = made(instruction.attrs["then"])
         self._otherwise = made(instruction.attrs["otherwise"])
 
-    @property
-    def plans(self) -> tuple[DevicePlan, ...]:
-        return self._then, self._otherwise
-
-    def enqueue(self, run: Run) -> Buffers | None:
+    def enqueue(self, run: Enclosing) -> Buffers | None:
         flag, given = self.instruction.operands
         plan = self._then if run.host(_one(flag)) else self._otherwise
         return run.nested(plan, [run.on_device(v) for v in _several(given)])
@@ -60,11 +80,7 @@ class _Scan(ControlRun):
         self._step = scan_step(instruction)
         self._plan = made(self._step.program)
 
-    @property
-    def plans(self) -> tuple[DevicePlan, ...]:
-        return (self._plan,)
-
-    def enqueue(self, run: Run) -> Buffers | None:
+    def enqueue(self, run: Enclosing) -> Buffers | None:
         state, xs, captured = map(_several, self.instruction.operands)
         attrs, changed = self.instruction.attrs, self._step.changed
         count = size_at(attrs["length"], run.sizes)
@@ -94,11 +110,7 @@ class _While(ControlRun):
         self._step = while_step(instruction)
         self._plan = made(self._step.program)
 
-    @property
-    def plans(self) -> tuple[DevicePlan, ...]:
-        return self._condition, self._plan
-
-    def enqueue(self, run: Run) -> Buffers | None:
+    def enqueue(self, run: Enclosing) -> Buffers | None:
         state, captured = map(_several, self.instruction.operands)
         changed = self._step.changed
         others = [run.on_device(v) for v in captured]
