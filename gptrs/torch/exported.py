@@ -54,6 +54,7 @@ def _exporting() -> Generator[None]:
     """No gradients, and no warnings of torch about itself."""
     with torch.no_grad(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", r"`isinstance\(treespec", FutureWarning)
+        warnings.filterwarnings("ignore", r"The tensor attributes? self\._flat_weights")
         yield
 
 

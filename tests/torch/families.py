@@ -93,9 +93,10 @@ FAMILIES: dict[str, Family] = {
         for name in (
             *("Llama", "Mistral", "Qwen2", "Qwen3", "Gemma", "Gemma2", "Phi", "Phi3", "StableLm"),
             *("Starcoder2", "Olmo", "Olmo2", "Granite", "GPTNeoX", "Cohere", "SmolLM3"),
-            *("RecurrentGemma", "Falcon"),
+            "RecurrentGemma",
         )
     },
+    "Falcon": Family("ForCausalLM", _text, _TEXT),
     **{
         name: Family("ForCausalLM", _text, {**_DECODER, **_MIXTURE})
         for name in ("Mixtral", "Qwen2Moe", "Qwen3Moe")
