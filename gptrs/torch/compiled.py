@@ -25,6 +25,7 @@ from gptrs.errors import DimError, PtirError
 from gptrs.ir.tensor import Parameter, Tensor
 from gptrs.jit.function import JitFunction
 from gptrs.jit.modes import is_eager
+from gptrs.torch.aten import UnsupportedError
 from gptrs.torch.graph import Tracing, function_of, placeholders, symbols_of
 from gptrs.torch.operators import Fallback
 from gptrs.torch.options import GraphOptions
@@ -98,15 +99,22 @@ class CompiledGraph:
             arrays = [array_of(operands[place]) for place in self._traced]
             function = self._function(operands, arrays)
         except PtirError as error:
-            if self._options.strict:
-                raise
-            self.fallbacks[:] = [Fallback("the whole graph", error.problem)]
-            self._is_torchs = True
-            return self._run_by_torch(operands)
-        made = function(*arrays)
+            return self._given_to_torch(operands, error)
+        try:
+            made = function(*arrays)
+        except UnsupportedError as error:  # in eager mode nothing has been traced before
+            return self._given_to_torch(operands, error)
         if (calls := _noted.get()) is not None:
             calls.append(GraphCall(function, arrays, tuple(self.fallbacks)))
         return [tensor_of(x.numpy()) if isinstance(x, Tensor) else x for x in made]
+
+    def _given_to_torch(self, operands: list[Any], error: PtirError) -> list[Any]:
+        """The results by torch, from now on; the error where that is not wanted."""
+        if self._options.strict:
+            raise error
+        self.fallbacks[:] = [Fallback("the whole graph", error.problem)]
+        self._is_torchs = True
+        return self._run_by_torch(operands)
 
     def _run_by_torch(self, operands: list[Any]) -> list[Any]:
         """The graph as torch runs it: it has what PTIR has not, such as a dtype."""

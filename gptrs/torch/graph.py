@@ -111,11 +111,47 @@ def _call(node: GraphNode, values: Mapping[GraphNode, Any], tracing: Tracing) ->
     called = Node(target, tuple(args), kwargs, fake_args, fake_kwargs, wanted)
     if called.name in _NOTHING:
         return None
-    if called.name in _OF_STORAGE and not fake_args[0].is_contiguous():
+    if called.name in _OF_STORAGE and not _reads_its_own(node):
         raise UnsupportedError(
-            f"{called.name} of memory in another order than that of its elements"
+            f"{called.name} of memory that has other elements, or another order of them"
         )
     return apply_operator(called, tracing.fallbacks, strict=tracing.is_strict)
+
+
+def _reads_its_own(node: GraphNode) -> bool:
+    """Whether a node of ``as_strided`` reads elements of its operand by their numbers.
+
+    An offset counts from the begin of the memory, of which the operand may be a part; torch has no
+    guards on where in its memory an operand of the graph is.
+    """
+    args: Any = node.args
+    source, size, stride, *offset = args
+    fake: Any = _fake(source)
+    if not fake.is_contiguous():
+        return False
+    if not offset or offset[0] is None:
+        known = all(isinstance(n, int) for n in (fake.numel(), *size, *stride))
+        if known and _reach(size, stride) < fake.numel():
+            return True
+    while _is_view(source):
+        source = source.args[0]
+        if _fake(source).numel() != fake.numel():
+            return False
+    return source.op == "call_function"
+
+
+def _reach(size: Sequence[int], stride: Sequence[int]) -> int:
+    """The number of the last element."""
+    return sum((n - 1) * by for n, by in zip(size, stride, strict=True))
+
+
+def _is_view(node: GraphNode) -> bool:
+    """Whether the result has the memory of the first operand."""
+    target: Any = node.target
+    if not isinstance(target, OpOverload):
+        return False
+    schema: Any = target._schema  # pyright: ignore[reportPrivateUsage]
+    return any(result.alias_info is not None for result in schema.returns)
 
 
 def _described(fake: Any, sizes: Sizes) -> Any:

@@ -178,7 +178,13 @@ def operator_tolerance(dtype: torch.dtype) -> float:
 
 
 def _copy(tensor: torch.Tensor) -> torch.Tensor:
-    made = tensor.detach().clone()
+    """A copy; that of a part of some memory is the same part of a copy of that memory."""
+    made, memory = tensor.detach(), tensor.untyped_storage()
+    if made.is_contiguous() and memory.nbytes() > made.numel() * made.element_size():
+        whole = torch.empty(0, dtype=made.dtype).set_(memory.clone())
+        made = whole.as_strided(made.shape, made.stride(), made.storage_offset())
+    else:
+        made = made.clone()
     return made.requires_grad_(tensor.requires_grad)
 
 

@@ -15,6 +15,7 @@ from torch._dynamo.exc import BackendCompilerFailed
 from torch.testing import assert_close
 
 import gptrs.torch
+from gptrs import ptir
 from gptrs.errors import ArgumentError
 from gptrs.torch.compiled import noted_calls
 from gptrs.torch.dynamo import gptrs as backend
@@ -165,6 +166,26 @@ def test_strides_are_those_of_memory(turned: bool) -> None:
 
     x = torch.randn(3, 4)
     assert_close(compiled(corner)(x), corner(x))
+
+
+@pytest.mark.parametrize("inner", [False, True])
+def test_strides_reach_memory_before_a_view(inner: bool) -> None:
+    def corner(x: torch.Tensor) -> torch.Tensor:
+        return torch.as_strided((x + 1)[2:6] if inner else x, (2, 2), (1, 2), 0) * 2
+
+    x = torch.arange(10.0) if inner else torch.arange(10.0)[2:6]
+    with ptir.eager():
+        assert_close(compiled(corner)(x), corner(x))
+
+
+def test_strides_from_the_begin_of_an_operand_are_in_the_program() -> None:
+    def windows(x: torch.Tensor) -> torch.Tensor:
+        return torch.as_strided(x, (4, 3), (1, 1)) * 2
+
+    x = torch.arange(10.0)[2:8]
+    with ptir.eager(), noted_calls() as calls:
+        assert_close(compiled(windows)(x), windows(x))
+    assert calls[0].function is not None
 
 
 def test_graph_breaks_and_calls_of_python_between() -> None:
