@@ -10,6 +10,7 @@ from gptrs.torch.aten import (
     recurrent,
     reductions,
     shapes,
+    window_gradients,
     windows,
 )
 from gptrs.torch.aten.table import TABLE, Meaning, Operands, UnsupportedError
@@ -28,5 +29,6 @@ __all__ = [
     "recurrent",
     "reductions",
     "shapes",
+    "window_gradients",
     "windows",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import string
 from collections.abc import Sequence
 from typing import Any
 
@@ -47,19 +48,79 @@ def flash_attention(
     if dropout_p:
         raise UnsupportedError("attention with dropout")
     made = attention(query, key, value, attn_mask, 0.0, is_causal, scale=scale)
-    by = float(query.shape[-1]) ** -0.5 if scale is None else scale
-    scores: Tensor = ptir.matmul(query, ptir.swapaxes(key, -1, -2)) * by
+    scores = _scores(query, key, attn_mask, is_causal, scale)
+    return made, ptir.logsumexp(ptir.cast(scores, dtype=ptir.f32), axis=-1)
+
+
+def _scores(
+    query: Tensor, key: Tensor, mask: Tensor | None, is_causal: bool, scale: float | None
+) -> Tensor:
+    """The scores of each query's keys; -∞ for those that it does not see."""
+    scores: Tensor = ptir.matmul(query, ptir.swapaxes(key, -1, -2)) * _factor(query, scale)
     if is_causal:
         rows, columns = query.shape[-2], key.shape[-2]
         seen = ptir.tril(ptir.ones((rows, columns), dtype=ptir.i1))
         scores = ptir.where(seen, scores, -float("inf"))
-    if attn_mask is not None:
-        scores = (
-            ptir.where(attn_mask, scores, -float("inf"))
-            if attn_mask.dtype.is_bool
-            else scores + attn_mask
-        )
-    return made, ptir.logsumexp(ptir.cast(scores, dtype=ptir.f32), axis=-1)
+    if mask is None:
+        return scores
+    return ptir.where(mask, scores, -float("inf")) if mask.dtype.is_bool else scores + mask
+
+
+def _factor(query: Tensor, scale: float | None) -> float:
+    return float(query.shape[-1]) ** -0.5 if scale is None else scale
+
+
+@aten("_scaled_dot_product_flash_attention_for_cpu_backward")
+def flash_attention_backward(
+    grad: Tensor,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    out: Tensor,
+    logsumexp: Tensor,
+    dropout_p: float,
+    is_causal: bool,
+    *,
+    attn_mask: Tensor | None = None,
+    scale: float | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The gradients of queries, keys and values; the weights of keys are computed again. A query
+    that sees no key has none."""
+    if dropout_p:
+        raise UnsupportedError("attention with dropout")
+    grad, query, key, value, out = (
+        ptir.cast(x, dtype=logsumexp.dtype) for x in (grad, query, key, value, out)
+    )
+    scores = _scores(query, key, attn_mask, is_causal, scale)
+    rows = ptir.unsqueeze(logsumexp, -1)
+    weights = ptir.where(rows == -float("inf"), 0.0, ptir.exp(scores - rows))
+    of_weights = ptir.matmul(grad, ptir.swapaxes(value, -1, -2))
+    of_rows = ptir.sum(grad * out, axis=-1, keepdims=True)
+    of_scores = weights * (of_weights - of_rows) * _factor(query, scale)
+    of_query = ptir.matmul(of_scores, key)
+    of_key = ptir.matmul(ptir.swapaxes(of_scores, -1, -2), query)
+    return of_query, of_key, ptir.matmul(ptir.swapaxes(weights, -1, -2), grad)
+
+
+@aten("_trilinear")
+def trilinear(
+    a: Tensor,
+    b: Tensor,
+    c: Tensor,
+    expand1: Sequence[int],
+    expand2: Sequence[int],
+    expand3: Sequence[int],
+    sumdim: Sequence[int],
+    unroll_dim: int = 1,
+) -> Tensor:
+    """The sum over ``sumdim`` of the product of three tensors, which lack some axes each."""
+    letters = string.ascii_lowercase[: a.ndim + len(expand1)]
+
+    def without(axes: Sequence[int]) -> str:
+        return "".join(letter for axis, letter in enumerate(letters) if axis not in axes)
+
+    operands = ",".join(map(without, (expand1, expand2, expand3)))
+    return ptir.einsum(f"{operands}->{without(sumdim)}", a, b, c)
 
 
 @aten("scaled_dot_product_attention")
