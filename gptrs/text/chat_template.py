@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from gptrs.errors import ArgumentError, LoadError, MissingPackageError
 from gptrs.extras import needed_for
+from gptrs.locks import cached_property
 from gptrs.text.messages import Message, checked_messages, plain, with_text
 
 if TYPE_CHECKING:
