@@ -16,9 +16,7 @@ from __future__ import annotations
 import copy
 import sys
 import warnings
-from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -29,18 +27,9 @@ from torch.utils import _pytree as pytree
 from gptrs.torch.compiled import noted_calls
 from gptrs.torch.dynamo import gptrs
 from gptrs.torch.operators import Fallback
+from tests.torch.opinfo import Report, tell
 
 MODULES: list[Any] = common_modules.module_db
-
-
-@dataclass(frozen=True)
-class Report:
-    """What came of a module: the number of its inputs, the first error, what torch ran."""
-
-    name: str
-    inputs: int
-    error: str
-    fallbacks: tuple[Fallback, ...]
 
 
 class RefusedError(Exception):
@@ -133,20 +122,15 @@ def _results(module: Any, forward: Any) -> list[torch.Tensor]:
 
 def main(names: Sequence[str]) -> int:
     """The command."""
-    counts: Counter[str] = Counter()
+    return tell(_reports(names))
+
+
+def _reports(names: Sequence[str]) -> Iterator[Report]:
     for module in MODULES:
-        if names and name_of(module) not in names:
-            continue
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            report = check(module)
-        kind = "wrong" if report.error else "torch" if report.fallbacks else "right"
-        counts[kind] += 1
-        if kind != "right":
-            run = "; ".join(f"{f.operator} ({f.reason})" for f in report.fallbacks)
-            print(f"{report.name}: {report.error or run}", flush=True)
-    print(", ".join(f"{count} {kind}" for kind, count in sorted(counts.items())))
-    return 1 if counts["wrong"] else 0
+        if not names or name_of(module) in names:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                yield check(module)
 
 
 if __name__ == "__main__":

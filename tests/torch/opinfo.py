@@ -16,7 +16,7 @@ import itertools
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,7 +44,7 @@ UNDEFINED = frozenset(
 
 @dataclass(frozen=True)
 class Report:
-    """What came of an operator: the number of its samples, the first error, what torch ran."""
+    """What came of an operator or a module: its samples, the first error, what torch ran."""
 
     name: str
     samples: int
@@ -206,14 +206,23 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--backward", action="store_true")
     given = parser.parse_args(arguments)
     dtype = getattr(torch, given.dtype)
-    counts: Counter[str] = Counter()
+    return tell(_reports(given, dtype))
+
+
+def _reports(given: argparse.Namespace, dtype: torch.dtype) -> Iterator[Report]:
     for operator in OPERATORS:
         supported = operator.supported_backward_dtypes("cpu") if given.backward else operator.dtypes
         if dtype not in supported or (given.names and operator.name not in given.names):
             continue
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            report = check(operator, dtype, given.samples, backward=given.backward)
+            yield check(operator, dtype, given.samples, backward=given.backward)
+
+
+def tell(reports: Iterable[Report]) -> int:
+    """Print a line for each that is wrong or that torch runs, and the counts; the exit code."""
+    counts: Counter[str] = Counter()
+    for report in reports:
         kind = "wrong" if report.error else "torch" if report.fallbacks else "right"
         counts[kind] += 1
         if kind != "right":

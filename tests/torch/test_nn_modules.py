@@ -31,4 +31,4 @@ def test_a_module_and_its_gradients_are_right_without_torch(name: str) -> None:
     found = check(next(module for module in MODULES if name_of(module) == name))
     assert found.error == ""
     assert found.fallbacks == ()
-    assert found.inputs
+    assert found.samples

@@ -29,8 +29,6 @@ from gptrs.ir.types import DType, cf64, f32, f64
 from gptrs.kernels.rowwise.reduce import LANES, PART
 
 GROUP, GROUPED = 4, 64
-
-
 _FEW = 4  # times `LANES`
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from gptrs.ir.dims import DimLike
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Array
-from gptrs.torch.aten.table import UnsupportedError, aten, ptir
+from gptrs.torch.aten.table import UnsupportedError, aten, enter_all, ptir
 from gptrs.torch.aten.windows import CONVOLUTIONS, TRANSPOSED, Ints, each_axis
 
 Gradients = tuple[Tensor | None, Tensor | None, Tensor | None]
@@ -116,54 +118,16 @@ def _of_weight(
     return ptir.reshape(made, shape=(outputs, inner, *weight.shape[2:]))
 
 
-@aten("max_pool2d_with_indices_backward")
-def max_pool2d_backward(
-    grad: Tensor,
-    x: Tensor,
-    kernel_size: Ints,
-    stride: Ints,
-    padding: Ints,
-    dilation: Ints,
-    ceil_mode: bool,
-    indices: Tensor,
-) -> Tensor:
-    return _to_greatest(grad, x, indices, 2)
-
-
-@aten("max_pool3d_with_indices_backward")
-def max_pool3d_backward(
-    grad: Tensor,
-    x: Tensor,
-    kernel_size: Ints,
-    stride: Ints,
-    padding: Ints,
-    dilation: Ints,
-    ceil_mode: bool,
-    indices: Tensor,
-) -> Tensor:
-    return _to_greatest(grad, x, indices, 3)
-
-
-@aten("adaptive_max_pool2d_backward")
-def adaptive_max_pool2d_backward(grad: Tensor, x: Tensor, indices: Tensor) -> Tensor:
-    return _to_greatest(grad, x, indices, 2)
-
-
-@aten("adaptive_max_pool3d_backward")
-def adaptive_max_pool3d_backward(grad: Tensor, x: Tensor, indices: Tensor) -> Tensor:
-    return _to_greatest(grad, x, indices, 3)
-
-
-def _to_greatest(grad: Tensor, x: Tensor, indices: Tensor, rank: int) -> Tensor:
-    """Each gradient goes to the element that was the greatest of its window; ``indices`` count
-    these in the last ``rank`` axes of ``x``."""
+def _of_greatest(grad: Tensor, x: Tensor, *windows: Any, rank: int) -> Tensor:
+    """Each gradient goes to the element that was the greatest of its window; the indices, behind
+    what says the windows, count these in the last ``rank`` axes of ``x``."""
+    indices: Tensor = windows[-1]
     zeros = ptir.flatten(ptir.zeros(x.shape, dtype=grad.dtype), -rank, -1)
     at, given = ptir.flatten(indices, -rank, -1), ptir.flatten(grad, -rank, -1)
     return ptir.reshape(ptir.scatter_add(zeros, -1, at, given), shape=x.shape)
 
 
-@aten("avg_pool2d_backward", "avg_pool3d_backward")
-def avg_pool_backward(
+def _of_average(
     grad: Tensor,
     x: Tensor,
     kernel_size: Ints,
@@ -172,9 +136,10 @@ def avg_pool_backward(
     ceil_mode: bool,
     count_include_pad: bool,
     divisor_override: int | None,
+    *,
+    rank: int,
 ) -> Tensor:
     """Each gradient goes in equal parts to the elements of its window."""
-    rank = _rank(kernel_size, stride, padding, x)
     kernel_size, padding = each_axis(kernel_size, rank), each_axis(padding, rank)
     stride = each_axis(stride, rank) if len(stride) else kernel_size
     shares: list[Array] = []
@@ -191,28 +156,14 @@ def avg_pool_backward(
     return _spread(grad / divisor_override if divisor_override else grad, shares)
 
 
-@aten("_adaptive_avg_pool2d_backward")
-def adaptive_avg_pool2d_backward(grad: Tensor, x: Tensor) -> Tensor:
-    return _adaptive_avg_pool_backward(grad, x, 2)
-
-
-@aten("_adaptive_avg_pool3d_backward")
-def adaptive_avg_pool3d_backward(grad: Tensor, x: Tensor) -> Tensor:
-    return _adaptive_avg_pool_backward(grad, x, 3)
-
-
-def _adaptive_avg_pool_backward(grad: Tensor, x: Tensor, rank: int) -> Tensor:
+def _of_adaptive_average(grad: Tensor, x: Tensor, *, rank: int) -> Tensor:
+    """The same of windows that make up a size."""
     shares: list[Array] = []
     for read, made in zip(_space(x, rank), _space(grad, rank), strict=True):
         place = np.arange(made)
         inside = _between(place * read // made, -(-(place + 1) * read // made), read)
         shares.append(inside / inside.sum(1, keepdims=True))
     return _spread(grad, shares)
-
-
-def _rank(kernel_size: Ints, stride: Ints, padding: Ints, x: Tensor) -> int:
-    """The axes of a window; without a list of them, all behind batch and channels."""
-    return max(len(kernel_size), len(stride), len(padding), x.ndim - 2)
 
 
 def _space(x: Tensor, rank: int) -> tuple[int, ...]:
@@ -254,6 +205,18 @@ def _spread(grad: Tensor, shares: Sequence[Array]) -> Tensor:
         shape = (*grad.shape[:axis], extent, *grad.shape[grad.ndim + axis + 1 :])
         grad = ptir.zeros(shape, dtype=grad.dtype) if total is None else total
     return grad
+
+
+for _rank in (2, 3):
+    enter_all(
+        {
+            f"max_pool{_rank}d_with_indices_backward adaptive_max_pool{_rank}d_backward": partial(
+                _of_greatest, rank=_rank
+            ),
+            f"avg_pool{_rank}d_backward": partial(_of_average, rank=_rank),
+            f"_adaptive_avg_pool{_rank}d_backward": partial(_of_adaptive_average, rank=_rank),
+        }
+    )
 
 
 @aten(*(f"replication_pad{rank}d_backward" for rank in (1, 2, 3)))
