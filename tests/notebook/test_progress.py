@@ -131,6 +131,19 @@ def test_scripts_show_nothing_unless_asked(monkeypatch: pytest.MonkeyPatch) -> N
     assert events._watchers == []  # pyright: ignore[reportPrivateUsage]
 
 
+PATIENT_COMPILER = """
+%env GPTRS_CACHE_DIR={new}
+from time import sleep
+from unittest import mock
+from gptrs.kernels.compiler import compile_processes
+
+def first_and_wait(*given, made=compile_processes.object_codes):
+    for each in made(*given):
+        yield each
+        sleep(3600)  # until the interrupt, however late it comes
+
+patch = mock.patch.object(compile_processes, "object_codes", first_and_wait)
+"""
 COMPILING = """
 @ptir.jit
 def many(x):
@@ -138,7 +151,8 @@ def many(x):
         x = ptir.exp(x * n) / ptir.exp(x).sum()
     return x
 
-many(X)
+with patch:
+    many(X)
 """
 GENERATING = """
 model.generate("Once", max_tokens=10**6, context_shift=True, ignore_eos=True)
@@ -146,7 +160,7 @@ model.generate("Once", max_tokens=10**6, context_shift=True, ignore_eos=True)
 KINDS = {
     "compiling": (
         COMPILING,
-        "%env GPTRS_CACHE_DIR={new}",
+        PATIENT_COMPILER,
         "compiling many",
         "print(len(many(X)), len(many.retraces()))",
         "3 1\n",
