@@ -20,6 +20,7 @@ the package itself come first.
 | `tree` | pytrees: flattening and unflattening of containers |
 | `params` | parameter ids, and sources that parameters are read from |
 | `locks` | locks and initialisation that are safe under fork |
+| `collector` | Python's garbage collector, held off during imports and traces |
 | `large_pages` | anonymous memory in huge pages, lent in pieces |
 | `identity_key` | keys of many objects by identity |
 | `byte_sizes` | "500MB" ↔ bytes |
@@ -136,9 +137,11 @@ def __getattr__(name: str) -> object:
     if name not in _MODULES:
         raise AttributeError(f"module 'gptrs' has no attribute {name!r}")
     module, attribute = _MODULES[name]
+    from gptrs.collector import rare_collections
     from gptrs.locks import late_import
 
-    imported = late_import(module)
+    with rare_collections():
+        imported = late_import(module)
     value: object = imported if attribute is None else getattr(imported, attribute)
     globals()[name] = value
     return value

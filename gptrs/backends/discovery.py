@@ -14,6 +14,7 @@ import inspect
 from typing import Any, TypeVar
 
 from gptrs.backends.base import Backend
+from gptrs.collector import rare_collections
 from gptrs.entry_points import described, installed_entry_points, load_entry_point
 from gptrs.errors import ArgumentError
 from gptrs.locks import late_import
@@ -103,7 +104,8 @@ def backend_class(name: str) -> type[Backend]:
         return _registered[name]
     if name in BACKENDS:
         module, _, attribute = BACKENDS[name].partition(":")
-        return getattr(late_import(module), attribute)
+        with rare_collections():
+            return getattr(late_import(module), attribute)
     loaded = load_entry_point(GROUP, name, "a backend")
     if loaded is None:
         raise ArgumentError(

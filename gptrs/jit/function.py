@@ -22,6 +22,7 @@ import numpy as np
 from gptrs import events, settings, tree
 from gptrs.backends.base import HOST, Backend
 from gptrs.backends.selection import selected
+from gptrs.collector import rare_collections
 from gptrs.debug.explain import Explanation
 from gptrs.debug.lowering import LoweringBegan
 from gptrs.debug.passes import Passes
@@ -283,6 +284,7 @@ class JitFunction(Generic[P, R]):
             events.working(f"compiling {self.name}"),
             watched(self.name, reason, where),
             report,
+            rare_collections(),
         ):
             entry = prepare(function, arguments, self.name, backend, options, overrides)
         milliseconds = (time.perf_counter() - start) * 1e3

@@ -10,7 +10,16 @@ import pytest
 from tests.support import ROOT
 
 ORDER = [
-    *("cell_names", "errors", "deprecated", "byte_sizes", "html_tables", "locks", "entry_points"),
+    *(
+        "cell_names",
+        "errors",
+        "deprecated",
+        "byte_sizes",
+        "html_tables",
+        "locks",
+        "collector",
+        "entry_points",
+    ),
     *(
         "isolated",
         "large_pages",
