@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
 from gptrs.backends.views import View
-from gptrs.ir.dims import DimLike, product, same, same_shape
+from gptrs.ir.dims import DimLike, Shape, product, same, same_shape
 from gptrs.ir.kinds import OpKind
 from gptrs.ir.program import Fails, Instruction, Program, Value
 
@@ -112,8 +113,13 @@ class Matrix:
 def rows_of(view: View, inner: int = 1) -> Matrix | None:
     """``view`` as a matrix whose rows run over its last ``inner`` axes; None if the strides do not
     fit."""
-    count = len(view.shape) - inner
-    axes = list(zip(view.shape, view.strides, strict=True))
+    return _rows_of(view.shape, view.strides, view.offset, inner)
+
+
+@lru_cache(4096)  # layers read alike
+def _rows_of(shape: Shape, strides: Shape, offset: DimLike, inner: int) -> Matrix | None:
+    count = len(shape) - inner
+    axes = list(zip(shape, strides, strict=True))
     outer = [(n, s) for n, s in axes[:count] if not same(n, 1)]
     row = [(n, s) for n, s in axes[count:] if not same(n, 1)]
     if any(not same(s, n * t) for (_, s), (n, t) in pairwise(outer)):
@@ -124,7 +130,7 @@ def rows_of(view: View, inner: int = 1) -> Matrix | None:
             return None
         length = length * extent
     stride = outer[-1][1] if outer else length
-    return Matrix(view.offset, product(view.shape[:count]), stride)
+    return Matrix(offset, product(shape[:count]), stride)
 
 
 def has_whole_rows(view: View) -> bool:

@@ -62,8 +62,8 @@ class View:
 
     def permuted(self, perm: Sequence[int]) -> View:
         """The axes in another order."""
-        shape = tuple(self.shape[p] for p in perm)
-        return View(shape, tuple(self.strides[p] for p in perm), self.offset)
+        shape, strides = self.shape, self.strides
+        return View(tuple([shape[p] for p in perm]), tuple([strides[p] for p in perm]), self.offset)
 
     def _broadcast(self, shape: Shape) -> View:
         new = len(shape) - len(self.shape)

@@ -73,7 +73,12 @@ class Primitive(Op[P, R]):
     def fails(self, operands: Sequence[Any], attrs: Attrs) -> Fails:
         if self._fails is None:
             return super().fails(operands, attrs)
-        return self._fails(*(map_operand(as_rule_operand, o) for o in operands), **attrs)
+        rule = self._fails
+
+        def make() -> Any:
+            return rule(*(map_operand(as_rule_operand, o) for o in operands), **attrs)
+
+        return cast("Fails", self._remember((Fails, self._key(operands, attrs)), make))
 
     def infer(self, operands: Sequence[Any], attrs: Attrs) -> tuple[Type, ...]:
         def make() -> Any:

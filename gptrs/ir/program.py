@@ -174,7 +174,10 @@ class Instruction:
 
     def values(self) -> Iterator[Value]:
         """The values among the operands, from left to right."""
-        return values_in(self.operands)
+        found = self.memo.get(values_in)
+        if found is None:
+            found = self.memo[values_in] = tuple(values_in(self.operands))
+        return iter(found)
 
     def regions(self) -> Iterator[Program]:
         """The programs among the attributes (branches and loop bodies)."""
@@ -203,6 +206,8 @@ class Instruction:
 
     def reading(self, replace: Mapping[Value, Value]) -> Instruction:
         """This instruction with its operands substituted by ``replace``."""
+        if not replace or replace.keys().isdisjoint(self.values()):
+            return self
         operands = map_values(self.operands, lambda v: replace.get(v, v))
         if operands == self.operands:
             return self
@@ -237,6 +242,11 @@ class Program:
         if tuple(body) == self.body and tuple(results) == self.results:
             return self
         return Program(self.name, self.params, tuple(body), tuple(results))
+
+    @cached_property
+    def has_control(self) -> bool:
+        """Whether an instruction runs programs that it has as attributes."""
+        return any(i.op.control for i in self.body)
 
     @property
     def has_effects(self) -> bool:
@@ -333,37 +343,43 @@ def verify(program: Program, known: set[Instruction] | None = None) -> None:
     """
     known = set() if known is None else known
     defined: set[Value] = set()
-
-    def define(value: Value, what: str) -> None:
-        if value in defined:
-            raise VerifyError(f"{program.name}: {what} is defined twice")
-        defined.add(value)
-
     for param in program.params:
-        define(param, f"parameter {param.name!r}")
+        if param in defined:
+            raise VerifyError(f"{program.name}: parameter {param.name!r} is defined twice")
+        defined.add(param)
     if len({param.name for param in program.params}) != len(program.params):
         raise VerifyError(f"{program.name}: two parameters have one name")
     for number, instruction in enumerate(program.body):
-        label = f"{program.name}, instruction {number} ({instruction.op.name})"
         for value in instruction.values():
             if value not in defined:
+                label = _label(program, number)
                 raise VerifyError(f"{label} reads a value that is not defined before it: {value}")
         if instruction not in known:
-            _verify_types(instruction, label, known)
+            _verify_types(program, number, known)
         for result in instruction.results:
-            define(result, f"a result of instruction {number} ({instruction.op.name})")
+            if result in defined:
+                what = f"a result of instruction {number} ({instruction.op.name})"
+                raise VerifyError(f"{program.name}: {what} is defined twice")
+            defined.add(result)
     for result in program.results:
         if result not in defined:
             raise VerifyError(f"{program.name} returns a value that is not defined: {result}")
 
 
-def _verify_types(instruction: Instruction, label: str, known: set[Instruction]) -> None:
+def _label(program: Program, number: int) -> str:
+    return f"{program.name}, instruction {number} ({program.body[number].op.name})"
+
+
+def _verify_types(program: Program, number: int, known: set[Instruction]) -> None:
+    instruction = program.body[number]
     try:
         expected = instruction.op.infer(instruction.operands, instruction.attrs)
     except (PtirError, IndexError, KeyError, TypeError, ValueError) as error:
+        label = _label(program, number)
         raise VerifyError(f"{label}: its operands do not fit: {error}") from error
-    found = tuple(result.type for result in instruction.results)
+    found = tuple([result.type for result in instruction.results])
     if found != expected:
+        label = _label(program, number)
         raise VerifyError(f"{label} has results {found}, its type rule says {expected}")
     for region in instruction.regions():
         verify(region, known)

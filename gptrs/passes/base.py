@@ -147,7 +147,7 @@ class _Runner:
 def _everywhere(each: Pass, program: Program, context: Context, inner: Context) -> Program:
     """``program`` after a pass, applied to its branches and loop bodies too."""
     after = each(program, context)
-    if not any(instruction.op.control for instruction in after.body):
+    if not after.has_control:
         return after
     body: list[Instruction] = []
     for instruction in after.body:

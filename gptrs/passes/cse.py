@@ -18,14 +18,22 @@ def eliminate_common_subexpressions(program: Program, context: Context) -> Progr
     body: list[Instruction] = []
     for instruction in program.body:
         current = instruction.reading(renamed)
-        key = (current.op, _key(current.operands), current.attrs_key)
-        first = seen.setdefault(key, current)
+        first = seen.setdefault(_key_of(current), current)
         merges = first is not current and not current.has_effects
         if not merges or not context.fuel.spend(f"merge {current.op.name}"):
             body.append(current)
         else:
             renamed.update(zip(current.results, first.results, strict=True))
     return program.with_body(body, [renamed.get(r, r) for r in program.results])
+
+
+def _key_of(instruction: Instruction) -> object:
+    """A key equal for instructions with equal results: remembered, as the pass runs many times."""
+    found = instruction.memo.get(_key_of)
+    if found is None:
+        key = instruction.op, _key(instruction.operands), instruction.attrs_key
+        found = instruction.memo[_key_of] = key
+    return found
 
 
 def _key(operand: Operand) -> object:

@@ -4,8 +4,9 @@ steps)."""
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, fields, is_dataclass
+from functools import cache
 from typing import Any, ClassVar, NamedTuple, TypeAlias, cast
 
 from gptrs.backends.memory_operands import Graph
@@ -174,17 +175,29 @@ ASIDE = frozenset(["members", "through"])
 """Fields of a call and of its parts that do not affect what its kernels do."""
 
 
-def values_of(thing: Any) -> Iterator[Value]:
+def values_of(thing: Any) -> list[Value]:
     """The stored values that a call reads, and its results."""
+    found: list[Value] = []
+    _add_values(thing, found)
+    return found
+
+
+def _add_values(thing: Any, found: list[Value]) -> None:
     if isinstance(thing, Value):
-        yield thing
+        found.append(thing)
     elif isinstance(thing, tuple):
         for part in cast("tuple[Any, ...]", thing):
-            yield from values_of(part)
-    elif is_dataclass(thing) and not isinstance(thing, type):
-        for field in fields(thing):
-            if field.name not in ASIDE:
-                yield from values_of(getattr(thing, field.name))
+            _add_values(part, found)
+    else:
+        for name in _parts(type(thing)):  # pyright: ignore[reportUnknownArgumentType]
+            _add_values(getattr(thing, name), found)
+
+
+@cache
+def _parts(kind: type) -> tuple[str, ...]:
+    """The fields of a dataclass that affect what kernels do; none of another class."""
+    named = fields(kind) if is_dataclass(kind) else ()
+    return tuple([each.name for each in named if each.name not in ASIDE])
 
 
 def is_stable(value: Value, graph: Graph) -> bool:
