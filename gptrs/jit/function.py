@@ -17,8 +17,6 @@ from functools import partial
 from types import FunctionType, MethodType
 from typing import Any, Generic, ParamSpec, Self, TypeVar, cast, overload
 
-import numpy as np
-
 from gptrs import events, settings, tree
 from gptrs.backends.base import HOST, Backend
 from gptrs.backends.selection import selected
@@ -41,17 +39,17 @@ from gptrs.errors import (
 )
 from gptrs.ir.device_array import on_host
 from gptrs.ir.dims import Dim, size_at
-from gptrs.ir.dispatch import current, interpreter
+from gptrs.ir.dispatch import current
 from gptrs.ir.program import Program
-from gptrs.ir.promotion import strictness
 from gptrs.ir.registry import revision
-from gptrs.ir.tensor import Tensor, as_array
+from gptrs.ir.tensor import Tensor
 from gptrs.jit.advice import advice
 from gptrs.jit.ahead_of_time import Lowered, lower
 from gptrs.jit.arguments import Arguments, Input, bind, collect
 from gptrs.jit.cache import CacheInfo, Key, ProgramCache, Reason, Retrace, Retraces, Slot
 from gptrs.jit.captures import Captures
-from gptrs.jit.chooser import chooser, eager_interpreter
+from gptrs.jit.chooser import chooser
+from gptrs.jit.eager import run_eagerly
 from gptrs.jit.fast_path.call_cache import CallCache, CallLookup
 from gptrs.jit.lower import passes_over, prepare, record
 from gptrs.jit.miss_report import reported
@@ -115,7 +113,11 @@ class JitFunction(Generic[P, R]):
                 calls.record(call, args, kwargs, self._cache.ticks)
                 return result
             arguments = self._collect(args, kwargs)
-            result = self._run_eagerly(arguments) if is_eager() else self._run(arguments, call)
+            if is_eager():
+                result = run_eagerly(self._function, arguments, self._options)
+                self._donate(arguments.inputs)
+            else:
+                result = self._run(arguments, call)
         except Exception as error:
             raise _for_user(error)  # noqa: B904 - the same error
         return cast("R", result)
@@ -339,20 +341,6 @@ class JitFunction(Generic[P, R]):
         setup = self._backend(), options, overrides
         return TracedCall(self.name, traced.program, given, arguments.sizes, *setup)
 
-    def _run_eagerly(self, arguments: Arguments) -> Any:
-        tensors = [
-            Tensor.of_array(leaf.tensor.numpy(), weak=leaf.tensor.weak) for leaf in arguments.inputs
-        ]
-        chosen = eager_interpreter(in_effect(self._options.overrides))
-        with interpreter(chosen), strictness(self._options.strict_dtypes):
-            result = arguments.call(self._function, tensors)
-        leaves, structure = tree.flatten(
-            result, is_leaf=lambda x: isinstance(x, Tensor), label="the result"
-        )
-        own = [_detached(leaf) for leaf in leaves]
-        self._donate(arguments.inputs)
-        return tree.unflatten(structure, own)
-
     def _donate(self, inputs: Iterable[Input]) -> None:
         for leaf in inputs:
             if leaf.donated:
@@ -390,14 +378,6 @@ def _own(argument: Any) -> Any:
 
 def _own_values(kwargs: dict[str, Any]) -> dict[str, Any]:
     return {name: _own(value) for name, value in kwargs.items()}
-
-
-def _detached(leaf: Any) -> Any:
-    """An eager result as a Tensor whose memory is its own."""
-    if (array := as_array(leaf)) is None:
-        return leaf
-    weak = isinstance(leaf, Tensor) and leaf.weak
-    return Tensor.of_array(np.array(array, order="C"), weak=weak)
 
 
 def _for_user(error: E) -> E:
