@@ -1,6 +1,6 @@
 # make demo   text from the bundled model; needs nothing but Python, make and a package index
 # make quick  a test of everything, in a minute: before each commit
-# make test   everything, parity with torch included, in ten minutes: before each merge
+# make test   everything, parity with torch included, an hour on two cores: before each merge
 # make fuzz   random programs in every way there is; N of them, other ones with another SEED
 # make fuzz-files   files of models changed at random: each is read, or refused by one error
 # make array-api SUITE=path   the public suite of the array API standard, as calls come and compiled
