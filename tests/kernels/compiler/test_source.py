@@ -120,9 +120,9 @@ def special(arguments, first, last):
 
 
 REFUSED = {
-    "raise": ("raise ValueError", "NRT_Free, PyBytes_FromStringAndSize"),
+    "raise": ("raise ValueError", "Unsupported constraint encountered: raise"),
     "step": ("for i in range(first, last, arguments):\n        words(last)[i] = 1", "NRT_Free"),
-    "allocation": ("words(arguments)[0] = len([i for i in range(last)])", "NRT_"),
+    "allocation": ("words(arguments)[0] = len([i for i in range(last)])", "listcomp|NRT_"),
     "unknown name": ("nothing(arguments)", "nothing"),
     "Python object": ("words(arguments)[0] = str(first)", "Numba cannot compile"),
     "syntax": ("for", "cannot be read"),
