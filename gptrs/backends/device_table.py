@@ -14,7 +14,6 @@ from gptrs.backends.c_family.kernels import IN_F64
 from gptrs.backends.cuda.device import Device as CudaDevice
 from gptrs.backends.opencl.device import Device as OpenCLDevice
 from gptrs.backends.webgpu.device import Device as WebGPUDevice
-from gptrs.ir.dispatch import OPS
 from gptrs.ir.types import f64
 
 _DEVICES: dict[str, tuple[type[KernelDevice], str]] = {
@@ -34,7 +33,7 @@ def table() -> Iterator[str]:
         declined = ", ".join([*missing, "complex numbers", *wide])
         yield f"| `{name}` | {language} | {declined} |"
     yield ""
-    names = " ".join(f"`{name}`" for name in coverage()[NONE] if not OPS[name].control)
+    names = " ".join(f"`{name}`" for name in coverage()[NONE])
     yield f"On the host with each of them, whatever the dtype: {names}."
 
 

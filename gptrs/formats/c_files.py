@@ -21,7 +21,6 @@ import numpy as np
 from gptrs.backends.c_family.c11 import CProgram
 from gptrs.backends.c_family.c_target import CTarget, c_program
 from gptrs.errors import ArgumentError
-from gptrs.ir.ops.literal import constant
 from gptrs.ir.program import DerivedParam, Param, Program, Value
 from gptrs.ir.sizes import evaluate
 from gptrs.ir.tensor import Parameter
@@ -90,12 +89,8 @@ def _write_weights(file: BinaryIO, made: CProgram, parameters: Sequence[Paramete
     """The arrays of the weights, one after the other at their places."""
     program = made.assignment.schedule.program
     given = _given(program, parameters)
-    constants = {i.result: i for i in program.body if i.op is constant}
     for weight in made.weights:
-        if (maker := constants.get(weight.value)) is not None:
-            array = maker.attrs["value"]
-        else:
-            array = _array_of(weight.value, given)
+        array = _array_of(weight.value, given) if weight.constant is None else weight.constant
         file.seek(weight.offset)
         file.write(np.ascontiguousarray(array).tobytes())
     file.truncate(made.weights_bytes)

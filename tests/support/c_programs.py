@@ -23,6 +23,9 @@ FLAGS = (
     *("-Wall", "-Werror", "-Wno-unused"),
 )
 COMPILER = shutil.which("gcc")
+_BEYOND = 256
+"""Bytes after an arena, which are not to be written."""
+
 needs_gcc = pytest.mark.skipif(COMPILER is None, reason="there is no gcc here")
 
 
@@ -53,30 +56,27 @@ def run(
     for weight in made.weights:
         array = by_param.get(weight.value)  # pyright: ignore[reportArgumentType, reportCallIssue]
         if array is None:
-            array = constant(made, weight.value)
+            array = weight.constant
+        assert array is not None
         data = np.frombuffer(np.ascontiguousarray(array).tobytes(), np.uint8)
         weights[weight.offset : weight.offset + weight.bytes] = data
     arena_bytes = getattr(library, f"{made.name}_arena_bytes")
     arena_bytes.restype, arena_bytes.argtypes = ctypes.c_size_t, [ctypes.c_void_p]
-    arena = aligned(arena_bytes(given.ctypes.data))
+    size = arena_bytes(given.ctypes.data)
+    arena = aligned(size + _BEYOND)
     arena[:] = 0xAB
     outputs = {n: np.empty(shape_of(v, sizes), v.type.dtype.numpy) for n, v in made.outputs}
     pointers = [given, weights, arena, *(inputs[n] for n, _ in made.inputs), *outputs.values()]
     status = getattr(library, f"{made.name}_run")(
         *(ctypes.c_void_p(a.ctypes.data) for a in pointers)
     )
+    assert (arena[size:] == 0xAB).all()
     if status:
         message = getattr(library, f"{made.name}_message")
         message.restype = ctypes.c_char_p
         return message(status).decode()
     places = enumerate(made.assignment.results)
     return tuple(outputs[n] if n in outputs else inputs[place.number] for n, place in places)
-
-
-def constant(made: CProgram, value: Value) -> Array:
-    """The array of a constant."""
-    body = made.assignment.schedule.program.body
-    return next(i.attrs["value"] for i in body if value in i.results)
 
 
 def shape_of(value: Value, sizes: Mapping[str, int]) -> tuple[int, ...]:

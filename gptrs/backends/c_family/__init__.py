@@ -17,5 +17,7 @@ surrounds a kernel; that of WGSL, which is no C, translates it.
 | `device`, `device_plan`, `device_backend` | kernel calls in order: what devices share |
 | `device_function` | a kernel as a function of OpenCL C or CUDA C |
 | `coverage` | which ops have a form, for the documentation |
+| `control`, `control_runs` | the steps of loops; branches and loops on devices |
+| `c_plan`, `c_function`, `c_control` | what a program does in C; its functions; its loops |
 | `c11`, `c_target` | the C11 dialect: a program as a file that runs without Python |
 """

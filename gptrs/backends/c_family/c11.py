@@ -1,9 +1,8 @@
-"""The C11 dialect: kernels as functions, and a program as one that calls them.
+"""The C11 dialect: a program as a source file and its header.
 
-Input: an `Assignment`. Output: the text of a source file and of its header. The program is a static
-plan: it calls its kernels in order, and finds intermediate values at places in an arena that its
-caller gives it. Sizes of symbols are arguments. Parameters and constants are parts of one array of
-bytes, the weights.
+Input: a `CPlan`. Output: text. Kernels, branches and steps of loops are functions, which the
+function of the program calls in order. Sizes of symbols are arguments. Parameters and constants are
+parts of one array of bytes, the weights.
 
     size_t NAME_arena_bytes(const int64_t *sizes)
     int NAME_run(const int64_t *sizes, const void *weights, void *arena, arguments, results)
@@ -12,21 +11,19 @@ bytes, the weights.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 
-from gptrs.backends.c_family.index_text import dim_text, symbols_in
-from gptrs.backends.c_family.kernel import Kernel, KernelCall
-from gptrs.backends.c_family.kernels.moving import copy_call
-from gptrs.backends.c_family.memory import ALIGNMENT, Assignment, Place, bytes_of
-from gptrs.backends.c_family.schedule import KernelStep
-from gptrs.backends.c_family.size_checks import SizeCheck
-from gptrs.ir.dims import same
+from gptrs.backends.c_family.c_function import CFunction, Unit, c_name, function_text
+from gptrs.backends.c_family.c_plan import CPlan
+from gptrs.backends.c_family.index_text import symbols_in
+from gptrs.backends.c_family.kernel import Kernel
+from gptrs.backends.c_family.memory import ALIGNMENT, Assignment, bytes_of
 from gptrs.ir.ops.literal import constant
-from gptrs.ir.program import Fails, Instruction, Param, Value
+from gptrs.ir.program import Param, Value
+from gptrs.ir.types import Array
 
 _PARALLEL = """
 #ifdef _OPENMP
@@ -58,11 +55,6 @@ def preamble() -> str:
     return vocabulary() + _PARALLEL
 
 
-def c_name(text: str) -> str:
-    """``text`` as a part of a C identifier."""
-    return re.sub(r"\W+", "_", text, flags=re.ASCII).strip("_") or "x"
-
-
 @dataclass(frozen=True)
 class Weight:
     """A parameter or a constant of the program, and where it begins in the weights."""
@@ -70,6 +62,8 @@ class Weight:
     value: Value
     offset: int
     bytes: int
+    constant: Array | None
+    """The array of a constant."""
 
 
 @dataclass
@@ -77,50 +71,53 @@ class CProgram:
     """The C text of a program."""
 
     name: str
-    assignment: Assignment
-    checks: Sequence[SizeCheck] = ()
+    plan: CPlan
     weights: list[Weight] = field(default_factory=list[Weight])
-    _kernels: dict[Kernel, str] = field(default_factory=dict[Kernel, str])
-    _messages: list[str] = field(default_factory=list[str])
 
     def __post_init__(self) -> None:
         self.name = c_name(self.name.rpartition(".")[2])
-        program = self.assignment.schedule.program
-        self.symbols = symbols_in(n for p in program.params for n in p.type.shape)
-        read = self._read()
-        stored: list[Value] = [p for p in program.params if p.role == "parameter" and p in read]
-        stored += [i.result for i in program.body if i.op is constant and i.result in read]
+        params = self.plan.program.params
+        self.symbols = symbols_in(n for p in params for n in p.type.shape)
+        used = self.plan.stored()
+        stored: dict[Value, Array | None] = {
+            p: None for p in params if p.role == "parameter" and p in used
+        }
+        for plan in self.plan.nested():
+            used = plan.stored()
+            made = (i for i in plan.program.body if i.op is constant and i.result in used)
+            stored.update((i.result, i.attrs["value"]) for i in made)
         offset = 0
-        for value in stored:
+        for value, array in stored.items():
             size = bytes_of(value)
             assert isinstance(size, int)  # of a parameter or a constant
-            self.weights.append(Weight(value, offset, size))
+            self.weights.append(Weight(value, offset, size, array))
             offset += -(-size // ALIGNMENT) * ALIGNMENT
         self.weights_bytes = offset
 
-    def _read(self) -> set[Value]:
-        """The values whose arrays are read or written."""
-        assignment = self.assignment
-        steps = (s for s in assignment.steps if isinstance(s, KernelStep))
-        places = {assignment.places[v] for s in steps for call in s.calls for v in call.values}
-        places |= {assignment.places[value] for value, _ in assignment.copies}
-        return {v for v, place in assignment.places.items() if place in places}
+    @property
+    def assignment(self) -> Assignment:
+        return self.plan.assignment
 
     @property
     def inputs(self) -> list[tuple[int, Param]]:
         """The arguments, with their numbers among the parameters."""
-        params = enumerate(self.assignment.schedule.program.params)
+        params = enumerate(self.plan.program.params)
         return [(n, p) for n, p in params if p.role == "input"]
 
     @property
     def outputs(self) -> list[tuple[int, Value]]:
         """The results that have arrays of their own: the others are in donated arguments."""
-        pairs = zip(self.assignment.results, self.assignment.schedule.program.results, strict=True)
-        return [(n, v) for n, (place, v) in enumerate(pairs) if place.kind == "result"]
+        return self._main().outputs
+
+    def _main(self) -> CFunction:
+        """The function of the program."""
+        unit = Unit(self.name, self.symbols, {w.value: w.offset for w in self.weights})
+        inputs = {param: f"in_{c_name(param.name)}" for _, param in self.inputs}
+        return CFunction(unit, self.name, self.plan, inputs)
 
     def header(self) -> str:
         """The header: what callers see."""
-        name, guard = self.name, f"{self.name.upper()}_H"
+        name, guard, main = self.name, f"{self.name.upper()}_H", self._main()
         symbols = ", ".join(self.symbols) or "none: sizes may be NULL"
         return "\n".join(
             [
@@ -138,9 +135,9 @@ class CProgram:
                 "#endif",
                 f"#define {self.name.upper()}_WEIGHTS_BYTES {self.weights_bytes}ull",
                 "/* The bytes of the arena that a run at these sizes needs, aligned to 64. */",
-                f"size_t {name}_arena_bytes(const int64_t *sizes);",
+                f"{main.arena_signature()};",
                 "/* 0, or the status of an element or a size that has no result. */",
-                f"{self._signature()};",
+                f"{main.signature()};",
                 f"const char *{name}_message(int status);",
                 "#ifdef __cplusplus",
                 "}",
@@ -157,12 +154,14 @@ class CProgram:
 
     def functions(self) -> str:
         """The kernels and the functions of the header, without what comes before them."""
-        run = self._run()
-        kernels = [_kernel_text(kernel, name) for kernel, name in self._kernels.items()]
-        return "\n".join([*kernels, self._arena_bytes(), run, self._message(), ""])
+        main = self._main()
+        run, unit = main.run(), main.unit
+        kernels = [_kernel_text(kernel, name) for kernel, name in unit.kernels.items()]
+        parts = [*kernels, *unit.functions, main.arena_bytes(), run, self._message(unit), ""]
+        return "\n".join(parts)
 
     def _described(self) -> Iterator[str]:
-        program = self.assignment.schedule.program
+        program = self.plan.program
         for _, param in self.inputs:
             yield f"in_{c_name(param.name)}: {param.type}{', donated' if param.donated else ''}"
         for n, (place, value) in enumerate(
@@ -174,131 +173,17 @@ class CProgram:
                 note = f", in the memory of in_{c_name(program.params[place.number].name)}"
             yield f"{where}: {value.type}{note}"
 
-    def _signature(self) -> str:
-        given = ["const int64_t *sizes", "const void *weights", "void *arena"]
-        for number, param in self.inputs:
-            const = "" if self._is_written(number) else "const "
-            given.append(f"{const}void *in_{c_name(param.name)}")
-        given += [f"void *out_{n}" for n, _ in self.outputs]
-        return f"int {self.name}_run({', '.join(given)})"
-
-    def _is_written(self, number: int) -> bool:
-        place = Place("argument", number)
-        steps = (s for s in self.assignment.steps if isinstance(s, KernelStep))
-        places = self.assignment.places
-        return any(places[v] == place for s in steps for c in s.calls for v in c.written)
-
-    def _sizes(self) -> list[str]:
-        lines = [f"const int64_t n_{s} = sizes[{n}];" for n, s in enumerate(self.symbols)]
-        return [*lines, *(f"(void)n_{s};" for s in self.symbols)]
-
-    def _slot_lines(self) -> list[str]:
-        """Where each slot begins in the arena, and where the arena ends."""
-        lines = ["size_t at = 0;"]
-        for number, slot in enumerate(self.assignment.slots):
-            unique = dict.fromkeys(dim_text(n) for n in slot.sizes)
-            size, *others = unique
-            for other in others:
-                size = f"greatest({size}, {other})"
-            lines.append(f"const size_t slot_{number} = at;")
-            lines.append(f"at += ((size_t){size} + {ALIGNMENT - 1}) / {ALIGNMENT} * {ALIGNMENT};")
-        return lines
-
-    def _arena_bytes(self) -> str:
-        slots = range(len(self.assignment.slots))
-        return _function(
-            f"size_t {self.name}_arena_bytes(const int64_t *sizes)",
-            [
-                "(void)sizes;",
-                *self._sizes(),
-                *self._slot_lines(),
-                *(f"(void)slot_{n};" for n in slots),
-                "return at;",
-            ],
-        )
-
-    def _run(self) -> str:
-        lines = ["(void)sizes, (void)weights, (void)arena;", *self._sizes()]
-        for check in self.checks:
-            lines.append(f"if ({check.condition}) return {self._status(check.message)};")
-        lines += [*self._slot_lines(), "(void)at;"]
-        if any(s.calls for s in self.assignment.steps if isinstance(s, KernelStep)):
-            lines.append("int failed = 0;")
-            lines.append("(void)failed;")
-        for step in self.assignment.steps:
-            assert isinstance(step, KernelStep)
-            for call in step.calls:
-                lines += self._call(call, self._failure(step))
-        for value, number in self.assignment.copies:
-            program = self.assignment.schedule.program
-            target = Value(value.type)
-            call = copy_call(value, target, [])
-            assert program.results[number] is value
-            arrays = [self._pointer(value), f"out_{number}"]
-            lines += self._call(call, "", arrays)
-        return _function(self._signature(), [*lines, "return 0;"])
-
-    def _failure(self, step: KernelStep) -> str:
-        failing = [m for m in step.members if m.fails is Fails.AT_ELEMENTS]
-        return "\n".join(dict.fromkeys(map(_no_result, failing)))
-
-    def _call(
-        self, call: KernelCall, failure: str, arrays: Sequence[str] | None = None
-    ) -> list[str]:
-        kernel = call.kernel
-        if same(call.extent, 0):
-            return []
-        name = self._kernels.setdefault(
-            kernel, f"{self.name}_{len(self._kernels)}_{c_name(kernel.title)}"
-        )
-        given = [self._pointer(v) for v in call.values] if arrays is None else list(arrays)
-        given += [dim_text(n) for n in call.numbers]
-        given += [f"n_{symbol}" for symbol in kernel.symbols]
-        if not kernel.fails:
-            return [f"{name}({', '.join(given)});"]
-        status = self._status(failure)
-        return [f"{name}({', '.join([*given, '&failed'])});", f"if (failed) return {status};"]
-
-    def _status(self, message: str) -> int:
-        if message not in self._messages:
-            self._messages.append(message)
-        return self._messages.index(message) + 1
-
-    def _pointer(self, value: Value) -> str:
-        place = self.assignment.places[value]
-        program = self.assignment.schedule.program
-        match place.kind:
-            case "argument" if program.params[place.number].role == "input":
-                return f"in_{c_name(program.params[place.number].name)}"
-            case "result":
-                return f"out_{place.number}"
-            case "slot":
-                return f"(void *)((char *)arena + slot_{place.number})"
-            case _:
-                stored = self.assignment.places
-                weight = next(w for w in self.weights if stored[w.value] == place)
-                return f"(const void *)((const char *)weights + {weight.offset})"
-
-    def _message(self) -> str:
+    def _message(self, unit: Unit) -> str:
         lines = ["switch (status) {", '  case 0: return "";']
-        for number, message in enumerate(self._messages, 1):
+        for number, message in enumerate(unit.messages, 1):
             lines.append(f"  case {number}: return {_quoted(message)};")
         lines += ['  default: return "no such status";', "}"]
-        return _function(f"const char *{self.name}_message(int status)", lines)
-
-
-def _no_result(instruction: Instruction) -> str:
-    where = "" if instruction.where is None else f"\n  at {instruction.where}"
-    return f"{instruction.op.name}: an element has no result{where}"
+        return function_text(f"const char *{self.name}_message(int status)", lines)
 
 
 def _quoted(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'
-
-
-def _function(head: str, lines: Sequence[str]) -> str:
-    return "\n".join([f"{head} {{", *(f"  {line}" for line in lines), "}", ""])
 
 
 def _kernel_text(kernel: Kernel, name: str) -> str:
@@ -318,4 +203,4 @@ def _kernel_text(kernel: Kernel, name: str) -> str:
         *(f"  {line}" for line in kernel.body),
         "}",
     ]
-    return _function(f"static void {name}({', '.join(given)})", lines)
+    return function_text(f"static void {name}({', '.join(given)})", lines)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from gptrs.backends.c_family.c11 import CProgram
+from gptrs.backends.c_family.c_plan import c_plan
 from gptrs.backends.c_family.element_types import IN_MEMORY
-from gptrs.backends.c_family.memory import assign
-from gptrs.backends.c_family.schedule import Schedule, claims, schedule_of
-from gptrs.backends.c_family.size_checks import has_size_check, size_checks
+from gptrs.backends.c_family.schedule import claims
 from gptrs.errors import ArgumentError
-from gptrs.ir.program import Fails, Instruction, Program
+from gptrs.ir.program import Instruction, Program
 from gptrs.passes.base import Stage
 
 
@@ -26,8 +25,8 @@ def c_program(name: str, program: Program) -> CProgram:
 
     Raises `ArgumentError` that names the ops without a C form, and the user's lines.
     """
-    schedule = schedule_of(program)
-    lines = dict.fromkeys(map(_described, without_c(schedule)))
+    plan = c_plan(program)
+    lines = dict.fromkeys(map(_described, plan.without_form()))
     for value in (*program.params, *program.results):
         if value.type.dtype.name not in IN_MEMORY:
             lines[repr(value)] = None
@@ -37,17 +36,7 @@ def c_program(name: str, program: Program) -> CProgram:
             fix="leave these to a part of the program that Python runs; docs/c.md lists the ops"
             " that have a C form",
         )
-    return CProgram(name, assign(schedule), size_checks(program))
-
-
-def without_c(schedule: Schedule) -> list[Instruction]:
-    """The instructions that have no C form."""
-    missing = [*schedule.others]
-    for instruction in schedule.program.body:
-        fails = instruction.fails is Fails.AT_SIZES and not has_size_check(instruction)
-        if fails and instruction not in missing:
-            missing.append(instruction)
-    return missing
+    return CProgram(name, plan)
 
 
 def _described(instruction: Instruction) -> str:

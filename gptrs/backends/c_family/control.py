@@ -1,12 +1,14 @@
-"""Control flow on devices: the plan of a branch or of a step, which the host enqueues.
+"""Control flow: loops as programs of one step, over a state that is overwritten.
 
-A loop is a program of one step, over a state that is overwritten:
+On devices, where the host enqueues each step:
 
     scan        for each position: state, ys, position = step(state, ys, position, xs, captured)
     while_loop  while flag: state, flag = step(state, captured)
 
 The steps of a scan are enqueued without waiting. A condition is read, which waits for the device,
 and with it whether an element had no result. State that the body returns as it was is captured.
+
+In C, where a row of an array is a pointer, the step is the body (`loop_body`).
 """
 
 from __future__ import annotations
@@ -38,76 +40,101 @@ def is_control(instruction: Instruction) -> bool:
     return instruction.op in (cond, scan, while_loop)
 
 
+def loop_body(instruction: Instruction) -> Step:
+    """The body of a loop: its parameters are the changed state, the unchanged, the rows of xs, and
+    what is captured; its results the changed state, then the ys."""
+    (state, *_) = _operands(instruction)
+    body: Program = instruction.attrs["body"]
+    made = _Recording.of(instruction)
+    given = made.unchanged()
+    given += [made.input(p.type, p.name) for p in body.params[len(state) :]]
+    found = made.inlined(body, given)
+    return Step(made.recorder.finish(made.next_state(found) + found[len(state) :]), made.changed)
+
+
 def scan_step(instruction: Instruction) -> Step:
     """The step of a scan: its parameters are the changed state, the outputs, the position, the
     unchanged state, the xs, and what is captured."""
     state, xs, captured = _operands(instruction)
     body: Program = instruction.attrs["body"]
-    changed = _changed(body, len(state))
-    recorder = Recorder(body.name, where=instruction.where)
-    given = dict[int, Value]()
-    for n in changed:
-        given[n] = _value(recorder.input(state[n].type, f"state{n}", donated=True))
+    made = _Recording.of(instruction)
+    recorder = made.recorder
     outputs = [
         recorder.input(v.type, "out", donated=True) for v in instruction.results[len(state) :]
     ]
     position = recorder.input(Type((), si64), "position", donated=True)
-    for n, value in enumerate(state):
-        if n not in given:
-            given[n] = _value(recorder.input(value.type, f"state{n}"))
+    given = made.unchanged()
     rows = [recorder.input(x.type, "x") for x in xs]
-    others = [_value(recorder.input(v.type, "captured")) for v in captured]
+    others = [made.input(v.type, "captured") for v in captured]
     with interpreter(recorder):
         parts: list[Value] = []
         for row in rows:
             shape = row.shape[1:]
             start = (position, *(0 for _ in shape))
             parts.append(_value(reshape(dynamic_slice(row, start, sizes=(1, *shape)), shape=shape)))
-        found = _inlined(recorder, body, [*(given[n] for n in range(len(state))), *parts, *others])
-        made = [found[n] for n in changed]
+        found = made.inlined(body, [*given, *parts, *others])
+        after = made.next_state(found)
         for output, y in zip(outputs, found[len(state) :], strict=True):
             shape = output.shape[1:]
             start = (position, *(0 for _ in shape))
             update = reshape(Tensor.of_value(y, recorder), shape=(1, *shape))
-            made.append(_value(dynamic_update_slice(output, update, start)))
-        made.append(_value(add(position, -1 if instruction.attrs["reverse"] else 1)))
-    return Step(recorder.finish(made), changed)
+            after.append(_value(dynamic_update_slice(output, update, start)))
+        after.append(_value(add(position, -1 if instruction.attrs["reverse"] else 1)))
+    return Step(recorder.finish(after), made.changed)
 
 
 def while_step(instruction: Instruction) -> Step:
     """The step of a while loop: its parameters are the changed state, the unchanged, and what is
     captured; its last result is whether there is another step."""
-    state, captured = _operands(instruction)
-    body: Program = instruction.attrs["body"]
-    condition: Program = instruction.attrs["condition"]
-    changed = _changed(body, len(state))
-    recorder = Recorder(body.name, where=instruction.where)
-    given = dict[int, Value]()
-    for n in changed:
-        given[n] = _value(recorder.input(state[n].type, f"state{n}", donated=True))
-    for n, value in enumerate(state):
-        if n not in given:
-            given[n] = _value(recorder.input(value.type, f"state{n}"))
-    others = [_value(recorder.input(v.type, "captured")) for v in captured]
-    found = _inlined(recorder, body, [*(given[n] for n in range(len(state))), *others])
-    flags = _inlined(recorder, condition, [*found, *others])
-    return Step(recorder.finish([*(found[n] for n in changed), *flags]), changed)
+    _, captured = _operands(instruction)
+    made = _Recording.of(instruction)
+    given = made.unchanged()
+    others = [made.input(v.type, "captured") for v in captured]
+    found = made.inlined(instruction.attrs["body"], [*given, *others])
+    flags = made.inlined(instruction.attrs["condition"], [*found, *others])
+    return Step(made.recorder.finish(made.next_state(found) + flags), made.changed)
+
+
+class _Recording:
+    """A step that is recorded: the state that it changes are its first parameters, donated."""
+
+    def __init__(self, recorder: Recorder, changed: tuple[int, ...], state: Sequence[Type]) -> None:
+        self.recorder, self.changed, self._state = recorder, changed, state
+        self._given = {n: self.input(state[n], f"state{n}", donated=True) for n in changed}
+
+    @classmethod
+    def of(cls, instruction: Instruction) -> _Recording:
+        """A recording of the step of a loop, after the changed state."""
+        body: Program = instruction.attrs["body"]
+        state = [value.type for value in _operands(instruction)[0]]
+        pairs = enumerate(zip(body.params[: len(state)], body.results, strict=False))
+        changed = tuple(n for n, (before, after) in pairs if before is not after)
+        return cls(Recorder(body.name, where=instruction.where), changed, state)
+
+    def input(self, type: Type, name: str, *, donated: bool = False) -> Value:
+        """The next parameter."""
+        return _value(self.recorder.input(type, name, donated=donated))
+
+    def unchanged(self) -> list[Value]:
+        """The whole state, after the unchanged state as the next parameters."""
+        for n, type in enumerate(self._state):
+            if n not in self.changed:
+                self._given[n] = self.input(type, f"state{n}")
+        return [self._given[n] for n in range(len(self._state))]
+
+    def inlined(self, region: Program, given: Sequence[Value]) -> list[Value]:
+        """The results of a region whose instructions join those that are recorded."""
+        replace: Mapping[Value, Value] = dict(zip(region.params, given, strict=True))
+        self.recorder.body += [instruction.reading(replace) for instruction in region.body]
+        return [replace.get(result, result) for result in region.results]
+
+    def next_state(self, found: Sequence[Value]) -> list[Value]:
+        """The changed state among the results of the body."""
+        return [found[n] for n in self.changed]
 
 
 def _operands(instruction: Instruction) -> Sequence[tuple[Value, ...]]:
     return instruction.operands  # pyright: ignore[reportReturnType]
-
-
-def _changed(body: Program, count: int) -> tuple[int, ...]:
-    pairs = zip(body.params[:count], body.results[:count], strict=True)
-    return tuple(n for n, (before, after) in enumerate(pairs) if before is not after)
-
-
-def _inlined(recorder: Recorder, region: Program, given: Sequence[Value]) -> list[Value]:
-    """The results of a region whose instructions join those that are recorded."""
-    replace: Mapping[Value, Value] = dict(zip(region.params, given, strict=True))
-    recorder.body += [instruction.reading(replace) for instruction in region.body]
-    return [replace.get(result, result) for result in region.results]
 
 
 def _value(tensor: Tensor) -> Value:

@@ -18,12 +18,13 @@ from gptrs.ir.registry import is_builtin
 LOOPS = "In fused loops"
 OWN = "Kernels of their own"
 DEFINED = "By their definitions, in ops that have a form"
+CONTROL = "Branches and loops over the functions of their regions"
 NONE = "No form yet"
 
 
 def coverage() -> dict[str, list[str]]:
     """The names of the built-in ops, sorted, by what computes them."""
-    found: dict[str, list[str]] = {LOOPS: [], OWN: [], DEFINED: [], NONE: []}
+    found: dict[str, list[str]] = {LOOPS: [], OWN: [], DEFINED: [], CONTROL: [], NONE: []}
     for name, op in sorted(OPS.items()):
         if is_builtin(op):
             found[_form(op)].append(name)
@@ -35,6 +36,8 @@ def _form(op: Operation) -> str:
         return OWN
     if op in RULES or op in REDUCTIONS or op.kind in (OpKind.VIEW, OpKind.FILL):
         return LOOPS
+    if op.control:
+        return CONTROL
     return DEFINED if isinstance(op, Composite) else NONE
 
 

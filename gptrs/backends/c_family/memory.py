@@ -62,9 +62,17 @@ def host_bytes(dtype: DType) -> int:
     return dtype.numpy.itemsize
 
 
-def assign(schedule: Schedule, *, item_bytes: Callable[[DType], int] = host_bytes) -> Assignment:
-    """Places for the values of ``schedule``; ``item_bytes`` is the size of an element."""
-    return _Planner(schedule, item_bytes).plan()
+def assign(
+    schedule: Schedule,
+    *,
+    item_bytes: Callable[[DType], int] = host_bytes,
+    others_in_slots: bool = False,
+) -> Assignment:
+    """Places for the values of ``schedule``; ``item_bytes`` is the size of an element.
+
+    What no kernel computes has buffers of its own, or slots, by ``others_in_slots``.
+    """
+    return _Planner(schedule, item_bytes, others_in_slots=others_in_slots).plan()
 
 
 def bytes_of(value: Value) -> DimLike:
@@ -73,8 +81,11 @@ def bytes_of(value: Value) -> DimLike:
 
 
 class _Planner:
-    def __init__(self, schedule: Schedule, item_bytes: Callable[[DType], int]) -> None:
+    def __init__(
+        self, schedule: Schedule, item_bytes: Callable[[DType], int], *, others_in_slots: bool
+    ) -> None:
         self._schedule, self._item_bytes = schedule, item_bytes
+        self._place_other = self._place if others_in_slots else self._place_alone
         program = schedule.program
         self._places: dict[Value, Place] = {
             param: Place("argument", n) for n, param in enumerate(program.params)
@@ -111,7 +122,7 @@ class _Planner:
                     self._place(value)
             else:
                 for result in step.instruction.results:
-                    self._place_alone(result)
+                    self._place_other(result)
                 kept.append(step)
             self._release(number, last)
         return self._done(tuple(kept))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from gptrs.backends.c_family.c_target import CTarget, without_c
+from gptrs.backends.c_family.c_plan import c_plan
+from gptrs.backends.c_family.c_target import CTarget
 from gptrs.backends.c_family.coverage import NONE, coverage, lines
-from gptrs.backends.c_family.schedule import schedule_of
 from gptrs.ir.dispatch import OPS
 from gptrs.ir.types import as_dtype
 from gptrs.passes.base import Context
@@ -38,6 +38,6 @@ def test_what_is_listed_has_a_form() -> None:
             continue
         program = trace(case, inputs(case.samples[0], dtypes[0]))
         lowered = lower(program, Context(CTarget(), precise=True), check=False)
-        if missing := without_c(schedule_of(lowered)):
+        if missing := c_plan(lowered).without_form():
             declined[case.op] = [instruction.op.name for instruction in missing]
     assert not declined
