@@ -25,6 +25,7 @@ A `Backend` claims composites while the passes run, and turns the lowered progra
 | `operation_counts` | scalar operations of a region, to limit recomputation |
 | `region_time` | an estimate of the time of a region, by `machine` |
 | `recomputation` | stored values that are computed again in less time |
+| `expansion`, `index_expansions` | ops as others with kernels: the driver; narrow sums at indices |
 | `parameter_cache` | packed and derived forms of parameters: limit, eviction, release |
 | `weight_residency` | leases of plans on these forms |
 | `faer/` | the native CPU backend |

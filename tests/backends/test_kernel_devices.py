@@ -20,7 +20,7 @@ import pytest
 import gptrs
 from gptrs import ptir
 from gptrs.backends.c_family.device_backend import DeviceBackend
-from gptrs.backends.c_family.kernels import PARALLEL_KERNELS, PLAIN_KERNELS
+from gptrs.backends.c_family.kernels import KERNELS, PARALLEL_KERNELS, PLAIN_KERNELS
 from gptrs.backends.discovery import get_backend
 from gptrs.backends.opencl import driver as opencl_driver
 from gptrs.backends.webgpu import driver as webgpu_driver
@@ -146,14 +146,13 @@ def test_products_of_each_schedule(
 
 def test_the_host_does_what_has_no_kernel(device: str) -> None:
     @ptir.jit(backend=device)
-    def placed(x: Any) -> Any:
-        found: Any = ptir.searchsorted(x * 2, x)
-        return found + 1
+    def solved(x: Any) -> Any:
+        return ptir.linalg.inv(x * 2) + 1
 
-    x = np.array([1, 2, 3], np.float32)
-    assert placed(x).tolist() == [1, 1, 2]
-    report = placed.explain(x).report
-    assert [step.name for step in report.steps if step.kind == "reference"] == ["searchsorted"]
+    x = np.eye(2, dtype=np.float32)
+    assert solved(x).tolist() == [[1.5, 1], [1, 1.5]]
+    report = solved.explain(x).report
+    assert [step.name for step in report.steps if step.kind == "reference"] == ["inv"]
     assert "on the host" in str(report)
 
 
@@ -241,6 +240,45 @@ def test_order_of_a_known_and_of_a_symbolic_extent(device: str) -> None:
         for found, right in zip(leaves(jitted(x)), leaves(expected(x)), strict=True):
             assert found.device == device
             np.testing.assert_array_equal(found.numpy(), right.numpy())
+
+
+def test_positions_and_segments(device: str) -> None:
+    x = np.array([[3, np.nan], [1, -2], [0.5, 7]], np.float32)
+
+    def function(x: Any, s: Any) -> Any:
+        half = ptir.cast(x[:, 0], dtype=ptir.f16)
+        return (
+            ptir.searchsorted(ptir.tensor(np.array([0.5, 1, 3], np.float32)), x[:, 0], right=True),
+            *(ptir.segment_reduce(x, s, count=3, reduce=r) for r in ("add", "max", "mean")),
+            ptir.scatter_add(half, s, half, axis=0),
+        )
+
+    for makers in (KERNELS, PARALLEL_KERNELS):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(backend_of(device).device, "makers", makers)
+            jitted: Any = ptir.jit(function, backend=device)
+            expected: Any = ptir.jit(function, backend="reference")
+            segments = np.array([2, 0, 2])
+            for found, right in zip(jitted(x, segments), expected(x, segments), strict=True):
+                assert found.device == device
+                np.testing.assert_array_equal(found.numpy(), right.numpy())
+            with pytest.raises(gptrs.PtirError, match="segment 3 is out of range"):
+                jitted(x, segments + 1)
+            empty: Any = ptir.jit(lambda x, s: ptir.segment_reduce(x, s, count=2), backend=device)
+            with pytest.raises(gptrs.PtirError, match="segment 2 is out of range"):
+                empty(x[:, :0], segments)
+
+
+def test_what_a_driver_may_not_simplify(device: str) -> None:
+    """A divisor that is 0 as text, and a reciprocal of one."""
+    function: Any = ptir.jit(
+        lambda x: (ptir.div(x, 0), ptir.div(x, -0.0), ptir.reciprocal(ptir.reciprocal(x))),
+        backend=device,
+    )
+    over, under, again = function(np.array([2, 0, np.nan, 1e-45], np.float32))
+    np.testing.assert_array_equal(over.numpy()[:3], [np.inf, np.nan, np.nan])
+    np.testing.assert_array_equal(under.numpy()[:3], [-np.inf, np.nan, np.nan])
+    np.testing.assert_array_equal(again.numpy(), [2, 0, np.nan, 0])
 
 
 def test_branches_and_loops_stay_on_the_device(device: str) -> None:

@@ -24,7 +24,7 @@ NO_OPS = {
     "passes/idioms/attention.py": "the kind of a mask: 'add'",
     "backends/faer/scalars.py": "a function that kernels have: 'maximum'",
     "backends/faer/scalar_functions.py": "functions that kernels have: 'exp', 'log'",
-    "backends/faer/index_expansions.py": "what elements at one place do: 'add', 'mul', 'mean'",
+    "backends/index_expansions.py": "what elements at one place do: 'add', 'mul', 'mean'",
     "backends/faer/binding.py": "the kind of a home: 'constant'",
     "backends/faer/repeat_layout.py": "the kind of a home: 'constant'",
     "backends/torch/functions/indexing.py": "what elements at one place do: 'add', 'mul', 'mean'",

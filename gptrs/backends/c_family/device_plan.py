@@ -37,8 +37,9 @@ class DevicePlan(Plan):
     """The steps of a program on a device."""
 
     def __init__(self, program: Program, on: KernelDevice) -> None:
-        self.program, self.device, self._on = program, on.backend, on
+        self.device, self._on, self._given = on.backend, on, program
         self._schedule = schedule_of(program, on.dtypes, on.makers, on.most_arrays)
+        self.program = self._schedule.program
         self._assignment: Assignment = assign(self._schedule, item_bytes=on.item_bytes)
         self._calls = [
             call
@@ -109,7 +110,7 @@ class DevicePlan(Plan):
 
     def _refer(self, arguments: Sequence[Argument], sizes: Mapping[str, int]) -> tuple[Array, ...]:
         given = [a if isinstance(a, Parameter) else on_host(a) for a in arguments]
-        return ReferencePlan(self.program).run(given, sizes)
+        return ReferencePlan(self._given).run(given, sizes)
 
     def _fits(self, sizes: Mapping[str, int]) -> bool:
         if any(size_at(extent, sizes) < 0 for extent in self._may_be_negative):

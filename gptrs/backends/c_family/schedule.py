@@ -17,8 +17,10 @@ from gptrs.backends.c_family.kernel import KernelCall
 from gptrs.backends.c_family.kernels import IN_F64, KERNELS, Maker, kernel_calls
 from gptrs.backends.c_family.kernels.attention import has_attention
 from gptrs.backends.c_family.loops import region_kernel
+from gptrs.backends.expansion import expandable, with_expansions
 from gptrs.backends.fusible import can_fuse
 from gptrs.backends.fusion import fuse
+from gptrs.backends.index_expansions import NARROW_SUMS
 from gptrs.backends.memory_operands import Graph
 from gptrs.backends.regions import Region
 from gptrs.ir.implementations.kernels import kernel_for
@@ -112,9 +114,11 @@ def schedule_of(
 ) -> Schedule:
     """The steps of ``program``, in which kernels have these dtypes.
 
+    The program of the schedule has sums at indices of narrow floats as those of f32, rounded.
     ``makers`` has the kernels of ops that no loop computes. Where a fused loop would have more than
     ``most_arrays``, nothing is fused.
     """
+    program = with_expansions(program, NARROW_SUMS, expandable(program, NARROW_SUMS))
     made = _schedule(program, dtypes, makers, alone=False)
     if most_arrays is not None and any(
         len(call.values) > most_arrays

@@ -19,7 +19,7 @@ Steps 1 to 5 happen once per program, 6 once per sizes and number of threads, 7 
 | `backend` | `FaerBackend` |
 | `custom_calls` | claims, and the backend's own passes |
 | `calls/` | one class per kernel family: match, compile, bind |
-| `expansions`, `index_expansions` | ops as others with kernels: windows, narrow sums at indices |
+| `expansions` | ops as others with kernels: windows, short extremes |
 | `schedule` | the steps of a program in order |
 | `element_types` | loads, stores and numbers of each dtype, in kernel source |
 | `scalars`, `scalar_functions` | elementwise ops on one element, in kernel source |

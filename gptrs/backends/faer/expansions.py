@@ -1,5 +1,5 @@
 """Expansion of ops without a kernel of their own as ops that have one: windows as slices, folded or
-concatenated; reductions at indices (`index_expansions`).
+concatenated; reductions at indices (`gptrs.backends.index_expansions`).
 
 Input: a program after all passes. Output: the same with ops that loops and block copies do:
 
@@ -19,15 +19,14 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any
 
+from gptrs.backends.expansion import Expansion, Expansions, expandable, with_expansions
 from gptrs.backends.faer.calls.arg_extreme import MOST_ELEMENTS, is_short
 from gptrs.backends.faer.custom_calls import with_calls
-from gptrs.backends.faer.index_expansions import is_wide, scattered, segments
+from gptrs.backends.index_expansions import NARROW_SUMS
 from gptrs.ir.dims import DimLike
-from gptrs.ir.dispatch import interpreter
 from gptrs.ir.implementations.kernels import kernel_for
-from gptrs.ir.interpreters import Recorder
 from gptrs.ir.ops.elementwise import (
     add,
     equal,
@@ -39,13 +38,11 @@ from gptrs.ir.ops.elementwise import (
     select,
 )
 from gptrs.ir.ops.elementwise import cast as converted
-from gptrs.ir.ops.index import scatter_add, scatter_reduce
 from gptrs.ir.ops.literal import iota
 from gptrs.ir.ops.reduce import argmax, argmin, reduce_max, reduce_min
-from gptrs.ir.ops.segment import segment_reduce
 from gptrs.ir.ops.shape import broadcast_to, concat, pad, slice_
 from gptrs.ir.ops.window import Counts, extract_patches, neutral_of, reduce_window
-from gptrs.ir.program import Instruction, Program, Value
+from gptrs.ir.program import Instruction, Program
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import si32, si64
 
@@ -61,26 +58,12 @@ _COMBINE: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 
 def expanded(program: Program, *, precise: bool = False) -> Program:
     """``program`` with its expansions, and the calls of kernels in them as custom calls."""
-    found = {i for i in program.body if i.op in _EXPANSIONS and _EXPANSIONS[i.op].of(i)}
+    found = expandable(program, _EXPANSIONS)
     if not precise:
         found = {i for i in found if kernel_for(i) is None}
     if not found:
         return program
-    body: list[Instruction] = []
-    renamed: dict[Value, Value] = {}
-    for instruction in program.body:
-        expands = instruction in found
-        instruction = instruction.reading(renamed)
-        if not expands:
-            body.append(instruction)
-            continue
-        recorder = Recorder(instruction.op.name, where=instruction.where)
-        operands = [Tensor.of_value(value, recorder) for value in instruction.values()]
-        with interpreter(recorder):
-            result = _EXPANSIONS[instruction.op].made(operands, instruction)
-        body += recorder.body
-        renamed[instruction.result] = result.value
-    made = program.with_body(body, [renamed.get(r, r) for r in program.results])
+    made = with_expansions(program, _EXPANSIONS, found)
     return made if precise else with_calls(made)
 
 
@@ -126,19 +109,12 @@ def _position(operands: Sequence[Tensor], instruction: Instruction) -> Tensor:
     return converted(reduce_min(places, axes=axis, keepdims=keepdims), dtype=si64)
 
 
-class _Expansion(NamedTuple):
-    made: Callable[[Sequence[Tensor], Instruction], Tensor]
-    of: Callable[[Instruction], bool] = lambda _: True
-
-
-_EXPANSIONS: dict[Any, _Expansion] = {
-    reduce_window: _Expansion(_reduced),
-    extract_patches: _Expansion(_patches),
-    scatter_add: _Expansion(scattered, is_wide),
-    scatter_reduce: _Expansion(scattered, is_wide),
-    segment_reduce: _Expansion(segments, is_wide),
-    argmax: _Expansion(_position, is_short),
-    argmin: _Expansion(_position, is_short),
+_EXPANSIONS: Expansions = {
+    **NARROW_SUMS,
+    reduce_window: Expansion(_reduced),
+    extract_patches: Expansion(_patches),
+    argmax: Expansion(_position, is_short),
+    argmin: Expansion(_position, is_short),
 }
 
 

@@ -21,7 +21,7 @@ from gptrs.backends.c_family.kernels.indexing import (
     take_calls,
 )
 from gptrs.backends.c_family.kernels.moving import concat_calls, pad_calls, tile_calls
-from gptrs.backends.c_family.kernels.order import heap_calls, network_calls
+from gptrs.backends.c_family.kernels.order import heap_calls, network_calls, searchsorted_calls
 from gptrs.backends.c_family.kernels.product_tiles import (
     plain_dot_general_calls,
     tiled_dot_general_calls,
@@ -32,6 +32,10 @@ from gptrs.backends.c_family.kernels.random import (
     rng_uniform_calls,
 )
 from gptrs.backends.c_family.kernels.rows import arg_extreme_calls, cumulative_calls
+from gptrs.backends.c_family.kernels.segments import (
+    segment_columns_calls,
+    segment_results_calls,
+)
 from gptrs.backends.c_family.kernels.windows import extract_patches_calls, reduce_window_calls
 from gptrs.backends.memory_operands import Graph
 from gptrs.ir.ops.composite import attention
@@ -40,8 +44,9 @@ from gptrs.ir.ops.dynamic import dynamic_slice, dynamic_update_slice
 from gptrs.ir.ops.index import gather, scatter_add, scatter_reduce, take
 from gptrs.ir.ops.random import random_bits, rng_normal, rng_uniform
 from gptrs.ir.ops.reduce import argmax, argmin, cummax, cummin, cumprod, cumsum
+from gptrs.ir.ops.segment import segment_reduce
 from gptrs.ir.ops.shape import concat, pad, tile
-from gptrs.ir.ops.sort import sort, top_k
+from gptrs.ir.ops.sort import searchsorted, sort, top_k
 from gptrs.ir.ops.window import extract_patches, reduce_window
 from gptrs.ir.program import Instruction, Operation
 
@@ -72,6 +77,8 @@ KERNELS: Mapping[Operation, Maker] = {
     rng_normal: rng_normal_calls,
     sort: heap_calls,
     top_k: heap_calls,
+    searchsorted: searchsorted_calls,
+    segment_reduce: segment_columns_calls,
 }
 
 IN_F64: frozenset[Operation] = frozenset([rng_normal])
@@ -81,6 +88,7 @@ PARALLEL_KERNELS: Mapping[Operation, Maker] = {
     **KERNELS,
     dot_general: tiled_dot_general_calls,
     sort: network_calls,
+    segment_reduce: segment_results_calls,
 }
 """The same for devices that run thousands of work items, whose groups share memory."""
 PLAIN_KERNELS: Mapping[Operation, Maker] = {**KERNELS, dot_general: plain_dot_general_calls}

@@ -28,7 +28,7 @@ def take_calls(instruction: Instruction, graph: Graph) -> list[KernelCall]:
     of, at = Operand.of(graph, x), Operand.of(graph, indices)
     lines, names = flat(instruction.result.type.shape, "item", builder)
     lines.append(f"const isize at = (isize){at.element(builder, names[: indices.type.rank])};")
-    lines.append(f"const int outside = {_outside('at', builder, x.type.shape[0])};")
+    lines.append(f"const int outside = {outside('at', builder, x.type.shape[0])};")
     lines.append(builder.fail("outside"))
     element = of.element(builder, ("at", *names[indices.type.rank :]))
     out = builder.write(instruction.result)
@@ -46,7 +46,7 @@ def gather_calls(instruction: Instruction, graph: Graph) -> list[KernelCall] | N
     of, at = Operand.of(graph, x), Operand.of(graph, index)
     lines, names = flat(instruction.result.type.shape, "item", builder)
     lines.append(f"const isize at = (isize){at.element(builder, names)};")
-    lines.append(f"const int outside = {_outside('at', builder, x.type.shape[axis])};")
+    lines.append(f"const int outside = {outside('at', builder, x.type.shape[axis])};")
     lines.append(builder.fail("outside"))
     element = of.element(builder, [("at" if a == axis else name) for a, name in enumerate(names)])
     out = builder.write(instruction.result)
@@ -97,8 +97,7 @@ def scatter_calls(instruction: Instruction, graph: Graph) -> list[KernelCall] | 
     op = _join_of(instruction)
     dtype = x.type.dtype
     inside = _lies_inside(index.type.shape, x.type.shape, axis)
-    narrow = dtype.compute is not dtype and op is reduce_sum  # sums are those of f32
-    if narrow or not inside or not _lies_inside(index.type.shape, source.type.shape, -1):
+    if not inside or not _lies_inside(index.type.shape, source.type.shape, -1):
         return None
     result, builder = instruction.result, KernelBuilder()
     at, of = Operand.of(graph, index), Operand.of(graph, source)
@@ -118,7 +117,7 @@ def scatter_calls(instruction: Instruction, graph: Graph) -> list[KernelCall] | 
     lines += [
         f"for (isize along = 0; along < {builder.dim(index.type.shape[axis])}; along++) {{",
         f"  const isize at = (isize){place};",
-        f"  const int outside = {_outside('at', builder, x.type.shape[axis])};",
+        f"  const int outside = {outside('at', builder, x.type.shape[axis])};",
         f"  {builder.fail('outside')}",
         f"  if (!outside) {out} = {new};",
         "}",
@@ -135,7 +134,8 @@ def _join_of(instruction: Instruction) -> Operation | None:
     return {"add": reduce_sum, "max": reduce_max, "min": reduce_min}.get(kind)
 
 
-def _outside(at: str, builder: KernelBuilder, extent: DimLike) -> str:
+def outside(at: str, builder: KernelBuilder, extent: DimLike) -> str:
+    """The condition of an index that is out of range."""
     return f"{at} < 0 || {at} >= {builder.dim(extent)}"
 
 

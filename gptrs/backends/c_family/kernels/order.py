@@ -1,4 +1,5 @@
-"""Order along an axis: sort and top_k, of positions, by their elements and then by themselves.
+"""Order along an axis: sort and top_k, of positions, by their elements and then by themselves;
+searchsorted, a binary search by each value.
 
 No two positions are equal in that order, so that what sorts them need not be stable.
 
@@ -210,3 +211,31 @@ def _gather(instruction: Instruction, graph: Graph) -> KernelCall:
     element = rows.element("at")
     lines.append(f"{builder.write(values)}[item] = {element};")
     return builder.call("gather", "item", values.type.size, lines, [instruction])
+
+
+def searchsorted_calls(instruction: Instruction, graph: Graph) -> list[KernelCall]:
+    """The position at which each value keeps its row in order."""
+    rows, values = instruction.values()
+    dtype, builder = rows.type.dtype, KernelBuilder()
+    kind = arithmetic(dtype)
+    lines, names = flat(values.type.shape, "item", builder)
+    value = loaded(dtype, Operand.of(graph, values).element(builder, names))
+    here = (*names[:-1], "middle")
+    element = loaded(dtype, Operand.of(graph, rows).element(builder, here))
+    if instruction.attrs["right"]:
+        before = f"!({_less(kind, 'value', 'e', dtype.is_float)})"
+    else:
+        before = _less(kind, "e", "value", dtype.is_float)
+    lines += [
+        f"const {kind} value = {value};",
+        f"isize low = 0, high = {builder.dim(rows.type.shape[-1])};",
+        "for (isize middle = high / 2; low < high; middle = low + (high - low) / 2) {",
+        f"  const {kind} e = {element};",
+        f"  const int is_before = {before};",
+        "  if (is_before) low = middle + 1;",
+        "  if (!is_before) high = middle;",
+        "}",
+        f"{builder.write(instruction.result)}[item] = low;",
+    ]
+    size = values.type.size
+    return [builder.call("searchsorted", "item", size, lines, [instruction], work=32)]

@@ -21,7 +21,7 @@ from gptrs.backends.faer.calls.blocks import (
 )
 from gptrs.backends.faer.calls.nests import Axis, Nest, axes_of, merged_axes, nest_of
 from gptrs.backends.faer.element_types import HALVES, POINTERS, loaded, stored
-from gptrs.backends.faer.index_expansions import is_wide
+from gptrs.backends.index_expansions import is_wide
 from gptrs.backends.memory_operands import Graph, Members, Source
 from gptrs.backends.views import View
 from gptrs.ir.dims import DimLike

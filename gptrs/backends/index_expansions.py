@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from gptrs.backends.expansion import Expansion, Expansions
 from gptrs.ir.ops.elementwise import cast, div
 from gptrs.ir.ops.index import scatter_add, scatter_reduce
 from gptrs.ir.ops.literal import full
@@ -70,3 +71,11 @@ def segments(operands: Sequence[Tensor], instruction: Instruction) -> Tensor:
 
 def _as(x: Tensor, dtype: DType) -> Tensor:
     return x if x.dtype is dtype else cast(x, dtype=dtype)
+
+
+NARROW_SUMS: Expansions = {
+    scatter_add: Expansion(scattered, is_wide),
+    scatter_reduce: Expansion(scattered, is_wide),
+    segment_reduce: Expansion(segments, is_wide),
+}
+"""By op: its expansion where it computes in a wider dtype than its result's."""
