@@ -44,6 +44,7 @@ STATEMENTS = {
     "if (item) *failed = 1;": "if ((item != 0i)) {\n  atomicStore(&status[status_at], 1u);\n}",
     "f32 lanes[8] = {0};": "var lanes: array<f32, 8> = array<f32, 8>();",
     "const f32 c = -(f32)F32_INFINITY + 1e-05f;": "let c: f32 = ((-f32_infinity()) + 1e-05f);",
+    "const f32 c = y / 0.0f;": "let c: f32 = (y / bitcast<f32>(u32(min(extent, 0i))));",
     "const u16 c = bf16_of_f32(y * 2);": "let c: u32 = bf16_of_f32((y * 2.0f));",
     "for (isize k = 0; k < n_N; k++) y += x0[k];": (
         "{\n  var k: i32 = 0i;\n  for (; (k < n_N); k += 1i) {\n    y = (y + x0[k]);\n  }\n}"

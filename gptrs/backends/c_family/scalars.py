@@ -81,10 +81,6 @@ def _divide(s: Scalars) -> str:
     return s.call("div") if s.dtype.is_integer else f"{s.operands[0]} / {s.operands[1]}"
 
 
-def _one_over(s: Scalars) -> str:
-    return f"{literal(s.dtype, 1)} / {s.operands[0]}"
-
-
 def _rsqrt(s: Scalars) -> str:
     return f"{literal(s.dtype, 1)} / {s.call('sqrt')}"
 
@@ -165,7 +161,7 @@ RULES: dict[Operation, Rule] = {
     elementwise.sin: _function("sin"),
     elementwise.cos: _function("cos"),
     elementwise.rsqrt: _rsqrt,
-    elementwise.reciprocal: _one_over,
+    elementwise.reciprocal: _function("reciprocal"),
     elementwise.floor: _function("floor"),
     elementwise.ceil: _function("ceil"),
     elementwise.round_: _function("round"),

@@ -184,6 +184,7 @@ INLINE i8 ui4(u32 x) { return (i8)(x & 15); }
   OF_LIBRARY_2(T, pow, F(pow)) OF_LIBRARY_2(T, atan2, F(atan2)) OF_LIBRARY_2(T, hypot, F(hypot))  \
   OF_LIBRARY_2(T, copysign, F(copysign)) OF_LIBRARY_2(T, fmod, F(fmod))                           \
   OF_LIBRARY_2(T, nextafter, F(nextafter))                                                        \
+  INLINE T T##_reciprocal(T x) { return 1 / x; }                                                  \
   /* NaN wins, and of zeros +0 is the greater one. */                                             \
   INLINE T T##_maximum(T x, T y) {                                                                \
     T other = x > y || x != x ? x : y;                                                            \

@@ -21,6 +21,12 @@ _BITS = {"i8": 8, "u8": 8, "i16": 16, "u16": 16}
 _OF_64 = {"+": "add", "-": "sub", "*": "mul", "/": "div", "%": "remainder"}
 _RANKS = ("f32", "u64", "i64", "u32")
 """The types that an operand converts the other one to, the strongest first."""
+_NO_ITEMS = "u32(min(extent, 0i))"
+_ZEROS = {
+    "0.0f": f"bitcast<f32>({_NO_ITEMS})",
+    "(-0.0f)": f"bitcast<f32>(0x80000000u | {_NO_ITEMS})",
+}
+"""Divisors that a driver must not know: Mesa's leaves out what depends on the quotient."""
 
 
 @dataclass(frozen=True)
@@ -125,6 +131,8 @@ def arithmetic(symbol: str, x: Term, y: Term) -> Term:
         value = {"+": x.number + y.number, "-": x.number - y.number, "*": x.number * y.number}
         return number_term(value[symbol], kind)
     left, right = converted(x, kind).text, converted(y, kind).text
+    if symbol == "/" and right in _ZEROS:
+        right = _ZEROS[right]
     if WORDS[kind] == "vec2<u32>" and symbol in _OF_64:
         return Term(f"{kind}_{_OF_64[symbol]}({left}, {right})", kind)
     return Term(f"({left} {symbol} {right})", kind)

@@ -46,14 +46,19 @@ fn f32_is_finite(x: f32) -> u32 { return u32((bitcast<u32>(x) & 0x7fffffffu) < 0
 fn f32_is_inf(x: f32) -> u32 { return u32((bitcast<u32>(x) & 0x7fffffffu) == 0x7f800000u); }
 fn f32_copysign(x: f32, y: f32) -> f32 { return with_sign(x, y); }
 fn f32_sign(x: f32) -> f32 { return select(f32(i32(x > 0.0f) - i32(x < 0.0f)), x, is_nan(x)); }
+// Of a driver that takes 1 / (1 / x) for x.
+fn f32_reciprocal(x: f32) -> f32 { return select(1.0f / x, x, is_nan(x)); }
+// The order of numbers as that of integers, which no driver takes for max, where NaN loses.
+fn ordered(x: f32) -> i32 {
+  let bits = bitcast<i32>(x);
+  return bits ^ ((bits >> 31u) & 0x7fffffff);
+}
 // NaN wins, and of zeros +0 is the greater one.
 fn f32_maximum(x: f32, y: f32) -> f32 {
-  let other = select(y, x, x > y || is_nan(x));
-  return select(other, bitcast<f32>(bitcast<u32>(x) & bitcast<u32>(y)), x == y);
+  return select(y, x, is_nan(x) || (!is_nan(y) && ordered(x) > ordered(y)));
 }
 fn f32_minimum(x: f32, y: f32) -> f32 {
-  let other = select(y, x, x < y || is_nan(x));
-  return select(other, bitcast<f32>(bitcast<u32>(x) | bitcast<u32>(y)), x == y);
+  return select(y, x, is_nan(x) || (!is_nan(y) && ordered(x) < ordered(y)));
 }
 fn f32_sum8(x: array<f32, 8>) -> f32 {
   return ((x[0] + x[4]) + (x[2] + x[6])) + ((x[1] + x[5]) + (x[3] + x[7]));
