@@ -87,9 +87,13 @@ def heaviside(x: Operand, values: Operand) -> Tensor:
 def sinc(x: Operand) -> Tensor:
     """sin πx / (πx), and 1 at 0."""
     (x,) = _floats(x)
+    given = as_tensor(x)
+    # A rounded angle is wrong by up to its spacing, which at large x is a good part of a period.
+    x = OPS["cast"](given, dtype=given.dtype.compute)
     angle = OPS["mul"](x, math.pi)
     angle = OPS["select"](OPS["equal"](x, 0.0), 1.0, angle)
-    return OPS["select"](OPS["equal"](x, 0.0), 1.0, OPS["div"](OPS["sin"](angle), angle))
+    made = OPS["select"](OPS["equal"](x, 0.0), 1.0, OPS["div"](OPS["sin"](angle), angle))
+    return OPS["cast"](made, dtype=given.dtype)
 
 
 @public(op="mul")
