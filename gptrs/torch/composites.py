@@ -18,6 +18,7 @@ from torch.export import exported_program
 
 from gptrs.torch.aten import TABLE
 
+_aten: Any = torch.ops.aten
 _utils: Any = utils
 _exported: Any = exported_program
 
@@ -34,6 +35,10 @@ def keep_composites(operands: Iterable[Any]) -> AbstractContextManager[None]:
 
 @cache
 def _known() -> tuple[Any, ...]:
-    """The composites of torch that the table has."""
-    found = _utils._collect_all_valid_cia_ops()
-    return tuple(op for op in found if str(op).removeprefix("aten.") in TABLE)
+    """The composites of torch that the table has.
+
+    They are asked for one by one: torch's own list goes through all the operators that it has.
+    """
+    names = (name.split(".") for name in TABLE if not name.startswith("prims."))
+    found = (getattr(getattr(_aten, packet), overload) for packet, overload in names)
+    return tuple(op for op in found if _utils._is_preservable_cia_op(op))

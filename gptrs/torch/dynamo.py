@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from torch._decomp import core_aten_decompositions
+from torch import _decomp
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.partitioners import min_cut_rematerialization_partition
 from torch.fx import GraphModule
@@ -46,8 +46,12 @@ def gptrs(
 
 
 def decompositions() -> dict[Any, Any]:
-    """How torch writes operators that the table lacks in simpler ones."""
-    core: Any = core_aten_decompositions()
+    """How torch writes operators that the table lacks in simpler ones.
+
+    Composites are not among them: torch takes those apart by itself where none keeps them.
+    """
+    decomp: Any = _decomp
+    core = decomp._core_aten_decompositions_post_autograd()
     return {
         target: core[target] for target in core if str(target).removeprefix("aten.") not in TABLE
     }
