@@ -180,7 +180,11 @@ def _by_torch(node: Node) -> Any:
             made = node.target(
                 *(give(a) for a in args), **{name: give(v) for name, v in kwargs.items()}
             )
-        return tuple(array_of(t.contiguous()) for t in _tensors(made))
+        # Some operators give another dtype than torch says that they do.
+        pairs = zip(_tensors(made), types, strict=True)
+        return tuple(
+            array_of(t.contiguous()).astype(wanted.dtype.numpy, copy=False) for t, wanted in pairs
+        )
 
     run.__qualname__ = run.__name__ = f"torch.{node.name}"
     returned = ptir.callback(run, *tensors, result=types or None)

@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 import torch
 
-from gptrs.errors import DimError
+from gptrs.errors import DimError, DTypeError
 from gptrs.ir.dims import DimLike, dim
 from gptrs.ir.types import Array, DType, Type, as_dtype
 
@@ -21,13 +21,17 @@ _FROM_BITS = {np.dtype(ml_dtypes.bfloat16): (np.int16, torch.bfloat16)}
 
 
 def array_of(tensor: torch.Tensor) -> Array:
-    """The memory of ``tensor`` as an array; where it is not one, its elements."""
+    """The memory of ``tensor`` as an array; where it is not one, its elements. Raises `DTypeError`
+    for a dtype that arrays have not."""
     tensor = tensor.detach()
     if tensor.is_conj() or tensor.is_neg():
         tensor = tensor.resolve_conj().resolve_neg()
     if (bits := _BITS.get(tensor.dtype)) is not None:
         return tensor.view(bits[0]).numpy().view(bits[1])
-    return tensor.numpy()
+    try:
+        return tensor.numpy()
+    except TypeError:
+        raise DTypeError(f"arrays have no {tensor.dtype}") from None
 
 
 def tensor_of(array: Array) -> torch.Tensor:

@@ -103,8 +103,7 @@ def check_sample(operator: Any, sample: Any, *, backward: bool = False) -> None:
 
     run: Any = aot_function
     compiled = run(function, compiler, decompositions=decompositions())
-    dtype = leaves[places[0]].dtype if places else torch.float32
-    copies = [[_copy(leaves[place]) for place in places] for _ in range(2)]
+    copies = [[_copy(leaves[place]) for place in places] for _ in range(3)]
     with torch.set_grad_enabled(backward):
         torch.manual_seed(0)
         wanted = function(*copies[0])
@@ -114,9 +113,10 @@ def check_sample(operator: Any, sample: Any, *, backward: bool = False) -> None:
     if is_random or operator.name in UNDEFINED:
         return
     # An ill-conditioned result may be as wrong as torch's own is.
-    exact = _exact(function, copies[0]) if dtype is torch.float32 else wanted
+    is_wide = any(leaves[place].dtype is torch.float64 for place in places)
+    exact, after = (wanted, copies[0]) if is_wide else _exact(function, copies[2])
     compare_all(made, wanted, exact, 1e-4)
-    compare_all(copies[1], copies[0], copies[0], 1e-4)
+    compare_all(copies[1], copies[0], after, 1e-4)
     if backward:
         gradients = _gradients(wanted, copies[0])
         compare_all(_gradients(made, copies[1]), gradients, gradients, 1e-3)
@@ -141,13 +141,17 @@ def compare_all(
         assert_close(each, other, rtol=relative, atol=max(absolute, slack), equal_nan=True)
 
 
-def _exact(function: Callable[..., Any], operands: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    """The results of torch in f64; for an operator without f64, in f32."""
-    wide = [x.detach().double() if x.dtype is torch.float32 else x.detach() for x in operands]
+def _exact(
+    function: Callable[..., Any], operands: Sequence[torch.Tensor]
+) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+    """The results of torch in f64, and the operands after it; for an operator without f64, in the
+    operands' dtype."""
+    wide = [x.detach().double() if x.is_floating_point() else x.detach() for x in operands]
     try:
-        return [r.detach() for r in function(*wide)]
+        return [r.detach() for r in function(*wide)], wide
     except RuntimeError:
-        return [r.detach() for r in function(*operands)]
+        given = [x.detach() for x in operands]
+        return [r.detach() for r in function(*given)], given
 
 
 def run_by_table(module: Any) -> Any:

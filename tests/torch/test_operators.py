@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -42,3 +42,33 @@ def test_the_table_has_names_of_torch() -> None:
     for name in TABLE:
         packet, overload = name.removeprefix("prims.").split(".")
         assert hasattr(getattr(spaces[name.startswith("prims.")], packet), overload), name
+
+
+def compiled(function: Callable[..., Any], *operands: Any) -> Any:
+    """``function`` by the table, without torch."""
+    compiler: Any = torch.compile
+    return compiler(function, backend="gptrs", options={"strict": True})(*operands)
+
+
+@pytest.mark.parametrize("find", [torch.median, torch.nanmedian])
+def test_medians_go_by_nan(find: Callable[..., Any]) -> None:
+    nan = float("nan")
+    x = torch.tensor([[3.0, nan, 1.0, 2.0], [4.0, 3.0, 1.0, 2.0], [nan, nan, nan, nan]])
+    made, wanted = compiled(find, x, 1), find(x, 1)
+    torch.testing.assert_close(made.values, wanted.values, equal_nan=True)
+    assert torch.equal(made.indices[:2], wanted.indices[:2])
+    torch.testing.assert_close(compiled(find, x), find(x), equal_nan=True)
+
+
+def test_scalars_are_gathered_and_scattered() -> None:
+    x, at, source = torch.tensor(5.0), torch.tensor([0]), torch.tensor([2.0])
+    assert compiled(torch.gather, x, 0, at).tolist() == [5.0]
+    assert compiled(torch.scatter_add, x, 0, at, source).item() == 7.0
+    assert compiled(torch.index_fill, x, 0, at, 1.0).item() == 1.0
+
+
+@pytest.mark.filterwarnings("ignore:ComplexHalf")
+def test_a_dtype_that_arrays_have_not_is_left_to_torch() -> None:
+    x = torch.tensor([1 + 2j], dtype=torch.complex32)
+    compiler: Any = torch.compile
+    assert compiler(torch.clone, backend="gptrs")(x).to(torch.complex64).tolist() == [1 + 2j]

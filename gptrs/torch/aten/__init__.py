@@ -10,6 +10,7 @@ from gptrs.torch.aten import (
     recurrent,
     reductions,
     shapes,
+    sorting,
     window_gradients,
     windows,
 )
@@ -29,6 +30,7 @@ __all__ = [
     "recurrent",
     "reductions",
     "shapes",
+    "sorting",
     "window_gradients",
     "windows",
 ]

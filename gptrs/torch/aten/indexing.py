@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar, cast
 
 from gptrs.ir.dims import DimLike
 from gptrs.ir.tensor import Tensor
 from gptrs.torch.aten.table import UnsupportedError, aten, ptir
 
+F = TypeVar("F", bound=Callable[..., Tensor])
 Indices = Sequence[Tensor | None]
 
 
@@ -47,9 +48,11 @@ def embedding(
 
 @aten("gather")
 def gather(x: Tensor, dim: int, index: Tensor, sparse_grad: bool = False) -> Tensor:
-    if x.ndim == 0 or index.ndim == 0:
-        raise UnsupportedError("gather of scalars")
-    return ptir.gather(x, dim, index)
+    shape = index.shape
+    if not all(isinstance(n, int) for n in shape) or 0 not in shape:
+        x, index = (ptir.reshape(y, shape=y.shape or (1,)) for y in (x, index))
+        return ptir.reshape(ptir.gather(x, dim, index), shape=shape)
+    return ptir.zeros(shape, dtype=x.dtype)  # no positions, which may have any rank
 
 
 @aten("index_select")
@@ -60,66 +63,76 @@ def index_select(x: Tensor, dim: int, index: Tensor) -> Tensor:
     return ptir.index_select(x, dim, at)
 
 
+def _as_vectors(function: F) -> F:
+    """``function(x, dim, index, ...)`` with scalars as vectors of one element."""
+
+    def call(x: Tensor, dim: int, index: Tensor, *rest: Any, **options: Any) -> Tensor:
+        def wide(y: Any) -> Any:
+            return ptir.reshape(y, shape=(1,)) if isinstance(y, Tensor) and y.ndim == 0 else y
+
+        if x.ndim == 0:
+            rest = tuple(map(wide, rest))
+        made = function(wide(x), dim, wide(index), *rest, **options)
+        return ptir.reshape(made, shape=x.shape) if x.ndim == 0 else made
+
+    return cast("F", call)
+
+
 @aten("scatter.src")
+@_as_vectors
 def scatter(x: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
-    return ptir.scatter(
-        *_with_axes(x, dim, index), src if x.ndim else ptir.reshape(src, shape=(1,))
-    )
-
-
-def _with_axes(x: Tensor, dim: int, index: Tensor) -> tuple[Tensor, int, Tensor]:
-    if x.ndim == 0 or index.ndim == 0:
-        raise UnsupportedError("scatter into scalars")
-    return x, dim, index
+    return ptir.scatter(x, dim, index, src)
 
 
 @aten("scatter.value")
+@_as_vectors
 def scatter_value(x: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
-    return ptir.scatter(*_with_axes(x, dim, index), value=value)
+    return ptir.scatter(x, dim, index, value=value)
 
 
 @aten("scatter.reduce")
+@_as_vectors
 def scatter_with(x: Tensor, dim: int, index: Tensor, src: Tensor, *, reduce: Any) -> Tensor:
-    return ptir.scatter(*_with_axes(x, dim, index), src, reduce=reduce)
+    return ptir.scatter(x, dim, index, src, reduce=reduce)
 
 
 @aten("scatter.value_reduce")
+@_as_vectors
 def scatter_value_with(x: Tensor, dim: int, index: Tensor, value: Any, *, reduce: Any) -> Tensor:
-    return ptir.scatter(*_with_axes(x, dim, index), value=value, reduce=reduce)
+    return ptir.scatter(x, dim, index, value=value, reduce=reduce)
 
 
 @aten("scatter_add")
+@_as_vectors
 def scatter_add(x: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
-    return ptir.scatter_add(*_with_axes(x, dim, index), src)
+    return ptir.scatter_add(x, dim, index, src)
 
 
 @aten("scatter_reduce.two")
+@_as_vectors
 def scatter_reduce(
     x: Tensor, dim: int, index: Tensor, src: Tensor, reduce: Any, *, include_self: bool = True
 ) -> Tensor:
-    target = _with_axes(x, dim, index)
-    return ptir.scatter_reduce(*target, src, reduce, include_self=include_self)
+    return ptir.scatter_reduce(x, dim, index, src, reduce, include_self=include_self)
 
 
 @aten("index_add")
+@_as_vectors
 def index_add(x: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
-    if x.ndim == 0:
-        raise UnsupportedError("index_add of scalars")
     return ptir.index_add(x, dim, index, source, alpha=alpha)
 
 
 @aten("index_copy")
+@_as_vectors
 def index_copy(x: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
-    if x.ndim == 0 or index.ndim == 0:
-        raise UnsupportedError("index_copy of scalars")
     return ptir.index_copy(x, dim, index, source)
 
 
 @aten("index_fill.int_Scalar", "index_fill.int_Tensor")
+@_as_vectors
 def index_fill(x: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
-    if x.ndim == 0 or index.ndim == 0:
-        raise UnsupportedError("index_fill of scalars")
-    return ptir.index_fill(x, dim, index, value)
+    at = value if not isinstance(value, Tensor) else ptir.reshape(value, shape=())
+    return ptir.index_fill(x, dim, index, at)
 
 
 @aten("select_scatter")

@@ -1,4 +1,4 @@
-"""Reductions, scans along an axis, softmax, sorting and searching."""
+"""Reductions, scans along an axis and softmax."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gptrs.ir.tensor import Tensor
-from gptrs.torch.aten.table import Operands, UnsupportedError, aten, enter_all, ptir
+from gptrs.torch.aten.table import Operands, aten, enter_all, ptir
 
 Axes = int | Sequence[int] | None
 
@@ -209,43 +209,3 @@ def vector_norm(
 ) -> Tensor:
     axes = axes_of(x, dim)
     return ptir.linalg.vector_norm(x, ord=ord, axis=axes, keepdims=keepdim)
-
-
-@aten("sort", "sort.stable")
-def sort(
-    x: Tensor, dim: int = -1, descending: bool = False, *, stable: bool | None = None
-) -> tuple[Tensor, Tensor]:
-    if x.ndim == 0:
-        return x, ptir.zeros((), dtype=ptir.si64)
-    return ptir.ops.sort(x, axis=dim, descending=descending)
-
-
-@aten("topk")
-def topk(
-    x: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
-) -> tuple[Tensor, Tensor]:
-    if x.ndim == 0:
-        raise UnsupportedError("topk of a scalar")
-    return ptir.top_k(x, k=k, axis=dim, largest=largest)
-
-
-@aten("searchsorted.Tensor")
-def searchsorted(
-    rows: Tensor,
-    values: Tensor,
-    *,
-    out_int32: bool = False,
-    right: bool = False,
-    side: str | None = None,
-    sorter: Tensor | None = None,
-) -> Tensor:
-    if sorter is not None:
-        rows = ptir.take_along_axis(rows, sorter, axis=-1)
-    return ptir.searchsorted(rows, values, side="right" if right or side == "right" else "left")
-
-
-@aten("bucketize.Tensor")
-def bucketize(
-    x: Tensor, boundaries: Tensor, *, out_int32: bool = False, right: bool = False
-) -> Tensor:
-    return ptir.bucketize(x, boundaries, right=right)
