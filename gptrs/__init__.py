@@ -71,7 +71,7 @@ if TYPE_CHECKING:
     from gptrs.backends.summary import print_backend_summary as print_backend_summary
     from gptrs.debug.profile.recorder import profile as profile
     from gptrs.errors import PtirError as PtirError
-    from gptrs.ir.tensor import Parameter as Parameter
+    from gptrs.ir.parameter import Parameter as Parameter
     from gptrs.ir.tensor import Tensor as Tensor
     from gptrs.loading.c_export import export_c as export_c
     from gptrs.loading.estimate import estimate_inference_memory as estimate_inference_memory
@@ -105,7 +105,7 @@ _MODULES = {
     "progress": ("gptrs.notebook.progress", "progress"),
     "parameter_cache": ("gptrs.backends.parameter_cache", "parameter_cache"),
     "Tensor": ("gptrs.ir.tensor", "Tensor"),
-    "Parameter": ("gptrs.ir.tensor", "Parameter"),
+    "Parameter": ("gptrs.ir.parameter", "Parameter"),
     "PtirError": ("gptrs.errors", "PtirError"),
 }
 __all__ = [

@@ -43,12 +43,13 @@ from gptrs.ir.implementations.kernels import kernel, remove_kernel
 from gptrs.ir.implementations.registry import implementation
 from gptrs.ir.names import unknown_name
 from gptrs.ir.op import Op
+from gptrs.ir.parameter import Parameter
 from gptrs.ir.parsing import parse
 from gptrs.ir.primitives import elementwise, primitive
 from gptrs.ir.program import Program
 from gptrs.ir.registry import RESERVED, remove
 from gptrs.ir.rewrite import Rule
-from gptrs.ir.tensor import Parameter, Tensor
+from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import (
     DType,
     Type,

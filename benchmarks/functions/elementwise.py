@@ -11,7 +11,7 @@ import numpy as np
 
 from benchmarks.functions.case import Arguments, Case, draw, sized
 from gptrs import ptir
-from gptrs.ir.tensor import Parameter
+from gptrs.ir.parameter import Parameter
 
 LENGTHS = [(1_000,), (100_000,), (4_000_000,)]
 NARROW = [(1_000,), (1_000_000,)]

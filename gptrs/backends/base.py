@@ -10,8 +10,8 @@ from typing import Any, Literal, Protocol, TypeAlias
 from gptrs.backends.weight_residency import Lease
 from gptrs.errors import ArgumentError
 from gptrs.ir.device_array import DeviceArray
+from gptrs.ir.parameter import Parameter
 from gptrs.ir.program import Instruction, Program, Value
-from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array
 from gptrs.kernels.driver.driver import NativeDriver
 from gptrs.passes.base import Stage

@@ -20,7 +20,7 @@ from typing import NamedTuple, Protocol, cast
 from gptrs import settings
 from gptrs.backends.weight_residency import Entry, Lease, Uses, next_use
 from gptrs.byte_sizes import as_size, size_text
-from gptrs.ir.tensor import Parameter
+from gptrs.ir.parameter import Parameter
 from gptrs.ir.types import Array, Type
 from gptrs.locks import new_lock, tell_children
 from gptrs.params import ParamSource

@@ -16,9 +16,9 @@ from gptrs.backends.base import Backend, DeviceInfo, Plan, PlanReport, StepRepor
 from gptrs.backends.host import cpu_device
 from gptrs.ir.dims import Dim, size_at
 from gptrs.ir.ops.literal import constant
+from gptrs.ir.parameter import Parameter
 from gptrs.ir.program import Attrs, Instruction, Program, Value
 from gptrs.ir.sizes import apply, filled, is_symbolic
-from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array
 
 

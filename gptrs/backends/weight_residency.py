@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from threading import RLock
 
-from gptrs.ir.tensor import Parameter
+from gptrs.ir.parameter import Parameter
 from gptrs.ir.types import Array
 from gptrs.locks import new_lock
 

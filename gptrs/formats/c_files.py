@@ -21,9 +21,9 @@ import numpy as np
 from gptrs.backends.c_family.c11 import CProgram
 from gptrs.backends.c_family.c_target import CTarget, c_program
 from gptrs.errors import ArgumentError
+from gptrs.ir.parameter import Parameter
 from gptrs.ir.program import DerivedParam, Param, Program, Value
 from gptrs.ir.sizes import evaluate
-from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array
 from gptrs.passes.base import Context
 from gptrs.passes.pipeline import lower

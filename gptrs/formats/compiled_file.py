@@ -31,9 +31,9 @@ from gptrs.formats.safetensors_file import DTYPES, SafetensorsFile
 from gptrs.formats.safetensors_writer import write_safetensors
 from gptrs.formats.tensor_writer import NewTensor
 from gptrs.ir.host_functions import HostFunction
+from gptrs.ir.parameter import Parameter
 from gptrs.ir.parsing import parse
 from gptrs.ir.program import Program
-from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array, Type
 from gptrs.jit.ahead_of_time import Compiled, compiled_of
 from gptrs.jit.call_form import CallForm

@@ -18,7 +18,8 @@ from gptrs.errors import ArgumentError
 from gptrs.formats.byte_file import as_bytes
 from gptrs.formats.stored_tensor import MOST_NAME, StoredTensor
 from gptrs.formats.write_events import PieceWritten
-from gptrs.ir.tensor import Parameter, as_array
+from gptrs.ir.parameter import Parameter
+from gptrs.ir.tensor import as_array
 from gptrs.ir.types import Array, DType, as_dtype
 
 _PIECE = 2**22  # elements at a time

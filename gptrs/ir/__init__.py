@@ -9,7 +9,7 @@ folder depends on no backend, file format or model.
 | `types` | dtypes, tensor types, the broadcasting rule |
 | `program` | `Value`, `Param`, `Instruction`, `Program`, and the verifier |
 | `dispatch` | the table `OPS` and the current interpreter (a context variable) |
-| `tensor`, `operators` | `Tensor`, `Parameter`; their operators |
+| `tensor`, `parameter`, `operators` | `Tensor`, `Parameter`; their operators |
 | `methods`, `tensor_methods` | methods that NumPy's arrays and torch's tensors have |
 | `in_place`, `numpy_calls` | `x[key] = v`, `x += v`; the array protocols of NumPy and DLPack |
 | `names` | names that do not exist, and the nearest that do |

@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from gptrs.ir.interpreters import Recorder
+from gptrs.ir.parameter import Parameter
 from gptrs.ir.program import Operand, Param, Program, Role, Value
-from gptrs.ir.tensor import Parameter, Tensor
+from gptrs.ir.tensor import Tensor
 
 
 class RegionRecorder(Recorder):

@@ -18,6 +18,7 @@ from gptrs.ir import nan_watch
 from gptrs.ir.call_stack import call_location
 from gptrs.ir.dispatch import OPS, interpreter
 from gptrs.ir.operands import as_operand, elements, map_operand, tensors_in
+from gptrs.ir.parameter import Parameter
 from gptrs.ir.program import (
     Attrs,
     Instruction,
@@ -28,7 +29,7 @@ from gptrs.ir.program import (
     Role,
     Value,
 )
-from gptrs.ir.tensor import Parameter, Tensor
+from gptrs.ir.tensor import Tensor
 from gptrs.ir.traced import leak
 from gptrs.ir.types import Array, Type
 

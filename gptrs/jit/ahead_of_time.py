@@ -21,8 +21,8 @@ from gptrs.debug.explain import Explanation
 from gptrs.errors import PtirError, user_location, user_traceback
 from gptrs.ir.device_array import on_host
 from gptrs.ir.dims import size_at
+from gptrs.ir.parameter import Parameter
 from gptrs.ir.program import Program
-from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array, Type
 from gptrs.jit.arguments import Input, bind, collect
 from gptrs.jit.call_form import CallForm, form_of, stand_ins, with_symbols

@@ -21,8 +21,9 @@ from gptrs.errors import ArgumentError, DonatedError
 from gptrs.ir.device_array import DeviceArray
 from gptrs.ir.dims import Dim, DimLike, dim
 from gptrs.ir.operand_trees import number
+from gptrs.ir.parameter import Parameter
 from gptrs.ir.program import key_of
-from gptrs.ir.tensor import Parameter, Tensor, as_array
+from gptrs.ir.tensor import Tensor, as_array
 from gptrs.ir.types import Array, Type
 from gptrs.jit.captures import Captures
 from gptrs.jit.options import Axes, Options

@@ -28,6 +28,7 @@ from gptrs.errors import ElementError
 from gptrs.ir.composites import Composite
 from gptrs.ir.implementation import names_asked
 from gptrs.ir.implementations.kernels import code_text, kernel_for
+from gptrs.ir.parameter import Parameter
 from gptrs.ir.program import (
     VERSION,
     Instruction,
@@ -41,7 +42,6 @@ from gptrs.ir.program import (
 )
 from gptrs.ir.rewrite import Fuel
 from gptrs.ir.sizes import filled
-from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array, Type
 from gptrs.jit.derived import run_of
 from gptrs.kernels.compiler.object_cache import open_cache

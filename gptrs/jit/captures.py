@@ -21,8 +21,9 @@ import numpy as np
 from gptrs import tree
 from gptrs.ir.dims import Dim
 from gptrs.ir.op import Op
+from gptrs.ir.parameter import Parameter
 from gptrs.ir.program import key_of
-from gptrs.ir.tensor import Parameter, Tensor
+from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import DType
 from gptrs.jit.code import Names, is_library, names_in
 from gptrs.jit.differences import code_token

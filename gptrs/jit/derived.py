@@ -16,10 +16,10 @@ from gptrs.backends.base import HOST, Plan
 from gptrs.backends.parameter_cache import DerivedParameter, parameter_cache
 from gptrs.identity_key import getter, identities
 from gptrs.ir.device_array import DeviceArray
+from gptrs.ir.parameter import Parameter
 from gptrs.ir.program import DerivedParam, Program
 from gptrs.ir.registry import is_builtin, revision
 from gptrs.ir.sizes import evaluate
-from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array
 from gptrs.locks import new_lock
 

@@ -20,8 +20,9 @@ from gptrs.debug.lowering import TraceStopped
 from gptrs.errors import CaptureWarning, warn
 from gptrs.ir.dispatch import interpreter
 from gptrs.ir.interpreters import Recorder
+from gptrs.ir.parameter import Parameter
 from gptrs.ir.program import Program
-from gptrs.ir.tensor import Parameter, Tensor, as_array
+from gptrs.ir.tensor import Tensor, as_array
 from gptrs.ir.types import Array, Type
 from gptrs.jit.arguments import Arguments
 from gptrs.jit.derived import Run, run_of

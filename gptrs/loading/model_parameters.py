@@ -13,7 +13,8 @@ import numpy as np
 
 from gptrs import tree
 from gptrs.errors import ArgumentError, UnknownNameError
-from gptrs.ir.tensor import Parameter, as_array
+from gptrs.ir.parameter import Parameter
+from gptrs.ir.tensor import as_array
 from gptrs.ir.types import Array, Type, as_dtype
 from gptrs.loading.closest_name import nearest
 from gptrs.params import base_param_id, param_key

@@ -18,7 +18,7 @@ from gptrs.errors import ArgumentError
 from gptrs.formats.hf_directory import write_directory
 from gptrs.formats.json_files import read_json
 from gptrs.formats.tensor_writer import NewTensor
-from gptrs.ir.tensor import Parameter
+from gptrs.ir.parameter import Parameter
 from gptrs.ir.types import Array, DType, bf16, f16, f32
 from gptrs.memory.abstract_model import abstract_model
 from gptrs.models.experts import Experts

@@ -16,7 +16,7 @@ from gptrs import events
 from gptrs.errors import LoadError
 from gptrs.formats.stored_tensor import StoredTensor
 from gptrs.formats.tensor_files import ModelTensors
-from gptrs.ir.tensor import Parameter
+from gptrs.ir.parameter import Parameter
 from gptrs.ir.types import Array, Type, shape_text
 from gptrs.loading.closest_name import nearest
 from gptrs.loading.stacked_weights import join_stacks

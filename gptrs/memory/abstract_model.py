@@ -13,7 +13,7 @@ from typing import Any
 from gptrs.errors import LoadError
 from gptrs.formats.labels import read_labels
 from gptrs.formats.model_files import model_class
-from gptrs.ir.tensor import Parameter
+from gptrs.ir.parameter import Parameter
 from gptrs.ir.types import Array, DType, Type, f32
 from gptrs.models.base import Model
 from gptrs.nn.module import ParameterOf

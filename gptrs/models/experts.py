@@ -10,7 +10,8 @@ import re
 from collections.abc import Iterable
 
 from gptrs import ptir
-from gptrs.ir.tensor import Parameter, Tensor
+from gptrs.ir.parameter import Parameter
+from gptrs.ir.tensor import Tensor
 from gptrs.models.base import Renames, Stacks
 from gptrs.nn.activations import ACTIVATIONS
 from gptrs.nn.layers import Linear, widened

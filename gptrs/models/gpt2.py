@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from gptrs import ptir
 from gptrs.errors import LoadError
-from gptrs.ir.tensor import Parameter, Tensor
+from gptrs.ir.parameter import Parameter
+from gptrs.ir.tensor import Tensor
 from gptrs.models.base import Model
 from gptrs.nn.activations import ACTIVATIONS
 from gptrs.nn.cache import CacheLayout, KVCache

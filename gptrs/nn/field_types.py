@@ -14,7 +14,8 @@ from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hin
 import numpy as np
 
 from gptrs.ir.dims import Dim
-from gptrs.ir.tensor import Parameter, Tensor
+from gptrs.ir.parameter import Parameter
+from gptrs.ir.tensor import Tensor
 from gptrs.ir.traced import described
 from gptrs.ir.types import Array, shape_text
 

@@ -12,7 +12,8 @@ from gptrs import ptir
 from gptrs.errors import ShapeError
 from gptrs.ir.dims import DimLike
 from gptrs.ir.ops.vision import Padding2d, Pair
-from gptrs.ir.tensor import Parameter, Tensor
+from gptrs.ir.parameter import Parameter
+from gptrs.ir.tensor import Tensor
 from gptrs.nn.activations import ACTIVATIONS
 from gptrs.nn.module import Module, ParameterOf
 

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, TypeAlias, dataclass_transform
 from gptrs import tree
 from gptrs.errors import ArgumentError
 from gptrs.html_tables import fragment
-from gptrs.ir.tensor import Parameter
+from gptrs.ir.parameter import Parameter
 from gptrs.nn.field_types import declared_types, is_of, type_text, value_text
 from gptrs.nn.module_tree import module_tree
 

@@ -9,7 +9,7 @@ from gptrs import tree
 from gptrs.byte_sizes import size_text
 from gptrs.html_tables import Markup, joined, opening, styled, table
 from gptrs.ir.operand_trees import is_module
-from gptrs.ir.tensor import Parameter
+from gptrs.ir.parameter import Parameter
 
 
 def module_tree(module: object) -> Markup:

@@ -26,7 +26,8 @@ from onnx import ModelProto, ValueInfoProto
 from gptrs import ptir
 from gptrs.errors import ArgumentError, DimError, LoadError, ShapeError
 from gptrs.ir.dims import Dim
-from gptrs.ir.tensor import Parameter, Tensor, as_array
+from gptrs.ir.parameter import Parameter
+from gptrs.ir.tensor import Tensor, as_array
 from gptrs.ir.types import Array, DType, as_dtype
 from gptrs.locks import new_lock
 from gptrs.onnx.constants import MOST_FOLDED

@@ -8,7 +8,8 @@ from typing import Any
 
 from onnx import AttributeProto, FunctionProto
 
-from gptrs.ir.tensor import Parameter, Tensor
+from gptrs.ir.parameter import Parameter
+from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Array
 from gptrs.onnx.table import UnsupportedOperatorError, ptir
 from gptrs.onnx.tensors import has_symbols, tensor_of_sizes

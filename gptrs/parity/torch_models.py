@@ -24,7 +24,7 @@ from gptrs.extras import needed_for
 from gptrs.formats.joined_tensor import JoinedBytes
 from gptrs.formats.safetensors_file import SUFFIX
 from gptrs.formats.stored_tensor import StoredTensor
-from gptrs.ir.tensor import Parameter
+from gptrs.ir.parameter import Parameter
 from gptrs.loading.loaded_model import LoadedModel
 from gptrs.memory.abstract_model import abstract_model
 from gptrs.models import Model

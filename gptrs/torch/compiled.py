@@ -22,7 +22,8 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from gptrs import ptir
 from gptrs.errors import DimError, PtirError
-from gptrs.ir.tensor import Parameter, Tensor
+from gptrs.ir.parameter import Parameter
+from gptrs.ir.tensor import Tensor
 from gptrs.jit.function import JitFunction
 from gptrs.jit.modes import is_eager
 from gptrs.torch.aten import UnsupportedError

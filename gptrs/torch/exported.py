@@ -24,7 +24,8 @@ from torch.utils import _pytree as pytree
 from gptrs import ptir
 from gptrs.errors import ArgumentError, DTypeError, shown
 from gptrs.ir.dims import Dim, Shape
-from gptrs.ir.tensor import Parameter, Tensor, as_array
+from gptrs.ir.parameter import Parameter
+from gptrs.ir.tensor import Tensor, as_array
 from gptrs.ir.types import Array, Type, as_dtype
 from gptrs.torch.aten import TABLE
 from gptrs.torch.graph import Tracing, function_of, placeholders, symbols_of

@@ -15,8 +15,9 @@ import pytest
 from gptrs import ptir
 from gptrs.backends.base import Backend, Plan
 from gptrs.errors import DonatedError, ElementError
+from gptrs.ir.parameter import Parameter
 from gptrs.ir.program import Program
-from gptrs.ir.tensor import Parameter, Tensor
+from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Array
 from gptrs.models.gpt2 import GPT2, GPT2Config
 

@@ -23,10 +23,10 @@ from gptrs.backends.reference import ReferencePlan
 from gptrs.ir.composites import Composite
 from gptrs.ir.dispatch import interpreter
 from gptrs.ir.interpreters import Recorder
+from gptrs.ir.parameter import Parameter
 from gptrs.ir.program import Program
 from gptrs.ir.rewrite import Fuel
 from gptrs.ir.sizes import filled
-from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array, Type
 from gptrs.passes.base import Context
 from gptrs.passes.legalize import definition_of

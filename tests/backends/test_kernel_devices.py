@@ -24,7 +24,7 @@ from gptrs.backends.c_family.kernels import KERNELS, PARALLEL_KERNELS, PLAIN_KER
 from gptrs.backends.discovery import get_backend
 from gptrs.backends.opencl import driver as opencl_driver
 from gptrs.backends.webgpu import driver as webgpu_driver
-from gptrs.ir.tensor import Parameter
+from gptrs.ir.parameter import Parameter
 from gptrs.ir.types import Array
 from gptrs.models.mobilenet_v2 import MobileNetV2, MobileNetV2Config
 from gptrs.models.resnet import ResNet, ResNetConfig

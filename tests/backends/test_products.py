@@ -14,7 +14,7 @@ import pytest
 from numpy.typing import NDArray
 
 from gptrs import ptir
-from gptrs.ir.tensor import Parameter
+from gptrs.ir.parameter import Parameter
 
 Array = NDArray[Any]
 Kind = Literal["random", "standard_normal"]

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gptrs.ir.tensor import Parameter
+from gptrs.ir.parameter import Parameter
 from gptrs.nn.module import Module
 from tests.changes.case import Case, Changes, collected_in
 from tests.support.slow_path import Layer, layer

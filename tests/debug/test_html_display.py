@@ -19,7 +19,7 @@ import pytest
 import gptrs
 from gptrs import html_tables, nn, ptir
 from gptrs.ir import tensor_html
-from gptrs.ir.tensor import Parameter
+from gptrs.ir.parameter import Parameter
 from gptrs.memory.estimate import MemoryEstimate
 from tests.support.html_pages import Page
 

@@ -14,7 +14,7 @@ import pytest
 import gptrs
 from gptrs import ptir
 from gptrs.errors import ArgumentError
-from gptrs.ir.tensor import Parameter
+from gptrs.ir.parameter import Parameter
 from gptrs.ir.types import Array
 from gptrs.loading.c_export import export_c
 from tests.support.c_programs import aligned, needs_gcc

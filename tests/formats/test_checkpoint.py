@@ -17,7 +17,7 @@ from gptrs import events, ptir
 from gptrs.errors import ArgumentError, LoadError
 from gptrs.formats.checkpoint import CheckpointFile, is_checkpoint, write_checkpoint
 from gptrs.formats.write_events import PieceWritten
-from gptrs.ir.tensor import Parameter
+from gptrs.ir.parameter import Parameter
 from gptrs.ir.types import Type, f32
 from tests.support.stored import Arrays, assert_same, fill_disk, read_checkpoint
 

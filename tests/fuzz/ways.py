@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from gptrs.backends.base import Backend
+from gptrs.ir.parameter import Parameter
 from gptrs.ir.parsing import parse
 from gptrs.ir.program import Program
 from gptrs.ir.sizes import filled
-from gptrs.ir.tensor import Parameter, Tensor
+from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Array
 from gptrs.jit.derived import run_of
 from gptrs.passes.base import Context, Repeat, Stage, run_passes

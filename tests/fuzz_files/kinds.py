@@ -20,7 +20,7 @@ from gptrs.formats.chat_files import read_chat_files
 from gptrs.formats.checkpoint import write_checkpoint
 from gptrs.formats.safetensors_file import SafetensorsFile
 from gptrs.formats.safetensors_writer import write_safetensors
-from gptrs.ir.tensor import Parameter
+from gptrs.ir.parameter import Parameter
 from gptrs.models.config_fields import config_from_json
 from gptrs.models.resnet import ResNet, ResNetConfig
 from gptrs.text.tokenizer import Tokenizer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gptrs.ir.tensor import Parameter
+from gptrs.ir.parameter import Parameter
 from gptrs.params import base_param_id, param_key
 
 IDS = {

@@ -16,7 +16,7 @@ import pytest
 import gptrs
 from gptrs import ptir
 from gptrs.errors import DonatedError
-from gptrs.ir.tensor import Parameter
+from gptrs.ir.parameter import Parameter
 from gptrs.jit.guards import Guard
 from tests.support.slow_path import Layer, X, layer
 

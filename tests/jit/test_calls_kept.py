@@ -18,7 +18,7 @@ import pytest
 
 from gptrs import ptir
 from gptrs.errors import ArgumentError, DonatedError, SettingError
-from gptrs.ir.tensor import Parameter
+from gptrs.ir.parameter import Parameter
 from gptrs.jit.fast_path.call_cache import _MAX_ENTRIES
 from gptrs.nn.module import Module
 from tests.support.slow_path import Layer, Scale, SlowCalls, X, layer

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from gptrs import ptir
 from gptrs.errors import CaptureWarning, DonatedError
-from gptrs.ir.tensor import Parameter
+from gptrs.ir.parameter import Parameter
 from tests.support import captured
 from tests.support.captured import (
     CONFIG,

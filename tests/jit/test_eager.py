@@ -14,7 +14,8 @@ import pytest
 
 from gptrs import ptir
 from gptrs.errors import DTypeError, PtirError, ShapeError
-from gptrs.ir.tensor import Parameter, Tensor
+from gptrs.ir.parameter import Parameter
+from gptrs.ir.tensor import Tensor
 from gptrs.nn.module import Module
 from tests.jit.test_trace_errors import MISTAKES
 

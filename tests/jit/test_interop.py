@@ -16,7 +16,8 @@ import pytest
 
 from gptrs import ptir
 from gptrs.errors import ArgumentError, DTypeError
-from gptrs.ir.tensor import Parameter, Tensor, as_array
+from gptrs.ir.parameter import Parameter
+from gptrs.ir.tensor import Tensor, as_array
 from tests.support.lazy_torch import torch
 
 IDENTITY = ptir.jit(lambda x: x)

@@ -17,7 +17,7 @@ import pytest
 
 from gptrs import ptir
 from gptrs.errors import ArgumentError
-from gptrs.ir.tensor import Parameter
+from gptrs.ir.parameter import Parameter
 from gptrs.nn.module import Module
 from tests.support.jitted import F32, X, array, equal, plus
 

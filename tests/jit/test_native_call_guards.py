@@ -17,7 +17,7 @@ import pytest
 
 from gptrs import nn, ptir
 from gptrs.errors import ElementError
-from gptrs.ir.tensor import Parameter
+from gptrs.ir.parameter import Parameter
 from gptrs.jit.native_call import checks
 from tests.support.native_calls import NEEDS_NATIVE_CALLS, X, is_native, outcome, warm
 

@@ -20,7 +20,8 @@ import pytest
 
 from gptrs import nn, ptir
 from gptrs.errors import ArgumentError
-from gptrs.ir.tensor import Parameter, Tensor
+from gptrs.ir.parameter import Parameter
+from gptrs.ir.tensor import Tensor
 from gptrs.kernels.driver.threads import limit_threads
 from tests.support.native_calls import NEEDS_NATIVE_CALLS, X, is_native, outcome, warm
 

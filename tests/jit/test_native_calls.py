@@ -16,7 +16,7 @@ import pytest
 
 from gptrs import ptir
 from gptrs.errors import DonatedError
-from gptrs.ir.tensor import Parameter
+from gptrs.ir.parameter import Parameter
 from gptrs.kernels.native_call import layout
 from tests.support.native_calls import (
     NEEDS_NATIVE_CALLS,

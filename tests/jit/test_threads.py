@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from gptrs import ptir
-from gptrs.ir.tensor import Parameter
+from gptrs.ir.parameter import Parameter
 from gptrs.nn.module import Module
 
 THREADS, CALLS = 4, 200

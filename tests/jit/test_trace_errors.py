@@ -25,7 +25,7 @@ from gptrs.errors import (
     ShapeError,
     TraceError,
 )
-from gptrs.ir.tensor import Parameter
+from gptrs.ir.parameter import Parameter
 
 pytestmark = pytest.mark.usefixtures("strict_dtypes")  # which keeps these errors
 

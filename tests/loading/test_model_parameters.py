@@ -13,7 +13,7 @@ import pytest
 import gptrs
 from gptrs import events
 from gptrs.errors import ArgumentError, UnknownNameError
-from gptrs.ir.tensor import Parameter
+from gptrs.ir.parameter import Parameter
 from gptrs.loading.model_parameters import ModelParameters
 from gptrs.loading.weights import WeightRead
 from gptrs.nn.module import Module

@@ -17,7 +17,8 @@ import pytest
 import gptrs
 from gptrs import parameter_cache, ptir
 from gptrs.errors import ArgumentError, SettingError
-from gptrs.ir.tensor import Parameter, Tensor
+from gptrs.ir.parameter import Parameter
+from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Array, Type, f32
 from gptrs.loading.random_model import write_random_model
 from tests.support.image_models import RESNET, images

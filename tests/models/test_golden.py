@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gptrs.ir.parameter import Parameter
 from gptrs.ir.parsing import parse
-from gptrs.ir.tensor import Parameter
 from gptrs.models.decoder import Decoder
 from gptrs.models.families import Gemma3, Llama, Mixtral
 from gptrs.models.gpt2 import GPT2, GPT2Config

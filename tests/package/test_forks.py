@@ -23,7 +23,7 @@ from numba.core.compiler_lock import (  # pyright: ignore[reportMissingTypeStubs
 )
 
 from gptrs import locks, parameter_cache, ptir
-from gptrs.ir.tensor import Parameter
+from gptrs.ir.parameter import Parameter
 from gptrs.ir.types import Array, Type, as_dtype
 from gptrs.kernels.compiler import loaded_object
 from gptrs.kernels.compiler.cache_key import Code

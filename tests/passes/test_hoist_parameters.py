@@ -19,8 +19,9 @@ from gptrs.backends.reference import ReferenceBackend
 from gptrs.errors import ElementError
 from gptrs.ir.dispatch import interpreter
 from gptrs.ir.interpreters import Recorder
+from gptrs.ir.parameter import Parameter
 from gptrs.ir.program import DerivedParam, Program, verify
-from gptrs.ir.tensor import Parameter, Tensor
+from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Array, Type
 from gptrs.jit import derived
 from gptrs.passes.base import Context

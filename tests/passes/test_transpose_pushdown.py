@@ -17,9 +17,9 @@ from gptrs.backends.reference import ReferenceBackend
 from gptrs.ir.dispatch import interpreter
 from gptrs.ir.interpreters import Recorder
 from gptrs.ir.ops.shape import transpose
+from gptrs.ir.parameter import Parameter
 from gptrs.ir.program import Program, verify
 from gptrs.ir.rewrite import Fuel
-from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Type, f32
 from gptrs.passes.base import Context
 from gptrs.passes.cse import eliminate_common_subexpressions

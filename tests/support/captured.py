@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from gptrs import ptir
-from gptrs.ir.tensor import Parameter
+from gptrs.ir.parameter import Parameter
 from gptrs.ir.types import f32
 from gptrs.nn.module import Module
 from tests.support.lazy_torch import torch

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import gptrs
-from gptrs.ir.tensor import Parameter
+from gptrs.ir.parameter import Parameter
 from tests.support.lazy_torch import torch, transformers
 from tests.support.models import Arrays, save_arrays
 

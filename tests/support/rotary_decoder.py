@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from gptrs import ptir
-from gptrs.ir.tensor import Parameter, Tensor
+from gptrs.ir.parameter import Parameter
+from gptrs.ir.tensor import Tensor
 from gptrs.nn.cache import KVCache
 from gptrs.nn.layers import Embedding, Linear
 from gptrs.nn.module import Module

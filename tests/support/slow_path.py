@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 from gptrs import tree
-from gptrs.ir.tensor import Parameter, Tensor
+from gptrs.ir.parameter import Parameter
+from gptrs.ir.tensor import Tensor
 from gptrs.jit.captures import Captures
 from gptrs.nn.module import Module
 

@@ -14,7 +14,8 @@ import pytest
 
 from gptrs import ptir
 from gptrs.errors import ArgumentError, PtirError, ShapeError, TraceError
-from gptrs.ir.tensor import Parameter, Tensor
+from gptrs.ir.parameter import Parameter
+from gptrs.ir.tensor import Tensor
 from gptrs.nn.layers import Linear
 
 RANDOM = np.random.default_rng(0)

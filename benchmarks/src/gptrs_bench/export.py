@@ -10,7 +10,7 @@ from typing import Any
 
 from gptrs.formats.hf_directory import write_directory
 from gptrs.formats.tensor_writer import NewTensor
-from gptrs.ir.tensor import Parameter
+from gptrs.ir.parameter import Parameter
 from gptrs.ir.types import Array, f32
 from gptrs.loading.loaded_model import LoadedModel
 from gptrs_bench.images import write_network

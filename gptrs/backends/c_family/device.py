@@ -18,8 +18,8 @@ from gptrs.backends.c_family.element_types import IN_MEMORY
 from gptrs.backends.c_family.kernel import Kernel
 from gptrs.backends.c_family.kernels import KERNELS, Maker
 from gptrs.ir.device_array import DeviceArray
+from gptrs.ir.parameter import Parameter
 from gptrs.ir.program import Operation
-from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array, DType, Type
 from gptrs.locks import new_lock
 

@@ -24,9 +24,9 @@ from gptrs.backends.c_family.schedule import AliasStep, KernelStep, OtherStep, s
 from gptrs.backends.reference import ReferencePlan
 from gptrs.ir.device_array import DeviceArray, on_host
 from gptrs.ir.dims import Dim, size_at, surely_greater
+from gptrs.ir.parameter import Parameter
 from gptrs.ir.program import Instruction, Program, Value, map_values
 from gptrs.ir.sizes import apply, failing_at_sizes, fails_at, filled
-from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array, Type, si32
 
 Argument: TypeAlias = Array | Parameter | DeviceArray

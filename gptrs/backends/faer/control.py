@@ -20,8 +20,8 @@ from gptrs.backends.faer.steps import ControlStep, Iterations, RegionPlan
 from gptrs.errors import PtirError
 from gptrs.ir.dims import size_at
 from gptrs.ir.ops.control import cond, while_loop
+from gptrs.ir.parameter import Parameter
 from gptrs.ir.program import Value
-from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array
 
 Argument: TypeAlias = Array | Parameter

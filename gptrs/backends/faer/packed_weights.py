@@ -14,7 +14,7 @@ from gptrs.backends.faer.weight_compression import compress_weight, compressed_b
 from gptrs.backends.faer.weight_packing import StoredWeight, run
 from gptrs.backends.parameter_cache import ParameterCache
 from gptrs.backends.weight_residency import Lease
-from gptrs.ir.tensor import Parameter
+from gptrs.ir.parameter import Parameter
 from gptrs.ir.types import Array
 from gptrs.kernels.compiler.isa import Isa
 from gptrs.kernels.conv.winograd import planes, winograd_filter_kernel

@@ -42,9 +42,9 @@ from gptrs.backends.parameter_cache import ParameterCache
 from gptrs.backends.reference import ReferencePlan
 from gptrs.backends.weight_residency import Lease
 from gptrs.ir.dims import Dim, size_at, surely_greater
+from gptrs.ir.parameter import Parameter
 from gptrs.ir.program import Fails, Instruction, Program, Value
 from gptrs.ir.sizes import failing_at_sizes, fails_at
-from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array
 from gptrs.kernels.compiler import isa
 from gptrs.kernels.compiler.loaded_object import together

@@ -34,8 +34,8 @@ from gptrs.backends.faer.bound import ARENA, Bound
 from gptrs.backends.faer.repeat_layout import Layout, Tables
 from gptrs.backends.faer.run import Call, Weights, address_of, load, set_poll
 from gptrs.backends.faer.steps import Iterations
+from gptrs.ir.parameter import Parameter
 from gptrs.ir.program import Program
-from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array
 from gptrs.kernels.driver.current import current_driver
 from gptrs.kernels.driver.repetition import Repetition, Steps

@@ -37,8 +37,8 @@ from gptrs.backends.weight_residency import Lease, next_use
 from gptrs.errors import CheckError, ElementError
 from gptrs.identity_key import identities
 from gptrs.ir.dims import size_at
+from gptrs.ir.parameter import Parameter
 from gptrs.ir.program import Param, Program, Value
-from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array
 from gptrs.kernels.checks import CHECKED
 from gptrs.kernels.driver import live_tables

@@ -23,8 +23,8 @@ from gptrs.backends.regions import Region
 from gptrs.backends.views import Reduce
 from gptrs.ir.dims import product
 from gptrs.ir.implementation import Implementation
+from gptrs.ir.parameter import Parameter
 from gptrs.ir.program import Fails, Instruction, Program, Value, values_in
-from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array
 from gptrs.kernels.checks import check_kernel
 from gptrs.kernels.compiler.compile import Kernel, compile_loop, compile_source

@@ -13,7 +13,7 @@ import numpy as np
 
 from gptrs.backends.faer.calls.base import PIECES, Panels
 from gptrs.backends.faer.calls.product import packing_kernel
-from gptrs.ir.tensor import Parameter
+from gptrs.ir.parameter import Parameter
 from gptrs.ir.types import Array
 from gptrs.kernels.compiler.compile import Kernel
 from gptrs.kernels.compiler.isa import Isa

@@ -27,9 +27,9 @@ from gptrs.ir import effect_tape
 from gptrs.ir.device_array import DeviceArray
 from gptrs.ir.operands import map_operand
 from gptrs.ir.ops.control import cond, while_loop
+from gptrs.ir.parameter import Parameter
 from gptrs.ir.program import Instruction, Program, Value
 from gptrs.ir.sizes import apply, failing_at_sizes, fails_at, filled
-from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array
 from gptrs.locks import new_lock
 

@@ -18,7 +18,7 @@ from gptrs.backends.parameter_cache import parameter_cache
 from gptrs.backends.torch.transfer import to_device
 from gptrs.backends.weight_residency import Lease, next_use
 from gptrs.identity_key import identities
-from gptrs.ir.tensor import Parameter
+from gptrs.ir.parameter import Parameter
 
 Tensors = Sequence[torch.Tensor]
 

@@ -22,8 +22,9 @@ from numpy import ndarray
 
 from gptrs import tree
 from gptrs.ir.device_array import DeviceArray
+from gptrs.ir.parameter import Parameter
 from gptrs.ir.program import key_of
-from gptrs.ir.tensor import Parameter, Tensor
+from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import DTYPES, Array
 
 _NUMBERS: dict[type, Any] = {int: np.int64, float: np.float64, complex: np.complex128}

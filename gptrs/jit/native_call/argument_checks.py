@@ -15,7 +15,8 @@ from typing import Any, cast
 from numpy import ndarray
 
 from gptrs import tree
-from gptrs.ir.tensor import Parameter, Tensor
+from gptrs.ir.parameter import Parameter
+from gptrs.ir.tensor import Tensor
 from gptrs.jit.fast_path.fast_key import ArgumentBinding
 from gptrs.jit.native_call.checks import Checks, NoRowsError
 from gptrs.kernels.native_call.layout import SIZE, slot

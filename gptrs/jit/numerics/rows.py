@@ -27,9 +27,9 @@ from gptrs.debug.numeric_diff.element_errors import (
 )
 from gptrs.debug.numeric_diff.instruction_text import instruction_texts
 from gptrs.ir.effect_tape import Tape, replayed
+from gptrs.ir.parameter import Parameter
 from gptrs.ir.program import Instruction, Program, Value
 from gptrs.ir.region_steps import RegionStep, region_steps
-from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array
 from gptrs.jit.numerics.traced_call import TracedCall, with_all_results
 from gptrs.jit.numerics.ways import Way

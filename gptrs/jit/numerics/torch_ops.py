@@ -17,9 +17,9 @@ from gptrs.ir.operands import map_operand, rounded, several
 from gptrs.ir.operands import widened as computed_in
 from gptrs.ir.ops import composite, contract, elementary, elementwise, reduce
 from gptrs.ir.ops.control import Control
+from gptrs.ir.parameter import Parameter
 from gptrs.ir.program import Instruction, Program, Value
 from gptrs.ir.sizes import apply, filled
-from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array
 
 

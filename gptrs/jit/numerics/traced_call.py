@@ -10,9 +10,9 @@ import numpy as np
 
 from gptrs.backends.base import Backend
 from gptrs.backends.reference import ReferenceBackend
+from gptrs.ir.parameter import Parameter
 from gptrs.ir.program import Program
 from gptrs.ir.sizes import filled
-from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array
 from gptrs.jit.options import Options
 from gptrs.jit.overrides import Overrides

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from gptrs import settings
 from gptrs.ir.effect_tape import Tape, recorded
 from gptrs.ir.nan_watch import NanMode, nan_mode
-from gptrs.ir.tensor import Parameter
+from gptrs.ir.parameter import Parameter
 from gptrs.ir.types import Array
 from gptrs.jit.derived import Run
 from gptrs.jit.numerics.traced_call import TracedCall

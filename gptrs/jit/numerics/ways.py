@@ -15,8 +15,8 @@ from gptrs.backends.base import Backend, Plan
 from gptrs.backends.discovery import get_backend
 from gptrs.backends.reference import ReferencePlan
 from gptrs.errors import ArgumentError, shown
+from gptrs.ir.parameter import Parameter
 from gptrs.ir.program import Program
-from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array
 from gptrs.jit.chooser import chooser
 from gptrs.jit.derived import Run, run_of

@@ -15,8 +15,8 @@ from gptrs.ir.dispatch import OPS
 from gptrs.ir.kinds import OpKind
 from gptrs.ir.ops.bitcast import bitcast
 from gptrs.ir.ops.literal import constant
+from gptrs.ir.parameter import Parameter
 from gptrs.ir.program import Attrs, Instruction, Param, Program, Value, map_values
-from gptrs.ir.tensor import Parameter
 from gptrs.ir.types import Array, DType, Type, cf64, f64
 
 _KEPT = frozenset([OpKind.RANDOM, OpKind.QUANTIZATION, OpKind.EFFECT])

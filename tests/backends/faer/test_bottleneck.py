@@ -13,7 +13,8 @@ import pytest
 
 from gptrs import ptir
 from gptrs.backends.faer.calls import bottleneck
-from gptrs.ir.tensor import Parameter, Tensor
+from gptrs.ir.parameter import Parameter
+from gptrs.ir.tensor import Tensor
 
 TOGETHER, DEPTHWISE, DIRECT = (
     f"gpt_rs.faer.{name}.nhwc.f32.v1"

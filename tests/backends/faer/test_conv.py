@@ -16,8 +16,9 @@ from gptrs.backends.faer.calls.base import WinogradPanels
 from gptrs.backends.faer.calls.conv import WinogradConv
 from gptrs.backends.faer.custom_calls import call_of
 from gptrs.errors import PtirError
+from gptrs.ir.parameter import Parameter
 from gptrs.ir.program import Program
-from gptrs.ir.tensor import Parameter, Tensor
+from gptrs.ir.tensor import Tensor
 
 RANDOM = np.random.default_rng(0)
 

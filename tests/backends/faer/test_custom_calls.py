@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from gptrs import ptir
-from gptrs.ir.tensor import Parameter, Tensor
+from gptrs.ir.parameter import Parameter
+from gptrs.ir.tensor import Tensor
 
 W = Parameter(np.linspace(-1, 1, 48, dtype=np.float32).reshape(8, 6), "w")
 V = Parameter(np.linspace(2, -1, 48, dtype=np.float32).reshape(8, 6), "v")

@@ -11,7 +11,8 @@ import pytest
 
 import gptrs
 from gptrs import ptir
-from gptrs.ir.tensor import Parameter, Tensor
+from gptrs.ir.parameter import Parameter
+from gptrs.ir.tensor import Tensor
 
 
 def weight(columns: int, dtype: Any = np.float32) -> Parameter:

@@ -13,7 +13,7 @@ import pytest
 
 from gptrs import ptir
 from gptrs.backends.faer import loop_products
-from gptrs.ir.tensor import Parameter
+from gptrs.ir.parameter import Parameter
 
 RNG = np.random.default_rng(3)
 

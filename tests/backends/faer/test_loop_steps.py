@@ -19,7 +19,8 @@ from gptrs import ptir
 from gptrs.backends.faer import control_steps, loop_products
 from gptrs.backends.faer.plan import FaerPlan
 from gptrs.errors import ElementError
-from gptrs.ir.tensor import Parameter, Tensor
+from gptrs.ir.parameter import Parameter
+from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Array
 from tests.support.loops import (
     FUNCTIONS,

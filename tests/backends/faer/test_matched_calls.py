@@ -7,8 +7,9 @@ import numpy as np
 from gptrs import ptir
 from gptrs.backends.faer.matched_calls import CallMatcher, definition_key
 from gptrs.ir.ops.custom import custom_call
+from gptrs.ir.parameter import Parameter
 from gptrs.ir.program import Instruction
-from gptrs.ir.tensor import Parameter, Tensor
+from gptrs.ir.tensor import Tensor
 
 RANDOM = np.random.default_rng(0)
 WEIGHTS = [Parameter(RANDOM.normal(size=(6, 6)).astype(np.float32), f"w{n}") for n in range(3)]

@@ -18,7 +18,8 @@ from gptrs.backends.faer import plan as plans
 from gptrs.backends.faer.bound import Bound
 from gptrs.backends.faer.step_templates import Sizes, TemplateBuilder, chunk_count
 from gptrs.errors import DonatedError, ElementError
-from gptrs.ir.tensor import Parameter, Tensor
+from gptrs.ir.parameter import Parameter
+from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Array
 from gptrs.kernels.compiler import isa, loaded_object
 from gptrs.kernels.compiler.compile import compile_ir

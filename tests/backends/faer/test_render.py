@@ -21,8 +21,9 @@ from gptrs.backends.regions import Region
 from gptrs.ir.dims import dim, size_at
 from gptrs.ir.dispatch import OPS, interpreter
 from gptrs.ir.interpreters import Recorder
+from gptrs.ir.parameter import Parameter
 from gptrs.ir.program import Instruction, Param, Program, Value
-from gptrs.ir.tensor import Parameter, Tensor
+from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Array, Type, as_dtype
 from gptrs.kernels.compiler import isa
 from gptrs.kernels.compiler.compile import compile_loop

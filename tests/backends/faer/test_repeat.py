@@ -22,7 +22,8 @@ from gptrs import ptir
 from gptrs.backends.faer import loop_products, repeat
 from gptrs.backends.faer.plan import FaerPlan
 from gptrs.errors import ElementError
-from gptrs.ir.tensor import Parameter, Tensor
+from gptrs.ir.parameter import Parameter
+from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Array
 from tests.support.loops import (
     FUNCTIONS,

@@ -13,7 +13,8 @@ import pytest
 
 from gptrs import ptir
 from gptrs.errors import PtirError
-from gptrs.ir.tensor import Parameter, Tensor
+from gptrs.ir.parameter import Parameter
+from gptrs.ir.tensor import Tensor
 
 RANDOM = np.random.default_rng(0)
 

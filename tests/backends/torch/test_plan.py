@@ -30,9 +30,10 @@ from gptrs.backends.torch.plan import TorchPlan
 from gptrs.backends.torch.run import Run
 from gptrs.backends.torch.transfer import to_device, to_host
 from gptrs.errors import ArgumentError, CheckError, DonatedError, DTypeError, ElementError
+from gptrs.ir.parameter import Parameter
 from gptrs.ir.program import Program
 from gptrs.ir.sizes import filled
-from gptrs.ir.tensor import Parameter, Tensor
+from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import DTYPES, Type
 from gptrs.passes.base import Context
 from gptrs.passes.pipeline import lower
