@@ -13,6 +13,7 @@ from gptrs.torch.aten import TABLE
 from tests.torch.opinfo import OPERATORS, check
 
 SHARES = 4
+space: Any = torch  # its stubs leave much out
 NAMES = frozenset(name.removeprefix("prims.").partition(".")[0] for name in TABLE)
 
 
@@ -46,7 +47,7 @@ def test_the_table_has_names_of_torch() -> None:
 
 def compiled(function: Callable[..., Any], *operands: Any) -> Any:
     """``function`` by the table, without torch."""
-    compiler: Any = torch.compile
+    compiler: Any = space.compile
     return compiler(function, backend="gptrs", options={"strict": True})(*operands)
 
 
@@ -70,5 +71,15 @@ def test_scalars_are_gathered_and_scattered() -> None:
 @pytest.mark.filterwarnings("ignore:ComplexHalf")
 def test_a_dtype_that_arrays_have_not_is_left_to_torch() -> None:
     x = torch.tensor([1 + 2j], dtype=torch.complex32)
-    compiler: Any = torch.compile
+    compiler: Any = space.compile
     assert compiler(torch.clone, backend="gptrs")(x).to(torch.complex64).tolist() == [1 + 2j]
+
+
+def test_integers_divided_without_rounding_are_fractions() -> None:
+    divide: Any = torch.ops.aten.div
+
+    def quotients(x: Any, y: Any) -> Any:
+        return divide(x, y, rounding_mode=None), divide(x, 4, rounding_mode=None)
+
+    made = compiled(quotients, torch.tensor([-7, 5]), torch.tensor([2, 4]))
+    assert [each.tolist() for each in made] == [[-3.5, 1.25], [-1.75, 1.25]]

@@ -169,8 +169,8 @@ enter_all(
 @aten("div.Tensor_mode", "div.Scalar_mode", operands=Operands.PROMOTED)
 def div_mode(x: Number, y: Number, rounding_mode: str | None = None) -> Tensor:
     """Division rounded to integers: down, towards 0, or not at all."""
-    if rounding_mode is None:
-        return ptir.div(x, y)
+    if rounding_mode is None:  # of integers, too, a fraction
+        return ptir.true_divide(x, y)
     if rounding_mode == "floor":
         return ptir.floor_divide(x, y)
     if any(isinstance(v, Tensor) and not v.dtype.is_integer for v in (x, y)):
