@@ -143,7 +143,7 @@ class CompiledGraph:
 
     def _function(self, operands: list[Any], arrays: list[Any]) -> JitFunction[..., Any]:
         """The jitted function for these operands, which has been traced for their kind."""
-        if self._is_symbolic:
+        if self._is_symbolic and not is_eager():  # in which sizes are numbers
             try:
                 return self._function_at((), operands, arrays, {})
             except DimError:  # the program depends on sizes: one for each

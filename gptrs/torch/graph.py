@@ -13,12 +13,13 @@ from torch.fx import Graph, GraphModule
 from torch.fx.node import Node as GraphNode
 from torch.fx.node import map_arg
 
-from gptrs.errors import PtirError
+from gptrs.errors import DimError, PtirError
 from gptrs.ir.dims import Dim
 from gptrs.ir.tensor import Tensor
 from gptrs.torch.aten import UnsupportedError
 from gptrs.torch.operators import Fallback, Node, apply_operator
-from gptrs.torch.tensors import Sizes, array_of, type_of
+from gptrs.torch.size_arithmetic import check_results, compute
+from gptrs.torch.tensors import Sizes, array_of, dim_of, type_of
 
 _NOTHING = frozenset(
     (
@@ -34,12 +35,6 @@ _OF_STORAGE = frozenset(("as_strided.default", "as_strided_copy.default"))
 """Operators that see the memory of an operand, which arrays have in the order of elements."""
 _torch: Any = torch
 _with_effects: Any = _torch.ops.higher_order.with_effects
-_OF_SIZES: dict[Any, Callable[..., Any]] = {
-    _torch.sym_min: min,
-    _torch.sym_max: max,
-    _torch.sym_not: operator.not_,
-}
-"""Functions of torch that take its own sizes alone."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +74,10 @@ def interpret(
         elif node.op == "call_function":
             values[node] = _call(node, values, tracing)
         elif node.op == "output":
-            return [values[r] if isinstance(r, GraphNode) else r for r in results_of(module.graph)]
+            nodes = results_of(module.graph)
+            results = [values[r] if isinstance(r, GraphNode) else r for r in nodes]
+            check_results(results, [_fake(r) if isinstance(r, GraphNode) else r for r in nodes])
+            return results
     raise PtirError("the graph has no output")
 
 
@@ -100,8 +98,12 @@ def _call(node: GraphNode, values: Mapping[GraphNode, Any], tracing: Tracing) ->
     if target is operator.getitem:
         return args[0][args[1]]
     if not isinstance(target, OpOverload | HigherOrderOperator):  # arithmetic of sizes
-        function: Any = _OF_SIZES.get(target, target)
-        return function(*args, **kwargs)
+        try:
+            return compute(target, args, kwargs)
+        except DimError:
+            if isinstance(fake := _fake(node), torch.SymInt):
+                return dim_of(fake, tracing.sizes)
+            raise
     fake_args: Any = map_arg(node.args, _fake)
     fake_kwargs: Any = map_arg(node.kwargs, _fake)
     wanted = _described(node.meta.get("val"), tracing.sizes)

@@ -19,6 +19,7 @@ from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import DType, Type
 from gptrs.torch.aten import TABLE, Operands, UnsupportedError
 from gptrs.torch.aten.table import ptir
+from gptrs.torch.size_arithmetic import is_fraction
 from gptrs.torch.tensors import array_of, dtype_of, tensor_of
 
 _common: Any = _prims_common
@@ -68,12 +69,14 @@ def apply_operator(node: Node, fallbacks: list[Fallback], *, strict: bool = Fals
                 f"{node.target} has no form in PTIR: {error.problem}",
                 fix='leave out options={"strict": True}, and torch runs it',
             ) from error
+        _check_fractions(node, None)
         fallbacks.append(Fallback(node.name, error.problem))
     return _by_torch(node)
 
 
 def _by_table(node: Node) -> Any:
     meaning = TABLE.get(node.name)
+    _check_fractions(node, None if meaning is None else meaning.operands)
     if meaning is None:
         raise UnsupportedError("it is not in the table")
     args = tuple(_own(a) for a in node.args)
@@ -86,6 +89,15 @@ def _by_table(node: Node) -> Any:
         rest = args[1:] if meaning.operands is Operands.TO_RESULT else _all_cast(args[1:], dtype)
         args = (*first, *rest)
     return _conformed(meaning.function(*args, **kwargs), node.result)
+
+
+def _check_fractions(node: Node, operands: Operands | None) -> None:
+    """Raises `DimError` for a number that depends on sizes where the operator does not cast it."""
+    given = (*node.args, *node.kwargs.values())
+    described = (*node.fake_args, *node.fake_kwargs.values())
+    for value, fake in zip(given, described, strict=True):
+        if isinstance(value, Tensor) and is_fraction(fake) and operands not in _KINDS:
+            raise DimError(f"{node.target} takes a number that depends on sizes")
 
 
 def _own(value: Any) -> Any:
@@ -104,7 +116,8 @@ def _promoted(
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """The tensors among the operands in their common dtype."""
     described = (*node.fake_args, *node.fake_kwargs.values())
-    fakes = [v for v in described if isinstance(v, torch.Tensor) or _is_number(v)]
+    numbers = [_as_number(v) for v in described]
+    fakes = [v for v in numbers if isinstance(v, torch.Tensor) or _is_number(v)]
     _, common = _common.elementwise_dtypes(*fakes, type_promotion_kind=kind)
     dtype = dtype_of(common)
     if not any(isinstance(a, Tensor) for a in args):
@@ -115,6 +128,13 @@ def _promoted(
 
 def _all_cast(values: Iterable[Any], dtype: DType) -> tuple[Any, ...]:
     return tuple(_cast(v, dtype) if isinstance(v, Tensor) else v for v in values)
+
+
+def _as_number(fake: Any) -> Any:
+    """A number of the kind of a symbolic one, as torch promotes them alike."""
+    if is_fraction(fake):
+        return 1.0
+    return 1 if isinstance(fake, torch.SymInt) else fake
 
 
 def _is_number(value: Any) -> bool:

@@ -75,6 +75,20 @@ def symbols_in(fake: Any, value: Any) -> Iterator[tuple[str, int]]:
             yield str(symbolic.node.expr), int(value)
 
 
+_ROUNDED = ("TruncToInt", "FloorToInt", "CeilToInt")
+
+
+def _rounded(name: str, expression: Any) -> DimLike:
+    """A fraction of sizes as a whole number: ``int(n / 2)``, ``math.ceil(n / 2)``."""
+    if type(expression).__name__ != "IntTrueDiv":
+        raise DimError(f"{expression} is no polynomial of sizes")
+    above, below = expression.args
+    if name == "TruncToInt" and not (above.is_nonnegative and below.is_positive):
+        raise DimError(f"the sign of {expression} is not known")
+    part, whole = _dim_of_expression(above), _dim_of_expression(below)
+    return -(-part // whole) if name == "CeilToInt" else part // whole
+
+
 def _dim_of_expression(expression: Any) -> DimLike:
     """A sympy expression as a dimension."""
     name = type(expression).__name__
@@ -82,6 +96,8 @@ def _dim_of_expression(expression: Any) -> DimLike:
         return int(expression)
     if expression.is_Symbol:
         return dim(str(expression))
+    if name in _ROUNDED:
+        return _rounded(name, expression.args[0])
     parts = [_dim_of_expression(part) for part in expression.args]
     if name == "Add":
         return sum(parts[1:], parts[0])
