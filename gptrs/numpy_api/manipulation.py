@@ -247,22 +247,22 @@ def rot90(x: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Tensor:
 
 
 @public(other_names={"shifts": "shift", "dims": "axis"})
-def roll(x: Any, shift: Axes, axis: Axes | None = None) -> Tensor:
+def roll(x: Any, shift: DimLike | Sequence[DimLike], axis: Axes | None = None) -> Tensor:
     """The elements moved by ``shift`` places along ``axis``; what leaves one end enters the other.
     Without an axis all elements in row-major order."""
     x = as_tensor(x)
     if axis is None:
-        steps = shift if isinstance(shift, int) else sum(shift)
+        steps = shift if isinstance(shift, int | Dim) else sum(shift)
         return roll(x.reshape(-1), steps, 0).reshape(x.shape)
     axes = (axis,) if isinstance(axis, int) else tuple(axis)
-    steps = (shift,) * len(axes) if isinstance(shift, int) else tuple(shift)
+    steps = (shift,) * len(axes) if isinstance(shift, int | Dim) else tuple(shift)
     axes = axes * len(steps) if len(axes) == 1 else axes
     if len(axes) != len(steps):
         raise ShapeError(f"roll: {len(steps)} shifts for {len(axes)} axes")
     for each, by in zip(axes, steps, strict=True):
         place = normal_axis(each, x.ndim)
         extent = x.shape[place]
-        if isinstance(extent, Dim):
+        if isinstance(extent, Dim) or isinstance(by, Dim):
             x = rows_at(x, OPS["remainder"](positions(extent) - by, extent), place)
         elif extent and by % extent:
             keys = (slice(None),) * place

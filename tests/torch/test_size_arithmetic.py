@@ -29,6 +29,7 @@ ONE_PROGRAM: dict[str, Callable[[Any], Any]] = {
     "integers": lambda x: (x > 0).long() * (x.shape[0] / 2),
     "a half": lambda x: x[: int(x.shape[0] / 2)],
     "the greater half": lambda x: x[: math.ceil(x.shape[0] / 2)],
+    "a turn": lambda x: x.roll(x.shape[0] // 2),
     "two results": lambda x: (x * 2, x.shape[0] * 2),
 }
 A_PROGRAM_EACH: dict[str, Callable[[Any], Any]] = {
