@@ -27,10 +27,11 @@ from gptrs.ir.tensor import Tensor
 from gptrs.jit.function import JitFunction
 from gptrs.jit.modes import is_eager
 from gptrs.torch.aten import UnsupportedError
-from gptrs.torch.graph import Tracing, function_of, placeholders, symbols_of
+from gptrs.torch.graph import Tracing, function_of, placeholders, results_of, symbols_of
 from gptrs.torch.operators import Fallback
 from gptrs.torch.options import GraphOptions
 from gptrs.torch.tensors import Sizes, array_of, dim_of, symbols_in, tensor_of
+from gptrs.torch.views import Views
 
 _MOST_CHANGES = 2  # of a tensor that is packed; then it is no longer worth it
 
@@ -66,6 +67,7 @@ class CompiledGraph:
     def __init__(self, module: GraphModule, options: GraphOptions, *, is_inference: bool) -> None:
         self._module, self._options = module, options
         self._placeholders = placeholders(module.graph)
+        self._views = Views(module, results_of(module.graph))
         self._kept = _static_places() if is_inference else ()
         self._changes: Counter[int] = Counter()
         self._versions: list[Any] = []
@@ -107,7 +109,8 @@ class CompiledGraph:
             return self._given_to_torch(operands, error)
         if (calls := _noted.get()) is not None:
             calls.append(GraphCall(function, arrays, tuple(self.fallbacks)))
-        return [tensor_of(x.numpy()) if isinstance(x, Tensor) else x for x in made]
+        others = [tensor_of(x.numpy()) if isinstance(x, Tensor) else x for x in made]
+        return self._views.joined(others, operands)
 
     def _given_to_torch(self, operands: list[Any], error: PtirError) -> list[Any]:
         """The results by torch, from now on; the error where that is not wanted."""
@@ -181,7 +184,7 @@ class CompiledGraph:
                 known[node] = dim_of(node.meta["val"], sizes)
         tracing = Tracing(self.fallbacks, self._options.strict, sizes)
         return ptir.jit(
-            function_of(self._module, traced, known, tracing),
+            function_of(self._module, traced, known, tracing, self._views),
             dynamic=symbols_of(traced) if self._is_symbolic else {},
             precise=self._options.precise,
             backend=self._options.backend,

@@ -20,6 +20,7 @@ from gptrs.torch.aten import UnsupportedError
 from gptrs.torch.operators import Fallback, Node, apply_operator
 from gptrs.torch.size_arithmetic import check_results, compute
 from gptrs.torch.tensors import Sizes, array_of, dim_of, type_of
+from gptrs.torch.views import Views, is_view
 
 _NOTHING = frozenset(
     (
@@ -135,7 +136,7 @@ def _reads_its_own(node: GraphNode) -> bool:
         known = all(isinstance(n, int) for n in (fake.numel(), *size, *stride))
         if known and _reach(size, stride) < fake.numel():
             return True
-    while _is_view(source):
+    while is_view(source):
         source = source.args[0]
         if _fake(source).numel() != fake.numel():
             return False
@@ -145,15 +146,6 @@ def _reads_its_own(node: GraphNode) -> bool:
 def _reach(size: Sequence[int], stride: Sequence[int]) -> int:
     """The number of the last element."""
     return sum((n - 1) * by for n, by in zip(size, stride, strict=True))
-
-
-def _is_view(node: GraphNode) -> bool:
-    """Whether the result has the memory of the first operand."""
-    target: Any = node.target
-    if not isinstance(target, OpOverload):
-        return False
-    schema: Any = target._schema  # pyright: ignore[reportPrivateUsage]
-    return any(result.alias_info is not None for result in schema.returns)
 
 
 def _described(fake: Any, sizes: Sizes) -> Any:
@@ -185,12 +177,15 @@ def function_of(
     traced: Sequence[GraphNode],
     known: Mapping[GraphNode, Any],
     tracing: Tracing,
+    views: Views | None = None,
 ) -> Callable[..., tuple[Any, ...]]:
-    """``module`` as a function of the ``traced`` placeholders; the others are ``known``."""
+    """``module`` as a function of the ``traced`` placeholders; the others are ``known``. Without
+    the results that are ``views``."""
 
     def program(*operands: Tensor) -> tuple[Any, ...]:
         tracing.fallbacks.clear()
         given = dict(zip(traced, operands, strict=True))
-        return tuple(interpret(module, {**known, **given}, tracing))
+        results = interpret(module, {**known, **given}, tracing)
+        return tuple(results if views is None else views.others(results))
 
     return program

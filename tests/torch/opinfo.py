@@ -92,7 +92,8 @@ def check_sample(operator: Any, sample: Any, *, backward: bool = False) -> None:
             given[place] = tensor
         operand, args, kwargs = pytree.tree_unflatten(given, spec)
         results, _ = pytree.tree_flatten(operator(operand, *args, **kwargs))
-        return [r for r in results if isinstance(r, torch.Tensor)]
+        # As copies: torch makes results that are views itself.
+        return [r.clone() for r in results if isinstance(r, torch.Tensor)]
 
     is_random = False
 
