@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import pytest
 import torch
+from torch import nn
 from torch.testing import assert_close
 
 import gptrs
@@ -30,6 +31,7 @@ ONE_PROGRAM: dict[str, Callable[[Any], Any]] = {
     "a half": lambda x: x[: int(x.shape[0] / 2)],
     "the greater half": lambda x: x[: math.ceil(x.shape[0] / 2)],
     "a turn": lambda x: x.roll(x.shape[0] // 2),
+    "a pooled plane": lambda x: nn.functional.max_pool2d((x[:, None] * x)[None], 2),
     "two results": lambda x: (x * 2, x.shape[0] * 2),
 }
 A_PROGRAM_EACH: dict[str, Callable[[Any], Any]] = {

@@ -4,7 +4,6 @@ without."""
 from __future__ import annotations
 
 import math
-from functools import reduce as fold
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from gptrs.ir.dispatch import OPS
 from gptrs.ir.ops.widening import narrow, widen
 from gptrs.ir.tensor import Tensor
 from gptrs.numpy_api.function import as_tensor
+from gptrs.numpy_api.manipulation import positions
 from gptrs.numpy_api.nn.operands import as_float, fixed, per_axis
 from gptrs.numpy_api.nn.pool_windows import Ints, Windows, element_counts
 from gptrs.numpy_api.nn.spatial import at_rank, batched, channels_last, channels_second
@@ -49,30 +49,34 @@ def max_pool_nd(
     x, has_batch = batched(as_tensor(input), rank)
     windows = Windows(x, kernel_size, stride, padding, dilation, ceil_mode)
     attrs = {**windows.attrs, "dilation": windows.dilation}
-    if return_indices:
-        best = _max_and_place(x, windows, attrs)
-        return tuple(channels_second(part, has_batch) for part in best)
     if rank == 2:
-        return channels_second(OPS["max_pool2d"](channels_last(x), **attrs), has_batch)
-    pooled = OPS["reduce_window"](channels_last(x), reduce="max", **attrs)
-    return channels_second(pooled, has_batch)
+        pooled = OPS["max_pool2d"](channels_last(x), **attrs)
+    else:
+        pooled = OPS["reduce_window"](channels_last(x), reduce="max", **attrs)
+    greatest = channels_second(pooled, has_batch)
+    if not return_indices:
+        return greatest
+    return greatest, channels_second(_places(x, windows, attrs), has_batch)
 
 
-def _max_and_place(x: Tensor, windows: Windows, attrs: dict[str, Any]) -> tuple[Tensor, Tensor]:
-    """The greatest element of each window, and its position in the row-major order of a plane."""
-    extents = fixed(x.shape[2:], "input")
+def _places(x: Tensor, windows: Windows, attrs: dict[str, Any]) -> Tensor:
+    """The position of the greatest element of each window in the row-major order of a plane."""
     least = x.dtype.limits[0] if x.dtype.is_integer else -math.inf
     patches: Tensor = OPS["extract_patches"](channels_last(x), value=least, **attrs)
     channels = x.shape[1]
     taps = patches.reshape([*patches.shape[:-1], math.prod(windows.window), channels])
     best: Tensor = OPS["argmax"](taps, axis=-2)
-    steps = [math.prod(extents[i + 1 :]) for i in range(len(extents))]
-    inside = [np.arange(n) * d for n, d in zip(windows.window, windows.dilation, strict=True)]
-    offsets = fold(np.add.outer, (a * s for a, s in zip(inside, steps, strict=True)))
-    starts = [windows.starts(i, n) * steps[i] for i, n in enumerate(extents)]
-    first = fold(np.add.outer, starts)[None, ..., None]
-    place = OPS["take"](Tensor(offsets.reshape(-1)), best) + Tensor(first)
-    return OPS["reduce_max"](taps, axes=-2), place
+    total: Any = 0
+    for axis, inside in enumerate(np.indices(windows.window)):
+        low, apart = windows.low[axis], windows.dilation[axis]
+        shape: list[Any] = [1] * best.ndim
+        shape[axis + 1] = count = best.shape[axis + 1]
+        start = positions(count) * windows.strides[axis] - low
+        place = OPS["take"](Tensor(inside.reshape(-1) * apart), best) + start.reshape(shape)
+        if low:  # where all is −∞ the padding comes first, and stands for the first element
+            place = OPS["maximum"](place, OPS["remainder"](place, apart))
+        total = total * x.shape[axis + 2] + place
+    return total
 
 
 def max_pool_nd_with_indices(

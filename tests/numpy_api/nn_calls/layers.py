@@ -78,6 +78,7 @@ LAYERS: list[Call] = [
     *calls("lp_pool2d", IMAGES, float("inf"), 3, 2, True),
     *calls("max_pool1d_with_indices", L, 3, 2, 1),
     *calls("max_pool2d_with_indices", IMAGES, 3, 2, ceil_mode=True),
+    *calls("max_pool2d_with_indices", np.full((1, 2, 7, 8), -np.inf, np.float32), 4, 1, 2, 2),
     *calls("max_pool3d_with_indices", VOLUMES, 2),
     *calls("adaptive_max_pool1d_with_indices", L, 4),
     *calls("adaptive_max_pool2d_with_indices", IMAGES, (3, None)),
