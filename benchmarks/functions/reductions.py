@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ CUBES = [(8, 16, 32), (64, 128, 256), (16, 1000, 512)]
 
 def cases() -> list[Case]:
     """Sums and extremes, softmax and norms, means under masks, distances."""
-    return [*_sums(), *_normalized(), *_masked(), *_distances()]
+    return [*_sums(), *_normalized(), *_short_rows(), *_masked(), *_distances()]
 
 
 def _sums() -> list[Case]:
@@ -149,6 +150,28 @@ def _normalized() -> list[Case]:
             lambda xp, x: x / xp.sqrt((x * x).sum(1, keepdims=True) + 1e-12),
         ),
     ]
+
+
+def _short_rows() -> list[Case]:
+    found: list[Case] = []
+    for dtype, shape in {"f32": (100_000, 10), "f64": (50_000, 16)}.items():
+        for name, function, torch in (
+            ("maxima", lambda xp, x: x.max(axis=1), lambda torch, x: torch.amax(x, 1)),
+            ("argmax", lambda xp, x: xp.argmax(x, axis=1), lambda torch, x: torch.argmax(x, 1)),
+            ("centred", lambda xp, x: x - x.mean(axis=1, keepdims=True), None),
+            (
+                "by their norm",
+                lambda xp, x: x / xp.sqrt((x * x).sum(axis=1, keepdims=True)),
+                None,
+            ),
+            ("each by its own number", lambda xp, x: x * x[:, :1], None),
+            ("softmax", lambda xp, x: _softmax(xp, x, 1), lambda torch, x: torch.softmax(x, 1)),
+        ):
+            ours = partial(function, ptir)
+            found += sized(
+                "short rows", f"{name} {dtype}", [shape], ours, function, dtype=dtype, torch=torch
+            )
+    return found
 
 
 def _masked() -> list[Case]:

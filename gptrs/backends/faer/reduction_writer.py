@@ -155,9 +155,7 @@ class ReductionWriter(ExpressionWriter):
 
     def _joined(self, part: Reduce, scope: Scope) -> str:
         """All elements of a reduction along one short axis, joined as lanes are."""
-        found: list[str] = []
-        for k in range(int(part.extents[0])):
-            found.append(self._body(part, Scope((str(k),), scope.depth, scope.lines)))
+        found = self._written_out(part, scope)
         width = LANES // 2
         while width:
             pairs = zip(found, found[width:], strict=False)
@@ -166,6 +164,13 @@ class ReductionWriter(ExpressionWriter):
             found = [*joined, *found[len(joined) : width]]
             width //= 2
         return found[0]
+
+    def _written_out(self, part: Reduce, scope: Scope) -> list[str]:
+        """All elements of a reduction along one short axis."""
+        return [
+            self._body(part, Scope((str(k),), scope.depth, scope.lines))
+            for k in range(int(part.extents[0]))
+        ]
 
     def _in_blocks(self, part: Reduce) -> bool:
         """Whether a reduction that is no sum is faster in blocks."""

@@ -5,10 +5,13 @@
         for j in range(10): out[row, j] = …
 
 The elements of a reduction are written out, so that they stay in registers: lanes in memory would
-be stored one by one and loaded as vectors, which waits for the stores. The lengths and strides of
-rows are in the text, as LLVM shuffles what lies a known distance apart and gathers the rest.
-Elements are joined as in `gptrs.kernels.rowwise.reduce`, whose lanes they are, so that a result has
-the bits that it has in other loops.
+be stored one by one and loaded as vectors, which waits for the stores. Elements are joined as in
+`gptrs.kernels.rowwise.reduce`, whose lanes they are, so that a result has the bits that it has in
+other loops.
+
+LLVM makes vectors across rows of up to 8 elements, which it shuffles, so the lengths and strides of
+rows are in the text. Elements of longer ones it would gather one by one: those are computed row by
+row, in vectors of the elements of one, unless functions such as exp take most of the time.
 """
 
 from __future__ import annotations
@@ -22,10 +25,17 @@ from gptrs.ir.dims import DimLike, Shape
 
 _MOST = 32  # elements of a row
 _COST = 96  # additions that all elements of a reduction cost: each has a text of its own
+_READ, _WRITTEN = 8, 7  # adjacent elements that LLVM shuffles well to vectors across rows
+_FUNCTION = 10  # additions that exp and the like cost
 
 
 class ShortRowWriter(LoopWriter):
     """Writes the loops of a region whose rows have few elements, a number that is known."""
+
+    def write(self) -> None:
+        if is_row_by_row(self.region):
+            self._row.add("row_by_row()")
+        super().write()
 
     def _sum(self, part: Reduce, word: str) -> str:
         zero = scalars.start(part.op, part.accumulator)
@@ -33,7 +43,11 @@ class ShortRowWriter(LoopWriter):
         return self._name(self._row, word, text, part.accumulator)
 
     def _fold(self, part: Reduce, word: str) -> str:
-        return self._name(self._row, word, self._joined(part, self._row), part.accumulator)
+        if word in _EXTREMES and is_row_by_row(self.region):
+            text = f"{_EXTREMES[word]}(({', '.join(self._written_out(part, self._row))}))"
+        else:
+            text = self._joined(part, self._row)
+        return self._name(self._row, word, text, part.accumulator)
 
     def _words_of(self, extents: Shape) -> list[str]:
         return [str(extent) for extent in extents]
@@ -41,6 +55,21 @@ class ShortRowWriter(LoopWriter):
     def _stride(self, stride: DimLike, shared: object) -> str:
         literal = isinstance(stride, int) and abs(stride) <= _MOST
         return str(stride) if literal else super()._stride(stride, shared)
+
+
+_EXTREMES = {"max": "greatest_of", "min": "least_of"}
+
+
+def is_row_by_row(region: Region) -> bool:
+    """Whether the rows are too long for vectors across them, and have nothing that needs such
+    vectors: functions, or reductions of integers as argmax has them."""
+    reductions = reductions_of(region)
+    read = max((int(n) for part in reductions for n in part.extents), default=0)
+    written = max(map(int, region.inner), default=0)
+    if read <= _READ and written <= _WRITTEN:
+        return False
+    costs = (part.op.cost for part in walk(region.expression) if isinstance(part, Apply))
+    return all(c < _FUNCTION for c in costs) and all(p.accumulator.is_float for p in reductions)
 
 
 def is_of_short_rows(region: Region) -> bool:

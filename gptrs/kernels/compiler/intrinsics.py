@@ -37,6 +37,8 @@ miss only.
 | ``first_greatest(line, count, vector_bits)`` ``first_least`` | a position; NaN wins |
 | ``running_sum_lines(x, x_column, result, result_column, count, vector_bits)`` | of floats |
 | ``running_sum_line(x, result, count, vector_bits, truths)`` | of integers; ``product`` … |
+| ``greatest_of(numbers)`` ``least_of(numbers)`` | of a tuple of floats, as ``maximum`` |
+| ``row_by_row()`` | no vectors of several iterations of the loop around it |
 | ``compare_exchange(address, expected, new)`` | atomic, on int64; what was there before |
 
 A pointer is indexed with elements: ``floats(a)[i]``. In place of an address, ``floats`` and the
@@ -65,6 +67,7 @@ from numba.np.numpy_support import as_dtype
 
 from gptrs.kernels.compiler.line_intrinsics import LINES
 from gptrs.kernels.compiler.number_functions import FUNCTIONS
+from gptrs.kernels.compiler.row_intrinsics import ROWS
 from gptrs.kernels.driver.step_table import CODE, INTERRUPTED, POLL, emit_failure
 from gptrs.kernels.gemm.inline_product import ProductSizes, inline_product
 from gptrs.kernels.rowwise import reduce
@@ -319,7 +322,9 @@ ELEMENTS: dict[str, Any] = {
 }
 
 LOCALS: dict[str, Any] = {f"local_{name}": _local_of(e) for name, e in ELEMENTS.items()}
-globals().update(LOCALS | FUNCTIONS | MATH | LINES)  # a kernel's source as a module imports them
+globals().update(
+    LOCALS | FUNCTIONS | MATH | LINES | ROWS
+)  # a kernel's source as a module imports them
 
 NAMES: dict[str, Any] = {
     "math": math,
@@ -351,5 +356,6 @@ NAMES: dict[str, Any] = {
     "join_products": join_products,
     "product": product,
     **LINES,
+    **ROWS,
     "compare_exchange": compare_exchange,
 }

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from llvmlite import ir
@@ -70,6 +71,50 @@ def reduction(module: Any, name: str, element: Any, *, filled: bool) -> Any:
     return made
 
 
+def extreme_of(module: Any, name: str, element: Any, count: int) -> Any:
+    """The LLVM function ``element extreme(element, …)``: the maximum or minimum of ``count``
+    floats, in vectors and by comparisons as in `_compared`."""
+    symbol = f"{name}_of_{count}.{element}"
+    if (found := module.globals.get(symbol)) is not None:
+        return found
+    made = ir.Function(module, ir.FunctionType(element, [element] * count), symbol)
+    made.linkage = "linkonce_odr"
+    made.attributes.add("alwaysinline")
+    f = Builder(made.append_basic_block("entry"))
+    _, exact = REDUCTIONS[name]
+    width = 1 << (count - 1).bit_length() - 1
+    first, last = (_vector(f, numbers) for numbers in (made.args[:width], made.args[-width:]))
+    best = _halved(f, _better(f, first, last, name=name), partial(_better, name=name))
+    unordered = f.fcmp_unordered("uno", first, last)
+    unsure = f.or_(_any(f, unordered), f.fcmp_ordered("==", best, ir.Constant(element, 0.0)))
+    before = f.block
+    with f.if_then(unsure, likely=False):
+        sure = _halved(f, exact(f, first, last), exact)
+        inside = f.block
+    chosen = f.phi(element)
+    chosen.add_incoming(best, before)
+    chosen.add_incoming(sure, inside)
+    f.ret(chosen)
+    return made
+
+
+def _better(f: Builder, x: Any, y: Any, *, name: str) -> Any:
+    """The greater or lesser of two, if neither is NaN and they are not zeros of two signs."""
+    return f.select(f.fcmp_ordered(_COMPARED[name], x, y), x, y)
+
+
+def _any(f: Builder, truths: Any) -> Any:
+    bits = ir.IntType(truths.type.count)
+    return f.icmp_unsigned("!=", f.bitcast(truths, bits), ir.Constant(bits, 0))
+
+
+def _vector(f: Builder, numbers: Sequence[Any]) -> Any:
+    found: Any = ir.Constant(ir.VectorType(numbers[0].type, len(numbers)), ir.Undefined)
+    for k, number in enumerate(numbers):
+        found = f.insert_element(found, number, ir.Constant(I32, k))
+    return found
+
+
 Step = Callable[[list[Any], Any], list[Any]]
 
 
@@ -90,15 +135,11 @@ def _compared(f: Builder, name: str, array: Any, count: Any, element: Any, *, fi
 
     def step(before: list[Any], x: Any) -> list[Any]:
         best, unordered = before
-        wins = f.fcmp_ordered(_COMPARED[name], x, best)
-        return [f.select(wins, x, best), f.or_(unordered, f.fcmp_unordered("uno", x, x))]
+        return [_better(f, x, best, name=name), f.or_(unordered, f.fcmp_unordered("uno", x, x))]
 
     best, unordered = _lanes(f, array, count, element, [neutral, False], step, filled=filled)
     total = _halved(f, best, exact)
-    has_nan = f.icmp_unsigned(
-        "!=", f.bitcast(unordered, ir.IntType(LANES)), ir.Constant(ir.IntType(LANES), 0)
-    )
-    result = f.select(has_nan, ir.Constant(element, math.nan), total)
+    result = f.select(_any(f, unordered), ir.Constant(element, math.nan), total)
     before = f.block
     with f.if_then(f.fcmp_ordered("==", result, ir.Constant(element, 0.0)), likely=False):
         (lanes,) = _lanes(f, array, count, element, [neutral], _step(f, exact), filled=filled)
@@ -159,7 +200,7 @@ def _lanes(
 
 def _halved(f: Builder, total: Any, join: Callable[[Builder, Any, Any], Any]) -> Any:
     """The lanes joined by halves."""
-    width = LANES // 2
+    width = total.type.count // 2
     while width:
         halves = [
             ir.Constant(ir.VectorType(I32, width), [*range(i, i + width)]) for i in (0, width)

@@ -85,6 +85,25 @@ def test_they_are_written_out(name: str) -> None:
     assert "lanes" not in source
 
 
+LONG_ROWS = {"sum": 9, "max": 9, "norm": 8, "centred": 8}
+
+
+@pytest.mark.parametrize("name", LONG_ROWS)
+def test_rows_that_cannot_be_shuffled_are_computed_one_by_one(name: str) -> None:
+    function, length = FUNCTIONS[name][0], LONG_ROWS[name]
+    for short, width in ((False, length), (True, length - 1)):
+        made: Any = ptir.jit(lambda x: function(x))
+        (source, *_) = made.explain(drawn(41, width, "float32")).sources.values()
+        assert ("row_by_row()" in source) is not short
+
+
+@pytest.mark.parametrize("function", [lambda x: ptir.exp(x).sum(-1), lambda x: x.argmax(-1)])
+def test_functions_and_positions_stay_vectors_across_rows(function: Any) -> None:
+    made: Any = ptir.jit(function)
+    (source, *_) = made.explain(drawn(41, 12, "float32")).sources.values()
+    assert "row_by_row" not in source
+
+
 @pytest.mark.parametrize("length", [2, 5, 16])
 @pytest.mark.parametrize("dtype", [*ANY, "bool"])
 @pytest.mark.parametrize("name", ["argmax", "argmin"])
