@@ -67,5 +67,12 @@ class Machine:
     """The operations in which a value may be computed again from arrays that are as many times
     smaller, rather than stored."""
 
+    def traffic(self, read: float, written: float) -> float:
+        """Reading and writing so many bytes, in the cache that holds them all."""
+        if read + written <= self.l2_bytes:
+            return self.l2_byte * (read + written)
+        byte = self.l3_byte if read + written <= self.l3_bytes else self.memory_byte
+        return byte * (read + 2 * written)  # a line is read before it is written
+
 
 MACHINE = Machine()

@@ -14,6 +14,7 @@ Values are tried from the last to the first, each once.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
+from functools import partial
 
 from gptrs.backends.inlining import MOST_MEMBERS, MOST_PARTS, Inliner
 from gptrs.backends.machine import MACHINE
@@ -124,4 +125,5 @@ class _Search:
         for region in regions:
             if region not in self._times:
                 self._times[region] = RegionTime(region, self._counts[region])
-        return [sum(self._times[r].at(at) for r in regions) for at in self._sizes]
+        times = [self._times[region] for region in regions]
+        return [sum(t.at(partial(size_at, sizes=at)) for t in times) for at in self._sizes]

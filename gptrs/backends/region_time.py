@@ -6,19 +6,21 @@ Input: a region and its scalar operations. Output: its time at given sizes, from
     traffic     the bytes of the arrays that it reads and writes, by the cache that holds them all
 
 of which the longer hides a part of the other. `gptrs.backends.fusion` compares by it programs that
-store a value with programs that compute it again.
+store a value with programs that compute it again, and a plan decides by it how many threads share a
+region.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from gptrs.backends.fusible import cost
 from gptrs.backends.machine import MACHINE
 from gptrs.backends.regions import Region
 from gptrs.backends.value_numbering import ValueNumbering
+from gptrs.backends.vectorization import prefers_tiles, start_of
 from gptrs.backends.views import Expression, Load, Reduce, View, walk
-from gptrs.ir.dims import DimLike, product, same, size_at
+from gptrs.ir.dims import DimLike, product, same
 from gptrs.ir.program import Value
 from gptrs.ir.types import DType
 
@@ -27,33 +29,42 @@ class RegionTime:
     """The time of a region, for any sizes; ``operations`` as `operation_counts` finds them."""
 
     def __init__(self, region: Region, operations: Mapping[Value, DimLike]) -> None:
-        costs = {member.results[0]: cost(member) for member in region.members}
-        self._elements = product((*region.rows, *region.inner))
-        self._loads = list(loads(region))
-        self._arithmetic = [(_move(load.dtype, load.view), n) for load, n in self._loads]
-        self._arithmetic.append((_move(region.result.type.dtype, region.output), self._elements))
+        all_of_them = (region, *region.others)
+        costs = {member.results[0]: cost(member) for one in all_of_them for member in one.members}
+        self._loads = [found for one in all_of_them for found in loads(one)]
+        self._stores = [
+            (one.result.type.dtype, product((*one.rows, *one.inner))) for one in all_of_them
+        ]
+        vectors = len(region.rows) - 1 if prefers_tiles(region) else -1
+        self._arithmetic = [(_move(load.dtype, load.view, vectors), n) for load, n in self._loads]
         self._arithmetic += [
-            (_operation(costs[value]) * _bytes(value.type.dtype) / 4, count)
+            (_move(one.result.type.dtype, one.output, vectors), n)
+            for one, (_, n) in zip(all_of_them, self._stores, strict=True)
+        ]
+        self._arithmetic += [
+            (_operation(costs.get(value, 1)) * _bytes(value.type.dtype) / 4, count)
             for value, count in operations.items()
         ]
-        self._written = _bytes(region.result.type.dtype)
+        if vectors < 0:
+            rows = product(region.rows)
+            self._arithmetic += [
+                (start_of(part), rows)
+                for part in region.parts
+                if isinstance(part, Reduce) and part.extents
+            ]
 
-    def at(self, sizes: Mapping[str, int]) -> float:
-        """Nanoseconds at these sizes of the symbols."""
+    def at(self, size: Callable[[DimLike], int]) -> float:
+        """Nanoseconds, where ``size`` tells the sizes of symbols."""
         touched: dict[Value, float] = {}
         for load, turns in self._loads:
-            touched[load.value] = touched.get(load.value, 0) + size_at(turns, sizes)
+            touched[load.value] = touched.get(load.value, 0) + size(turns)
         read = sum(
-            _bytes(value.type.dtype) * min(count, size_at(value.type.size, sizes))
+            _bytes(value.type.dtype) * min(count, size(value.type.size))
             for value, count in touched.items()
         )
-        written = self._written * size_at(self._elements, sizes)
-        if read + written <= MACHINE.l2_bytes:
-            traffic = MACHINE.l2_byte * (read + written)
-        else:  # a line is read before it is written
-            in_cache = read + written <= MACHINE.l3_bytes
-            traffic = (MACHINE.l3_byte if in_cache else MACHINE.memory_byte) * (read + 2 * written)
-        arithmetic = sum(time * size_at(count, sizes) for time, count in self._arithmetic)
+        written = sum(_bytes(dtype) * size(count) for dtype, count in self._stores)
+        traffic = MACHINE.traffic(read, written)
+        arithmetic = sum(time * size(count) for time, count in self._arithmetic)
         hidden = MACHINE.overlap * min(arithmetic, traffic)
         return arithmetic + traffic - hidden
 
@@ -80,9 +91,9 @@ def _operation(cost: int) -> float:
     return MACHINE.vector_operation if cost == 1 else MACHINE.vector_function * cost
 
 
-def _move(dtype: DType, view: View) -> float:
-    """A load or store of an element."""
-    contiguous = not view.strides or any(same(view.strides[-1], n) for n in (0, 1))
+def _move(dtype: DType, view: View, axis: int) -> float:
+    """A load or store of an element, in vectors along an axis."""
+    contiguous = not view.strides or any(same(view.strides[axis], n) for n in (0, 1))
     return MACHINE.vector_operation * _bytes(dtype) / 4 if contiguous else MACHINE.strided
 
 

@@ -44,7 +44,7 @@ def prefers_tiles(region: Region) -> bool:
     for reduction in reductions:
         joined = MACHINE.group if crosses_rows(region, reduction) else MACHINE.lane
         across += joined * usual_product(reduction.extents)  # partial results lie in memory
-        along += _start(reduction) * usual_product(reduction.extents[:-1])
+        along += start_of(reduction) * usual_product(reduction.extents[:-1])
     across += MACHINE.copied * _copied(region)
     return across * max(1.0, VECTOR / max(1, _size(region.rows[-1]))) < along
 
@@ -98,7 +98,7 @@ def has_one_pass(region: Region) -> bool:
     )
 
 
-def _start(reduction: Reduce) -> float:
+def start_of(reduction: Reduce) -> float:
     is_sum = reduction.op is reduce_sum and isinstance(reduction.body, Load)
     return MACHINE.start_of_sum if is_sum else MACHINE.start_of_row
 

@@ -68,7 +68,7 @@ def test_stores_that_take_no_time_are_kept(monkeypatch: pytest.MonkeyPatch) -> N
 def test_time_grows_where_arrays_leave_a_cache() -> None:
     def of(size: int) -> float:
         (region,) = regions_of(scaled, np.zeros(size, np.float32))
-        return RegionTime(region, operations(region)).at({}) / size
+        return RegionTime(region, operations(region)).at(int) / size
 
     in_l2, in_l3, in_memory = of(1 << 16), of(1 << 20), of(1 << 24)
     assert in_l2 < in_l3 < in_memory

@@ -19,9 +19,10 @@ from gptrs.backends.faer.control_source import ControlSource
 from gptrs.backends.faer.matched_calls import MatchedCall
 from gptrs.backends.faer.render import Rendered, as_word, render
 from gptrs.backends.faer.strided_copy import copy_of
+from gptrs.backends.operation_counts import operations
+from gptrs.backends.region_time import RegionTime
 from gptrs.backends.regions import Region
 from gptrs.backends.views import Reduce
-from gptrs.ir.dims import product
 from gptrs.ir.implementation import Implementation
 from gptrs.ir.parameter import Parameter
 from gptrs.ir.program import Fails, Instruction, Program, Value, values_in
@@ -282,15 +283,12 @@ class RegionStep:
         sizes = [b.size(as_word(word)) for word in rendered.words]
         status = [b.status] if rendered.fails else []
         extent, block = b.size(rendered.extent), [*words, *sizes, *status]
-        b.step(self.kernel, block, extent, self._time(b), rendered.grain)
+        b.step(self.kernel, block, extent, self._time.at(b.size), rendered.grain)
         return True
 
-    def _time(self, b: Binder) -> float:
-        reductions = [p for p in self.region.parts if isinstance(p, Reduce)]
-        rows = b.size(product(self.region.rows))
-        elements = b.size(product(self.region.inner))
-        elements += sum(b.size(product(r.extents)) for r in reductions)
-        return rows * elements * (0.5 + 0.2 * len(self.region.members))
+    @cached_property
+    def _time(self) -> RegionTime:
+        return RegionTime(self.region, operations(self.region))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -25,7 +25,7 @@ from gptrs.kernels.rowwise.block_copy import (
 _PIECE = 2**15  # bytes of a long run that a thread takes at a time
 _FEW = 64  # rows that are cut into pieces for several threads
 _LONG = 2048  # bytes of a run that the C library copies faster, where no cache holds the block
-_ROW_NS, _BYTE_NS, _ELEMENT_NS = 2.0, 0.1, 0.6
+_ROW_NS, _ELEMENT_NS = 2.0, 0.6
 
 
 def element_bytes(value: Value) -> ElementBytes:
@@ -69,8 +69,9 @@ def copy_block(
             number = len(starts) // len(START_WORDS)
             code, words = kernel(copy_at_kernel, b.isa, size), [*words, number, *around, *starts]
         apart = run.source != 1 or run.result != 1
-        each = run.extent * (_ELEMENT_NS if apart else _BYTE_NS * size)
-        b.step(code, words, count, count * (_ROW_NS + each))
+        each = _ROW_NS + (run.extent * _ELEMENT_NS if apart else 0)
+        moved = size * run.extent * count
+        b.step(code, words, count, count * each + MACHINE.traffic(moved, moved))
 
 
 def long_run(count: int, size: int) -> int:
@@ -89,7 +90,7 @@ def fill_block(b: Binder, element: bytes, end: Address, axes: Sequence[Axis]) ->
         around = [n for axis in outer for n in (axis.extent, axis.result)]
         block = [run.extent, row.extent, row.result, len(outer), *around]
         count = _count(rows[:-1])
-        time = count * (_ROW_NS + _BYTE_NS * size * run.extent)
+        time = count * _ROW_NS + MACHINE.traffic(0, size * run.extent * count)
         words: list[Word] = [_moved(end, place * size), *pattern, *block]
         b.step(kernel(fill_kernel, b.isa, size), words, count, time)
 
