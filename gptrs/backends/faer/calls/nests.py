@@ -15,7 +15,7 @@ from typing import NamedTuple
 from gptrs.backends.faer.calls.axes import merged
 from gptrs.backends.faer.calls.base import Binder, Word
 from gptrs.ir.dims import DimLike
-from gptrs.kernels.indexing.loop_nest import NEST_ARGUMENTS
+from gptrs.kernels.indexing.loop_nest import CHUNK, NEST_ARGUMENTS
 
 _TILE = 8192  # elements of a tile, where there are so many
 _SHORT = 16  # indices beside each other that are too few for vectors
@@ -65,14 +65,14 @@ class Nest:
         extent."""
         column_tile = max(1, min(_TILE, self.columns.extent))
         piece = max(1, min(_TILE // column_tile, self.line.extent))
-        row_tile = max(1, _TILE // (column_tile * piece))
+        row_tile = self._rows_of_a_tile(column_tile, piece)
         return self._words(column_tile, row_tile, piece, -(-self.line.extent // piece))
 
     def writing(self, threads: int) -> tuple[dict[str, Word], int]:
         """The words for a kernel that writes the table: whole lines. Where they are too few for all
         threads, these share the columns, or the places in the table."""
         column_tile, pieces = self.columns.extent, 1
-        row_tile = max(1, _TILE // max(1, self.columns.extent * self.line.extent))
+        row_tile = self._rows_of_a_tile(self.columns.extent, self.line.extent)
         tiles = math.prod(a.extent for a in self.outer) * -(-self.rows.extent // row_tile)
         if tiles < threads and self.size >= _SHARED:
             if self.columns.indices:
@@ -82,6 +82,13 @@ class Nest:
             elif column_tile >= _WIDE or self.extent * column_tile >= _LARGE:
                 pieces = threads  # columns of one row would share a cache line
         return self._words(column_tile, row_tile, -(-self.extent // pieces), pieces)
+
+    def _rows_of_a_tile(self, columns: int, indices: int) -> int:
+        """As many as have about `_TILE` elements. All indices of a tile are checked before any is
+        used: where each row has its own, no more than the first cache holds."""
+        rows = _TILE // max(1, columns * indices)
+        own = CHUNK // max(1, indices) if self.rows.indices else rows
+        return max(1, min(rows, own))
 
     def _words(
         self, column_tile: int, row_tile: int, piece: int, pieces: int
