@@ -28,6 +28,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import sys
 import tempfile
 from pathlib import Path
 
@@ -36,6 +37,7 @@ from rich.console import Console
 from benchmarks.decoder_directory import CONFIGS, DTYPES, write_directory
 from benchmarks.installed import installed
 from benchmarks.report import table, write_json
+from gptrs.errors import BenchError
 from gptrs_bench.machine import machine
 from gptrs_bench.peers import DECODERS, packages
 from gptrs_bench.processes import first_output, on_cores, run_python, thread_settings
@@ -64,12 +66,20 @@ def measure_starts(
     """First tokens and memory; a first round only fills caches."""
     seconds: dict[str, list[float]] = {}
     memory: dict[str, list[float]] = {}
+    sides = ["ours", *DECODERS.quick(options.against)]
     with on_cores(threads):
         for number in range(1 + (1 if options.quick else 3)):
-            for side in ("ours", *DECODERS.quick(options.against)):
+            for side in list(sides):
                 given = side, DECODER, str(directory), str(threads), ONCE, str(PROMPT)
                 command = ("-m", "gptrs_bench.side", *given, str(vocabulary))
-                taken, printed = first_output(command, **thread_settings(threads))
+                try:
+                    taken, printed = first_output(command, **thread_settings(threads))
+                except BenchError as error:  # a peer that cannot run this model
+                    if side == "ours":
+                        raise
+                    print(f"{side} is left out: {error}", file=sys.stderr)
+                    sides.remove(side)
+                    continue
                 if number:
                     seconds.setdefault(side, []).append(taken)
                     memory.setdefault(side, []).append(float(printed.split()[1]))

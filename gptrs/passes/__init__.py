@@ -9,7 +9,8 @@ changes. `pipeline.lower` runs `PIPELINE` in this order:
 3. `raising`: composites written out in primitives become one instruction
 4. `slice_pushdown`: compute only the rows that are read
 5. `choose_implementations`: implementations picked by overrides
-6. `legalize`: composites that the backend does not claim are decomposed; `input_projections`
+6. `legalize`: composites that the backend does not claim are decomposed; `input_projections`;
+   `round_operands`
 7. the first four passes again (at most `settings.opt_post_iters`)
 8. the passes of the backend (`Target.passes`; faer: `backends.faer.custom_calls`), then those
 9. `hoist`: computations on parameters alone become derived parameters
@@ -30,6 +31,7 @@ changes. `pipeline.lower` runs `PIPELINE` in this order:
 | `legalize` | claim or decompose composites; inlining of definitions |
 | `loop_invariants` | what all iterations of a loop share, moved before it |
 | `input_projections` | products of a scan's xs with captured weights, of all steps before it |
+| `round_operands` | operands of products with weights of bf16 rounded to bf16, if asked for |
 | `hoist` | hoisting of parameter-only computations out of the call |
 
 A pass also runs on branches and loop bodies (`Context.in_region`). It never times, prints, verifies

@@ -18,6 +18,7 @@ from gptrs.passes.input_projections import batch_input_projections
 from gptrs.passes.legalize import legalize
 from gptrs.passes.loop_invariants import hoist_invariants
 from gptrs.passes.raising import raise_composites
+from gptrs.passes.round_operands import round_operands
 from gptrs.passes.simplify import simplify
 from gptrs.passes.slice_pushdown import push_slices
 from gptrs.passes.transpose_pushdown import push_transposes
@@ -37,6 +38,7 @@ PIPELINE: tuple[Stage, ...] = (
     choose_implementations,
     legalize,
     batch_input_projections,
+    round_operands,
     Repeat(_CLEAN, settings.opt_post_iters),
     BACKEND,
     Repeat(_CLEAN, settings.opt_post_iters),

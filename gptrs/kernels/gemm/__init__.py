@@ -32,7 +32,7 @@ Which kernel runs for C[M, N] = A[M, K]·B[K, N] of f32 (`gptrs.backends.faer.ca
 | one column (N = 1), A stored [M, K] | `dot`; with K < 32 `gemv_transposed` |
 | one column (N = 1), A stored [K, M] | `gemv` with short blocks |
 | B a weight (packed once), M up to `packed_gemv_limit` | `packed_gemv` |
-| B a weight, M larger | `packing` of A, then `blocked` |
+| B a weight, M larger | `packing` of A, then `blocked`; in pairs where A and B are stored in bf16 |
 | B not a weight, M or N at most 8 | `gemv` or `gemv_transposed`, by how the matrix lies in memory |
 | B not a weight, M and N larger, or a batch of small matrices | `tiled`, operands packed or not |
 

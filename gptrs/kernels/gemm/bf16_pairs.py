@@ -17,6 +17,7 @@ from typing import Any
 from llvmlite import ir
 
 from gptrs.kernels.compiler.ir_builder import I16, I32, Function, i32, i64, like
+from gptrs.kernels.compiler.isa import Isa, host
 
 TAIL = 16
 """The numbers behind a packed tile, a line of the cache, of which the first is its exponent."""
@@ -39,6 +40,11 @@ class _BFloat(ir.Type):
         return hash(_BFloat)
 
 
+def multiplies_bf16(isa: Isa) -> bool:
+    """Whether this CPU has the instruction for vectors of this level."""
+    return isa.vector_bits == 512 and host()[2].get("avx512bf16", False)
+
+
 def multiply_pairs(f: Function, a: Any, b: Any, c: Any) -> Any:
     """c + a·b of pairs in numbers of 32 bits, by the instruction."""
     pairs: Any = ir.VectorType(_BFloat(), 2 * c.type.count)
@@ -52,6 +58,28 @@ def element_of_pairs(f: Function, value: Any, which: int) -> Any:
     bits = f.bitcast(value, ir.VectorType(I32, value.type.count))
     wide = f.shl(bits, like(bits, 16)) if which else f.and_(bits, like(bits, -0x10000))
     return f.bitcast(wide, value.type)
+
+
+def pairs_of(f: Function, first: Any, second: Any) -> Any:
+    """Pairs of elements that are bf16 in numbers of f32: of depth k, and of k + 1."""
+    numbers = ir.VectorType(I32, first.type.count)
+    high, low = f.bitcast(first, numbers), f.bitcast(second, numbers)
+    return f.or_(high, f.lshr(low, like(low, 16)))
+
+
+def pair_rows(f: Function, rows: Any, count: Any) -> None:
+    """Make pairs of ``count`` rows of a panel in f32, of which it has an even number, in the memory
+    where they lie; and write their exponent behind them."""
+    width, lanes = f.isa.tile_columns, f.isa.lanes
+    with f.loop(i64(0), f.lshr(count, i64(1))) as pair:
+        for column in range(0, width, lanes):
+            at = f.add(f.mul(pair.index, i64(2 * width)), i64(column))
+            first, second = (
+                f.read(f.at(rows, f.add(at, i64(step))), f.vector) for step in (0, width)
+            )
+            place = f.add(f.mul(pair.index, i64(width)), i64(column))
+            f.write(pairs_of(f, first, second), f.at(rows, place, I32))
+    write_exponent(f, rows, f.mul(f.lshr(count, i64(1)), i64(width)))
 
 
 def write_exponent(f: Function, tile: Any, count: Any) -> None:

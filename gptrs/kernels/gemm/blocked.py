@@ -5,6 +5,7 @@
             for depth block of the cache:       # so that a block of a panel stays in L1 or L2
                 for panel of B:                 # extent
                     decompress the block of the panel (if it is compressed and not decoded in tiles)
+                    or make pairs of bf16 of it (if A has them)
                     for tile of A in the row block:
                         microkernel             # C[h, w] += A tile · panel block
                         at the end of a depth block: totals (f64) += C
@@ -21,13 +22,16 @@ threads. The kernel's bits do not depend on the blocking (see `gptrs.kernels.gem
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from llvmlite import ir
 
 from gptrs.kernels.compiler.ir_builder import F64, I8, Function, KernelText, i64
 from gptrs.kernels.compiler.isa import KB, Isa
+from gptrs.kernels.gemm.bf16_pairs import TAIL, pair_rows, stay_normal
 from gptrs.kernels.gemm.microkernel import TileFunctions, Tiles
+from gptrs.kernels.gemm.number_types import BF16_PAIRS
 from gptrs.kernels.gemm.packing import panel_count
 from gptrs.kernels.gemm.product import (
     FIRST_BLOCK,
@@ -38,8 +42,9 @@ from gptrs.kernels.gemm.product import (
     gemm_arguments,
     is_given,
 )
+from gptrs.kernels.gemm.register_tile import tile_function
 from gptrs.kernels.gemm.tile_sums import add_up_function
-from gptrs.kernels.gemm.weight_elements import AHEAD, row_bytes
+from gptrs.kernels.gemm.weight_elements import AHEAD, read_weights, row_bytes
 from gptrs.kernels.weight_compression.decoder import decoder_rows
 from gptrs.kernels.weight_compression.format import (
     DEPTH_STEP,
@@ -127,12 +132,18 @@ class _BlockedGemm:
         self._width, self._line = i64(isa.tile_columns), i64(row_bytes(isa, weights))
         self._start, self._container = w["panels"], None
         self._block = DepthBlock(None, None, [])  # the one that is being written
+        self._pairs: tuple[Any, Any] | None = None
+        if product.pairs:
+            exact = replace(BF16_PAIRS, exact=True)
+            self._pairs = tile_function(module, isa, BF16_PAIRS), tile_function(module, isa, exact)
+            self._beside = f.stack_array(_most_depth(isa) * isa.tile_columns + TAIL)
+        elif product.compressed:
+            self._beside = f.stack_array(_most_depth(isa) * isa.tile_columns)
         if product.compressed:
             self._container = Container(f, weights, w["panels"])
             self._start = self._container.panels
             held = self._container.row_bytes
             self._line = f.select(self._container.compressed, held, self._line)
-            self._beside = f.stack_array(_most_depth(isa) * isa.tile_columns)
 
     def emit(self) -> None:
         """The loop nest: row blocks, depth blocks (order rule), depth blocks (cache), panels."""
@@ -202,7 +213,13 @@ class _BlockedGemm:
                 with plain:
                     emit_tiles(self._stored, top, bottom, here)
 
-        if self._container is None:
+        if self._pairs is not None:
+            self._widen(panel, depth)
+            pair_rows(f, self._beside, length)
+            with f.loop(top, bottom) as number:
+                share = f.mul(f.mul(f.sub(number.index, top), step), length)
+                self._tile_of_pairs(number.index, panel, depth, (f.at(following, share, I8), step))
+        elif self._container is None:
             emit_tiles(self._stored, top, bottom, here)
         elif not self._decompresses:
             emit_decompressed()
@@ -246,7 +263,52 @@ class _BlockedGemm:
                 f.call(functions.whole, given)
             with cut:
                 f.call(functions.edge, [*given, columns])
-        reached = f.add(k, length)
+        self._close((row, column), (rows, columns), f.add(k, length))
+
+    def _widen(self, panel: Any, depth: tuple[Any, Any]) -> None:
+        """The rows of a panel in a block of the depth in f32, beside."""
+        f, w, (k, length) = self._f, self._arguments, depth
+        if self._unpack is not None:
+            f.call(self._unpack, [w["panels"], w["depth"], panel, k, length, self._beside])
+            return
+        begin = f.mul(f.add(f.mul(panel, w["depth"]), k), self._width)
+        with f.loop(i64(0), f.mul(length, self._width), i64(f.isa.lanes)) as i:
+            vector = read_weights(f, "bf16", self._start, f.add(begin, i.index))
+            f.write(vector, f.at(self._beside, i.index))
+
+    def _tile_of_pairs(
+        self, number: Any, panel: Any, depth: tuple[Any, Any], ahead: tuple[Any, Any]
+    ) -> None:
+        """A tile of pairs, by instructions that take subnormal numbers for zero unless there may be
+        some."""
+        f, w, (k, length) = self._f, self._arguments, depth
+        row, column = f.mul(number, w["height"]), f.mul(panel, self._width)
+        rows = f.least(f.sub(w["rows"], row), w["height"])
+        columns = f.least(f.sub(w["columns"], column), self._width)
+        height, one, nothing = i64(f.isa.tile_rows), i64(1), i64(0)
+        whole, begin, pairs = (
+            f.mul(f.lshr(n, one), m)
+            for n, m in ((w["depth"], height), (k, height), (length, self._width))
+        )
+        tile = f.at(w["a"], f.mul(number, f.add(whole, i64(TAIL))))
+        c = f.at(w["c"], f.add(f.mul(row, w["ldc"]), column))
+        given = [f.at(tile, begin), one, height, nothing, self._beside, self._width, nothing]
+        given += [c, w["ldc"], f.lshr(length, one), f.icmp_signed("==", k, self._block.begin)]
+        given += [*ahead, one, rows, columns]
+        assert self._pairs is not None
+        quick, exact = self._pairs
+        ends = f.at(tile, whole), f.at(self._beside, pairs)
+        with f.if_else(stay_normal(f, *ends), likely=True) as (normal, other):
+            with normal:
+                f.call(quick, given)
+            with other:
+                f.call(exact, given)
+        self._close((row, column), (rows, columns), f.add(k, length))
+
+    def _close(self, place: tuple[Any, Any], size: tuple[Any, Any], reached: Any) -> None:
+        """What follows a tile at the end of a block of the depth, and of all of it."""
+        f, w, (row, column), (rows, columns) = self._f, self._arguments, place, size
+        c = f.at(w["c"], f.add(f.mul(row, w["ldc"]), column))
         closes = f.icmp_signed(">=", reached, self._block.end)
         with f.if_then(f.and_(closes, is_given(f, w["totals"]))):
             totals = f.at(w["totals"], f.add(f.mul(row, w["ldc"]), column), F64)

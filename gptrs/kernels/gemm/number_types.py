@@ -133,6 +133,7 @@ class NumberTypes:
 
 
 PLAIN = NumberTypes("f32", "f32", "f32", "f32")
+BF16_PAIRS = NumberTypes("bf16", "f32", "f32", "f32", group=2)
 
 
 def number_types(stored: str, through: str, result: str) -> NumberTypes | None:

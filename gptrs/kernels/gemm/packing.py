@@ -26,7 +26,8 @@ from llvmlite import ir
 
 from gptrs.kernels.compiler.ir_builder import Function, KernelText, i64
 from gptrs.kernels.compiler.isa import Isa
-from gptrs.kernels.gemm.weight_elements import WeightType, element_type
+from gptrs.kernels.gemm.bf16_pairs import TAIL, pairs_of, write_exponent
+from gptrs.kernels.gemm.weight_elements import WeightType, element_type, read_weights
 
 
 def panel_count(isa: Isa, columns: int) -> int:
@@ -79,6 +80,57 @@ def pack_rows_kernel(isa: Isa, tile: int, weights: WeightType = "f32") -> Kernel
             for i in range(tile):
                 at = f.add(f.mul(k.index, i64(tile)), i64(i))
                 f.write(read(i, k.index, element), f.at(out, at, element))
+    f.ret_void()
+    return KernelText(str(module), name)
+
+
+def pack_pairs_kernel(isa: Isa) -> KernelText:
+    """Packs A, whose numbers are those of bf16, into tiles of pairs of depth, with their exponent
+    behind each (`gptrs.kernels.gemm.bf16_pairs`).
+
+    Arguments and extent: those of `pack_rows_kernel`. The depth is a multiple of ``isa.lanes``.
+    """
+    name, tile, lanes = "pack_pairs", isa.tile_rows, isa.lanes
+    module = ir.Module(f"{name} {isa.name}")
+    f = Function.kernel(module, isa, name)
+    address, first, last = f.arguments
+    w = f.argument_block(address, ("source", "destination"), ("rows", "depth", "ld", "height"))
+    final = f.sub(w["rows"], i64(1))
+    count = f.mul(f.lshr(w["depth"], i64(1)), i64(tile))
+    undefined, zero = ir.Constant(f.vector, ir.Undefined), ir.Constant(f.vector, None)
+    with f.loop(first, last) as index:
+        top = f.mul(index.index, w["height"])
+        numbers = [f.add(top, i64(row)) for row in range(tile)]
+        rows = [f.at(w["source"], f.mul(f.least(n, final), w["ld"])) for n in numbers]
+        missing = [f.icmp_signed(">", n, final) for n in numbers]
+        out = f.at(w["destination"], f.mul(index.index, f.add(count, i64(TAIL))))
+        with f.loop(i64(0), w["depth"], i64(lanes)) as k:
+            read = (f.read(f.at(row, k.index)) for row in rows)
+            block = [f.select(m, zero, value) for m, value in zip(missing, read, strict=True)]
+            columns = f.transposed([*block, *[undefined] * (lanes - tile)])
+            # What a store writes beyond a row of the tile, the next one overwrites.
+            for i in range(0, lanes, 2):
+                pair = f.lshr(f.add(k.index, i64(i)), i64(1))
+                place = f.at(out, f.mul(pair, i64(tile)))
+                f.write(pairs_of(f, columns[i], columns[i + 1]), place)
+        write_exponent(f, out, count)
+    f.ret_void()
+    return KernelText(str(module), name)
+
+
+def widen_rows_kernel(isa: Isa) -> KernelText:
+    """Rows of bf16 in f32, one behind the other. Arguments: pointers source and destination, sizes
+    depth and ld; extent: rows."""
+    name = "widen_rows"
+    module = ir.Module(f"{name} {isa.name}")
+    f = Function.kernel(module, isa, name)
+    address, first, last = f.arguments
+    w = f.argument_block(address, ("source", "destination"), ("depth", "ld"))
+    with f.loop(first, last) as row:
+        source = f.at(w["source"], f.mul(row.index, w["ld"]), element_type("bf16"))
+        out = f.at(w["destination"], f.mul(row.index, w["depth"]))
+        for _, k, mask in f.pieces(i64(1), w["depth"]):
+            f.write(read_weights(f, "bf16", source, k, mask=mask), f.at(out, k), mask)
     f.ret_void()
     return KernelText(str(module), name)
 

@@ -70,11 +70,19 @@ class Product:
     """Whether the panels are in a container of `gptrs.kernels.weight_compression.format`."""
     activation: str | None = None
     """One of `gptrs.kernels.vector_math.ACTIVATIONS`, applied after the bias."""
+    pairs: bool = False
+    """Whether the blocked product of weights of bf16 has A, with numbers of bf16 as well, in
+    pairs (`gptrs.kernels.gemm.bf16_pairs`)."""
 
     @property
     def label(self) -> str:
         """A part of the names of its kernels."""
-        parts = [self.weights, "compressed" if self.compressed else None, self.activation]
+        parts = [
+            self.weights,
+            "pairs" if self.pairs else None,
+            "compressed" if self.compressed else None,
+            self.activation,
+        ]
         return "_".join(part for part in parts if part)
 
 

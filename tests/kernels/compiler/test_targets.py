@@ -37,7 +37,7 @@ from gptrs.kernels.gemm.grouped import (
     pack_groups_kernel,
 )
 from gptrs.kernels.gemm.packed_gemv import packed_gemv_kernel
-from gptrs.kernels.gemm.packing import pack_columns_kernel, pack_rows_kernel
+from gptrs.kernels.gemm.packing import pack_columns_kernel, pack_rows_kernel, widen_rows_kernel
 from gptrs.kernels.gemm.product import Product
 from gptrs.kernels.rowwise.block_copy import ELEMENT_BYTES, copy_at_kernel
 from gptrs.kernels.rowwise.norm import layer_norm_kernel, rms_norm_kernel, softmax_kernel
@@ -93,6 +93,7 @@ BUILDERS: dict[str, Callable[[Isa], KernelText]] = {
     "dot totals": partial(dot_totals_kernel, product=Product()),
     "pack rows": lambda isa: pack_rows_kernel(isa, isa.tile_rows),
     "pack columns": pack_columns_kernel,
+    "widen rows": widen_rows_kernel,
     "group rows": group_rows_kernel,
     "gather rows": gather_rows_kernel,
     "pack groups": pack_groups_kernel,

@@ -8,7 +8,7 @@ products of arguments in `tiled_steps`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gptrs.backends.faer.calls.arguments import as_arguments
 from gptrs.backends.faer.calls.base import PIECES, Address, Binder, Call, Panels, kernel
@@ -29,16 +29,20 @@ from gptrs.backends.faer.calls.unpacked_product import (
 )
 from gptrs.backends.memory_operands import Graph, Members
 from gptrs.ir.ops.contract import dot_general
+from gptrs.ir.ops.elementwise import cast
 from gptrs.ir.program import Instruction, Value
-from gptrs.ir.types import f32
+from gptrs.ir.types import bf16, f32
 from gptrs.kernels.compiler.compile import Kernel
 from gptrs.kernels.compiler.isa import Isa
+from gptrs.kernels.gemm.bf16_pairs import TAIL, multiplies_bf16
 from gptrs.kernels.gemm.blocked import Blocking, blocked_gemm_extent, blocked_gemm_kernel, blocking
 from gptrs.kernels.gemm.packed_gemv import packed_gemv_kernel, packed_gemv_limit
 from gptrs.kernels.gemm.packing import (
     pack_columns_kernel,
+    pack_pairs_kernel,
     pack_rows_kernel,
     panel_count,
+    widen_rows_kernel,
 )
 from gptrs.kernels.gemm.product import FIRST_BLOCK, GEMM_ARGUMENTS, Product
 from gptrs.kernels.gemm.weight_elements import WeightType, weight_bytes
@@ -58,6 +62,8 @@ class MatrixProduct(Call):
 
     core: Contraction
     epilogue: ProductEpilogue
+    rounded: bool = False
+    """Whether A is stored in bf16, as the weights are."""
 
     @classmethod
     def match(cls, core: Instruction, graph: Graph) -> MatrixProduct | None:
@@ -70,7 +76,12 @@ class MatrixProduct(Call):
             return None
         packs = _packed_form(found) is not None and not found.is_column
         result, epilogue = match_epilogue(core, found.columns, graph, members, multiplies=packs)
-        return cls(result, tuple(members.found), found, epilogue)
+        narrow = _narrow(found.a.value, graph) if packs and found.weights == "bf16" else None
+        if narrow is None:
+            return cls(result, tuple(members.found), found, epilogue)
+        members.add(graph.maker[found.a.value])
+        found = replace(found, a=replace(found.a, value=narrow))
+        return cls(result, tuple(members.found), found, epilogue, rounded=True)
 
     @classmethod
     def reads(cls, core: Instruction, graph: Graph) -> bool:
@@ -79,6 +90,18 @@ class MatrixProduct(Call):
 
     def _product(self, compressed: bool) -> Product:
         return Product(self.core.weights, compressed, self.epilogue.activation)
+
+    def _blocked(self, isa: Isa, product: Product) -> tuple[Product, Kernel]:
+        """The blocked product of many rows, and what packs them."""
+        depth = self.core.depth
+        if (
+            self.rounded
+            and multiplies_bf16(isa)
+            and isinstance(depth, int)
+            and not depth % isa.lanes
+        ):
+            return replace(product, pairs=True), kernel(pack_pairs_kernel, isa)
+        return product, kernel(pack_rows_kernel, isa, isa.tile_rows)
 
     @property
     def _panels(self) -> Panels | None:
@@ -100,8 +123,10 @@ class MatrixProduct(Call):
         if not isinstance(core.rows, int) or core.rows <= limit:
             kernel(packed_gemv_kernel, isa, product)
         if not isinstance(core.rows, int) or core.rows > limit:
-            kernel(blocked_gemm_kernel, isa, product)
-            kernel(pack_rows_kernel, isa, isa.tile_rows)
+            blocked, _ = self._blocked(isa, product)
+            kernel(blocked_gemm_kernel, isa, blocked)
+        if self.rounded:
+            kernel(widen_rows_kernel, isa)
         packing_kernel(isa, core.b.transposed, core.weights)
 
     def packed(self) -> dict[Value, Panels]:
@@ -135,10 +160,13 @@ class MatrixProduct(Call):
         if rows <= packed_gemv_limit(b.isa, product):
             return None
         fair = -(-(b.threads * PIECES if b.threads > 1 else 1) // panel_count(b.isa, columns))
-        blocks = blocking(b.isa, rows, depth, row_blocks=fair, compressed=product.compressed)
+        product, _ = self._blocked(b.isa, product)
+        decodes = product.compressed and not product.pairs
+        blocks = blocking(b.isa, rows, depth, row_blocks=fair, compressed=decodes)
         count = -(-rows // blocks.height) * b.isa.tile_rows
         totals = b.scratch(8 * rows * columns) if depth > FIRST_BLOCK else 0
-        return b.scratch(count * depth * 4), totals, blocks
+        tails = -(-rows // blocks.height) * TAIL if product.pairs else 0
+        return b.scratch((count * depth + tails) * 4), totals, blocks
 
     def _panel_bytes(self, b: Binder) -> int:
         core = self.core
@@ -164,6 +192,11 @@ class MatrixProduct(Call):
         core, matrix = self.core, self.core.a.matrix
         isa, rows, depth, columns = b.isa, *map(b.size, (core.rows, core.depth, core.columns))
         a, stride = b.address(core.a.value, matrix.offset), b.size(matrix.stride)
+        if self.rounded:
+            narrow, a = a, b.scratch(4 * rows * depth)
+            time = 6 * rows * depth / BYTES_PER_NS
+            b.step(kernel(widen_rows_kernel, isa), [narrow, a, depth, stride], rows, time)
+            stride = depth
         words: dict[str, int | Address] = dict.fromkeys(GEMM_ARGUMENTS, 0)
         words.update(a=a, panels=panels, rows=rows, depth=depth, columns=columns, lda=stride)
         words.update(c=b.address(self.result), ldc=columns)
@@ -175,12 +208,21 @@ class MatrixProduct(Call):
             return
         packed, totals, blocks = tiles
         words.update(a=packed, totals=totals, **blocks._asdict())
-        pack = kernel(pack_rows_kernel, isa, isa.tile_rows)
+        product, pack = self._blocked(isa, product)
         pack_words = [a, packed, rows, depth, stride, blocks.height]
         pack_time = 8 * rows * depth / BYTES_PER_NS
         b.step(pack, pack_words, -(-rows // blocks.height), pack_time)
         extent = blocked_gemm_extent(isa, columns, blocks)
         b.step(kernel(blocked_gemm_kernel, isa, product), [*words.values()], extent, time)
+
+
+def _narrow(value: Value, graph: Graph) -> Value | None:
+    """The value of bf16 that one of f32 is widened from."""
+    maker = graph.maker.get(value)
+    if maker is None or maker.op is not cast:
+        return None
+    (narrow,) = maker.values()
+    return narrow if narrow.type.dtype is bf16 else None
 
 
 def _packed_form(core: Contraction) -> Panels | None:

@@ -27,6 +27,7 @@ from gptrs.ir.dims import same_shape
 from gptrs.ir.program import Value
 from gptrs.kernels.compiler.compile import Kernel
 from gptrs.kernels.compiler.isa import KB, Isa, host
+from gptrs.kernels.gemm.bf16_pairs import multiplies_bf16
 from gptrs.kernels.gemm.mirror import mirror_blocks, mirror_kernel
 from gptrs.kernels.gemm.number_types import FLOATS, INTEGERS, NumberTypes
 from gptrs.kernels.gemm.pack_operand import pack_operand_kernel
@@ -170,8 +171,7 @@ def _grouped(types: NumberTypes, isa: Isa) -> NumberTypes:
     """With narrow integers, or bf16, in groups that one instruction multiplies and adds up, on
     x86."""
     if types.stored == "bf16" and types.sums == "f32":
-        pairs = isa.vector_bits == 512 and host()[2].get("avx512bf16", False)
-        return replace(types, group=2) if pairs else types
+        return replace(types, group=2) if multiplies_bf16(isa) else types
     if types.sums != "i32" or isa.vector_bits < 256 or "x86_64" not in isa.architectures:
         return types
     bits = INTEGERS[types.stored]
