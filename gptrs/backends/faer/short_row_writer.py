@@ -16,12 +16,17 @@ row, in vectors of the elements of one, unless functions such as exp take most o
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from gptrs.backends.faer import scalars
+from gptrs.backends.faer.expression_writer import Scope
 from gptrs.backends.faer.loop_writer import LoopWriter
 from gptrs.backends.regions import Region
+from gptrs.backends.value_numbering import ValueNumbering
 from gptrs.backends.vectorization import crosses_rows
-from gptrs.backends.views import Apply, Reduce, walk
+from gptrs.backends.views import Apply, Expression, Iota, Literal, Reduce, View, walk
 from gptrs.ir.dims import DimLike, Shape
+from gptrs.ir.ops import elementwise, reduce
 
 _MOST = 32  # elements of a row
 _COST = 96  # additions that all elements of a reduction cost: each has a text of its own
@@ -43,11 +48,22 @@ class ShortRowWriter(LoopWriter):
         return self._name(self._row, word, text, part.accumulator)
 
     def _fold(self, part: Reduce, word: str) -> str:
+        if (place := _place(part, self.region)) is not None and is_row_by_row(self.region):
+            return self._place(part, place)
         if word in _EXTREMES and is_row_by_row(self.region):
             text = f"{_EXTREMES[word]}(({', '.join(self._written_out(part, self._row))}))"
         else:
             text = self._joined(part, self._row)
         return self._name(self._row, word, text, part.accumulator)
+
+    def _place(self, part: Reduce, place: Place) -> str:
+        """The first place of an element."""
+        row = Scope(("0",), self._row.depth, self._row.lines)
+        best, other = (self._emit(x, row) for x in (place.best, place.other))
+        scopes = (Scope((str(k),), row.depth, row.lines) for k in range(int(part.extents[0])))
+        elements = ", ".join(self._emit(place.x, scope) for scope in scopes)
+        text = f"first_equal(({elements}), {best}, {other})"
+        return self._name(self._row, "place", text, part.accumulator)
 
     def _words_of(self, extents: Shape) -> list[str]:
         return [str(extent) for extent in extents]
@@ -60,16 +76,51 @@ class ShortRowWriter(LoopWriter):
 _EXTREMES = {"max": "greatest_of", "min": "least_of"}
 
 
+class Place(NamedTuple):
+    """The least place along an axis where ``x`` equals ``best`` or is NaN; ``other`` if there is
+    none."""
+
+    x: Expression
+    best: Expression
+    other: Expression
+
+
+def _place(part: Reduce, region: Region) -> Place | None:
+    """What a reduction finds the place of, as `gptrs.backends.faer.expansions` writes argmax."""
+    if part.op is not reduce.reduce_min:
+        return None
+    match part.body:
+        case Apply(
+            op=elementwise.select,
+            operands=(
+                Apply(
+                    op=elementwise.logical_or,
+                    operands=(
+                        Apply(op=elementwise.equal, operands=(x, best)),
+                        Apply(op=elementwise.not_equal, operands=(y, z)),
+                    ),
+                ),
+                Iota(view=View(strides=(*before, 1), offset=0)),
+                Literal() as other,
+            ),
+        ) if not any(before) and isinstance(best, Reduce):
+            numbers = ValueNumbering(len(region.rows))
+            return Place(x, best, other) if len({*map(numbers.number, (x, y, z))}) == 1 else None
+        case _:
+            return None
+
+
 def is_row_by_row(region: Region) -> bool:
     """Whether the rows are too long for vectors across them, and have nothing that needs such
-    vectors: functions, or reductions of integers as argmax has them."""
+    vectors: functions, or reductions of integers but those of argmax."""
     reductions = reductions_of(region)
     read = max((int(n) for part in reductions for n in part.extents), default=0)
     written = max(map(int, region.inner), default=0)
     if read <= _READ and written <= _WRITTEN:
         return False
     costs = (part.op.cost for part in walk(region.expression) if isinstance(part, Apply))
-    return all(c < _FUNCTION for c in costs) and all(p.accumulator.is_float for p in reductions)
+    kept = all(part.accumulator.is_float or _place(part, region) is not None for part in reductions)
+    return kept and all(cost < _FUNCTION for cost in costs)
 
 
 def is_of_short_rows(region: Region) -> bool:

@@ -38,6 +38,7 @@ miss only.
 | ``running_sum_lines(x, x_column, result, result_column, count, vector_bits)`` | of floats |
 | ``running_sum_line(x, result, count, vector_bits, truths)`` | of integers; ``product`` … |
 | ``greatest_of(numbers)`` ``least_of(numbers)`` | of a tuple of floats, as ``maximum`` |
+| ``first_equal(numbers, best, other)`` | the place of the first that equals ``best`` or is NaN |
 | ``row_by_row()`` | no vectors of several iterations of the loop around it |
 | ``compare_exchange(address, expected, new)`` | atomic, on int64; what was there before |
 

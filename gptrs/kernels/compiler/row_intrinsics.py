@@ -18,7 +18,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from gptrs.kernels.rowwise.reduce import extreme_of
+from gptrs.kernels.rowwise.reduce import extreme_of, first_equal_of
 
 
 @intrinsic
@@ -51,8 +51,24 @@ def _extreme_of(name: str) -> Any:
     return intrinsic(of)
 
 
+@intrinsic
+def first_equal(typing_context, numbers, best, other):
+    """The place of the first float of a tuple that equals another or is NaN
+    (`gptrs.kernels.rowwise.reduce`)."""
+    count = len(numbers)
+
+    def code(context, builder, signature, arguments):
+        element = context.get_data_type(numbers.dtype)
+        function = first_equal_of(builder.module, element, count)
+        each = [builder.extract_value(arguments[0], k) for k in range(count)]
+        return builder.call(function, [*each, *arguments[1:]])
+
+    return types.int32(numbers, numbers.dtype, types.int32), code
+
+
 ROWS: dict[str, Any] = {
     "row_by_row": row_by_row,
     "greatest_of": _extreme_of("maximum"),
     "least_of": _extreme_of("minimum"),
+    "first_equal": first_equal,
 }

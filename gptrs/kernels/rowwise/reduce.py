@@ -98,6 +98,31 @@ def extreme_of(module: Any, name: str, element: Any, count: int) -> Any:
     return made
 
 
+def first_equal_of(module: Any, element: Any, count: int) -> Any:
+    """The LLVM function ``i32 first(element, …, element best, i32 other)``: the place of the first
+    of ``count`` floats that equals ``best`` or is NaN, in vectors; ``other`` if there is none."""
+    symbol = f"first_equal_of_{count}.{element}"
+    if (found := module.globals.get(symbol)) is not None:
+        return found
+    kinds = [element] * (count + 1)
+    made = ir.Function(module, ir.FunctionType(I32, [*kinds, I32]), symbol)
+    made.linkage = "linkonce_odr"
+    made.attributes.add("alwaysinline")
+    f = Builder(made.append_basic_block("entry"))
+    *numbers, best, other = made.args
+    width = 1 << (count - 1).bit_length() - 1
+    mask: Any = ir.Constant(I64, 0)
+    for begin in (0, count - width):
+        x = _vector(f, numbers[begin : begin + width])
+        equal = f.fcmp_ordered("==", x, f.splat(best, width))
+        hits = f.bitcast(f.or_(equal, f.fcmp_unordered("uno", x, x)), ir.IntType(width))
+        mask = f.or_(mask, f.shl(f.zext(hits, I64), i64(begin)))
+    zeros = f.intrinsic("cttz.i64", I64, I64, I1)
+    place = f.trunc(f.call(zeros, [mask, ir.Constant(I1, 0)]), I32)
+    f.ret(f.select(f.icmp_unsigned("==", mask, i64(0)), other, place))
+    return made
+
+
 def _better(f: Builder, x: Any, y: Any, *, name: str) -> Any:
     """The greater or lesser of two, if neither is NaN and they are not zeros of two signs."""
     return f.select(f.fcmp_ordered(_COMPARED[name], x, y), x, y)

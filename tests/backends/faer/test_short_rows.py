@@ -50,6 +50,7 @@ FUNCTIONS: dict[str, tuple[Any, tuple[str, ...]]] = {
     "softmax": (lambda x: ptir.softmax(x, axis=-1), FLOATS),
     "strided": (lambda x: x[::2, ::-1].sum(-1), ANY),
     "columns": (lambda x: x.T.max(0), ANY),
+    "argmax": (lambda x: x.argmax(-1), ANY),
 }
 ROWS = [
     pytest.param(function, dtype, length, id=f"{name}-{dtype}-{length}")
@@ -85,7 +86,7 @@ def test_they_are_written_out(name: str) -> None:
     assert "lanes" not in source
 
 
-LONG_ROWS = {"sum": 9, "max": 9, "norm": 8, "centred": 8}
+LONG_ROWS = {"sum": 9, "max": 9, "norm": 8, "centred": 8, "argmax": 9}
 
 
 @pytest.mark.parametrize("name", LONG_ROWS)
@@ -97,14 +98,15 @@ def test_rows_that_cannot_be_shuffled_are_computed_one_by_one(name: str) -> None
         assert ("row_by_row()" in source) is not short
 
 
-@pytest.mark.parametrize("function", [lambda x: ptir.exp(x).sum(-1), lambda x: x.argmax(-1)])
-def test_functions_and_positions_stay_vectors_across_rows(function: Any) -> None:
-    made: Any = ptir.jit(function)
-    (source, *_) = made.explain(drawn(41, 12, "float32")).sources.values()
-    assert "row_by_row" not in source
+def test_functions_and_integers_stay_vectors_across_rows() -> None:
+    functions = (lambda x: ptir.exp(x).sum(-1), "float32"), (lambda x: x.argmax(-1), "int32")
+    for function, dtype in functions:
+        made: Any = ptir.jit(function)
+        (source, *_) = made.explain(drawn(41, 12, dtype)).sources.values()
+        assert "row_by_row" not in source
 
 
-@pytest.mark.parametrize("length", [2, 5, 16])
+@pytest.mark.parametrize("length", [2, 5, 9, 11, 16, 29])
 @pytest.mark.parametrize("dtype", [*ANY, "bool"])
 @pytest.mark.parametrize("name", ["argmax", "argmin"])
 def test_positions_are_those_of_numpy(name: str, dtype: str, length: int) -> None:
@@ -113,7 +115,7 @@ def test_positions_are_those_of_numpy(name: str, dtype: str, length: int) -> Non
     np.testing.assert_array_equal(made(x).numpy(), getattr(np, name)(x, -1))
 
 
-@pytest.mark.parametrize("length", [15, 16, 17])
+@pytest.mark.parametrize("length", [31, 32, 33])
 def test_longer_rows_have_a_kernel(length: int) -> None:
     made: Any = ptir.jit(lambda x: x.argmax(-1))
     steps = made.explain(drawn(41, length, "float32")).report.steps

@@ -17,7 +17,7 @@ from gptrs.kernels.ordering.arg_extreme import COLUMNS, arg_extreme_kernel
 
 _ELEMENT_NS = 0.15
 _LINES = 8  # of a tile, where the elements of each are contiguous
-MOST_ELEMENTS = 16
+MOST_ELEMENTS = 32
 """Shorter lines are expanded (`gptrs.backends.faer.expansions`): this kernel begins each anew."""
 
 
