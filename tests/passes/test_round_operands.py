@@ -94,7 +94,7 @@ def test_pairs_have_the_bits_of_single_products(
         several = ptir.jit(lambda x, w: x @ (w.T if transposed else w))(x, w).numpy()
         np.testing.assert_array_equal(alone, several[at])
     monkeypatch.setattr(product_call, "multiplies_bf16", lambda _: False)
-    single: Any = ptir.jit(lambda *given: product(*given))
+    single: Any = ptir.jit(lambda x, w, c, d: product(x, w, c, d))  # another program
     np.testing.assert_array_equal(found, single(x, w, bias, beside).numpy())
 
 
