@@ -66,7 +66,7 @@ def test_each_is_described_once() -> None:
     assert {name for name, *_ in GOOD} <= settings.SETTINGS.keys()
     for name, setting in settings.SETTINGS.items():
         assert name == setting.name
-        assert re.fullmatch(r"GPTRS_[A-Z_]+", name)
+        assert re.fullmatch(r"GPTRS_[A-Z][A-Z0-9_]+", name)
         assert setting.help
         assert setting.help[0].islower()
         assert setting.expected

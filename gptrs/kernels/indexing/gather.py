@@ -22,9 +22,7 @@ from gptrs.kernels.indexing.loop_nest import (
     nest_source,
     unrolled,
 )
-
-BITS = {1: "uint8s", 2: "uint16s", 4: "uint32s", 8: "words", 16: "complex128s"}
-"""The pointer type for elements of so many bytes that are moved as bits."""
+from gptrs.kernels.rowwise.block_copy import BITS
 
 
 def gather_kernel(size: int, index: Elements) -> Kernel:

@@ -24,6 +24,8 @@ from gptrs.kernels.compiler.isa import Isa
 
 ElementBytes: TypeAlias = Literal[1, 2, 4, 8, 16]
 ELEMENT_BYTES: tuple[ElementBytes, ...] = get_args(ElementBytes)
+BITS = {1: "uint8s", 2: "uint16s", 4: "uint32s", 8: "words", 16: "complex128s"}
+"""The pointer type of a kernel's source for elements of so many bytes that are moved as bits."""
 
 COPY_ARGUMENTS = (
     *("source", "destination", "count", "source_step", "destination_step"),

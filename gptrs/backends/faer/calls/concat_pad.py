@@ -1,4 +1,5 @@
-"""Concat, pad and tile calls: the result is assembled by strided block copies and fills."""
+"""Concat, pad and tile calls: the result is assembled by strided block copies and fills, or, where
+it has few columns, row by row."""
 
 from __future__ import annotations
 
@@ -18,12 +19,20 @@ from gptrs.backends.faer.calls.blocks import (
     fill_block,
 )
 from gptrs.backends.faer.calls.nested_concat import Block, blocks_of
-from gptrs.backends.memory_operands import Graph, Members, Source
+from gptrs.backends.machine import MACHINE
+from gptrs.backends.memory_operands import Graph, Matrix, Members, Source, rows_of
 from gptrs.backends.views import Load, is_copy
-from gptrs.ir.dims import DimLike, Shape, product, same
+from gptrs.ir.dims import DimLike, Shape, product, same, same_shape
 from gptrs.ir.ops.shape import concat, pad, tile
 from gptrs.ir.program import Instruction, Value
+from gptrs.kernels.compiler.compile import Kernel
 from gptrs.kernels.compiler.isa import Isa
+from gptrs.kernels.rowwise.join_rows import join_rows_kernel
+
+_SHORT_ROW = 16
+"""The most elements of a row that one kernel writes, from all operands of a concat of columns: of
+longer ones a copy for each operand takes as long."""
+_MANY_ROWS = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,9 +67,48 @@ class Concat(_Blocks):
         result, members, blocks = blocks_of(core, graph)
         return cls(result, tuple(members.found), tuple(blocks))
 
+    def compile(self, isa: Isa) -> None:
+        if (joined := self._joined()) is not None:
+            self._join_kernel(joined)
+        super().compile(isa)
+
+    def _joined(self) -> list[Matrix] | None:
+        """The blocks as matrices side by side whose rows are short."""
+        shape, found, column = self.result.type.shape, list[Matrix](), 0
+        if len(shape) < 2 or not isinstance(shape[-1], int) or shape[-1] > _SHORT_ROW:
+            return None
+        for block in self.blocks:
+            *before, first = block.starts
+            matrix, width = rows_of(block.source.view), block.extents[-1]
+            whole = same_shape(block.extents[:-1], shape[:-1]) and not any(before)
+            if not whole or first != column or matrix is None or not isinstance(width, int):
+                return None
+            found.append(matrix)
+            column += width
+        return found if column == shape[-1] and len(found) > 1 else None
+
+    def _join_kernel(self, matrices: Sequence[Matrix]) -> Kernel:
+        widths = [int(block.extents[-1]) for block in self.blocks]
+        pairs = zip(matrices, widths, strict=True)
+        following = [same(matrix.stride, width) for matrix, width in pairs]
+        return join_rows_kernel(element_bytes(self.result), widths, following)
+
+    def _join(self, b: Binder, matrices: Sequence[Matrix]) -> None:
+        """Add the step that writes whole rows."""
+        rows, size = b.size(matrices[0].rows), element_bytes(self.result)
+        ends = [b.address(block.source.value, block.source.view.offset) for block in self.blocks]
+        strides = [b.size(matrix.stride) for matrix in matrices]
+        moved = rows * int(self.result.type.shape[-1]) * size
+        words = [b.address(self.result), *ends, *strides]
+        b.step(self._join_kernel(matrices), words, rows, 2 * MACHINE.traffic(moved, moved))
+
     def bind(self, b: Binder) -> bool:
         steps = _row_major([b.size(n) for n in self.result.type.shape])
         placed = {block for block in self._parts() if block.source.value in b.placed}
+        joined = None if placed else self._joined()
+        if joined is not None and b.size(joined[0].rows) >= _MANY_ROWS:
+            self._join(b, joined)
+            return True
         for block in self.blocks:
             if block not in placed:
                 starts = map(b.size, block.starts)

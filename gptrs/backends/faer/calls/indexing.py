@@ -32,9 +32,10 @@ from gptrs.ir.types import DType
 from gptrs.kernels.compiler import isa as levels
 from gptrs.kernels.compiler.compile import Kernel
 from gptrs.kernels.compiler.isa import Isa
-from gptrs.kernels.indexing.gather import BITS, gather_kernel, index_check_kernel
+from gptrs.kernels.indexing.gather import gather_kernel, index_check_kernel
 from gptrs.kernels.indexing.loop_nest import Elements
 from gptrs.kernels.indexing.scatter import Combine, scatter_kernel
+from gptrs.kernels.rowwise.block_copy import BITS
 
 _ELEMENT_NS = 0.7
 
