@@ -10,6 +10,7 @@ table, which are of any element type (`gptrs.backends.faer.calls.tiled_steps`).
 | `microkernel` | register tiles of the blocked GEMM |
 | `packed_gemv` | GEMV and GEMM of few rows over packed panels (decode) |
 | `gemv` | GEMV over an unpacked matrix [K, N] |
+| `narrow` | many short rows times a small matrix: points that are rotated |
 | `grouped` | GEMV and GEMM of groups of rows with a packed weight each (mixture of experts) |
 | `inline_product` | small products of known sizes, inside of generated loops |
 | `gemv_transposed` | GEMV over an unpacked matrix [N, K] |
@@ -33,6 +34,7 @@ Which kernel runs for C[M, N] = A[M, K]·B[K, N] of f32 (`gptrs.backends.faer.ca
 | one column (N = 1), A stored [K, M] | `gemv` with short blocks |
 | B a weight (packed once), M up to `packed_gemv_limit` | `packed_gemv` |
 | B a weight, M larger | `packing` of A, then `blocked`; in pairs where A and B are stored in bf16 |
+| B not a weight, K and N at most 8, many rows | `narrow` |
 | B not a weight, M or N at most 8 | `gemv` or `gemv_transposed`, by how the matrix lies in memory |
 | B not a weight, M and N larger, or a batch of small matrices | `tiled`, operands packed or not |
 

@@ -36,6 +36,7 @@ from gptrs.kernels.gemm.grouped import (
     grouped_gemm_kernel,
     pack_groups_kernel,
 )
+from gptrs.kernels.gemm.narrow import narrow_product_kernel
 from gptrs.kernels.gemm.packed_gemv import packed_gemv_kernel
 from gptrs.kernels.gemm.packing import pack_columns_kernel, pack_rows_kernel, widen_rows_kernel
 from gptrs.kernels.gemm.product import Product
@@ -86,6 +87,7 @@ BUILDERS: dict[str, Callable[[Isa], KernelText]] = {
     },
     **{f"compress {w}": partial(compress_kernel, weights=w) for w in COMPRESSIBLE},
     "tiles gelu": partial(blocked_gemm_kernel, product=Product(activation="gelu_tanh")),
+    "narrow": partial(narrow_product_kernel, product=Product(), depth=3, columns=4),
     "gemv": partial(gemv_kernel, product=Product()),
     "gemv in short blocks": partial(gemv_kernel, product=Product(), short=True),
     "gemv transposed": partial(gemv_transposed_kernel, product=Product()),

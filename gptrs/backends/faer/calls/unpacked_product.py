@@ -19,12 +19,19 @@ from gptrs.backends.faer.calls.dot_steps import (
     column_words,
     compile_dots,
 )
-from gptrs.ir.dims import DimLike
+from gptrs.backends.machine import MACHINE
+from gptrs.ir.dims import DimLike, same
 from gptrs.ir.program import Value
 from gptrs.kernels.compiler.isa import KB, Isa
 from gptrs.kernels.gemm.dot import SHORTEST
 from gptrs.kernels.gemm.gemv import GEMV_ARGUMENTS, MOST_VECTORS, gemv_kernel
 from gptrs.kernels.gemm.gemv_transposed import gemv_transposed_kernel
+from gptrs.kernels.gemm.narrow import (
+    MOST,
+    NARROW_ARGUMENTS,
+    narrow_product_kernel,
+    narrow_rows,
+)
 from gptrs.kernels.gemm.number_types import PLAIN
 from gptrs.kernels.gemm.product import Product
 
@@ -54,11 +61,22 @@ def compile_column(core: Contraction, isa: Isa, product: Product) -> None:
 
 def compile_few(core: Contraction, isa: Isa, product: Product) -> None:
     """Compile the kernels of `bind_few` for any size."""
+    if (sizes := _narrow(core)) is not None:
+        kernel(narrow_product_kernel, isa, product, *sizes)
     few_rows = _at_most(core.rows, MOST_VECTORS)
     if few_rows and core.b.transposed:
         kernel(gemv_kernel, isa, product)
     if (few_rows and not core.b.transposed) or _at_most(core.columns, MOST_VECTORS):
         kernel(gemv_transposed_kernel, isa, product)
+
+
+def _narrow(core: Contraction) -> tuple[int, int] | None:
+    """Depth and columns, if `narrow_product_kernel` multiplies many rows."""
+    depth, columns = core.depth, core.columns
+    if not isinstance(depth, int) or not isinstance(columns, int) or core.batch:
+        return None
+    fits = 0 < depth <= MOST and 0 < columns <= MOST and not core.a.transposed
+    return (depth, columns) if fits and same(core.a.matrix.stride, depth) else None
 
 
 def are_many(core: Contraction) -> bool:
@@ -89,6 +107,10 @@ def bind_few(
     batch of small matrices: each product has steps of its own."""
     rows, columns, depth = map(b.size, (core.rows, core.columns, core.depth))
     count = prod(map(b.size, core.batch))
+    beside = epilogue.residual is None or b.size(epilogue.residual[1].stride) == columns
+    if _narrow(core) is not None and rows >= narrow_rows(b.isa) and beside:
+        _bind_narrow(b, core, product, epilogue, result)
+        return True
     small = 4 * depth * max(rows, columns) < _IN_BATCHES or count > MOST_PRODUCTS
     if min(rows, columns) > MOST_VECTORS or (count > 1 and small):
         return False
@@ -102,6 +124,25 @@ def bind_few(
             sides = sides[1], sides[0]
         _gemv(b, core, product, words, *sides)
     return True
+
+
+def _bind_narrow(
+    b: Binder, core: Contraction, product: Product, epilogue: ProductEpilogue, result: Value
+) -> None:
+    """Add the step of a product of many short rows and a small matrix."""
+    rows, columns, depth = map(b.size, (core.rows, core.columns, core.depth))
+    stride = b.size(core.b.matrix.stride)
+    block: dict[str, int | Address] = dict.fromkeys(NARROW_ARGUMENTS, 0)
+    words = epilogue.words(b, 0)
+    block |= {name: words[name] for name in ("bias", "residual")}
+    block["a"] = b.address(core.a.value, core.a.matrix.offset)
+    block["b"] = b.address(core.b.value, core.b.matrix.offset)
+    block |= {"c": b.address(result), "rows": rows}
+    block |= {"b_depth": stride if core.b.transposed else 1}
+    block |= {"b_column": 1 if core.b.transposed else stride}
+    time = MACHINE.traffic(4 * rows * depth, 4 * rows * columns)
+    code = kernel(narrow_product_kernel, b.isa, product, depth, columns)
+    b.step(code, [*block.values()], -(-rows // narrow_rows(b.isa)), time)
 
 
 def _gemv(
