@@ -1,9 +1,9 @@
 """Products of many short rows with a small matrix: points that are rotated, features of a few.
 
-    a [rows, K], one row behind the other; K and N at most `MOST`, in the kernel's text
+    a [rows, K], one row behind the other; K at most `most_depth`, N at most `MOST`, in the text
 
     for group of lanes rows:                    # extent
-        x[k] = elements k of the rows           # K vectors, shuffled from as many loads
+        x[k] = elements k of the rows           # shuffled from K loads, or rows transposed
         for n: y[n] = Σ x[k] · B[k, n]          # multiply-adds, depth ascending, from zero
         y[n] = act(y[n] + bias[n])
         c[rows, N] = y + residual               # y shuffled to N vectors
@@ -23,7 +23,8 @@ from gptrs.kernels.gemm.product import Product, is_given
 from gptrs.kernels.vector_math import ACTIVATIONS
 
 MOST = 8
-"""The most elements of a row, and the most columns."""
+"""The most columns."""
+_SHUFFLED = 4  # elements of a row that fewer shuffles bring to their vectors than transpose rows
 _AT_ONCE = 16  # groups of an item of the extent
 
 _POINTERS = ("a", "b", "c", "bias", "residual")
@@ -37,6 +38,11 @@ other; C overlaps no operand."""
 def narrow_rows(isa: Isa) -> int:
     """The rows of an item of the extent; the least that a product has."""
     return isa.lanes * _AT_ONCE
+
+
+def most_depth(isa: Isa) -> int:
+    """The most elements of a row."""
+    return max(MOST, isa.lanes)
 
 
 def narrow_product_kernel(isa: Isa, product: Product, depth: int, columns: int) -> KernelText:
@@ -60,14 +66,11 @@ def narrow_product_kernel(isa: Isa, product: Product, depth: int, columns: int) 
         end = f.least(f.add(begin, i64(narrow_rows(isa))), w["rows"])
         with f.loop(begin, end, each) as group:
             row = f.least(group.index, f.sub(w["rows"], each))
-            rows = f.read(f.at(w["a"], f.mul(row, i64(depth))), ir.VectorType(F32, depth * lanes))
+            xs = _elements(f, f.at(w["a"], f.mul(row, i64(depth))), depth)
             sums: list[Any] = [ir.Constant(f.vector, None)] * columns
-            for k in range(depth):
-                x = _lanes(f, rows, rows, range(k, depth * lanes, depth))
-                sums = [
-                    f.multiply_add(x, weight, total)
-                    for weight, total in zip(weights[k], sums, strict=True)
-                ]
+            for x, row_of_b in zip(xs, weights, strict=True):
+                pairs = zip(row_of_b, sums, strict=True)
+                sums = [f.multiply_add(x, weight, total) for weight, total in pairs]
             for n, added in enumerate(biases):
                 sums[n] = f.select(has_bias, f.fadd(sums[n], added), sums[n])
                 if product.activation:
@@ -78,6 +81,17 @@ def narrow_product_kernel(isa: Isa, product: Product, depth: int, columns: int) 
             f.write(f.select(has_residual, more, y), f.at(w["c"], place))
     f.ret_void()
     return KernelText(str(module), name)
+
+
+def _elements(f: Function, rows: Any, depth: int) -> list[Any]:
+    """Vectors across rows that follow each other: of their first elements, of their second ones."""
+    lanes = f.isa.lanes
+    if depth <= _SHUFFLED or depth > lanes:
+        whole = f.read(rows, ir.VectorType(F32, depth * lanes))
+        return [_lanes(f, whole, whole, range(k, depth * lanes, depth)) for k in range(depth)]
+    mask = None if depth == lanes else f.mask(i64(depth))
+    block = [f.read(f.at(rows, i64(r * depth)), mask=mask) for r in range(lanes)]
+    return f.transposed(block)[:depth]
 
 
 def _place(f: Function, w: dict[str, Any], k: int, n: int) -> Any:

@@ -29,6 +29,7 @@ from gptrs.kernels.gemm.gemv_transposed import gemv_transposed_kernel
 from gptrs.kernels.gemm.narrow import (
     MOST,
     NARROW_ARGUMENTS,
+    most_depth,
     narrow_product_kernel,
     narrow_rows,
 )
@@ -50,6 +51,8 @@ def _at_most(value: DimLike, most: int) -> bool:
 
 def compile_column(core: Contraction, isa: Isa, product: Product) -> None:
     """Compile the kernels of `bind_column` for any size."""
+    if (sizes := _narrow(core, isa)) is not None:
+        kernel(narrow_product_kernel, isa, product, *sizes)
     if core.a.transposed:
         kernel(gemv_kernel, isa, product, short=True)
         return
@@ -61,7 +64,7 @@ def compile_column(core: Contraction, isa: Isa, product: Product) -> None:
 
 def compile_few(core: Contraction, isa: Isa, product: Product) -> None:
     """Compile the kernels of `bind_few` for any size."""
-    if (sizes := _narrow(core)) is not None:
+    if (sizes := _narrow(core, isa)) is not None:
         kernel(narrow_product_kernel, isa, product, *sizes)
     few_rows = _at_most(core.rows, MOST_VECTORS)
     if few_rows and core.b.transposed:
@@ -70,12 +73,12 @@ def compile_few(core: Contraction, isa: Isa, product: Product) -> None:
         kernel(gemv_transposed_kernel, isa, product)
 
 
-def _narrow(core: Contraction) -> tuple[int, int] | None:
+def _narrow(core: Contraction, isa: Isa) -> tuple[int, int] | None:
     """Depth and columns, if `narrow_product_kernel` multiplies many rows."""
     depth, columns = core.depth, core.columns
     if not isinstance(depth, int) or not isinstance(columns, int) or core.batch:
         return None
-    fits = 0 < depth <= MOST and 0 < columns <= MOST and not core.a.transposed
+    fits = 0 < depth <= most_depth(isa) and 0 < columns <= MOST and not core.a.transposed
     return (depth, columns) if fits and same(core.a.matrix.stride, depth) else None
 
 
@@ -107,9 +110,7 @@ def bind_few(
     batch of small matrices: each product has steps of its own."""
     rows, columns, depth = map(b.size, (core.rows, core.columns, core.depth))
     count = prod(map(b.size, core.batch))
-    beside = epilogue.residual is None or b.size(epilogue.residual[1].stride) == columns
-    if _narrow(core) is not None and rows >= narrow_rows(b.isa) and beside:
-        _bind_narrow(b, core, product, epilogue, result)
+    if _bind_narrow(b, core, product, epilogue, result):
         return True
     small = 4 * depth * max(rows, columns) < _IN_BATCHES or count > MOST_PRODUCTS
     if min(rows, columns) > MOST_VECTORS or (count > 1 and small):
@@ -128,9 +129,12 @@ def bind_few(
 
 def _bind_narrow(
     b: Binder, core: Contraction, product: Product, epilogue: ProductEpilogue, result: Value
-) -> None:
-    """Add the step of a product of many short rows and a small matrix."""
+) -> bool:
+    """Add the step of a product of many short rows and a small matrix; False for any other."""
     rows, columns, depth = map(b.size, (core.rows, core.columns, core.depth))
+    beside = epilogue.residual is None or b.size(epilogue.residual[1].stride) == columns
+    if _narrow(core, b.isa) is None or rows < narrow_rows(b.isa) or not beside:
+        return False
     stride = b.size(core.b.matrix.stride)
     block: dict[str, int | Address] = dict.fromkeys(NARROW_ARGUMENTS, 0)
     words = epilogue.words(b, 0)
@@ -143,6 +147,7 @@ def _bind_narrow(
     time = MACHINE.traffic(4 * rows * depth, 4 * rows * columns)
     code = kernel(narrow_product_kernel, b.isa, product, depth, columns)
     b.step(code, [*block.values()], -(-rows // narrow_rows(b.isa)), time)
+    return True
 
 
 def _gemv(
@@ -188,6 +193,8 @@ def bind_column(
 ) -> None:
     """Add the steps of products with one column."""
     rows, depth = b.size(core.rows), b.size(core.depth)
+    if epilogue.residual is None and _bind_narrow(b, core, product, epilogue, result):
+        return
     if not core.a.transposed and (core.batch or depth >= SHORTEST):
         bind_dots(b, as_arguments(core), product, epilogue, result)
         return
