@@ -197,11 +197,26 @@ def rows_at(x: Tensor, places: Tensor, axis: int) -> Tensor:
     if not axis:
         return OPS["take"](x, places)
     before, after = x.shape[:axis], x.shape[axis + 1 :]
+    if not after and (known := _few_known(x, places)):
+        columns = (OPS["slice"](x, starts=(0,) * axis + (n,), sizes=(*before, 1)) for n in known)
+        return OPS["concat"](tuple(columns), axis=axis).reshape((*before, *places.shape))
     row = places.reshape(-1)
     index = row.reshape((1,) * len(before) + row.shape + (1,) * len(after))
     full = (*before, *row.shape, *after)
     found = OPS["gather"](x, OPS["broadcast_to"](index, shape=full), axis=axis)
     return found.reshape((*before, *places.shape, *after))
+
+
+_FEW = 16  # columns that are moved faster than they are looked for
+
+
+def _few_known(x: Tensor, places: Tensor) -> list[int]:
+    """Places along the last axis that tracing knows, if they are few and all are there."""
+    extent = x.shape[-1]
+    if not x.is_traced or places.is_traced or isinstance(extent, Dim):
+        return []
+    known: list[int] = places.numpy().ravel().tolist() if places.size <= _FEW else []
+    return known if all(0 <= n < extent for n in known) else []
 
 
 def positions(extent: DimLike) -> Tensor:

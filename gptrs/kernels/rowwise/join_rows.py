@@ -3,7 +3,7 @@
     for row in range(first, last):                  # extent
         whole[row] = part 0[row], part 1[row], ...  # written out
 
-Elements are moved as bits. Widths, and the strides of rows that follow each other, are in the text:
+Elements are moved as bits. Widths, and short distances of rows, are in the text:
 LLVM shuffles vectors across short rows, longer ones are written one by one
 (`gptrs.backends.faer.short_row_writer`).
 """
@@ -18,25 +18,24 @@ from gptrs.kernels.rowwise.block_copy import BITS
 _SHUFFLED, _BYTES = 8, 32  # elements of a row, and bytes, that shuffles of vectors write well
 
 
-def join_rows_kernel(size: int, widths: Sequence[int], contiguous: Sequence[bool]) -> Kernel:
-    """Joins rows of parts of these ``widths``, of elements of ``size`` bytes; rows of those that
-    are ``contiguous`` follow each other.
+def join_rows_kernel(size: int, widths: Sequence[int], strides: Sequence[int | None]) -> Kernel:
+    """Joins rows of parts of these ``widths``, of elements of ``size`` bytes; between rows of a
+    part are as many elements as its stride says, if it is known.
 
-    Arguments: the addresses of the whole and of each part, then the distance between rows of each
-    part in elements, read where they do not follow each other. Extent: rows. The whole overlaps no
-    part.
+    Arguments: the addresses of the whole and of each part, then the stride of each part, which is
+    read where it is not known. Extent: rows. The whole overlaps no part.
     """
-    named = "_".join(f"{w}" if c else f"{w}s" for w, c in zip(widths, contiguous, strict=True))
-    name, count, total = f"join_rows{size}_{named}", len(widths), sum(widths)
+    parts = (f"{w}" if s == w else f"{w}of{s or ''}" for w, s in zip(widths, strides, strict=True))
+    name, count, total = f"join_rows{size}_{'_'.join(parts)}", len(widths), sum(widths)
     pointer = BITS[size]
     lines = ["w = words(arguments)", f"whole = {pointer}(w[0])"]
     lines += [f"x{n} = {pointer}(w[{n + 1}])" for n in range(count)]
-    lines += [f"s{n} = w[{count + n + 1}]" for n in range(count) if not contiguous[n]]
+    lines += [f"s{n} = w[{count + n + 1}]" for n in range(count) if strides[n] is None]
     lines.append("for row in range(first, last):")
     body = ["row_by_row()"] if total > _SHUFFLED or total * size > _BYTES else []
     loads, stores = list[str](), list[str]()
     for n, width in enumerate(widths):
-        row = f"row * {width}" if contiguous[n] else f"row * s{n}"
+        row = f"row * s{n}" if strides[n] is None else f"row * {strides[n]}"
         for j in range(width):
             place = len(stores)
             loads.append(f"a{place} = x{n}[{row} + {j}]")

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from gptrs import ptir
+from gptrs.errors import ElementError
 
 RNG = np.random.default_rng(5)
 DTYPES = ("bool", "int8", "float16", "float32", "float64", "complex128")
@@ -76,3 +77,19 @@ def test_long_rows_are_copied_part_by_part() -> None:
     made: Any = ptir.jit(lambda x, y: ptir.concat((x, y), axis=1))
     assert "join_rows" not in kernels(made, x, y)
     assert "join_rows" in kernels(made, x[:, :8].copy(), y)
+
+
+@pytest.mark.parametrize(
+    "places", [[2, 0, 1], [1], [0, 0, 3, 2, 2], [-1, -2], [[0, 1], [3, 2]], []]
+)
+def test_columns_at_known_places(places: list[Any]) -> None:
+    x, y = drawn(500, 4), drawn(20, 30, 4)
+    made: Any = ptir.jit(lambda x: x[..., np.array(places, np.int64)])
+    for one in (x, y):
+        np.testing.assert_array_equal(made(one).numpy(), one[..., np.array(places, np.int64)])
+    assert "gather" not in kernels(made, x)
+
+
+def test_a_place_that_is_not_there_is_an_error() -> None:
+    with pytest.raises(ElementError, match="index 4 is out of range"):
+        ptir.jit(lambda x: x[:, [0, 4]])(drawn(500, 4))

@@ -89,9 +89,9 @@ class Concat(_Blocks):
 
     def _join_kernel(self, matrices: Sequence[Matrix]) -> Kernel:
         widths = [int(block.extents[-1]) for block in self.blocks]
-        pairs = zip(matrices, widths, strict=True)
-        following = [same(matrix.stride, width) for matrix, width in pairs]
-        return join_rows_kernel(element_bytes(self.result), widths, following)
+        known = (matrix.stride for matrix in matrices)
+        strides = [n if isinstance(n, int) and 0 <= n <= 2 * _SHORT_ROW else None for n in known]
+        return join_rows_kernel(element_bytes(self.result), widths, strides)
 
     def _join(self, b: Binder, matrices: Sequence[Matrix]) -> None:
         """Add the step that writes whole rows."""
