@@ -64,16 +64,26 @@ class Sort(Call):
             more_results=tuple(results[1:]),
         )
 
-    def _sorting(self, isa: Isa, *, wide: bool = False) -> Sorting:
+    def _selects(self, count: int, kept: int) -> bool:
+        """Whether few of the keys of a line are held at a time."""
+        return self.partial and selection_room(count, kept) < count
+
+    def _sorting(self, isa: Isa, *, wide: bool = False, selects: bool = False) -> Sorting:
         key = KEYS[self.x.value.type.dtype.name]
         if not (self.order or self.partial):
             return Sorting(key, "alone", isa.quicksort_bits)
-        halves = "halves" if isa.quicksort_bits and not self.partial else "paired"
+        # The upper halves of most integers are equal.
+        partial = selects or (self.partial and not self.x.value.type.dtype.is_float)
+        halves = "halves" if isa.quicksort_bits and not partial else "paired"
         form = "packed" if key.bits == 32 else halves
         return Sorting(key, "paired" if wide else form, isa.quicksort_bits)
 
     def compile(self, isa: Isa) -> None:
-        sort_kernel(self._sorting(isa))
+        count, kept = self.x.view.shape[self.axis], self.kept
+        known = isinstance(count, int) and isinstance(kept, int)
+        ways = {self._selects(count, kept)} if known else {False, self.partial}
+        for selects in ways:
+            sort_kernel(self._sorting(isa, selects=selects))
 
     def bind(self, b: Binder) -> bool:
         lines = lines_of(b, self.x, self.axis, View.contiguous(self.result.type.shape))
@@ -82,7 +92,8 @@ class Sort(Call):
             return False  # an error, which the reference words
         if not kept * lines.number:
             return True
-        sorting = self._sorting(b.isa, wide=count >= _PACKED)
+        selects = self._selects(count, kept)
+        sorting = self._sorting(b.isa, wide=count >= _PACKED, selects=selects)
         room = selection_room(count, kept) if self.partial else count
         tile = 1
         if lines.steps[0] != 1 and lines.axes and lines.axes[-1].source == 1:
