@@ -30,6 +30,7 @@ def _matrices() -> list[Case]:
         found += sized("matmul", dtype, squares, lambda x, y: x @ y, product, dtype=dtype)
     odd = [((7, 13), (13, 5)), ((333, 257), (257, 129)), ((1000, 3), (3, 1000))]
     tall = [((100_000, 16), (16, 16)), ((16, 4000), (4000, 16))]
+    short = [((100_000, 3), (3, 3)), ((100_000, 16), (16, 1))]
     return [
         *found,
         *sized(
@@ -51,6 +52,7 @@ def _matrices() -> list[Case]:
             dtype="si32",
         ),
         *sized("matmul", "f32, odd shapes", odd, lambda x, y: x @ y, product),
+        *sized("matmul", "f32, many short rows", short, lambda x, y: x @ y, product),
         *sized("matmul", "f32, long or deep", tall, lambda x, y: x @ y, product),
         *sized("matmul", "f32, x times xᵀ", [(64, 64), (512, 512)], lambda x: x @ x.T, _gram),
     ]

@@ -90,6 +90,21 @@ def _pieces() -> list[Case]:
         ),
         *sized(
             family,
+            "points of coordinates",
+            [((1000,),) * 3, ((100_000,),) * 3],
+            lambda x, y, z: ptir.stack((x, y, z), axis=-1),
+            lambda xp, x, y, z: xp.stack((x, y, z), -1),
+            torch=lambda torch, x, y, z: torch.stack((x, y, z), -1),
+        ),
+        *sized(
+            family,
+            "columns in another order",
+            [(1000, 3), (100_000, 3)],
+            lambda x: x[:, [2, 0, 1]],
+            lambda xp, x: x[:, xp.asarray([2, 0, 1])],
+        ),
+        *sized(
+            family,
             "differences of neighbours",
             [(1_000,), (100_000,), (4_000_000,)],
             lambda x: x[1:] - x[:-1],
