@@ -28,7 +28,9 @@ def kernels(made: Any, *arguments: Any) -> str:
 
 @pytest.mark.parametrize("threads", ["1", "2"])
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("widths", [(1, 1), (3, 5), (1, 1, 1), (4, 8), (2, 7, 7), (9, 8)])
+@pytest.mark.parametrize(
+    "widths", [(1, 1), (3, 5), (1, 1, 1), (4, 8), (2, 7, 7), (9, 8), (0, 0), (2, 0, 1)]
+)
 def test_columns_of_arrays(
     widths: tuple[int, ...], dtype: str, threads: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -75,7 +75,7 @@ class Concat(_Blocks):
     def _joined(self) -> list[Matrix] | None:
         """The blocks as matrices side by side whose rows are short."""
         shape, found, column = self.result.type.shape, list[Matrix](), 0
-        if len(shape) < 2 or not isinstance(shape[-1], int) or shape[-1] > _SHORT_ROW:
+        if len(shape) < 2 or not isinstance(shape[-1], int) or not 0 < shape[-1] <= _SHORT_ROW:
             return None
         for block in self.blocks:
             *before, first = block.starts
