@@ -48,7 +48,9 @@ N = 600
 IN_PLACE: dict[str, tuple[Any, tuple[int, ...], tuple[int, ...], str]] = {
     "two vectors": (multiply, (10**6,), (10**6,), "dot"),
     "a matrix and a vector": (multiply, (N, N), (N,), "dot"),
-    "a short matrix and a vector": (multiply, (N, 16), (16,), "gemv_transposed"),
+    "a short matrix and a vector": (multiply, (N, 24), (24,), "gemv_transposed"),
+    "points and a vector": (multiply, (N, 3), (3,), "narrow"),
+    "points and a small matrix": (turned_right, (N, 8), (4, 8), "narrow"),
     "a transposed matrix and a vector": (turned_left, (N, N), (N,), "gemv"),
     "a vector and a matrix": (multiply, (N,), (N, N), "gemv"),
     "a vector and a transposed matrix": (turned_right, (N,), (N, N), "gemv_transposed"),
