@@ -37,7 +37,8 @@ def test_columns_of_arrays(
     monkeypatch.setenv("GPTRS_NUM_THREADS", threads)
     for rows in (1, 63, 64, 1003):
         parts = [drawn(rows, width, dtype=dtype) for width in widths]
-        made: Any = ptir.jit(lambda *parts: ptir.concat(parts, axis=-1))
+        joined: Any = lambda *parts: ptir.concat(parts, axis=-1)
+        made: Any = ptir.jit(joined)
         np.testing.assert_array_equal(made(*parts).numpy(), np.concatenate(parts, -1))
 
 

@@ -79,9 +79,9 @@ class Sort(Call):
         return Sorting(key, "paired" if wide else form, isa.quicksort_bits)
 
     def compile(self, isa: Isa) -> None:
-        count, kept = self.x.view.shape[self.axis], self.kept
-        known = isinstance(count, int) and isinstance(kept, int)
-        ways = {self._selects(count, kept)} if known else {False, self.partial}
+        count, kept, ways = self.x.view.shape[self.axis], self.kept, {False, self.partial}
+        if isinstance(count, int) and isinstance(kept, int):
+            ways = {self._selects(count, kept)}
         for selects in ways:
             sort_kernel(self._sorting(isa, selects=selects))
 
