@@ -38,7 +38,8 @@ class ShortRowWriter(LoopWriter):
     """Writes the loops of a region whose rows have few elements, a number that is known."""
 
     def write(self) -> None:
-        if is_row_by_row(self.region):
+        self._by_row = is_row_by_row(self.region)
+        if self._by_row:
             self._row.add("row_by_row()")
         super().write()
 
@@ -48,9 +49,9 @@ class ShortRowWriter(LoopWriter):
         return self._name(self._row, word, text, part.accumulator)
 
     def _fold(self, part: Reduce, word: str) -> str:
-        if (place := _place(part, self.region)) is not None and is_row_by_row(self.region):
+        if self._by_row and (place := _place(part, self.region)) is not None:
             return self._place(part, place)
-        if word in _EXTREMES and is_row_by_row(self.region):
+        if self._by_row and word in _EXTREMES:
             text = f"{_EXTREMES[word]}(({', '.join(self._written_out(part, self._row))}))"
         else:
             text = self._joined(part, self._row)

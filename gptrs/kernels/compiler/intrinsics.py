@@ -323,9 +323,8 @@ ELEMENTS: dict[str, Any] = {
 }
 
 LOCALS: dict[str, Any] = {f"local_{name}": _local_of(e) for name, e in ELEMENTS.items()}
-globals().update(
-    LOCALS | FUNCTIONS | MATH | LINES | ROWS
-)  # a kernel's source as a module imports them
+# A kernel's source as a module imports them.
+globals().update(LOCALS | FUNCTIONS | MATH | LINES | ROWS)
 
 NAMES: dict[str, Any] = {
     "math": math,

@@ -131,7 +131,7 @@ def target_for(isa: Isa, triple: str, cpu: str, features: Mapping[str, bool]) ->
     if isa.name == "avx512":
         # LLVM stays at 256 bits on CPUs that lower their clock for 512; few of today's do.
         flags["prefer-256-bit"] = False
-        # LLVM does not know that a gather of 16 numbers takes 20 cycles on Zen 4, loads 8.
+        # LLVM does not know that gathers take longer than loads one by one on Zen 4.
         flags["prefer-no-gather"] = cpu.startswith("znver")
     text = ",".join(("+" if on else "-") + name for name, on in sorted(flags.items()))
     return Target(isa, triple, cpu, text)

@@ -58,8 +58,9 @@ def narrow_product_kernel(isa: Isa, product: Product, depth: int, columns: int) 
         for k in range(depth)
     ]
     has_bias, has_residual = is_given(f, w["bias"]), is_given(f, w["residual"])
-    bias = f.select(has_bias, w["bias"], w["b"])  # read in any case
-    biases = [f.splat(f.read(f.at(bias, i64(n)), F32), lanes) for n in range(columns)]
+    # Something is read in any case: without a bias the first element of B.
+    places = (f.select(has_bias, f.at(w["bias"], i64(n)), w["b"]) for n in range(columns))
+    biases = [f.splat(f.read(place, F32), lanes) for place in places]
     each = i64(lanes)
     with f.loop(first, last) as item:
         begin = f.mul(item.index, i64(narrow_rows(isa)))

@@ -3,8 +3,8 @@
     for row in range(first, last):                  # extent
         whole[row] = part 0[row], part 1[row], ...  # written out
 
-Elements are moved as bits. Widths, and short distances of rows, are in the text:
-LLVM shuffles vectors across short rows, longer ones are written one by one
+Elements are moved as bits. Widths, and short distances of rows, are in the text: LLVM shuffles
+vectors across short rows, longer ones are written one by one
 (`gptrs.backends.faer.short_row_writer`).
 """
 
@@ -25,7 +25,8 @@ def join_rows_kernel(size: int, widths: Sequence[int], strides: Sequence[int | N
     Arguments: the addresses of the whole and of each part, then the stride of each part, which is
     read where it is not known. Extent: rows. The whole overlaps no part.
     """
-    parts = (f"{w}" if s == w else f"{w}of{s or ''}" for w, s in zip(widths, strides, strict=True))
+    known = ("any" if stride is None else str(stride) for stride in strides)
+    parts = (f"{width}of{stride}" for width, stride in zip(widths, known, strict=True))
     name, count, total = f"join_rows{size}_{'_'.join(parts)}", len(widths), sum(widths)
     pointer = BITS[size]
     lines = ["w = words(arguments)", f"whole = {pointer}(w[0])"]

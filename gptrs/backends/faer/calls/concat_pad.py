@@ -100,7 +100,7 @@ class Concat(_Blocks):
         strides = [b.size(matrix.stride) for matrix in matrices]
         moved = rows * int(self.result.type.shape[-1]) * size
         words = [b.address(self.result), *ends, *strides]
-        b.step(self._join_kernel(matrices), words, rows, 2 * MACHINE.traffic(moved, moved))
+        b.step(self._join_kernel(matrices), words, rows, MACHINE.traffic(moved, moved))
 
     def bind(self, b: Binder) -> bool:
         steps = _row_major([b.size(n) for n in self.result.type.shape])

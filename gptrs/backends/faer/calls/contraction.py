@@ -142,14 +142,20 @@ def _found(graph: Graph, value: Value, side: OperandAxes, ways: tuple[Axes, ...]
 
 def widened_weight(b: Source, graph: Graph, members: Members) -> tuple[Value, WeightType]:
     """The 16-bit weight behind a cast to f32: the kernels widen it themselves."""
-    maker = graph.maker.get(b.value)
-    if maker is not None and maker.op is cast:
-        (narrow,) = maker.values()
-        name = _NARROW.get(narrow.type.dtype.name)
-        if name is not None and is_stable(narrow, graph):
-            members.add(maker)
-            return narrow, name
-    return b.value, "f32"
+    narrow = widened(b.value, graph)
+    if narrow is None or not is_stable(narrow, graph):
+        return b.value, "f32"
+    members.add(graph.maker[b.value])
+    return narrow, _NARROW[narrow.type.dtype.name]
+
+
+def widened(value: Value, graph: Graph) -> Value | None:
+    """The value of f16 or bf16 that is cast to this one of f32."""
+    maker = graph.maker.get(value)
+    if maker is None or maker.op is not cast:
+        return None
+    (narrow,) = maker.values()
+    return narrow if narrow.type.dtype.name in _NARROW else None
 
 
 @dataclass(frozen=True)

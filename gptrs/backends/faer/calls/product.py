@@ -17,6 +17,7 @@ from gptrs.backends.faer.calls.contraction import (
     ProductEpilogue,
     contraction,
     match_epilogue,
+    widened,
 )
 from gptrs.backends.faer.calls.dot_steps import BYTES_PER_NS
 from gptrs.backends.faer.calls.tiled_steps import bind_tiled, compile_tiled
@@ -29,7 +30,6 @@ from gptrs.backends.faer.calls.unpacked_product import (
 )
 from gptrs.backends.memory_operands import Graph, Members
 from gptrs.ir.ops.contract import dot_general
-from gptrs.ir.ops.elementwise import cast
 from gptrs.ir.program import Instruction, Value
 from gptrs.ir.types import bf16, f32
 from gptrs.kernels.compiler.compile import Kernel
@@ -76,8 +76,8 @@ class MatrixProduct(Call):
             return None
         packs = _packed_form(found) is not None and not found.is_column
         result, epilogue = match_epilogue(core, found.columns, graph, members, multiplies=packs)
-        narrow = _narrow(found.a.value, graph) if packs and found.weights == "bf16" else None
-        if narrow is None:
+        narrow = widened(found.a.value, graph) if packs and found.weights == "bf16" else None
+        if narrow is None or narrow.type.dtype is not bf16:
             return cls(result, tuple(members.found), found, epilogue)
         members.add(graph.maker[found.a.value])
         found = replace(found, a=replace(found.a, value=narrow))
@@ -214,15 +214,6 @@ class MatrixProduct(Call):
         b.step(pack, pack_words, -(-rows // blocks.height), pack_time)
         extent = blocked_gemm_extent(isa, columns, blocks)
         b.step(kernel(blocked_gemm_kernel, isa, product), [*words.values()], extent, time)
-
-
-def _narrow(value: Value, graph: Graph) -> Value | None:
-    """The value of bf16 that one of f32 is widened from."""
-    maker = graph.maker.get(value)
-    if maker is None or maker.op is not cast:
-        return None
-    (narrow,) = maker.values()
-    return narrow if narrow.type.dtype is bf16 else None
 
 
 def _packed_form(core: Contraction) -> Panels | None:
