@@ -236,6 +236,12 @@ class Function(Builder):
         store = self.intrinsic(name, VOID, kind, POINTER, I32, mask.type)
         self.call(store, [value, pointer, i32(_element_bytes(kind)), mask])
 
+    def stream(self, value: Any, pointer: Any, alignment: int) -> None:
+        """Store a vector past the caches, without reading its line first. Other threads may see it
+        after later stores, unless there is a fence between."""
+        made: Any = self.store(value, pointer, align=alignment)
+        made.set_metadata("nontemporal", self.module.add_metadata([i32(1)]))
+
     def write_all(
         self, values: Sequence[Any], pointers: Sequence[Any], mask: Any, *, in_pieces: bool = True
     ) -> None:

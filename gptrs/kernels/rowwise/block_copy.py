@@ -19,7 +19,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from llvmlite import ir
 
-from gptrs.kernels.compiler.ir_builder import I1, I8, I64, POINTER, VOID, Function, KernelText, i64
+from gptrs.kernels.compiler.ir_builder import I8, I64, POINTER, Function, KernelText, i64
 from gptrs.kernels.compiler.isa import Isa
 
 ElementBytes: TypeAlias = Literal[1, 2, 4, 8, 16]
@@ -36,9 +36,11 @@ source, stride in the destination) of the axes around ``rows``, the outermost fi
 
 A row has ``count`` elements at distances of ``source_step`` and ``destination_step``; ``rows`` of
 them, at least 1, follow each other at ``source_row`` and ``destination_row``. All distances count
-elements. Source and destination do not overlap. The C library copies runs of ``long`` elements and
-more: where the CPU can, it writes lines without reading them first.
+elements. Source and destination do not overlap. Runs of ``long`` elements and more are written past
+the caches, without reading their lines first.
 """
+NEVER = 2**62
+"""``long`` where no run is."""
 
 COPY_AT_ARGUMENTS = (*COPY_ARGUMENTS, "starts")
 START_WORDS = ("address", "bytes", "unused", "signed", "limit", "source", "destination")
@@ -124,7 +126,8 @@ def _copy_rows(
                 copy_run(f, size, source, destination, w["count"], w["long"])
             with scattered, f.loop(i64(0), w["count"]) as k:
                 at = f.mul(k.index, w["source_step"]), f.mul(k.index, w["destination_step"])
-                _move(f, size, 1, source, destination, *at)
+                move(f, size, 1, source, destination, *at)
+    end_of_runs(f, w["long"])
 
 
 def fill_kernel(isa: Isa, size: ElementBytes) -> KernelText:
@@ -155,23 +158,35 @@ def fill_kernel(isa: Isa, size: ElementBytes) -> KernelText:
 def copy_run(
     f: Function, size: ElementBytes, source: Any, destination: Any, count: Any, long: Any
 ) -> None:
-    """Copy ``count`` contiguous elements of ``size`` bytes, by the C library from ``long`` on."""
+    """Copy ``count`` contiguous elements of ``size`` bytes, past the caches from ``long`` on; then
+    `end_of_runs` has to follow, before the kernel ends."""
 
     def put(lanes: int, at: Any) -> None:
-        _move(f, size, lanes, source, destination, at, at)
+        move(f, size, lanes, source, destination, at, at)
+
+    def stream(lanes: int, at: Any) -> None:
+        move(f, size, lanes, source, destination, at, at, streamed=True)
 
     with f.if_else(f.icmp_signed("<", count, long), likely=True) as (few, many):
         with few:
             _run(f, size, destination, count, put)
         with many:
-            memcpy = f.intrinsic("memcpy.p0.p0.i64", VOID, POINTER, POINTER, I64, I1)
-            f.call(memcpy, [destination, source, f.mul(count, i64(size)), ir.Constant(I1, 0)])
+            _run(f, size, destination, count, put, stream)
 
 
-def _run(f: Function, size: ElementBytes, destination: Any, count: Any, put: Any) -> None:
-    """``put(lanes, at)`` until all of ``count`` elements are put: in vectors that are aligned, but
-    for the first one and the last one, which ends where the row does; or, of fewer elements, in two
-    halves that may overlap. A store that crosses a cache line takes twice as long."""
+def end_of_runs(f: Function, long: Any) -> None:
+    """What was written past the caches comes before all that this thread writes from now on."""
+    with f.if_then(f.icmp_signed("<", long, i64(NEVER)), likely=False):
+        f.fence("seq_cst")
+
+
+def _run(
+    f: Function, size: ElementBytes, destination: Any, count: Any, put: Any, aligned: Any = None
+) -> None:
+    """``put(lanes, at)`` until all of ``count`` elements are put: in vectors that are ``aligned``,
+    but for the first one and the last one, which ends where the row does; or, of fewer elements, in
+    two halves that may overlap. A store that crosses a cache line takes twice as long."""
+    aligned = aligned or put
     lanes = f.isa.vector_bits // (8 * size)
 
     def halves(lanes: int) -> None:
@@ -190,7 +205,7 @@ def _run(f: Function, size: ElementBytes, destination: Any, count: Any, put: Any
             before = f.udiv(f.ptrtoint(destination, I64), i64(size))
             start = f.sub(i64(lanes), f.urem(before, i64(lanes)))
             with f.loop(start, end, i64(lanes)) as k:
-                put(lanes, k.index)
+                aligned(lanes, k.index)
             put(lanes, end)
         with rest:
             if lanes > 1:
@@ -246,7 +261,7 @@ def _type(size: int) -> Any:
     return ir.IntType(8 * size) if size <= 8 else ir.VectorType(I64, size // 8)
 
 
-def _move(
+def move(
     f: Function,
     size: ElementBytes,
     lanes: int,
@@ -254,11 +269,18 @@ def _move(
     destination: Any,
     source_at: Any,
     destination_at: Any,
+    *,
+    streamed: bool = False,
 ) -> None:
-    """Copy so many contiguous elements, from and to these places."""
+    """Copy so many contiguous elements, from and to these places; ``streamed`` past the caches, a
+    vector to where it is aligned."""
     place = element_at(f, source, source_at, size)
     value = f.load(place, align=min(size, 8), typ=_type(size * lanes))
-    _store(f, size, value, element_at(f, destination, destination_at, size))
+    place = element_at(f, destination, destination_at, size)
+    if streamed:
+        f.stream(value, place, size * lanes)
+    else:
+        _store(f, size, value, place)
 
 
 def _store(f: Function, size: ElementBytes, value: Any, place: Any) -> None:

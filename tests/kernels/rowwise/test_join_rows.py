@@ -1,4 +1,4 @@
-"""Concats of few columns are written row by row."""
+"""Arrays side by side are written row by row, short rows by a kernel of their own."""
 
 # Traced functions take any array: small lambdas and what they return are not typed.
 # pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false
@@ -29,7 +29,8 @@ def kernels(made: Any, *arguments: Any) -> str:
 @pytest.mark.parametrize("threads", ["1", "2"])
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(
-    "widths", [(1, 1), (3, 5), (1, 1, 1), (4, 8), (2, 7, 7), (9, 8), (0, 0), (2, 0, 1)]
+    "widths",
+    [(1, 1), (3, 5), (1, 1, 1), (4, 8), (2, 7, 7), (9, 8), (0, 0), (2, 0, 1), (40, 0, 101)],
 )
 def test_columns_of_arrays(
     widths: tuple[int, ...], dtype: str, threads: str, monkeypatch: pytest.MonkeyPatch
@@ -58,6 +59,12 @@ def test_points_of_coordinates() -> None:
         lambda x, y: (x[:, :3], x[:, :3], y[:, 1:2]),
         lambda x, y: (x.reshape(-1, 2, 3), y.reshape(-1, 2, 3)),
         lambda x, y: (x[:, :, None], y[:, :, None]),
+        lambda x, y: (x.T, y.T, x[:60].T),
+        lambda x, y: (
+            (np.broadcast_to(x[:, :1], (130, 20)), y)
+            if isinstance(x, np.ndarray)
+            else (ptir.broadcast_to(x[:, :1], shape=(130, 20)), y)
+        ),
     ],
 )
 def test_columns_of_views(columns: Any) -> None:
@@ -70,16 +77,40 @@ def test_rows_may_be_symbolic() -> None:
     made: Any = ptir.jit(dynamic={"x": {0: "N"}, "y": {0: "N"}})(
         lambda x, y: ptir.concat((x, y), axis=1)
     )
-    for rows in (2, 70, 500):
-        x, y = drawn(rows, 2), drawn(rows, 1)
-        np.testing.assert_array_equal(made(x, y).numpy(), np.concatenate((x, y), 1))
+    for width in (2, 40):
+        for rows in (2, 70, 500):
+            x, y = drawn(rows, width), drawn(rows, 1)
+            np.testing.assert_array_equal(made(x, y).numpy(), np.concatenate((x, y), 1))
 
 
-def test_long_rows_are_copied_part_by_part() -> None:
-    x, y = drawn(100, 9), drawn(100, 8)
+def test_short_rows_have_a_kernel_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GPTRS_NUM_THREADS", "1")
+    x, y = drawn(100, 9), drawn(100, 100)
     made: Any = ptir.jit(lambda x, y: ptir.concat((x, y), axis=1))
-    assert "join_rows" not in kernels(made, x, y)
-    assert "join_rows" in kernels(made, x[:, :8].copy(), y)
+    assert "copy_planes_4" in kernels(made, x, y)
+    assert "copy_planes_4" not in kernels(made, x, y[:, :8].copy())
+    assert "join_rows" in kernels(made, x[:, :7].copy(), x)
+
+
+@pytest.mark.parametrize("axis", [1, 2])
+def test_planes_side_by_side(axis: int) -> None:
+    x, y = drawn(100, 3, 7), drawn(100, 5, 7)
+    if axis == 2:
+        x, y = x.transpose(0, 2, 1), y.transpose(0, 2, 1).copy()
+    made: Any = ptir.jit(lambda x, y: ptir.concat((x, y), axis=axis))
+    np.testing.assert_array_equal(made(x, y).numpy(), np.concatenate((x, y), axis))
+
+
+@pytest.mark.parametrize("threads", ["1", "2"])
+def test_runs_that_no_cache_holds(threads: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GPTRS_NUM_THREADS", threads)
+    x, y = drawn(1200, 2501), drawn(1200, 2817)
+    columns: Any = ptir.jit(lambda x, y: ptir.concat((x, y), axis=1) * 2)
+    rows: Any = ptir.jit(lambda x, y: ptir.concat((x, y), axis=0))
+    moved: Any = ptir.jit(lambda x: ptir.roll(x, 5, axis=1))
+    np.testing.assert_array_equal(columns(x, y).numpy(), np.concatenate((x, y), 1) * 2)
+    np.testing.assert_array_equal(rows(y, y).numpy(), np.concatenate((y, y), 0))
+    np.testing.assert_array_equal(moved(y).numpy(), np.roll(y, 5, 1))
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from gptrs.ir.dims import product
 from gptrs.ir.program import Value
 from gptrs.kernels.compiler.isa import Isa
 from gptrs.kernels.rowwise.block_copy import (
+    NEVER,
     START_WORDS,
     ElementBytes,
     copy_at_kernel,
@@ -24,8 +25,8 @@ from gptrs.kernels.rowwise.block_copy import (
 
 _PIECE = 2**15  # bytes of a long run that a thread takes at a time
 _FEW = 64  # rows that are cut into pieces for several threads
-_LONG = 2048  # bytes of a run that the C library copies faster, where no cache holds the block
-_ROW_NS, _ELEMENT_NS = 2.0, 0.6
+_LONG = 8192  # bytes of a run that is written faster past the caches, if none holds the block
+ROW_NS, _ELEMENT_NS = 2.0, 0.6  # of a run, and of an element that is apart from the next
 
 
 def element_bytes(value: Value) -> ElementBytes:
@@ -69,16 +70,16 @@ def copy_block(
             number = len(starts) // len(START_WORDS)
             code, words = kernel(copy_at_kernel, b.isa, size), [*words, number, *around, *starts]
         apart = run.source != 1 or run.result != 1
-        each = _ROW_NS + (run.extent * _ELEMENT_NS if apart else 0)
+        each = ROW_NS + (run.extent * _ELEMENT_NS if apart else 0)
         moved = size * run.extent * count
         b.step(code, words, count, count * each + MACHINE.traffic(moved, moved))
 
 
 def long_run(count: int, size: int) -> int:
-    """The elements from which on the C library copies a run, of a block of ``count`` elements of
-    ``size`` bytes: never where the last cache holds the block and its copy, and lines that are
-    read before they are written."""
-    return _LONG // size if 3 * count * size > MACHINE.l3_bytes else 2**62
+    """The elements from which on a run is written past the caches, of a block of ``count`` elements
+    of ``size`` bytes: never where what is read and written, and read before it is written, is less
+    than twice the last cache: whoever reads the copy next would miss it there."""
+    return _LONG // size if 3 * count * size > 2 * MACHINE.l3_bytes else NEVER
 
 
 def fill_block(b: Binder, element: bytes, end: Address, axes: Sequence[Axis]) -> None:
@@ -90,7 +91,7 @@ def fill_block(b: Binder, element: bytes, end: Address, axes: Sequence[Axis]) ->
         around = [n for axis in outer for n in (axis.extent, axis.result)]
         block = [run.extent, row.extent, row.result, len(outer), *around]
         count = _count(rows[:-1])
-        time = count * _ROW_NS + MACHINE.traffic(0, size * run.extent * count)
+        time = count * ROW_NS + MACHINE.traffic(0, size * run.extent * count)
         words: list[Word] = [_moved(end, place * size), *pattern, *block]
         b.step(kernel(fill_kernel, b.isa, size), words, count, time)
 

@@ -19,6 +19,7 @@ from gptrs.backends.faer.calls.blocks import (
     fill_block,
 )
 from gptrs.backends.faer.calls.nested_concat import Block, blocks_of
+from gptrs.backends.faer.calls.planes import Piece, put_together
 from gptrs.backends.machine import MACHINE
 from gptrs.backends.memory_operands import Graph, Matrix, Members, Source, rows_of
 from gptrs.backends.views import Load, is_copy
@@ -30,8 +31,7 @@ from gptrs.kernels.compiler.isa import Isa
 from gptrs.kernels.rowwise.join_rows import join_rows_kernel
 
 _SHORT_ROW = 16
-"""The most elements of a row that one kernel writes, from all operands of a concat of columns: of
-longer ones a copy for each operand takes as long."""
+"""The most elements of a row that are written out in a kernel of their own."""
 _MANY_ROWS = 64
 
 
@@ -103,18 +103,26 @@ class Concat(_Blocks):
         b.step(self._join_kernel(matrices), words, rows, MACHINE.traffic(moved, moved))
 
     def bind(self, b: Binder) -> bool:
-        steps = _row_major([b.size(n) for n in self.result.type.shape])
+        shape = [b.size(n) for n in self.result.type.shape]
+        steps = _row_major(shape)
         placed = {block for block in self._parts() if block.source.value in b.placed}
         joined = None if placed else self._joined()
         if joined is not None and b.size(joined[0].rows) >= _MANY_ROWS:
             self._join(b, joined)
             return True
-        for block in self.blocks:
-            if block not in placed:
-                starts = map(b.size, block.starts)
-                at = sum(start * step for start, step in zip(starts, steps, strict=True))
-                self._copy(b, block.source, _axes(b, block.source, steps), at)
+        parts = [self._piece(b, block, steps) for block in self.blocks if block not in placed]
+        end, size = b.address(self.result), element_bytes(self.result)
+        if not placed and put_together(b, end, shape, size, parts):
+            return True
+        for source, place, axes in parts:
+            copy_block(b, (source, b.address(self.result, place)), axes, size)
         return True
+
+    def _piece(self, b: Binder, block: Block, steps: Sequence[int]) -> Piece:
+        starts = zip(map(b.size, block.starts), steps, strict=True)
+        source = block.source
+        begin = b.address(source.value, source.view.offset)
+        return Piece(begin, sum(n * step for n, step in starts), _axes(b, source, steps))
 
     @property
     def parts(self) -> Mapping[Value, DimLike]:
