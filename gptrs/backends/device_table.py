@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from gptrs.backends.c_family.coverage import NONE, coverage
 from gptrs.backends.c_family.device import KernelDevice
 from gptrs.backends.c_family.element_types import IN_MEMORY
+from gptrs.backends.c_family.gpu import GpuDevice
 from gptrs.backends.c_family.kernels import IN_F64
-from gptrs.backends.cuda.device import Device as CudaDevice
 from gptrs.backends.opencl.device import Device as OpenCLDevice
 from gptrs.backends.webgpu.device import Device as WebGPUDevice
 from gptrs.ir.types import f64
@@ -19,7 +19,8 @@ from gptrs.ir.types import f64
 _DEVICES: dict[str, tuple[type[KernelDevice], str]] = {
     "opencl": (OpenCLDevice, "OpenCL C 1.2"),
     "webgpu": (WebGPUDevice, "WGSL"),
-    "nvrtc": (CudaDevice, "CUDA C"),
+    "nvrtc": (GpuDevice, "CUDA C"),
+    "hiprtc": (GpuDevice, "HIP C"),
 }
 
 

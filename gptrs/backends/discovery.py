@@ -24,11 +24,12 @@ B = TypeVar("B", bound=Backend)
 BACKENDS: dict[str, str] = {
     "cuda": "gptrs.backends.cuda.backend:CudaBackend",
     "faer": "gptrs.backends.faer.backend:FaerBackend",
+    "hiprtc": "gptrs.backends.hip.backend:HiprtcBackend",
     "nvrtc": "gptrs.backends.cuda.backend:NvrtcBackend",
     "opencl": "gptrs.backends.opencl.backend:OpenCLBackend",
     "metal": "gptrs.backends.torch.backend:MetalBackend",
     "reference": "gptrs.backends.reference:ReferenceBackend",
-    "rocm": "gptrs.backends.torch.backend:RocmBackend",
+    "rocm": "gptrs.backends.hip.backend:RocmBackend",
     "torch": "gptrs.backends.torch.backend:TorchCpuBackend",
     "webgpu": "gptrs.backends.webgpu.backend:WebGPUBackend",
     "xpu": "gptrs.backends.torch.backend:XpuBackend",

@@ -21,13 +21,13 @@ import gptrs
 from gptrs import ptir
 from gptrs.backends import discovery
 from gptrs.backends.base import Availability
+from gptrs.backends.c_family.gpu_dialect import source
 from gptrs.backends.c_family.kernel import Kernel
 from gptrs.backends.c_family.kernels import PARALLEL_KERNELS, PLAIN_KERNELS
 from gptrs.backends.c_family.schedule import DTYPES, KernelStep, claims, schedule_of
 from gptrs.backends.cuda import backend, driver, nvrtc
 from gptrs.backends.cuda import device as device_module
 from gptrs.backends.cuda.backend import NvrtcBackend
-from gptrs.backends.cuda.dialect import source
 from gptrs.backends.reference import ReferenceBackend
 from gptrs.backends.torch import devices
 from gptrs.backends.torch.backend import CudaBackend as TorchCudaBackend

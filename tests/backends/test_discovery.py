@@ -110,7 +110,7 @@ def test_unknown() -> None:
         double("countin")
     text = str(error.value)
     assert "there is no backend 'countin'" in text
-    assert "counting, cuda, faer, metal, nvrtc, opencl, reference" in text
+    assert "counting, cuda, faer, hiprtc, metal, nvrtc, opencl, reference" in text
     assert "ptir.register_backend" in text
 
 

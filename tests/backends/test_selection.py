@@ -47,10 +47,11 @@ def _forgotten(monkeypatch: pytest.MonkeyPatch) -> Any:
         (discovery, "_instances"),
     ):
         monkeypatch.setattr(module, table, dict(vars(module)[table]))
-    for name in ("opencl", "webgpu", "nvrtc"):  # no driver of this machine counts
+    for name in ("opencl", "webgpu", "nvrtc", "hiprtc"):  # no driver of this machine counts
         del discovery.BACKENDS[name]
         discovery._instances.pop(name, None)  # pyright: ignore[reportPrivateUsage]
     discovery.BACKENDS["cuda"] = "gptrs.backends.torch.backend:CudaBackend"
+    discovery.BACKENDS["rocm"] = "gptrs.backends.torch.backend:RocmBackend"
     monkeypatch.setattr(selection, "BACKENDS", discovery.BACKENDS)
     monkeypatch.setattr(selection, "_answers", {})
     monkeypatch.setenv(settings.backend.name, "faer")

@@ -1,10 +1,12 @@
-// What CUDA C has that C++ has not, so that a compiler of the host takes kernels. The threads of a
+// What CUDA C and HIP have that C++ has not, so that a compiler of the host takes kernels. The threads of a
 // block are contexts, each of which runs up to the next barrier.
 
 #include <cmath>
 #include <cstring>
 #include <functional>
+#include <type_traits>
 #include <ucontext.h>
+#include <utility>
 #include <vector>
 
 using std::fmaf;
@@ -58,4 +60,17 @@ static void run(unsigned blocks, unsigned threads, bool waits, std::function<voi
       }
     }
   }
+}
+
+// The call of a launcher whose arguments are given by their addresses, as HIP gives them.
+template <class... Types, size_t... Numbers>
+static void unpacked(void (*launcher)(unsigned, unsigned, Types...), unsigned blocks, unsigned threads,
+                     void **given, std::index_sequence<Numbers...>) {
+  launcher(blocks, threads, *(std::remove_cv_t<Types> *)given[Numbers]...);
+}
+
+template <class... Types>
+static void unpack(void (*launcher)(unsigned, unsigned, Types...), unsigned blocks, unsigned threads,
+                   void **given) {
+  unpacked(launcher, blocks, threads, given, std::index_sequence_for<Types...>());
 }

@@ -28,7 +28,7 @@ class Emulator:
 
     def compiled(self, text: str, architecture: str) -> bytes:
         """The path of a library with the kernels of ``text``."""
-        assert architecture == "sm_90"
+        assert architecture in ("sm_90", "")
         path = self._directory / f"kernels{len(list(self._directory.glob('*.cpp')))}.cpp"
         launchers: list[str] = []
         for name, parameters, body in _KERNEL.findall(text):
@@ -36,9 +36,12 @@ class Emulator:
             waits = str("BARRIER" in body).lower()
             launchers.append(
                 f'extern "C" void launch_{name}(unsigned blocks, unsigned threads, {parameters})'
-                f" {{ run(blocks, threads, {waits}, [=] {{ {name}({names}); }}); }}"
+                f" {{ run(blocks, threads, {waits}, [=] {{ {name}({names}); }}); }}\n"
+                f'extern "C" void unpack_{name}(unsigned blocks, unsigned threads, void **given)'
+                f" {{ unpack(launch_{name}, blocks, threads, given); }}"
             )
-        head = f'#include "{_SHIM}"\n#define __CUDACC_RTC__\n'
+        compiler = "CUDACC" if architecture else "HIPCC"
+        head = f'#include "{_SHIM}"\n#define __{compiler}_RTC__\n'
         path.write_text("\n".join([head, text, *launchers]))
         library = path.with_suffix(".so")
         flags = ["-std=c++17", "-O0", "-w", "-ffp-contract=off", "-shared", "-fPIC"]

@@ -40,7 +40,9 @@ typedef double f64;
 #define F32_INFINITY INFINITY
 #define F32_NAN NAN
 
-#elif defined(__CUDACC_RTC__)
+#elif defined(__CUDACC_RTC__) || defined(__HIPCC_RTC__)
+
+#define ON_GPU 1
 
 #define HAS_F64 1
 #define INLINE static __device__ inline
@@ -215,7 +217,7 @@ INLINE i8 ui4(u32 x) { return (i8)(x & 15); }
 
 OF_FLOATS(f32, u32, IN_F32, 31)
 /* A term of a matrix product, which may be rounded once or twice. */
-#ifdef __CUDACC_RTC__
+#ifdef ON_GPU
 INLINE f32 f32_multiply_add(f32 sum, f32 x, f32 y) { return fmaf(x, y, sum); }
 #else
 INLINE f32 f32_multiply_add(f32 sum, f32 x, f32 y) { return sum + x * y; }
@@ -323,7 +325,7 @@ SUM_OF_8(f64)
 #endif
 
 /* Vectors of 8 floats, which products on CPUs are made of. */
-#ifndef __CUDACC_RTC__
+#ifndef ON_GPU
 
 #ifdef __OPENCL_VERSION__
 typedef float8 f32x8;

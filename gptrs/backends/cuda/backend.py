@@ -8,8 +8,9 @@ from __future__ import annotations
 from gptrs.backends.base import Availability, Backend, DeviceInfo
 from gptrs.backends.c_family.device import KernelDevice
 from gptrs.backends.c_family.device_backend import DeviceBackend
+from gptrs.backends.c_family.gpu import GpuDevice
 from gptrs.backends.cuda import driver
-from gptrs.backends.cuda.device import Device
+from gptrs.backends.cuda.device import CudaGpu
 from gptrs.backends.torch import devices
 from gptrs.backends.torch.backend import CudaBackend as TorchCudaBackend
 
@@ -24,7 +25,7 @@ class NvrtcBackend(DeviceBackend):
         return driver.missing()
 
     def open(self) -> KernelDevice:
-        return Device(self.name)
+        return GpuDevice(self.name, CudaGpu())
 
     def is_available(self) -> Availability:
         return driver.availability()

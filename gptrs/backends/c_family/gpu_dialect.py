@@ -1,4 +1,5 @@
-"""The CUDA dialect: a kernel of the C family as a ``__global__`` function."""
+"""The dialect of GPUs that are programmed in C++: a kernel of the C family as a ``__global__``
+function of CUDA and of HIP, which have the same words."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from gptrs.backends.c_family.kernel import Kernel
 GROUP = 128
 """Threads of a block, of kernels whose work items are independent."""
 
-CUDA = Words(
+GPU_CPP = Words(
     function='extern "C" __global__ void',
     memory="",
     restrict="__restrict__",
@@ -23,4 +24,4 @@ CUDA = Words(
 
 def source(kernels: Iterable[Kernel]) -> str:
     """The text of several kernels, with what comes before them."""
-    return "\n".join([vocabulary(), *(kernel_text(kernel, CUDA) for kernel in kernels)])
+    return "\n".join([vocabulary(), *(kernel_text(kernel, GPU_CPP) for kernel in kernels)])
