@@ -31,6 +31,7 @@ from gptrs.backends.cuda.backend import NvrtcBackend
 from gptrs.backends.reference import ReferenceBackend
 from gptrs.backends.torch import devices
 from gptrs.backends.torch.backend import CudaBackend as TorchCudaBackend
+from gptrs.backends.triton import compiler
 from gptrs.ir.program import Instruction, Program
 from gptrs.passes.base import Context
 from gptrs.passes.pipeline import lower
@@ -48,7 +49,7 @@ needs_nvrtc = pytest.mark.skipif(not nvrtc.has_compiler(), reason="NVRTC is not 
 needs_gcc = pytest.mark.skipif(shutil.which("g++") is None, reason="there is no g++ here")
 
 
-class _Target(ReferenceBackend):
+class LoweredAsOnDevices(ReferenceBackend):
     """What the passes ask: claims as devices have them."""
 
     def claims(self, instruction: Instruction) -> bool:
@@ -65,7 +66,7 @@ def drawn(share: int) -> Iterator[tuple[Any, str, int]]:
 
 
 def kernels_of(program: Program) -> list[Kernel]:
-    lowered = lower(program, Context(_Target(), precise=True), check=False)
+    lowered = lower(program, Context(LoweredAsOnDevices(), precise=True), check=False)
     steps = [
         step
         for makers in (PARALLEL_KERNELS, PLAIN_KERNELS)
@@ -107,6 +108,7 @@ def emulator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Emulator:
     found = Emulator(tmp_path)
     monkeypatch.setattr(device_module, "call", found.call)
     monkeypatch.setattr(device_module, "compiled", found.compiled)
+    monkeypatch.setattr(compiler, "has_triton", lambda: False)
     monkeypatch.setattr(device_module, "architecture", lambda device: (9, 0))  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
     monkeypatch.setitem(discovery._instances, "nvrtc", NvrtcBackend())  # pyright: ignore[reportPrivateUsage]
     return found

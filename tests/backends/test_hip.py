@@ -24,8 +24,11 @@ from gptrs.backends.base import Availability
 from gptrs.backends.c_family.gpu_dialect import source
 from gptrs.backends.hip import backend, driver, hiprtc, libraries
 from gptrs.backends.hip.backend import HiprtcBackend
+from gptrs.backends.hip.device import HipGpu
 from gptrs.backends.torch import devices
 from gptrs.backends.torch.backend import RocmBackend as TorchRocmBackend
+from gptrs.backends.triton import compiler
+from gptrs.backends.triton.compiler import Target
 from tests.backends.test_cuda import drawn, kernels
 from tests.support import ROOT
 from tests.support.cuda_emulator import Emulator
@@ -45,6 +48,7 @@ def rocm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> HipEmulator:
     found = HipEmulator(Emulator(tmp_path))
     for module in (libraries, hiprtc, driver):
         monkeypatch.setattr(module, "library", found.library)
+    monkeypatch.setattr(compiler, "has_triton", lambda: False)
     monkeypatch.setitem(discovery._instances, "hiprtc", HiprtcBackend())  # pyright: ignore[reportPrivateUsage]
     return found
 
@@ -107,6 +111,7 @@ def test_what_is_found(rocm: HipEmulator) -> None:
     (device,) = HiprtcBackend().devices()
     assert (device.name, device.total_memory) == ("Emulated GPU", 2**33)
     assert device.compute_capability == "9.4"
+    assert HipGpu().target() == Target("hip", "gfx942", 64)
     rocm.devices = 0
     found = HiprtcBackend().is_available()
     assert found.is_absent

@@ -1,4 +1,5 @@
-"""A driver of CUDA whose GPU is the processor: kernels are compiled by gcc, calls run at once.
+"""A driver of CUDA whose GPU is the processor: kernels are compiled by gcc, tile programs run in
+Triton's interpreter, calls run at once.
 
 It stands in for the driver in tests of what is around kernels: the text of the dialect, arguments,
 memory, the order of calls. It says nothing of NVIDIA's compiler or of a GPU.
@@ -10,20 +11,29 @@ import ctypes
 import re
 import subprocess
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
+from gptrs.backends.c_family.kernel import Kernel
+from gptrs.backends.triton import compiler
+from gptrs.backends.triton.compiler import Target, TileCode
 from tests.support import ROOT
+from tests.support.triton_interpreter import interpreted
 
 _SHIM = ROOT / "tests" / "support" / "cuda_emulator.cpp"
+_SCRATCH = 2  # pointers that Triton appends
 _KERNEL = re.compile(r'extern "C" __global__ void (\w+)\((.*?)\) \{(.*?)^\}', re.S | re.M)
 
 
 class Emulator:
     """The calls of `gptrs.backends.cuda.driver`, and of the compiler."""
 
+    launched: ClassVar[list[str]] = []
+    """The names of tile programs that ran."""
+
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._memory: dict[int, Any] = {}
+        self._tiles: dict[bytes, Kernel] = {}
         self.calls: list[str] = []
 
     def compiled(self, text: str, architecture: str) -> bytes:
@@ -48,6 +58,13 @@ class Emulator:
         subprocess.run(["g++", *flags, str(path), "-o", str(library)], check=True)
         return str(library).encode()
 
+    def compiled_tiles(self, kernel: Kernel, target: Target) -> TileCode:
+        """A tile program, which nothing compiles."""
+        assert target.warp == 32
+        name = compiler.tile_name(kernel)
+        self._tiles[name.encode()] = kernel
+        return TileCode(name.encode(), name, 128, 1024, _SCRATCH)
+
     def call(self, name: str, *given: Any) -> Any:
         """A call of the driver, by its name."""
         self.calls.append(name)
@@ -57,9 +74,11 @@ class Emulator:
             case "cuDeviceGet" | "cuDevicePrimaryCtxRetain" | "cuStreamCreate":
                 return name  # a handle
             case "cuModuleLoadData":
-                return ctypes.CDLL(given[0].decode())
+                return self._tiles.get(given[0]) or ctypes.CDLL(given[0].decode())
             case "cuModuleGetFunction":
                 module, function = given
+                if isinstance(module, Kernel):
+                    return module
                 return module[f"launch_{function.decode()}"]
             case "cuMemAllocAsync":
                 return self._allocate(given[0])
@@ -79,8 +98,20 @@ class Emulator:
 
     def _launch(self, function: Any, *given: Any) -> None:
         blocks, _, _, threads, _, _, shared, stream, (values, kinds), _ = given
-        assert (shared, stream) == (0, "cuStreamCreate")
+        assert stream == "cuStreamCreate"
         assert len(values) == len(kinds)
+        if isinstance(function, Kernel):
+            self.launched.append(compiler.tile_name(function))
+            assert (threads, shared) == (128, 1024)
+            assert values[-_SCRATCH:] == (0,) * _SCRATCH
+            self._interpret(function, blocks, values[:-_SCRATCH])
+            return
+        assert shared == 0
         function.argtypes = [ctypes.c_uint, ctypes.c_uint, *kinds]
         function.restype = None
         function(blocks, threads, *values)
+
+    def _interpret(self, kernel: Kernel, blocks: int, values: tuple[int, ...]) -> None:
+        count = len(kernel.arrays)
+        arrays = [self._memory[address] for address in values[:count]]
+        interpreted(kernel, blocks, arrays, values[count:])

@@ -33,6 +33,7 @@ class HipEmulator:
             "hipDeviceGetName": (self._device_name, (c_void_p, c_int, c_int)),
             "hipDeviceTotalMem": (self._memory, (c_void_p, c_int)),
             "hipDeviceComputeCapability": (self._capability, (c_void_p, c_void_p, c_int)),
+            "hipGetDevicePropertiesR0600": (self._properties, (c_void_p, c_int)),
             "hipStreamCreateWithFlags": (self._handle, (c_void_p, c_uint)),
             "hipStreamSynchronize": (self._nothing, (c_void_p,)),
             "hipModuleLoadData": (self._load, (c_void_p, c_char_p)),
@@ -100,6 +101,9 @@ class HipEmulator:
 
     def _capability(self, major: int, minor: int, device: int) -> None:
         c_int.from_address(major).value, c_int.from_address(minor).value = 9, 4
+
+    def _properties(self, place: int, device: int) -> None:
+        ctypes.memmove(place + 1160, b"gfx942:sramecc+:xnack-\0", 23)
 
     def _handle(self, place: int, flags: int) -> None:
         assert flags == 1

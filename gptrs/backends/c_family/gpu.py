@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,7 +19,20 @@ from gptrs.backends.c_family.device_function import kernel_name
 from gptrs.backends.c_family.gpu_dialect import GPU_CPP, GROUP, source
 from gptrs.backends.c_family.kernel import Kernel
 from gptrs.backends.c_family.kernels import PARALLEL_KERNELS
+from gptrs.backends.triton import compiler
+from gptrs.backends.triton.compiler import Target, TileCode
+from gptrs.backends.triton.table import TILE_KERNELS
 from gptrs.ir.types import Array, Type
+
+
+class Shape(NamedTuple):
+    """Of a launch."""
+
+    blocks: int
+    threads: int
+    """Of a block."""
+    shared: int = 0
+    """Bytes that a block shares, beyond those of the text."""
 
 
 class Gpu(ABC):
@@ -30,16 +43,24 @@ class Gpu(ABC):
         """The calls of this thread are for this GPU."""
 
     @abstractmethod
-    def load(self, text: str) -> Any:
-        """The kernels of ``text``, compiled for this GPU and loaded."""
+    def target(self) -> Target:
+        """What code for this GPU is compiled for."""
 
     @abstractmethod
-    def function(self, module: Any, name: str) -> Any:
-        """A kernel of what was loaded."""
+    def compiled(self, text: str) -> bytes:
+        """The code of ``text`` for this GPU."""
+
+    @abstractmethod
+    def load(self, code: bytes) -> Any:
+        """A module of this code."""
+
+    @abstractmethod
+    def function(self, module: Any, name: str, shared: int) -> Any:
+        """A kernel of a module, whose blocks share so many bytes beyond those of the text."""
 
     @abstractmethod
     def launch(
-        self, function: Any, blocks: int, threads: int, values: Sequence[int], kinds: Sequence[Any]
+        self, function: Any, shape: Shape, values: Sequence[int], kinds: Sequence[Any]
     ) -> None:
         """Enqueue a kernel; its arguments, and their types of `ctypes`."""
 
@@ -81,34 +102,42 @@ class Buffer:
 
 
 class GpuDevice(KernelDevice):
-    """The first GPU of a driver."""
-
-    makers = PARALLEL_KERNELS
+    """The first GPU of a driver. Where Triton is installed, hot kernels are tile programs."""
 
     def __init__(self, backend: str, gpu: Gpu) -> None:
         super().__init__()
         self.backend, self._gpu = backend, gpu
+        self.makers = TILE_KERNELS if compiler.has_triton() else PARALLEL_KERNELS
         self._kernels: dict[Kernel, Any] = {}
+        self._tiles: dict[Kernel, TileCode] = {}
         self._modules: list[Any] = []
         self._freed: list[int] = []
 
     def name_of(self, kernel: Kernel) -> str:
-        return kernel_name(kernel, GPU_CPP)
+        return compiler.tile_name(kernel) if kernel.tiles else kernel_name(kernel, GPU_CPP)
 
     def compile(self, kernels: Iterable[Kernel]) -> None:
         compile_new(self._kernels, kernels, self._compile)
 
     def _compile(self, new: Sequence[Kernel]) -> None:
         self._gpu.enter()
-        module = self._gpu.load(source(new))
+        if texts := [kernel for kernel in new if not kernel.tiles]:
+            module = self._load(self._gpu.compiled(source(texts)))
+            for kernel in texts:
+                self._kernels[kernel] = self._gpu.function(module, self.name_of(kernel), 0)
+        for kernel in (kernel for kernel in new if kernel.tiles):
+            code = self._tiles[kernel] = compiler.compiled(kernel, self._gpu.target())
+            module = self._load(code.binary)
+            self._kernels[kernel] = self._gpu.function(module, code.name, code.shared)
+
+    def _load(self, code: bytes) -> Any:
+        module = self._gpu.load(code)
         self._modules.append(module)
-        for kernel in new:
-            self._kernels[kernel] = self._gpu.function(module, self.name_of(kernel))
+        return module
 
     def launch(self, launch: Launch, arrays: Sequence[Buffer], status: Buffer | None) -> None:
         self._gpu.enter()
         kernel = launch.kernel
-        blocks = launch.extent if kernel.group else -(-launch.extent // GROUP)
         given = [array.address for array in arrays]
         kinds: list[Any] = [ctypes.c_void_p] * len(given)
         given += launch.numbers
@@ -117,8 +146,15 @@ class GpuDevice(KernelDevice):
             assert status is not None
             given += [status.address, launch.status]
             kinds += [ctypes.c_void_p, ctypes.c_int64]
-        function = self._kernels[kernel]
-        self._gpu.launch(function, blocks, kernel.group or GROUP, given, kinds)
+        if (code := self._tiles.get(kernel)) is not None:
+            given += [0] * code.scratch
+            kinds += [ctypes.c_void_p] * code.scratch
+            shape = Shape(launch.extent, code.threads, code.shared)
+        elif kernel.group:
+            shape = Shape(launch.extent, kernel.group)
+        else:
+            shape = Shape(-(-launch.extent // GROUP), GROUP)
+        self._gpu.launch(self._kernels[kernel], shape, given, kinds)
 
     def allocate(self, size: int) -> Buffer:
         self._gpu.enter()

@@ -29,6 +29,18 @@ class KernelArray:
 
 
 @dataclass(frozen=True)
+class Tiles:
+    """What makes a kernel a tile program (`gptrs.backends.triton`), whose lines are Python."""
+
+    pointers: tuple[str, ...]
+    """Triton's words for the types of its arrays."""
+    warps: int
+    """Of a block."""
+    stages: int
+    """How many steps of a loop are under way at a time."""
+
+
+@dataclass(frozen=True)
 class Kernel:
     """The text of a kernel; equal kernels are compiled once."""
 
@@ -51,6 +63,8 @@ class Kernel:
     the number; then ``index`` counts groups. 0 where work items are independent."""
     shared: tuple[tuple[str, str, int], ...] = ()
     """The arrays that a group shares: type, name, elements."""
+    tiles: Tiles | None = None
+    """Whether it is a tile program; an item of the extent is a block then."""
 
 
 @dataclass(frozen=True, eq=False)

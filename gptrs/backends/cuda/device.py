@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gptrs.backends.c_family.gpu import Gpu
-from gptrs.backends.cuda.driver import architecture, call
+from gptrs.backends.c_family.gpu import Gpu, Shape
+from gptrs.backends.cuda.driver import architecture, call, driver
 from gptrs.backends.cuda.nvrtc import compiled
+from gptrs.backends.triton.compiler import Target
+
+_WARP = 32
+_SHARED = 48 * 1024  # bytes that a block shares without being asked
 
 
 class CudaGpu(Gpu):
@@ -19,23 +23,34 @@ class CudaGpu(Gpu):
         self._context: Any = call("cuDevicePrimaryCtxRetain", device)
         self.enter()
         self._stream: Any = call("cuStreamCreate", 1)  # it does not wait for the default stream
-        self._architecture = "sm_{}{}".format(*architecture(device))
+        self._architecture = architecture(device)
 
     def enter(self) -> None:
         call("cuCtxSetCurrent", self._context)
 
-    def load(self, text: str) -> Any:
-        return call("cuModuleLoadData", compiled(text, self._architecture))
+    def target(self) -> Target:
+        major, minor = self._architecture
+        return Target("cuda", 10 * major + minor, _WARP)
 
-    def function(self, module: Any, name: str) -> Any:
-        return call("cuModuleGetFunction", module, name.encode())
+    def compiled(self, text: str) -> bytes:
+        return compiled(text, "sm_{}{}".format(*self._architecture))
+
+    def load(self, code: bytes) -> Any:
+        return call("cuModuleLoadData", code)
+
+    def function(self, module: Any, name: str, shared: int) -> Any:
+        found = call("cuModuleGetFunction", module, name.encode())
+        if shared > _SHARED:
+            kind = driver().CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+            call("cuFuncSetAttribute", found, kind, shared)
+        return found
 
     def launch(
-        self, function: Any, blocks: int, threads: int, values: Sequence[int], kinds: Sequence[Any]
+        self, function: Any, shape: Shape, values: Sequence[int], kinds: Sequence[Any]
     ) -> None:
-        shape = (blocks, 1, 1, threads, 1, 1, 0)
+        sizes = (shape.blocks, 1, 1, shape.threads, 1, 1, shape.shared)
         given = (tuple(values), tuple(kinds))
-        call("cuLaunchKernel", function, *shape, self._stream, given, 0)
+        call("cuLaunchKernel", function, *sizes, self._stream, given, 0)
 
     def allocate(self, size: int) -> int:
         return int(call("cuMemAllocAsync", size, self._stream))

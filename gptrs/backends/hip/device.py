@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from ctypes import byref, c_int, c_size_t, c_uint, c_void_p
 from typing import Any
 
-from gptrs.backends.c_family.gpu import Gpu
+from gptrs.backends.c_family.gpu import Gpu, Shape
+from gptrs.backends.hip.driver import architecture
 from gptrs.backends.hip.hiprtc import compiled
 from gptrs.backends.hip.libraries import call
+from gptrs.backends.triton.compiler import Target
 
 _NON_BLOCKING = 1  # a stream that does not wait for the default one
 
@@ -26,23 +28,30 @@ class HipGpu(Gpu):
     def enter(self) -> None:
         call("hipSetDevice", c_int(0))
 
-    def load(self, text: str) -> c_void_p:
-        code, module = compiled(text), c_void_p()
+    def target(self) -> Target:
+        name = architecture(0)
+        return Target("hip", name, 64 if name.startswith("gfx9") else 32)
+
+    def compiled(self, text: str) -> bytes:
+        return compiled(text)
+
+    def load(self, code: bytes) -> c_void_p:
+        module = c_void_p()
         call("hipModuleLoadData", byref(module), code)
         return module
 
-    def function(self, module: c_void_p, name: str) -> c_void_p:
+    def function(self, module: c_void_p, name: str, shared: int) -> c_void_p:
         found = c_void_p()
         call("hipModuleGetFunction", byref(found), module, name.encode())
         return found
 
     def launch(
-        self, function: Any, blocks: int, threads: int, values: Sequence[int], kinds: Sequence[Any]
+        self, function: Any, shape: Shape, values: Sequence[int], kinds: Sequence[Any]
     ) -> None:
         held = [kind(value) for kind, value in zip(kinds, values, strict=True)]
         given = (c_void_p * len(held))(*(ctypes.addressof(value) for value in held))
-        shape = [c_uint(n) for n in (blocks, 1, 1, threads, 1, 1, 0)]
-        call("hipModuleLaunchKernel", function, *shape, self._stream, given, None)
+        sizes = [c_uint(n) for n in (shape.blocks, 1, 1, shape.threads, 1, 1, shape.shared)]
+        call("hipModuleLaunchKernel", function, *sizes, self._stream, given, None)
 
     def allocate(self, size: int) -> int:
         address = c_void_p()
