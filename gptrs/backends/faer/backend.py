@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gptrs.backends.base import Backend, DeviceInfo
 from gptrs.backends.faer.arena import ArenaPool
+from gptrs.backends.faer.constant_updates import broadcast_updates
 from gptrs.backends.faer.custom_calls import (
     arrange_products,
     claims,
@@ -22,7 +23,7 @@ class FaerBackend(Backend):
     loops."""
 
     name = "faer"
-    passes = (arrange_products, keep_loop_weights, make_calls)
+    passes = (arrange_products, broadcast_updates, keep_loop_weights, make_calls)
 
     def __init__(self) -> None:
         self._arenas = ArenaPool()

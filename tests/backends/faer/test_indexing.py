@@ -244,3 +244,22 @@ def test_threads(
     for threads in ("1", "2", "3"):
         monkeypatch.setenv("GPTRS_NUM_THREADS", threads)
         assert ptir.jit(function)(x, i, s).numpy().tobytes() == expected
+
+
+@pytest.mark.parametrize("extent", [1, 5000])
+def test_updates_that_are_one_number(extent: int) -> None:
+    index = indices((extent,), 30)
+    rows = indices((extent, 3), 30)
+
+    def count(index: Any, rows: Any) -> Any:
+        ones, halves = ptir.ones(index.shape, dtype="si64"), ptir.full(rows.shape, 0.5)
+        return (
+            ptir.scatter_add(ptir.zeros((30,), dtype="si64"), index, ones, axis=0),
+            ptir.scatter_add(ptir.ones((30, 3)), rows, halves, axis=0),
+            ptir.segment_reduce(ptir.ones((*index.shape, 2)), index, count=30),
+        )
+
+    check(count, index, rows)
+    check(count, index, rows, dynamic={"index": {0: "N"}, "rows": {0: "N"}})
+    steps = ptir.jit(count).explain(index, rows).report.steps
+    assert all(step.result != f"si64[{extent}]" for step in steps if extent > 1)
