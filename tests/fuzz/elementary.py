@@ -23,7 +23,7 @@ _UNARY: dict[str, tuple[Kind, ...]] = {
     **dict.fromkeys(("log1p", "log2", "log10", "expm1", "exp2", "tan", "sinh", "cosh"), FLOATING),
     **dict.fromkeys(("asin", "acos", "atan", "asinh", "acosh", "atanh"), FLOATING),
     **dict.fromkeys(("real", "imag", "conj"), ("complex",)),
-    **dict.fromkeys(("trunc", "signbit", "cbrt"), ("float",)),
+    **dict.fromkeys(("trunc", "cbrt"), ("float",)),
     **dict.fromkeys(("erf", "floor", "ceil", "round"), ("float",)),
     "logical_not": ("bool",),
     "bit_not": BITS,
@@ -31,7 +31,7 @@ _UNARY: dict[str, tuple[Kind, ...]] = {
 }
 _BINARY: dict[str, tuple[Kind, ...]] = {
     **dict.fromkeys(("add", "sub", "mul"), NUMERIC),
-    **dict.fromkeys(("floor_divide", "atan2", "hypot", "copysign", "nextafter"), ("float",)),
+    **dict.fromkeys(("floor_divide", "atan2", "hypot", "nextafter"), ("float",)),
     **dict.fromkeys(("maximum", "minimum"), REAL),
     **dict.fromkeys(("logical_and", "logical_or"), ("bool",)),
     **dict.fromkeys(("bit_and", "bit_or", "bit_xor", "gcd"), BITS),
@@ -124,6 +124,20 @@ def _clamp(b: Builder) -> Tensor:
 
 def _cast(b: Builder) -> Tensor:
     return OPS["cast"](b.value(), dtype=b.dtype() if b.chance(2) else b.pick([*DTYPES.values()]))
+
+
+def _with_known_sign(x: Tensor) -> Tensor:
+    """1 for NaN, as the sign of one that is computed is nobody's promise."""
+    return OPS["select"](OPS["is_nan"](x), 1, x)
+
+
+def _signbit(b: Builder) -> Tensor:
+    return OPS["signbit"](_with_known_sign(b.value("float")))
+
+
+def _copysign(b: Builder) -> Tensor:
+    x = b.value("float")
+    return OPS["copysign"](x, _with_known_sign(b.of(x.type)))
 
 
 def _bitcast(b: Builder) -> Tensor:
@@ -231,6 +245,8 @@ COMPUTING: dict[str, Draw] = {
     "clamp": _clamp,
     "cast": _cast,
     "bitcast": _bitcast,
+    "signbit": _signbit,
+    "copysign": _copysign,
     "constant": _constant,
     "full": _full,
     "iota": _iota,

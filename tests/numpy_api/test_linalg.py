@@ -214,3 +214,34 @@ def test_what_a_cholesky_factor_solves(dtype: str) -> None:
             _close(found, np.linalg.solve(a, b), dtype)
         for found in _run("cholesky_inverse", each, upper=upper):
             _close(found, np.linalg.inv(a), dtype)
+
+
+@pytest.mark.parametrize("name", ["svd", "svdvals", "eig", "eigvals"])
+@pytest.mark.parametrize("backend", ["faer", "reference"])
+def test_an_element_that_is_not_finite_is_an_error(name: str, backend: str) -> None:
+    """LAPACK does not end for some of these, or writes beyond its arrays."""
+    function: Any = getattr(ptir.linalg, name)
+    made: Any = ptir.jit(lambda x: function(x), backend=backend)
+    x = _array("f8", 3, 4, 4)
+    made(x)
+    for element in (np.inf, -np.inf, np.nan):
+        for place in np.ndindex(4, 4):
+            wrong = x.copy()
+            wrong[1][place] = element
+            with pytest.raises(ElementError, match="must not contain infs or NaNs"):
+                made(wrong)
+            with pytest.raises(ElementError, match="must not contain infs or NaNs"):
+                made(wrong.swapaxes(1, 2))
+
+
+@pytest.mark.parametrize("symbol", [1, 2])
+def test_complete_qr_of_symbolic_sizes(symbol: int) -> None:
+    made: Any = ptir.jit(dynamic={"x": {symbol: "N"}})(lambda x: ptir.linalg.qr(x, mode="complete"))
+    for extent in (2, 5, 8):
+        shape = [3, 5, 5]
+        shape[symbol] = extent
+        x = _array("f8", *shape)
+        q, r = (result.numpy() for result in made(x))
+        assert q.shape == (3, shape[1], shape[1])
+        _close(q @ r, x, "f8")
+        _close(_adjoint(q) @ q, np.broadcast_to(np.eye(shape[1]), q.shape), "f8")

@@ -134,12 +134,12 @@ def render(
     parameters = zip([*names, *words], [*kinds, *types], strict=True)
     notes = [f"    # {n}: {note}" for n, note in zip(names, writer.notes, strict=True)]
     loop = [f"    {writer.loop}", *writer.rows, *writer.lines]
-    status: list[str] = []
+    lines, status = [*writer.head, *loop], list[str]()
     if writer.fails:  # one test for all elements, so that their loop is vectorised
-        status = ["status: int64"]
-        loop = ["    failing = False", *loop, "    if failing:"]
-        loop.append(f"        report_failure(status, {NO_RESULT})")
-    body = "\n".join([*notes, *writer.head, *loop]) + "\n"
+        status = ["status: int64"]  # what all have in common is tested before it, if there are any
+        lines = ["    failing = False", *lines, "    if failing and first < last:"]
+        lines.append(f"        report_failure(status, {NO_RESULT})")
+    body = "\n".join([*notes, *lines]) + "\n"
     named = [f"{name}: {kind}" for name, kind in parameters]
     given = ", ".join([*named, *status, "first", "last"])
     functions = "".join(f"{NJIT}\n{writer.functions[n]}\n\n" for n in sorted(writer.functions))

@@ -121,6 +121,14 @@ def meaning(fn: Callable[P, R]) -> Callable[P, R]:
     return call
 
 
+def _finite(x: Array) -> Array:
+    """``x``. Raises `LinAlgError` where an element is infinite or NaN: LAPACK's ``gesdd`` may never
+    end, and ``geev`` writes beyond its arrays."""
+    if not np.isfinite(x).all():
+        raise np.linalg.LinAlgError("Array must not contain infs or NaNs")
+    return x
+
+
 @_one
 def cholesky(x: Tensor, *, upper: bool = False) -> Type:
     """The lower triangle L with L·Lᴴ = x (or the upper one with Uᴴ·U = x), zeros elsewhere.
@@ -229,7 +237,8 @@ def _(x: Array, *, lower: bool) -> Array:
 @_two
 def eig(x: Tensor) -> tuple[Type, Type]:
     """The eigenvalues of square matrices [..., N, N], in no order, and the eigenvectors as columns;
-    both cf64. ``x`` is f64 or cf64: NumPy has no loop for cf32."""
+    both cf64. ``x`` is f64 or cf64: NumPy has no loop for cf32. An infinite element or NaN is an
+    error."""
     _wide(x)
     batch, extent = _square(x)
     return Type((*batch, extent), cf64), x.type.with_dtype(cf64)
@@ -238,7 +247,7 @@ def eig(x: Tensor) -> tuple[Type, Type]:
 @eig.numpy
 @meaning
 def _(x: Array) -> tuple[Array, Array]:
-    values, vectors = np.linalg.eig(x)
+    values, vectors = np.linalg.eig(_finite(x))
     return _as_complex(values), _as_complex(vectors)
 
 
@@ -253,7 +262,7 @@ def eigvals(x: Tensor) -> Type:
 @eigvals.numpy
 @meaning
 def _(x: Array) -> Array:
-    return _as_complex(np.linalg.eigvals(x))
+    return _as_complex(np.linalg.eigvals(_finite(x)))
 
 
 def _as_complex(x: Array) -> Array:
@@ -281,6 +290,7 @@ def svd(x: Tensor, *, full_matrices: bool = True) -> tuple[Type, Type, Type]:
     """U·diag(S)·Vᴴ = x [..., M, N], S [..., K] in descending order with K = min(M, N).
 
     U is [..., M, M] and Vᴴ [..., N, N], or [..., M, K] and [..., K, N] without ``full_matrices``.
+    An infinite element or NaN is an error.
     """
     batch, rows, columns = _matrices(x)
     rank = least(rows, columns)
@@ -295,7 +305,7 @@ def svd(x: Tensor, *, full_matrices: bool = True) -> tuple[Type, Type, Type]:
 @svd.numpy
 @meaning
 def _(x: Array, *, full_matrices: bool) -> tuple[Array, Array, Array]:
-    u, s, vh = np.linalg.svd(x, full_matrices=full_matrices)
+    u, s, vh = np.linalg.svd(_finite(x), full_matrices=full_matrices)
     return u, s, vh
 
 
@@ -309,7 +319,7 @@ def svdvals(x: Tensor) -> Type:
 @svdvals.numpy
 @meaning
 def _(x: Array) -> Array:
-    return np.linalg.svd(x, compute_uv=False)
+    return np.linalg.svd(_finite(x), compute_uv=False)
 
 
 for _op in (det, qr, slogdet):

@@ -82,6 +82,8 @@ def _accumulate(total: Callable[..., Any]) -> Callable[..., Array]:
         out_dtype: DType | None,
     ) -> Array:
         dtype = accum_dtype.compute if accum_dtype else as_dtype(x.dtype)
+        if not axes:  # NumPy multiplies by 1, which changes the signs of complex zeros
+            return x.astype(dtype.numpy)
         return total(x.astype(dtype.numpy, copy=False), axes, keepdims=keepdims, dtype=dtype.numpy)
 
     return meaning

@@ -27,6 +27,8 @@ from gptrs.locks import hold_at_forks, new_lock
 OPTIMISATION = 3
 VARIANT = "vector."
 """How the names of vector variants of functions begin (`gptrs.kernels.scalar_functions`)."""
+_PYTHON = ("PyErr_", "PyUnicode_")
+"""How the names of the functions begin by which Numba reports errors."""
 _link_lock = new_lock()
 _numbers = count()
 
@@ -105,6 +107,7 @@ def optimised(module: Any, exports: Mapping[str, str], target: Target) -> Any:
     builder = llvm.create_pass_builder(generator, options)
     builder.getModulePassManager().run(module, builder)
     _inline_variants(module, builder)
+    _drop_error_handling(module, builder)
     return module
 
 
@@ -121,6 +124,18 @@ def _inline_variants(module: Any, builder: Any) -> None:
     for function in variants:
         if not function.is_declaration:
             function.linkage = "available_externally"  # no code is emitted
+
+
+def _drop_error_handling(module: Any, builder: Any) -> None:
+    """Drop what handles errors of a loop that has none. LLVM knows only after it has inlined all
+    that the loop calls, and does not look at its callers again if it is too long to be inlined."""
+    if not any(f.is_declaration and f.name.startswith(_PYTHON) for f in module.functions):
+        return
+    passes = llvm.create_new_module_pass_manager()
+    passes.add_ipsccp_pass()
+    passes.add_simplify_cfg_pass()
+    passes.add_global_dead_code_eliminate_pass()
+    passes.run(module, builder)
 
 
 def emit_object(module: Any, target: Target, calls: frozenset[str]) -> bytes:

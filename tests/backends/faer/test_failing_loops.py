@@ -101,3 +101,15 @@ def test_windows_have_the_error_of_the_op() -> None:
     assert "reference" not in steps(function, np.zeros((2, 7, 3)))
     with pytest.raises(ElementError, match="axis 1: a window that reaches over 4"):
         function(np.zeros((2, 3, 3)))
+
+
+def test_what_all_elements_have_in_common_fails_before_them() -> None:
+    @ptir.jit(dynamic={"x": {0: "N"}})
+    def rest(x: Any, y: Any) -> Any:
+        return ptir.remainder(x ^ x, ptir.broadcast_to(y, shape=x.shape))
+
+    x = np.array([3, 4, 5])
+    assert rest(x, np.array([7])).tolist() == [0, 0, 0]
+    with pytest.raises(ElementError, match="integer division by zero"):
+        rest(x, np.array([0]))
+    assert rest(x[:0], np.array([0])).tolist() == []

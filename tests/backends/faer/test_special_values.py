@@ -218,3 +218,20 @@ def test_numbers_keep_the_sign_of_nan(dtype: str) -> None:
     found = chosen(np.array([True, False])).numpy()
     assert np.signbit(found).tolist() == [True, False]
     assert np.isnan(found.astype(np.float32)).all()
+
+
+def test_extremes_of_neighbours_of_narrow_floats() -> None:
+    """The loop is so long that LLVM does not inline it, and cannot fail all the same."""
+    rng = np.random.default_rng(3)
+    x, y = (rng.standard_normal((17, 3, 3)).astype(ml_dtypes.float8_e4m3fn) for _ in range(2))
+    function: Any = lambda x, y: ptir.nextafter(x, y).max(axis=1)
+    with ptir.backend("reference"):
+        expected = ptir.jit(function)(x, y)
+    assert ptir.jit(function)(x, y).numpy().tobytes() == expected.numpy().tobytes()
+
+
+def test_a_complex_product_over_no_axes_keeps_signs_of_zeros() -> None:
+    x = np.array([complex(-0.0, -0.0), complex(0.0, -0.0), complex(-0.0, 1.0)])
+    for backend in ("faer", "reference"):
+        made: Any = ptir.jit(lambda x: ptir.prod(x, axis=()), backend=backend)
+        assert made(x).numpy().tobytes() == x.tobytes()

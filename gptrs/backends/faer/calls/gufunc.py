@@ -12,7 +12,8 @@ from gptrs.kernels.compiler.isa import Isa
 from gptrs.kernels.gufunc.inner_loop import InnerLoop, flag_functions, inner_loop
 from gptrs.kernels.gufunc.kernel import gufunc_kernel
 
-_FAILED = 1
+FAILED = 1
+"""The code of a failure that the reference words."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ def add_loop(
     for array, names in zip(arrays, loop.signature, strict=True):
         extents.update(zip(names, array.extents, strict=True))
     outer, inner = batch
-    words: list[Word] = [loop.address, loop.data, *flag_functions(), b.status, _FAILED, number]
+    words: list[Word] = [loop.address, loop.data, *flag_functions(), b.status, FAILED, number]
     words += [max(inner, 1), group]
     words += [array.address for array in arrays]
     words += [array.outer * array.size for array in arrays]

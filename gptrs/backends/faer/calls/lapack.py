@@ -13,7 +13,14 @@ from math import prod
 from gptrs.backends.faer.calls.axes import Axis
 from gptrs.backends.faer.calls.base import Address, Binder, Call
 from gptrs.backends.faer.calls.blocks import compile_copies, copy_block, element_bytes
-from gptrs.backends.faer.calls.gufunc import Placed, add_loop, compile_loop, contiguous, loop_of
+from gptrs.backends.faer.calls.gufunc import (
+    FAILED,
+    Placed,
+    add_loop,
+    compile_loop,
+    contiguous,
+    loop_of,
+)
 from gptrs.backends.faer.element_types import POINTERS
 from gptrs.backends.memory_operands import Graph, Members, Source
 from gptrs.backends.views import View, evenly_spaced
@@ -43,6 +50,10 @@ _NAMES: dict[Operation, Callable[[Attrs], str]] = {
 }
 
 
+_OF_FINITE = frozenset((linalg.eig, linalg.eigvals, linalg.svd, linalg.svdvals))
+"""Ops whose routines do not end, or write beyond their arrays, where an element is not finite."""
+
+
 @dataclass(frozen=True, eq=False)
 class Lapack(Call):
     """Ops of `gptrs.ir.ops.linalg` that are one loop."""
@@ -56,6 +67,7 @@ class Lapack(Call):
     """The types of all results; those that nothing reads go to scratch memory."""
     read: tuple[bool, ...]
     fails: bool
+    of_finite: bool
 
     @classmethod
     def match(cls, core: Instruction, graph: Graph) -> Lapack | None:
@@ -77,6 +89,7 @@ class Lapack(Call):
             made,
             read,
             core.fails is not Fails.NEVER,
+            core.op in _OF_FINITE,
             more_results=tuple(results[1:]),
         )
 
@@ -89,6 +102,8 @@ class Lapack(Call):
 
     def compile(self, isa: Isa) -> None:
         compile_loop(isa, self._loop, fails=self.fails)
+        if self.of_finite:
+            _finite_kernel(self.sources[0].value.type)
 
     def bind(self, b: Binder) -> bool:
         loop, stored = self._loop, iter(self.results)
@@ -98,6 +113,11 @@ class Lapack(Call):
             core = len(loop.signature[len(arrays)])
             value = next(stored) if is_read else None
             arrays.append(_result(b, type, value, core))
+        if self.of_finite:
+            x = arrays[0]
+            words = [x.address, *x.extents, *x.strides, x.step, b.status]
+            time = _ELEMENT_NS * batch * prod(x.extents)
+            b.step(_finite_kernel(self.sources[0].value.type), words, batch, time)
         add_loop(b, loop, arrays, (1, batch), batch * _time(arrays[0].extents), fails=self.fails)
         return True
 
@@ -113,8 +133,8 @@ class Qr(Call):
     x: Source
     q: Value | None
     r: Value | None
-    full: bool
-    """Whether Q has more columns than the matrix."""
+    complete: bool
+    """Whether Q has as many columns as rows, where the matrix has fewer."""
 
     @classmethod
     def match(cls, core: Instruction, graph: Graph) -> Qr | None:
@@ -122,25 +142,24 @@ class Qr(Call):
         rows, columns = x.type.shape[-2:]
         q, r = (result if graph.is_read(result) else None for result in core.results)
         results = [result for result in (q, r) if result is not None]
-        full = core.attrs["complete"] and surely_greater(rows, columns)
-        if not results or not all(_qr_loops(x.type, full=full)):
+        complete = core.attrs["complete"] and not surely_greater(columns, rows)
+        if not results or not all(_qr_loops(x.type)):
             return None
         members = Members()
         source = members.read_strided(graph, x)
         members.add(core)
         found = tuple(members.found)
-        return cls(results[0], found, source, q, r, full, more_results=tuple(results[1:]))
+        return cls(results[0], found, source, q, r, complete, more_results=tuple(results[1:]))
 
     def _kernel(self) -> Kernel:
         pointer = POINTERS[self.x.value.type.dtype.name]
         name = f"upper_triangle_{pointer}"
         return compile_source(_triangle(name, pointer), name)
 
-    def _loops(self) -> tuple[InnerLoop, InnerLoop]:
-        factor, multiply = _qr_loops(self.x.value.type, full=self.full)
-        assert factor is not None
-        assert multiply is not None
-        return factor, multiply
+    def _loops(self) -> list[InnerLoop]:
+        found = [loop for loop in _qr_loops(self.x.value.type) if loop is not None]
+        assert len(found) == len(_QR_LOOPS)
+        return found
 
     def compile(self, isa: Isa) -> None:
         for loop in self._loops():
@@ -149,7 +168,7 @@ class Qr(Call):
         self._kernel()
 
     def bind(self, b: Binder) -> bool:
-        factor, multiply = self._loops()
+        factor, reduced, whole = self._loops()
         view, size = self.x.view, element_bytes(self.x.value)
         *before, rows, columns = map(b.size, view.shape)
         batch, rank = prod(before), min(rows, columns)
@@ -165,8 +184,15 @@ class Qr(Call):
         time = batch * _time((rows, columns))
         add_loop(b, factor, [factors, scales], (1, batch), time)
         if self.q is not None:
-            made = b.address(self.q), size, (rows, rows if self.full else rank)
-            add_loop(b, multiply, [factors, scales, contiguous(*made)], (1, batch), time)
+            full = self.complete and rows > columns
+            made = b.address(self.q), size, (rows, rows if full else rank)
+            add_loop(
+                b,
+                whole if full else reduced,
+                [factors, scales, contiguous(*made)],
+                (1, batch),
+                time,
+            )
         if self.r is not None:
             kept = b.size(self.r.type.shape[-2])
             words = [copy, b.address(self.r), rows, kept, columns]
@@ -174,11 +200,37 @@ class Qr(Call):
         return True
 
 
-def _qr_loops(type: Type, *, full: bool) -> tuple[InnerLoop | None, InnerLoop | None]:
-    """The loop that makes the reflectors, and the one that multiplies them."""
-    name = "qr_complete" if full else "qr_reduced"
-    factor = loop_of(_LAPACK, "qr_r_raw", [type], [type])
-    return factor, loop_of(_LAPACK, name, [type, type], [type])
+_QR_LOOPS = {"qr_r_raw": 1, "qr_reduced": 2, "qr_complete": 2}
+"""The loop that makes the reflectors, and those that multiply them to as many columns as the matrix
+has and as it has rows; and their operands."""
+
+
+def _qr_loops(type: Type) -> list[InnerLoop | None]:
+    """`_QR_LOOPS` for matrices of this type; None where this NumPy has none."""
+    return [loop_of(_LAPACK, name, [type] * count, [type]) for name, count in _QR_LOOPS.items()]
+
+
+def _finite_kernel(type: Type) -> Kernel:
+    """The kernel that fails where an element is infinite or NaN, which minus itself is no 0."""
+    pointer = POINTERS[type.dtype.name]
+    name = f"are_finite_{pointer}"
+    return compile_source(
+        f"""
+def {name}(
+    x: {pointer}, rows: int64, columns: int64, row: int64, column: int64, step: int64,
+    status: int64, first, last
+):
+    failing = False
+    for item in range(first, last):
+        for i in range(rows):
+            for j in range(columns):
+                element = x[item * step + i * row + j * column]
+                failing = failing | (element - element != 0)
+    if failing:
+        report_failure(status, {FAILED})
+""",
+        name,
+    )
 
 
 def _triangle(name: str, pointer: str) -> str:
