@@ -252,10 +252,10 @@ def test_updates_that_are_one_number(extent: int) -> None:
     rows = indices((extent, 3), 30)
 
     def count(index: Any, rows: Any) -> Any:
-        ones, halves = ptir.ones(index.shape, dtype="si64"), ptir.full(rows.shape, 0.5)
+        ones, whole = ptir.ones(index.shape, dtype="si64"), ptir.ones(rows.shape)
         return (
             ptir.scatter_add(ptir.zeros((30,), dtype="si64"), index, ones, axis=0),
-            ptir.scatter_add(ptir.ones((30, 3)), rows, halves, axis=0),
+            ptir.scatter_add(ptir.ones((30, 3)), rows, whole, axis=0),
             ptir.segment_reduce(ptir.ones((*index.shape, 2)), index, count=30),
         )
 
