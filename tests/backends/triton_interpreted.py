@@ -66,6 +66,14 @@ PRODUCTS: dict[str, tuple[Any, tuple[Array, ...]]] = {
     "one for all": (lambda x, y: x @ y, (drawn(3, 20, 40), drawn(40, 17))),
     "transposed": (lambda x, y: x.T @ y.T, (drawn(37, 70), drawn(66, 37))),
     "parts": (lambda x, y: x[1::2, 3:] @ y[3:, ::3], (drawn(80, 40), drawn(40, 90))),
+    "one row for all": (
+        lambda x, y: ptir.broadcast_to(x, shape=(20, 40)) @ y,
+        (drawn(40), drawn(40, 17)),
+    ),
+    "one number in a row": (
+        lambda x, y: ptir.einsum("ik,kj->ij", ptir.broadcast_to(x, shape=(20, 40)), y),
+        (drawn(20, 1), drawn(40, 17)),
+    ),
     "several axes": (
         lambda x, y: ptir.einsum("abkl,klcd->abcd", x, y),
         (drawn(5, 6, 7, 8), drawn(7, 8, 3, 11)),
@@ -119,6 +127,16 @@ def test_attention(gpu: Emulator, name: str, dtype: str) -> None:
     attend = lambda q, k, v: ptir.attention(q, k, v, **ATTENTIONS[name])
     names = check(attend, q, k, v, tolerance=4e-6 if dtype == "f32" else 2e-3)
     assert "attention_tile_program" in names
+
+
+def test_attention_to_keys_that_are_broadcast(gpu: Emulator) -> None:
+    q, k = drawn(3, 4, 40, 16), drawn(1, 1, 50, 1)
+
+    def attend(q: Any, k: Any) -> Any:
+        wide = ptir.broadcast_to(k, shape=(3, 2, 50, 16))
+        return ptir.attention(q, wide, wide)
+
+    assert "attention_tile_program" in check(attend, q, k, tolerance=4e-6)
 
 
 def test_attention_to_a_part_of_the_keys(gpu: Emulator) -> None:

@@ -22,7 +22,7 @@ from gptrs.backends.c_family.kernels.operands import Operand, terms
 from gptrs.backends.c_family.kernels.product_tiles import MOST
 from gptrs.backends.memory_operands import Graph
 from gptrs.backends.triton.tiles import ELEMENTS, as_python, has_tiles, is_plain, tile_call
-from gptrs.ir.dims import product
+from gptrs.ir.dims import DimLike, product, same
 from gptrs.ir.program import Instruction, Value
 
 QUERIES, KEYS = 64, 32
@@ -107,10 +107,8 @@ class _Writer:
         made = builder.call("attention_tile_program", "item", extent, lines, members, work=work)
         return tile_call(made, _WARPS, _STAGES)
 
-    def _dim(self, size: object) -> str:
-        return self._kept(self._builder.dim(size))  # pyright: ignore[reportArgumentType]
-
-    def _kept(self, text: str) -> str:
+    def _dim(self, size: DimLike) -> str:
+        text = self._builder.dim(size)
         self._texts.append(text)
         return as_python(text)
 
@@ -118,10 +116,11 @@ class _Writer:
         """Where elements are."""
         self._builder.uses(operand.view.strides)
         offset = operand.offset(self._builder)
-        steps = position(["p"] * len(indices), operand.view.strides, offset)
-        self._texts.append(steps)
-        at = position([f"({index})" for index in indices], operand.view.strides, offset)
-        return as_python(terms(self._builder.read(operand.value), at))
+        strides = operand.view.strides
+        self._texts.append(position(["p"] * len(indices), strides, offset))
+        at = position([f"({index})" for index in indices], strides, offset)
+        still = [f"0 * {i}" for i, n in zip(indices, strides, strict=True) if same(n, 0)]
+        return as_python(terms(self._builder.read(operand.value), at, *still))
 
     def _load(self, operand: Operand, indices: Sequence[str], inside: str) -> str:
         kinds = {self._q.dtype, self._k.dtype, self._v.dtype}

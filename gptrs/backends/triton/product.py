@@ -57,13 +57,13 @@ def _tiles(made: Product, instruction: Instruction) -> KernelCall | None:
     m, n, depth = (builder.dim(size) for size in (height, width, made.depth.size))
     a_at, b_at = terms(made.a.offset(builder), a_batch), terms(made.b.offset(builder), b_batch)
     out = builder.write(made.result)
-    if not is_plain(m, n, depth, a_at, b_at, a_row, b_column, a_depth, b_depth):
+    texts = (m, n, depth, a_at, b_at, a_row, b_column, a_depth, b_depth)
+    if not is_plain(*texts, *batches, *rows, *columns, *depths):
         return None
-    m, n, depth, a_at, b_at, a_row, b_column, a_depth, b_depth = map(
-        as_python, (m, n, depth, a_at, b_at, a_row, b_column, a_depth, b_depth)
-    )
-    alike = made.a.dtype is made.b.dtype
-    wide = "" if alike else ".to(tl.float32)"
+    m, n, depth, a_at, b_at, a_row, b_column, a_depth, b_depth = map(as_python, texts)
+    a_row, b_column = _vector(a_row, "row"), _vector(b_column, "column")
+    a_depth, b_depth = _vector(a_depth, "k"), _vector(b_depth, "k")
+    wide = "" if made.a.dtype is made.b.dtype else ".to(tl.float32)"
     inside = f"(row < {m})[:, None] & (column < {n})[None, :]"
     lines = [
         f"across, outer = item % (({n} + {SIDE - 1}) // {SIDE}),"
@@ -92,3 +92,8 @@ def _tiles(made: Product, instruction: Instruction) -> KernelCall | None:
     work = made.depth.size * SIDE
     call = builder.call("matmul_tile_program", "item", extent, lines, [instruction], work=work)
     return tile_call(call, _WARPS, _STAGES)
+
+
+def _vector(place: str, index: str) -> str:
+    """An operand's part of an index as a vector, where it does not move along the axis either."""
+    return f"{index} * 0" if place == "0" else place
