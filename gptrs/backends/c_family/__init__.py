@@ -16,7 +16,7 @@ surrounds a kernel; that of WGSL, which is no C, translates it.
 | `size_checks` | sizes at which there is no result |
 | `device`, `device_plan`, `device_backend` | kernel calls in order: what devices share |
 | `device_function` | a kernel as a function of OpenCL C or of the C++ of GPUs |
-| `gpu`, `gpu_dialect` | GPUs that are programmed in C++: CUDA and HIP |
+| `gpu`, `gpu_backend`, `gpu_dialect` | GPUs that are programmed in C++: CUDA and HIP |
 | `coverage` | which ops have a form, for the documentation |
 | `control`, `control_runs` | the steps of loops; branches and loops on devices |
 | `c_plan`, `c_function`, `c_control` | what a program does in C; its functions; its loops |

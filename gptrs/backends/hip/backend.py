@@ -5,35 +5,20 @@ The backend ``rocm`` is torch's where torch is built with HIP, and these kernels
 
 from __future__ import annotations
 
-from gptrs.backends.base import Availability, Backend, DeviceInfo
-from gptrs.backends.c_family.device import KernelDevice
-from gptrs.backends.c_family.device_backend import DeviceBackend
-from gptrs.backends.c_family.gpu import GpuDevice
+from gptrs.backends.base import Backend
+from gptrs.backends.c_family.gpu_backend import GpuBackend
 from gptrs.backends.hip import driver
 from gptrs.backends.hip.device import HipGpu
 from gptrs.backends.torch import devices
 from gptrs.backends.torch.backend import RocmBackend as TorchRocmBackend
 
 
-class HiprtcBackend(DeviceBackend):
-    """Kernels of the C family in HIP."""
+class HiprtcBackend(GpuBackend):
+    """Kernels in HIP."""
 
     name = "hiprtc"
-
-    @classmethod
-    def missing(cls) -> Availability:
-        return driver.missing()
-
-    def open(self) -> KernelDevice:
-        return GpuDevice(self.name, HipGpu())
-
-    def is_available(self) -> Availability:
-        return driver.availability()
-
-    def devices(self) -> tuple[DeviceInfo, ...]:
-        if not driver.availability():
-            return ()
-        return tuple(map(driver.info, range(driver.device_count())))
+    driver = driver
+    gpu = HipGpu
 
 
 class _RocmKernels(HiprtcBackend):
