@@ -21,7 +21,7 @@ from torch.fx.node import Node as GraphNode
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from gptrs import ptir
-from gptrs.errors import DimError, PtirError
+from gptrs.errors import DimError, DTypeError, PtirError
 from gptrs.ir.parameter import Parameter
 from gptrs.ir.tensor import Tensor
 from gptrs.jit.function import JitFunction
@@ -105,7 +105,7 @@ class CompiledGraph:
             return self._given_to_torch(operands, error)
         try:
             made = function(*arrays)
-        except UnsupportedError as error:  # in eager mode nothing has been traced before
+        except (DTypeError, UnsupportedError) as error:  # eagerly, nothing was traced before
             return self._given_to_torch(operands, error)
         if (calls := _noted.get()) is not None:
             calls.append(GraphCall(function, arrays, tuple(self.fallbacks)))
