@@ -82,7 +82,7 @@ def _accumulate(total: Callable[..., Any]) -> Callable[..., Array]:
         out_dtype: DType | None,
     ) -> Array:
         dtype = accum_dtype.compute if accum_dtype else as_dtype(x.dtype)
-        if not axes:  # NumPy multiplies by 1, which changes the signs of complex zeros
+        if total is np.prod and not axes:  # by 1, NumPy changes the signs of complex zeros
             return x.astype(dtype.numpy)
         return total(x.astype(dtype.numpy, copy=False), axes, keepdims=keepdims, dtype=dtype.numpy)
 

@@ -235,3 +235,9 @@ def test_a_complex_product_over_no_axes_keeps_signs_of_zeros() -> None:
     for backend in ("faer", "reference"):
         made: Any = ptir.jit(lambda x: ptir.prod(x, axis=()), backend=backend)
         assert made(x).numpy().tobytes() == x.tobytes()
+        for name in ("sum", "mean"):
+            one: Any = ptir.jit(
+                lambda x, name=name: getattr(ptir, name)(x, axis=()), backend=backend
+            )
+            zero = np.array([-0.0], np.float32)
+            assert one(zero).numpy().tobytes() == getattr(np, name)(zero, axis=()).tobytes()
