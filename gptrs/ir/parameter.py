@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 from gptrs.errors import DonatedError
@@ -68,7 +69,7 @@ class Parameter(Tensor):
         elements loaded for this call are not kept."""
         if self._array is None and isinstance(self._source, MatrixRowSource):
             return self._source.load_matrix_rows(self.name, first, last)
-        return self.numpy().reshape(-1, self.shape[-1])[first:last]
+        return self.numpy().reshape(prod(self.shape[:-1]), self.shape[-1])[first:last]
 
     @property
     def bytes(self) -> int:

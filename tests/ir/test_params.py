@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from gptrs.ir.parameter import Parameter
@@ -27,3 +28,8 @@ def test_models_that_name_their_parameters_alike_are_told_apart() -> None:
     assert param_key(2**128 - 1, 0) == 0x3A4C8B29F6F38D5EB31AA1F072376BFA
     keys = {param_key(namespace, weight) for namespace in (0, 1, 2, 2**127)}
     assert len(keys | {weight}) == 5
+
+
+def test_rows_of_a_matrix_without_columns() -> None:
+    parameter = Parameter(np.zeros((3, 4, 0), np.float32))
+    assert parameter.matrix_rows(2, 7).shape == (5, 0)

@@ -6,11 +6,14 @@ import base64
 import time
 import tracemalloc
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from gptrs import ptir
 from gptrs.errors import ParseError
 from gptrs.ir.lexing import MOST_BRACKETS, MOST_CHARACTERS, MOST_OPERATORS, MOST_WORDS
 from gptrs.ir.parsing import parse
@@ -382,3 +385,23 @@ def test_what_the_limits_allow() -> None:
     program = parse(body(f'v0 = ptir.constant(value=ptir.array("f32[{1 << 20}]", "{data}"))'))
     assert program.body[0].attrs["value"].shape == (1 << 20,)
     parse(body("v0 = ptir.mul(x, 1" + " + 1" * 200 + ")"))
+
+
+def test_branches_without_operands() -> None:
+    text = f"""{HEAD}def f(flag: "i1[]"):
+    def region0():
+        v0 = ptir.full(shape=(2,), value=1.0, dtype='f32')  # f32[2]
+        return v0
+
+    def region1():
+        v0 = ptir.full(shape=(2,), value=2.0, dtype='f32')  # f32[2]
+        return v0
+
+    v0 = ptir.cond(flag, (), then=region0, otherwise=region1)  # f32[2]
+    return v0
+"""
+    assert str(parse(text)) == text
+    space: dict[str, Any] = {}
+    exec(text, space)
+    found = space["f"](ptir.tensor(np.array(True)))
+    assert found.tolist() == [1.0, 1.0]

@@ -78,7 +78,8 @@ class Control(Primitive[P, Any]):
 
     def prepare(self, operands: Sequence[Any], attrs: Attrs) -> tuple[tuple[Any, ...], Attrs]:
         for name, region in attrs.items():
-            if isinstance(region, FunctionType) and not region.__annotations__:
+            untyped = isinstance(region, FunctionType) and not region.__annotations__
+            if untyped and region.__code__.co_argcount:
                 raise ArgumentError(
                     f"{name} is a function whose arguments have no types, and the operands are a"
                     " tuple",
