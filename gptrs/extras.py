@@ -23,6 +23,7 @@ EXTRAS = {
     "opencl": {"pyopencl": "pyopencl"},
     "webgpu": {"wgpu": "wgpu"},
     "cuda": {"cuda": "cuda-bindings"},
+    "triton": {"triton": "triton"},
     "torch": {"torch": "torch", "transformers": "transformers"},
 }
 """Extra → what it brings: modules, and the packages they are installed with."""
