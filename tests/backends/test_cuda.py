@@ -70,7 +70,8 @@ def kernels_of(program: Program) -> list[Kernel]:
     steps = [
         step
         for makers in (PARALLEL_KERNELS, PLAIN_KERNELS)
-        for step in schedule_of(lowered, DTYPES, makers).steps
+        for grouped in (True, False)
+        for step in schedule_of(lowered, DTYPES, makers, grouped=grouped).steps
     ]
     return [call.kernel for step in steps if isinstance(step, KernelStep) for call in step.calls]
 

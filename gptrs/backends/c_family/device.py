@@ -47,6 +47,8 @@ class KernelDevice(ABC):
     """The dtypes of its kernels."""
     makers: Mapping[Operation, Maker] = KERNELS
     """The kernels of ops that no loop computes, which suit the device."""
+    has_groups: bool = False
+    """Whether work items run in groups that share memory, and thousands of them at a time."""
     most_arrays: int | None = None
     """The arrays that a kernel may have; None where there is no limit."""
 

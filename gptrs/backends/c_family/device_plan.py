@@ -38,7 +38,9 @@ class DevicePlan(Plan):
 
     def __init__(self, program: Program, on: KernelDevice) -> None:
         self.device, self._on, self._given = on.backend, on, program
-        self._schedule = schedule_of(program, on.dtypes, on.makers, on.most_arrays)
+        self._schedule = schedule_of(
+            program, on.dtypes, on.makers, on.most_arrays, grouped=on.has_groups
+        )
         self.program = self._schedule.program
         self._assignment: Assignment = assign(self._schedule, item_bytes=on.item_bytes)
         self._calls = [

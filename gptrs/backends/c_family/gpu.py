@@ -104,6 +104,8 @@ class Buffer:
 class GpuDevice(KernelDevice):
     """The first GPU of a driver. Where Triton is installed, hot kernels are tile programs."""
 
+    has_groups = True
+
     def __init__(self, backend: str, gpu: Gpu) -> None:
         super().__init__()
         self.backend, self._gpu = backend, gpu

@@ -6,11 +6,16 @@ region without rows, before the loop.
 
 A reduction of floats along its last axis has `LANES` accumulators, of which element r joins number
 r mod `LANES`: compilers make vectors of them, and the order depends on nothing but the extents.
+
+On devices whose groups of work items share memory, long rows are a group's: `GROUP` work items
+reduce every `GROUP`-th element each, then halves of their results until one is left, and share the
+elements of the row.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from gptrs.backends.c_family import scalars
 from gptrs.backends.c_family.element_types import arithmetic
@@ -18,16 +23,48 @@ from gptrs.backends.c_family.expressions import ExpressionWriter, Scope
 from gptrs.backends.c_family.index_text import split
 from gptrs.backends.c_family.kernel import KernelCall
 from gptrs.backends.regions import Region
-from gptrs.backends.views import Reduce
+from gptrs.backends.views import Reduce, walk
 from gptrs.ir.dims import DimLike, product
+from gptrs.ir.types import f32, f64, si32
 
 LANES = 8
+GROUP = 256
+"""Work items that share a row."""
+_LONG_ROW = 256
+"""Elements of a reduction from which on a group shares it."""
+_MOST = 2**62
+_SHARED = frozenset((f32, f64, si32))
+"""The accumulators that groups share."""
+_MOST_SHARED = 8
+"""Reductions of a row, of which each has an array of a group's memory."""
 _INDENT = "  "
 
 
-def region_kernel(region: Region) -> KernelCall:
-    """The kernel of a fused region."""
-    return _LoopWriter(region).call()
+def region_kernels(region: Region, *, grouped: bool = False) -> tuple[KernelCall, ...]:
+    """The kernels of a fused region: for each number of elements of a row there is one. Groups
+    share long rows where the device is ``grouped``."""
+    alone = _LoopWriter(region).call()
+    length = _reduced(region) if grouped else 0
+    if isinstance(length, int):
+        return (_GroupWriter(region).call(),) if length >= _LONG_ROW else (alone,)
+    shared = _GroupWriter(region).call()
+    return (
+        replace(alone, when=(length, 0, _LONG_ROW - 1)),
+        replace(shared, when=(length, _LONG_ROW, _MOST)),
+    )
+
+
+def _reduced(region: Region) -> DimLike:
+    """The elements that decide whether a group shares a row: the last axis of a reduction; 0 where
+    none can."""
+    parts = [part for part in walk(region.expression) if isinstance(part, Reduce)]
+    lasts = [part.extents[-1] for part in parts if part.extents]
+    if region.is_flat or not 0 < len(parts) <= _MOST_SHARED or len(lasts) < len(parts):
+        return 0
+    if any(part.accumulator not in _SHARED for part in parts):
+        return 0
+    known = [extent for extent in lasts if isinstance(extent, int)]
+    return max(known) if len(known) == len(lasts) else next(n for n in lasts if n not in known)
 
 
 class _LoopWriter(ExpressionWriter):
@@ -75,18 +112,22 @@ class _LoopWriter(ExpressionWriter):
         if part.body.dtype.compute is not part.accumulator:
             x = scalars.cast(part.body.dtype.compute, part.accumulator, x)
         total = f"{part.op.name}_{number}"
-        if part.accumulator.is_float and names and self._is_long(part.extents[-1]):
-            lines = self._in_lanes(part, names, scope.lines, x, total)
-        else:
-            join = f"{total} = {scalars.joined(part.op, part.accumulator, total, x)};"
-            kind = arithmetic(part.accumulator)
-            lines = [f"{kind} {total} = {scalars.start(part.op, part.accumulator)};"]
-            lines += self._nest(names, part.extents, [*scope.lines, join])
-        self.row.lines += lines
+        self.row.lines += self._total(part, names, scope.lines, x, total)
         if part.dtype.compute is part.accumulator:
             return total
         text = scalars.cast(part.accumulator, part.dtype, total)
         return self.name(self.row, part.op.name, text, part.dtype)
+
+    def _total(
+        self, part: Reduce, names: list[str], body: list[str], x: str, total: str
+    ) -> list[str]:
+        """The loops that reduce ``x``, after the lines ``body``, to the variable ``total``."""
+        if part.accumulator.is_float and names and self._is_long(part.extents[-1]):
+            return self._in_lanes(part, names, body, x, total)
+        join = f"{total} = {scalars.joined(part.op, part.accumulator, total, x)};"
+        kind = arithmetic(part.accumulator)
+        start = f"{kind} {total} = {scalars.start(part.op, part.accumulator)};"
+        return [start, *self._nest(names, part.extents, [*body, join])]
 
     def _is_long(self, extent: DimLike) -> bool:
         return not isinstance(extent, int) or extent > LANES
@@ -125,4 +166,57 @@ class _LoopWriter(ExpressionWriter):
             *self._nest(names[:-1], part.extents[:-1], step),
             *fold,
             f"const {kind} {total} = {total}_lanes[0];",
+        ]
+
+
+class _GroupWriter(_LoopWriter):
+    """Writes the loops of a region whose rows are a group's each."""
+
+    def __init__(self, region: Region) -> None:
+        super().__init__(region)
+        self._shared: list[tuple[str, str, int]] = []
+
+    def call(self) -> KernelCall:
+        region = self.region
+        body = self._row()
+        if not region.inner:  # one element
+            body[-1] = f"if (lane == 0) {body[-1]}"
+        return self.builder.call(
+            self.title,
+            "row",
+            region.extent,
+            body,
+            region.members,
+            work=product(region.inner),
+            group=GROUP,
+            shared=self._shared,
+        )
+
+    def _nest(self, names: Sequence[str], extents: Sequence[DimLike], body: list[str]) -> list[str]:
+        """Loops around lines, of the last axis one that work items share."""
+        last, extent = names[-1], self.builder.dim(extents[-1])
+        head = f"for (isize {last} = lane; {last} < {extent}; {last} += {GROUP}) {{"
+        shared = [head, *(_INDENT + line for line in body), "}"]
+        return super()._nest(names[:-1], extents[:-1], shared)
+
+    def _total(
+        self, part: Reduce, names: list[str], body: list[str], x: str, total: str
+    ) -> list[str]:
+        dtype, op, own = part.accumulator, part.op, f"{total}_own"
+        kind, array = arithmetic(dtype), f"{total}_shared"
+        self._shared.append((kind, array, GROUP))
+        join = f"{own} = {scalars.joined(op, dtype, own, x)};"
+        halves: list[str] = []
+        half = GROUP // 2
+        while half:
+            joined = scalars.joined(op, dtype, f"{array}[lane]", f"{array}[lane + {half}]")
+            halves += [f"if (lane < {half}) {array}[lane] = {joined};", "BARRIER();"]
+            half //= 2
+        return [
+            f"{kind} {own} = {scalars.start(op, dtype)};",
+            *self._nest(names, part.extents, [*body, join]),
+            f"{array}[lane] = {own};",
+            "BARRIER();",
+            *halves,
+            f"const {kind} {total} = {array}[0];",
         ]

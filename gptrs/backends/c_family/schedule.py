@@ -16,7 +16,7 @@ from gptrs.backends.c_family.element_types import IN_MEMORY
 from gptrs.backends.c_family.kernel import KernelCall
 from gptrs.backends.c_family.kernels import IN_F64, KERNELS, Maker, kernel_calls
 from gptrs.backends.c_family.kernels.attention import has_attention
-from gptrs.backends.c_family.loops import region_kernel
+from gptrs.backends.c_family.loops import region_kernels
 from gptrs.backends.expansion import expandable, with_expansions
 from gptrs.backends.fusible import can_fuse
 from gptrs.backends.fusion import fuse
@@ -111,22 +111,24 @@ def schedule_of(
     dtypes: frozenset[str] = DTYPES,
     makers: Mapping[Operation, Maker] = KERNELS,
     most_arrays: int | None = None,
+    *,
+    grouped: bool = False,
 ) -> Schedule:
     """The steps of ``program``, in which kernels have these dtypes.
 
     The program of the schedule has sums at indices of narrow floats as those of f32, rounded.
     ``makers`` has the kernels of ops that no loop computes. Where a fused loop would have more than
-    ``most_arrays``, nothing is fused.
+    ``most_arrays``, nothing is fused. On a ``grouped`` device work items share memory.
     """
     program = with_expansions(program, NARROW_SUMS, expandable(program, NARROW_SUMS))
-    made = _schedule(program, dtypes, makers, alone=False)
+    made = _schedule(program, dtypes, makers, alone=False, grouped=grouped)
     if most_arrays is not None and any(
         len(call.values) > most_arrays
         for step in made.steps
         if isinstance(step, KernelStep)
         for call in step.calls
     ):
-        made = _schedule(program, dtypes, makers, alone=True)
+        made = _schedule(program, dtypes, makers, alone=True, grouped=grouped)
     return made
 
 
@@ -136,6 +138,7 @@ def _schedule(
     makers: Mapping[Operation, Maker],
     *,
     alone: bool,
+    grouped: bool,
 ) -> Schedule:
     graph = Graph(program)
     calls: dict[Instruction, Sequence[KernelCall]] = {}
@@ -152,7 +155,7 @@ def _schedule(
             instruction = stub
         body.append(instruction)
     fused = fuse(replace(program, body=tuple(body), _text=[]), loops.__contains__, alone=alone)
-    make = partial(_step, calls=calls, original=original)
+    make = partial(_step, calls=calls, original=original, grouped=grouped)
     steps = [make(step) for step in fused.steps]
     return Schedule(program, tuple(step for step in steps if step is not None))
 
@@ -175,21 +178,24 @@ def _step(
     step: Region | Instruction,
     calls: dict[Instruction, Sequence[KernelCall]],
     original: dict[Instruction, Instruction],
+    *,
+    grouped: bool,
 ) -> Step | None:
     if isinstance(step, Region):
         if step.copies is not None:
             return AliasStep(step.copies, step.result, step.members)
-        call = region_kernel(step)
-        return KernelStep((call,), step.result, step.members, call.kernel.title, is_region=True)
+        found = region_kernels(step, grouped=grouped)
+        title = found[0].kernel.title
+        return KernelStep(found, step.result, step.members, title, is_region=True)
     if step.op is constant:
         return None
-    if (found := calls.get(step)) is None:
+    if (made := calls.get(step)) is None:
         return OtherStep(step)
     instruction = original[step]
     first = instruction.operands[0]
-    copies = found[0].kernel.title == "copy" and len(found) > 1 and isinstance(first, Value)
+    copies = made[0].kernel.title == "copy" and len(made) > 1 and isinstance(first, Value)
     return KernelStep(
-        tuple(found),
+        tuple(made),
         instruction.results[0],
         frozenset([instruction]),
         instruction.op.name,

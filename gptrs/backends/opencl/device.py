@@ -42,6 +42,7 @@ class Device(KernelDevice):
         self._kernels: dict[Kernel, Any] = {}
         self._is_cpu = is_cpu(self._device)
         self.makers = KERNELS if self._is_cpu else PARALLEL_KERNELS
+        self.has_groups = not self._is_cpu
         self.dtypes = frozenset(IN_MEMORY) - ({"f64"} if not has_f64(self._device) else set())
 
     def name_of(self, kernel: Kernel) -> str:

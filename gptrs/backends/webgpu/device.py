@@ -43,6 +43,7 @@ class Device(KernelDevice):
     backend = "webgpu"
     dtypes = frozenset(IN_MEMORY) - {"f64"}
     makers = PARALLEL_KERNELS
+    has_groups = True
 
     def __init__(self) -> None:
         super().__init__()
