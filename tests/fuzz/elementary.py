@@ -137,7 +137,8 @@ def _signbit(b: Builder) -> Tensor:
 
 def _copysign(b: Builder) -> Tensor:
     x = b.value("float")
-    return OPS["copysign"](x, _with_known_sign(b.of(x.type)))
+    y = _beside(b, x)
+    return OPS["copysign"](x, _with_known_sign(y) if isinstance(y, Tensor) else y)
 
 
 def _bitcast(b: Builder) -> Tensor:

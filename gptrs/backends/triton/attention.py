@@ -89,7 +89,7 @@ class _Writer:
             f"weight = tl.zeros(({QUERIES},), tl.float32)",
             f"total = tl.zeros(({QUERIES}, {_padded(self.width)}), tl.float32)",
             f"for block in range(lowest, highest, {KEYS}):",
-            *(f"    {line}" for line in self._block(keys)),
+            *(f"    {line}" for line in self._block()),
         ]
         out = builder.write(self._instruction.result)
         element = ELEMENTS[self._instruction.result.type.dtype.name]
@@ -144,18 +144,19 @@ class _Writer:
             lines.append(f"first = tl.maximum(first, place - {attrs['window']} + 1)")
         return [*lines, "lowest, highest = tl.min(first, 0), tl.max(last, 0)"]
 
-    def _block(self, keys: str) -> list[str]:
+    def _block(self) -> list[str]:
+        """The lines of a block of keys; those behind the last that a query sees are not read."""
         attrs = self._instruction.attrs
         scale = self.depth**-0.5 if attrs["scale"] is None else attrs["scale"]
         key = self._load(
             self._k,
             ["b", "g", "t[None, :]", "d[:, None]"],
-            f"(t < {keys})[None, :] & (d < {self.depth})[:, None]",
+            f"(t < highest)[None, :] & (d < {self.depth})[:, None]",
         )
         value = self._load(
             self._v,
             ["b", "g", "t[:, None]", "w[None, :]"],
-            f"(t < {keys})[:, None] & (w < {self.width})[None, :]",
+            f"(t < highest)[:, None] & (w < {self.width})[None, :]",
         )
         lines = [
             f"t = (block + tl.arange(0, {KEYS})).to(tl.int64)",

@@ -113,6 +113,21 @@ def test_runs_that_no_cache_holds(threads: str, monkeypatch: pytest.MonkeyPatch)
     np.testing.assert_array_equal(moved(y).numpy(), np.roll(y, 5, 1))
 
 
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_runs_to_complex_numbers_at_half_their_size(dtype: str) -> None:
+    """As NumPy allows: vectors there are never aligned."""
+    count, size = 24_000_000 // np.dtype(dtype).itemsize, np.dtype(dtype).itemsize
+    memory = np.zeros(count * size + 64, np.uint8)
+    begin = -memory.ctypes.data % 64 + size // 2
+    x = memory[begin : begin + count * size].view(dtype)
+    made: Any = ptir.jit(donate=("x",))(lambda x, part: ptir.dynamic_update_slice(x, part, (5,)))
+    part = np.full(count - 9, 2j, dtype)
+    found = made(ptir.tensor(x), part).numpy()
+    assert found[5:-4].tobytes() == part.tobytes()
+    assert not found[:5].any()
+    assert not found[-4:].any()
+
+
 @pytest.mark.parametrize(
     "places", [[2, 0, 1], [1], [0, 0, 3, 2, 2], [-1, -2], [[0, 1], [3, 2]], []]
 )

@@ -19,7 +19,7 @@ from gptrs.backends.faer.calls.blocks import (
     fill_block,
 )
 from gptrs.backends.faer.calls.nested_concat import Block, blocks_of
-from gptrs.backends.faer.calls.planes import Piece, put_together
+from gptrs.backends.faer.calls.planes import Piece, compile_planes, put_together
 from gptrs.backends.machine import MACHINE
 from gptrs.backends.memory_operands import Graph, Matrix, Members, Source, rows_of
 from gptrs.backends.views import Load, is_copy
@@ -70,6 +70,8 @@ class Concat(_Blocks):
     def compile(self, isa: Isa) -> None:
         if (joined := self._joined()) is not None:
             self._join_kernel(joined)
+        else:
+            compile_planes(isa, self.result, len(self.blocks))
         super().compile(isa)
 
     def _joined(self) -> list[Matrix] | None:

@@ -13,8 +13,11 @@ from typing import NamedTuple
 
 from gptrs.backends.faer.calls.axes import Axis, merged
 from gptrs.backends.faer.calls.base import Address, Binder, Word, kernel
-from gptrs.backends.faer.calls.blocks import ROW_NS, long_run
+from gptrs.backends.faer.calls.blocks import ROW_NS, element_bytes, long_run
 from gptrs.backends.machine import MACHINE
+from gptrs.ir.dims import product
+from gptrs.ir.program import Value
+from gptrs.kernels.compiler.isa import Isa
 from gptrs.kernels.rowwise.block_copy import ElementBytes
 from gptrs.kernels.rowwise.plane_copy import copy_planes_kernel
 
@@ -24,6 +27,13 @@ _PART_NS, _STEP_NS = 5.0, 1500.0
 """The start of a part of a plane, and the time for which threads wait for each other at a step."""
 _LONG_PART = 128
 """The mean bytes of a part from which on its start is not felt."""
+
+
+def compile_planes(isa: Isa, value: Value, blocks: int) -> None:
+    """Compile the kernel, if ``value`` may have many planes of so many ``blocks``."""
+    planes = product(value.type.shape[:-1])
+    if blocks > 1 and (not isinstance(planes, int) or planes >= _MANY):
+        kernel(copy_planes_kernel, isa, element_bytes(value))
 
 
 class Piece(NamedTuple):
