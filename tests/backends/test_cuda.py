@@ -26,19 +26,17 @@ from gptrs.backends.c_family.kernel import Kernel
 from gptrs.backends.c_family.kernels import PARALLEL_KERNELS, PLAIN_KERNELS
 from gptrs.backends.c_family.schedule import DTYPES, KernelStep, claims, schedule_of
 from gptrs.backends.cuda import backend, driver, nvrtc
-from gptrs.backends.cuda import device as device_module
 from gptrs.backends.cuda.backend import NvrtcBackend
 from gptrs.backends.reference import ReferenceBackend
 from gptrs.backends.torch import devices
 from gptrs.backends.torch.backend import CudaBackend as TorchCudaBackend
-from gptrs.backends.triton import compiler
 from gptrs.ir.program import Instruction, Program
 from gptrs.passes.base import Context
 from gptrs.passes.pipeline import lower
 from tests.backend_suite.test_backend_programs import PROGRAMS, SYMBOLIC, recorded
 from tests.cases import CASES
 from tests.cases.sample import inputs, is_symbolic
-from tests.support.cuda_emulator import Emulator
+from tests.support.cuda_emulator import Emulator, emulated
 from tests.support.rows import check_sample, trace
 
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
@@ -106,13 +104,7 @@ def test_what_does_not_compile_is_told() -> None:
 @pytest.fixture
 def emulator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Emulator:
     """The backend ``nvrtc`` with a driver that is emulated."""
-    found = Emulator(tmp_path)
-    monkeypatch.setattr(device_module, "call", found.call)
-    monkeypatch.setattr(device_module, "compiled", found.compiled)
-    monkeypatch.setattr(compiler, "has_triton", lambda: False)
-    monkeypatch.setattr(device_module, "architecture", lambda device: (9, 0))  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
-    monkeypatch.setitem(discovery._instances, "nvrtc", NvrtcBackend())  # pyright: ignore[reportPrivateUsage]
-    return found
+    return emulated(tmp_path, monkeypatch)
 
 
 @needs_gcc

@@ -18,11 +18,8 @@ from gptrs import ptir
 from gptrs.backends import discovery
 from gptrs.backends.c_family.loops import GROUP
 from gptrs.backends.c_family.schedule import KernelStep, schedule_of
-from gptrs.backends.cuda import device as device_module
-from gptrs.backends.cuda.backend import NvrtcBackend
-from gptrs.backends.triton import compiler
 from gptrs.ir.types import Array
-from tests.support.cuda_emulator import Emulator
+from tests.support.cuda_emulator import emulated
 
 RNG = np.random.default_rng(4)
 
@@ -62,12 +59,7 @@ ROWS: dict[str, tuple[Any, tuple[Array, ...]]] = {
 
 @pytest.fixture
 def gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = Emulator(tmp_path)
-    monkeypatch.setattr(device_module, "call", found.call)
-    monkeypatch.setattr(device_module, "compiled", found.compiled)
-    monkeypatch.setattr(compiler, "has_triton", lambda: False)
-    monkeypatch.setattr(device_module, "architecture", lambda device: (9, 0))
-    monkeypatch.setitem(discovery._instances, "nvrtc", NvrtcBackend())  # pyright: ignore[reportPrivateUsage]
+    emulated(tmp_path, monkeypatch)
 
 
 def hold(function: Any, backend: str, *arrays: Array, dynamic: Any = None) -> None:

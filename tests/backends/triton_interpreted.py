@@ -19,14 +19,12 @@ import pytest
 
 import gptrs
 from gptrs import ptir
-from gptrs.backends import discovery
 from gptrs.backends.c_family.kernels import PARALLEL_KERNELS
-from gptrs.backends.cuda import device as device_module
 from gptrs.backends.cuda.backend import NvrtcBackend
 from gptrs.backends.triton import compiler
 from gptrs.ir.types import DTYPES as TYPES
 from gptrs.ir.types import Array
-from tests.support.cuda_emulator import Emulator
+from tests.support.cuda_emulator import Emulator, emulated
 
 RNG = np.random.default_rng(8)
 
@@ -34,13 +32,7 @@ RNG = np.random.default_rng(8)
 @pytest.fixture
 def gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Emulator:
     """The backend ``nvrtc`` with an emulated driver, and Triton's interpreter."""
-    found = Emulator(tmp_path)
-    monkeypatch.setattr(device_module, "call", found.call)
-    monkeypatch.setattr(device_module, "compiled", found.compiled)
-    monkeypatch.setattr(compiler, "compiled", found.compiled_tiles)
-    monkeypatch.setattr(device_module, "architecture", lambda device: (9, 0))
-    monkeypatch.setitem(discovery._instances, "nvrtc", NvrtcBackend())  # pyright: ignore[reportPrivateUsage]
-    return found
+    return emulated(tmp_path, monkeypatch, triton=True)
 
 
 def drawn(*shape: int, dtype: str = "f32") -> Array:

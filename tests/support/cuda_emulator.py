@@ -13,7 +13,12 @@ import subprocess
 from pathlib import Path
 from typing import Any, ClassVar
 
+import pytest
+
+from gptrs.backends import discovery
 from gptrs.backends.c_family.kernel import Kernel
+from gptrs.backends.cuda import device
+from gptrs.backends.cuda.backend import NvrtcBackend
 from gptrs.backends.triton import compiler
 from gptrs.backends.triton.compiler import Target, TileCode
 from tests.support import ROOT
@@ -115,3 +120,15 @@ class Emulator:
         count = len(kernel.arrays)
         arrays = [self._memory[address] for address in values[:count]]
         interpreted(kernel, blocks, arrays, values[count:])
+
+
+def emulated(directory: Path, patch: pytest.MonkeyPatch, *, triton: bool = False) -> Emulator:
+    """An emulator that the backend ``nvrtc`` has for a driver, with tile programs or without."""
+    found = Emulator(directory)
+    patch.setattr(device, "call", found.call)
+    patch.setattr(device, "compiled", found.compiled)
+    patch.setattr(device, "architecture", lambda _: (9, 0))  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+    patch.setattr(compiler, "compiled", found.compiled_tiles)
+    patch.setattr(compiler, "has_triton", lambda: triton)
+    patch.setitem(discovery._instances, "nvrtc", NvrtcBackend())  # pyright: ignore[reportPrivateUsage]
+    return found
