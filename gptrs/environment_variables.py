@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Generic, TypeVar
 
 from gptrs.errors import SettingError
+from gptrs.lazy_dataclass import dataclass
 
 T = TypeVar("T")
 

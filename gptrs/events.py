@@ -15,8 +15,9 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Protocol
+
+from gptrs.lazy_dataclass import dataclass
 
 Listener = Callable[[object], None]
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 import dataclasses
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, cast
 
 from gptrs.errors import ArgumentError
+from gptrs.lazy_dataclass import dataclass
 
 Labels = tuple[Hashable, ...]
 

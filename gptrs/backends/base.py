@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias
 
 from gptrs.backends.weight_residency import Lease
@@ -14,6 +13,7 @@ from gptrs.ir.parameter import Parameter
 from gptrs.ir.program import Instruction, Program, Value
 from gptrs.ir.types import Array
 from gptrs.kernels.driver.driver import NativeDriver
+from gptrs.lazy_dataclass import dataclass
 from gptrs.passes.base import Stage
 
 

@@ -30,7 +30,6 @@ computed again in less time than they are stored and read.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product as combinations
 from typing import TypeAlias
 
@@ -44,6 +43,7 @@ from gptrs.ir.dims import Dim, DimLike, size_at
 from gptrs.ir.kinds import OpKind
 from gptrs.ir.ops.shape import broadcast_to
 from gptrs.ir.program import Instruction, Program, Value
+from gptrs.lazy_dataclass import dataclass
 
 MOST_CHEAP = 16
 _COPIES = frozenset([OpKind.VIEW, OpKind.FILL])

@@ -9,12 +9,12 @@ import os
 import platform
 import re
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from gptrs.backends.base import DeviceInfo
 from gptrs.kernels.compiler import isa
+from gptrs.lazy_dataclass import dataclass
 
 _MODEL = re.compile(r"^(?:model name|Model|cpu model|uarch)\s*:\s*(.+)$", re.MULTILINE)
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")

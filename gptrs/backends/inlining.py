@@ -8,7 +8,7 @@ structural rules of `gptrs.backends.fusion`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import Any
 
@@ -43,6 +43,7 @@ from gptrs.ir.ops.reduce import (
 from gptrs.ir.ops.shape import broadcast_to, slice_
 from gptrs.ir.program import Fails, Instruction, Operand, Operation, Value
 from gptrs.ir.types import Array, DType
+from gptrs.lazy_dataclass import dataclass
 
 MOST_MEMBERS = 48
 MOST_PARTS = 96

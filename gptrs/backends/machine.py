@@ -9,7 +9,7 @@ with the same table.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from gptrs.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True)

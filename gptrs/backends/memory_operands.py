@@ -7,7 +7,7 @@ such a chain of ops from an operand back to the stored value, with the strided v
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
@@ -16,6 +16,7 @@ from gptrs.backends.views import View
 from gptrs.ir.dims import DimLike, Shape, product, same, same_shape
 from gptrs.ir.kinds import OpKind
 from gptrs.ir.program import Fails, Instruction, Program, Value
+from gptrs.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True)

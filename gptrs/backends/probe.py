@@ -13,12 +13,13 @@ import json
 import signal
 import subprocess
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 from gptrs.backends.base import Availability, Backend, DeviceInfo
 from gptrs.errors import PtirError
 from gptrs.isolated import start_python
+from gptrs.lazy_dataclass import dataclass
 from gptrs.locks import late_import
 
 SECONDS = 30.0

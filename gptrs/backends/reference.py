@@ -7,7 +7,6 @@ errors.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from gptrs.ir.parameter import Parameter
 from gptrs.ir.program import Attrs, Instruction, Program, Value
 from gptrs.ir.sizes import apply, filled, is_symbolic
 from gptrs.ir.types import Array
+from gptrs.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ views are merged. Extents and strides may be symbolic.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 from gptrs.backends.views import (
@@ -27,6 +27,7 @@ from gptrs.backends.views import (
 )
 from gptrs.ir.dims import DimLike, Shape, product, same
 from gptrs.ir.program import Instruction, Value
+from gptrs.lazy_dataclass import dataclass
 from gptrs.locks import cached_property
 
 

@@ -11,7 +11,6 @@ that is broken, a device that is too small.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cache
 
 from gptrs import settings
@@ -29,6 +28,7 @@ from gptrs.byte_sizes import as_size, size_text
 from gptrs.errors import ArgumentError, BackendWarning, PtirError, warn
 from gptrs.ir.device_array import DeviceArray, on_host
 from gptrs.ir.types import Array
+from gptrs.lazy_dataclass import dataclass
 
 PREFERENCE = ("cuda", "rocm", "metal", "opencl", "webgpu", "faer")
 """The backends that ``auto`` chooses from, the best first."""

@@ -7,7 +7,7 @@ moves elements is pushed down to the loads, where it changes these numbers and c
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias
@@ -16,6 +16,7 @@ from gptrs.ir.dims import DimLike, Shape, product, same, same_shape
 from gptrs.ir.ops.shape import broadcast_to, slice_, transpose
 from gptrs.ir.program import Instruction, Operation, Scalar, Value
 from gptrs.ir.types import DType
+from gptrs.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, eq=False, slots=True)

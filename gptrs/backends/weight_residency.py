@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import count
 from threading import RLock
 
 from gptrs.ir.parameter import Parameter
 from gptrs.ir.types import Array
+from gptrs.lazy_dataclass import dataclass
 from gptrs.locks import new_lock
 
 next_use = count(1).__next__

@@ -12,7 +12,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import Annotated, Any
@@ -21,6 +20,7 @@ import typer
 
 from gptrs import settings
 from gptrs.errors import ArgumentError
+from gptrs.lazy_dataclass import dataclass
 
 
 def bisect(

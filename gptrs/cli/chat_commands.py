@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 from gptrs.cli.conversation import Conversation, note
 from gptrs.cli.names import printable
 from gptrs.errors import ArgumentError
+from gptrs.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import field
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, cast
 
@@ -16,6 +16,7 @@ from gptrs.cli import interrupt
 from gptrs.cli.progress import progress
 from gptrs.cli.times import Times
 from gptrs.errors import ArgumentError
+from gptrs.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from gptrs.loading.language_model import Session

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from importlib import import_module
 from pkgutil import walk_packages
 from typing import Annotated, cast
@@ -13,6 +13,7 @@ from typing import Annotated, cast
 import typer
 
 from gptrs.errors import ArgumentError
+from gptrs.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True)

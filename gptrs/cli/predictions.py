@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import typer
 
 from gptrs.cli.names import printable
 from gptrs.errors import PtirError
+from gptrs.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from gptrs.ir.types import Array

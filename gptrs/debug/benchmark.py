@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from gptrs.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise, zip_longest
 
 from gptrs.errors import Location
 from gptrs.ir.program import Instruction, Operand, Program, Value, key_of
+from gptrs.lazy_dataclass import dataclass
 
 _INSTRUCTION = re.compile(r"    (\S.*?) = ptir\.")
 _REGION = re.compile(r"    def (region\d+)\(")

@@ -22,7 +22,6 @@ from collections import Counter
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -30,6 +29,7 @@ from gptrs import settings
 from gptrs.backends.base import PlanReport
 from gptrs.debug.explain import Explanation
 from gptrs.debug.lowering import ProgramLowered, ProgramTraced
+from gptrs.lazy_dataclass import dataclass
 from gptrs.passes.base import PassRan
 
 Mode: TypeAlias = Literal["all", "compile"]

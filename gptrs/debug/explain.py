@@ -7,10 +7,10 @@ copies, arena, packed weights and selected implementations.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from gptrs.backends.base import NativeKernel, PlanReport, StepKind, StepReport
 from gptrs.html_tables import Markup, block, code, fragment, joined, opening, table
+from gptrs.lazy_dataclass import dataclass
 
 _WORDS: dict[StepKind, str] = {
     "call": "in kernels",

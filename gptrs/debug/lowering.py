@@ -7,12 +7,13 @@ command line listen.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from gptrs.backends.base import PlanReport
 from gptrs.debug.benchmark import BenchmarkRan
 from gptrs.errors import Location
 from gptrs.ir.program import Program
+from gptrs.lazy_dataclass import dataclass
 from gptrs.passes.base import PassRan
 
 

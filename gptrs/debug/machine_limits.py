@@ -12,7 +12,7 @@ import json
 import math
 import os
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,6 +20,7 @@ from gptrs.backends.host import cpu_model
 from gptrs.errors import ArgumentError
 from gptrs.kernels.compiler import isa
 from gptrs.kernels.compiler.cache_folder import kernel_folder
+from gptrs.lazy_dataclass import dataclass
 
 _VERSION = 1
 _MOST_BYTES = 2**20  # of a file that is read: an entry takes 200

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import overload
 
 from gptrs.debug.diff import Change, changes
 from gptrs.html_tables import Markup, block, code, fragment, joined, opening
 from gptrs.ir.program import Program
+from gptrs.lazy_dataclass import dataclass
 from gptrs.passes.base import PassRan
 
 _KINDS = {"+": "plus", "-": "minus", "@": "place"}

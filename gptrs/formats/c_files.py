@@ -12,7 +12,6 @@ Nothing of it needs Python. The weights are little-endian, to be mapped into mem
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
@@ -25,6 +24,7 @@ from gptrs.ir.parameter import Parameter
 from gptrs.ir.program import DerivedParam, Param, Program, Value
 from gptrs.ir.sizes import evaluate
 from gptrs.ir.types import Array
+from gptrs.lazy_dataclass import dataclass
 from gptrs.passes.base import Context
 from gptrs.passes.pipeline import lower
 

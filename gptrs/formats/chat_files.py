@@ -11,13 +11,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, cast
 
 from gptrs.errors import ArgumentError, LoadError
 from gptrs.formats.byte_file import ByteFile
 from gptrs.formats.json_files import read_json
+from gptrs.lazy_dataclass import dataclass
 from gptrs.text.chat_template import LONGEST, NAMED, ChatTemplate
 
 TEMPLATE, MORE = "chat_template.jinja", "additional_chat_templates"

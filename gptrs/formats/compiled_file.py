@@ -18,7 +18,6 @@ import hashlib
 import json
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
@@ -44,6 +43,7 @@ from gptrs.jit.trace import Result, Traced
 from gptrs.kernels.compiler import isa
 from gptrs.kernels.compiler.cache_key import compiler_version
 from gptrs.kernels.compiler.loaded_object import supply
+from gptrs.lazy_dataclass import dataclass
 
 VERSION = 1
 _ABOUT, _PROGRAM, _CHECKSUM, _KERNEL = "about", "program", "checksum", "kernel "

@@ -8,7 +8,6 @@ returns `ModelFiles`: configuration entries and `StoredTensor` entries; no eleme
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -17,6 +16,7 @@ from gptrs.formats.json_files import read_json
 from gptrs.formats.safetensors_file import SUFFIX, SafetensorsFile
 from gptrs.formats.stored_tensor import TensorFile
 from gptrs.formats.tensor_files import CONFIG, ModelTensors
+from gptrs.lazy_dataclass import dataclass
 from gptrs.locks import late_import
 from gptrs.models import BUNDLED, Model, find_model, known_models
 from gptrs.models.registry import CHECKPOINT_KINDS

@@ -7,7 +7,6 @@ All formats produce these entries. The bytes come from a `ByteFile`, from memory
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, Self
 
@@ -16,6 +15,7 @@ import numpy as np
 from gptrs.errors import LoadError
 from gptrs.formats.byte_file import ByteFile
 from gptrs.ir.types import Array, DType, Type, bf16, f16, f32
+from gptrs.lazy_dataclass import dataclass
 
 MOST_AXES = 64  # of a NumPy array
 MOST_NAME = 2**16 - 1  # characters or bytes: longer names make every comparison slow

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import BinaryIO, cast
 
 import numpy as np
@@ -21,6 +20,7 @@ from gptrs.formats.write_events import PieceWritten
 from gptrs.ir.parameter import Parameter
 from gptrs.ir.tensor import as_array
 from gptrs.ir.types import Array, DType, as_dtype
+from gptrs.lazy_dataclass import dataclass
 
 _PIECE = 2**22  # elements at a time
 _SHOWN = 60  # letters of a name, in errors

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 from gptrs.errors import LoadError
+from gptrs.lazy_dataclass import dataclass
 
 BILINEAR, BICUBIC = 2, 3  # as Pillow numbers its filters
 IMAGENET_MEAN = (0.485, 0.456, 0.406)  # of the training images of ImageNet, each of R, G, B in 0..1

@@ -11,13 +11,14 @@ body returns in its place, and the body is traced again, until no dtype changes.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from gptrs.ir.closure_conversion import RegionRecorder
 from gptrs.ir.dispatch import OPS, Interpreter, current, interpreter
 from gptrs.ir.operand_trees import OperandTree, Sides, check_form, check_types
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import KIND_RANK, DType
+from gptrs.lazy_dataclass import dataclass
 
 _BRANCHES = Sides("in then", "in otherwise", "both branches return values of the same types")
 _STATE = Sides("before a step", "after it", "the state of a loop keeps its shapes and dtypes")

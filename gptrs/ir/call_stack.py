@@ -14,12 +14,12 @@ import weakref
 from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
 from gptrs.errors import Location, is_internal, user_location
 from gptrs.ir.operand_trees import is_module
+from gptrs.lazy_dataclass import dataclass
 
 _NONE = None, ""
 _COMPREHENSIONS = frozenset(["<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"])

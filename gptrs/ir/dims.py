@@ -12,12 +12,12 @@ import ast
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from keyword import iskeyword
 from typing import TypeAlias, Union
 
 from gptrs.errors import DimError, ParseError
+from gptrs.lazy_dataclass import dataclass
 
 DimLike: TypeAlias = Union[int, "Dim"]
 Shape: TypeAlias = tuple[DimLike, ...]

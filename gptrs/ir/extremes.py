@@ -8,12 +8,12 @@ integers in the order of the numbers, with NaN at the winning end.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from gptrs.ir.types import Array
+from gptrs.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from gptrs.lazy_dataclass import dataclass
 
 PORTABLE = "portable"
 """The implementation that every composite has: its definition."""

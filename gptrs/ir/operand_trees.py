@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +20,7 @@ from gptrs.ir.dims import same_shape
 from gptrs.ir.program import key_of
 from gptrs.ir.tensor import Tensor, as_array
 from gptrs.ir.types import Type, common_dtype
+from gptrs.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True)

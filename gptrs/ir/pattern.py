@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
@@ -21,6 +20,7 @@ from gptrs.ir.op import Op
 from gptrs.ir.operators import Operators
 from gptrs.ir.program import Attrs, Instruction, Operation, Value, key_of
 from gptrs.ir.use_def import UseDef
+from gptrs.lazy_dataclass import dataclass
 
 Kind = Literal["any", "value", "optional", "number", "integer", "flag"]
 Found: TypeAlias = dict[Any, Any]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import IntEnum
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias, cast
@@ -24,6 +24,7 @@ from gptrs.ir.kinds import OpKind
 from gptrs.ir.program_html import program_html
 from gptrs.ir.scalar_rules import ScalarRule
 from gptrs.ir.types import Array, Type
+from gptrs.lazy_dataclass import dataclass
 from gptrs.locks import cached_property
 
 VERSION = "ptir.v0.4"

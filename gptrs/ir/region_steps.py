@@ -6,13 +6,13 @@ Evaluated by NumPy's meaning, for tools that look inside of loops.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from gptrs.ir.ops.control import cond, scan, while_loop
 from gptrs.ir.program import Instruction, Program, Value
 from gptrs.ir.sizes import evaluate
 from gptrs.ir.types import Array
+from gptrs.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True)

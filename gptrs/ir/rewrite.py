@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import lru_cache, partial
 from typing import Any, TypeAlias, cast
 
@@ -33,6 +33,7 @@ from gptrs.ir.program import Instruction, Operation, Program, Value
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Array, DType
 from gptrs.ir.use_def import UseDef
+from gptrs.lazy_dataclass import dataclass
 
 _Value: TypeAlias = complex | str | tuple[Any, ...] | DType | Array | None
 Sample: TypeAlias = Mapping[str, _Value | Callable[[Any], Any] | Callable[[Any, Any], Any]]

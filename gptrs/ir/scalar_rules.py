@@ -15,13 +15,13 @@ import linecache
 import math
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from types import FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
 
 from gptrs.errors import ArgumentError
+from gptrs.lazy_dataclass import dataclass
 
 _BUILTINS = frozenset(["abs", "min", "max", "int", "float", "range"])
 _BOTH = (

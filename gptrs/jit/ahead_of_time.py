@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import FunctionType
@@ -36,6 +36,7 @@ from gptrs.jit.options import Options
 from gptrs.jit.overrides import NONE, Overrides
 from gptrs.jit.trace import Entry, Traced
 from gptrs.kernels.compiler.loaded_object import noted, objects_of
+from gptrs.lazy_dataclass import dataclass
 from gptrs.locks import late_import
 
 if TYPE_CHECKING:

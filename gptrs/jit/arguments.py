@@ -11,7 +11,6 @@ from __future__ import annotations
 import enum
 import inspect
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,6 +26,7 @@ from gptrs.ir.tensor import Tensor, as_array
 from gptrs.ir.types import Array, Type
 from gptrs.jit.captures import Captures
 from gptrs.jit.options import Axes, Options
+from gptrs.lazy_dataclass import dataclass
 
 _STATIC = (bool, str, bytes, Dim, enum.Enum, type(None))
 _NUMBERS = (int, float, complex)

@@ -15,7 +15,6 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from statistics import median
 from typing import Any, cast
 
@@ -46,6 +45,7 @@ from gptrs.ir.types import Array, Type
 from gptrs.jit.derived import run_of
 from gptrs.kernels.compiler.object_cache import open_cache
 from gptrs.kernels.driver.threads import thread_count
+from gptrs.lazy_dataclass import dataclass
 from gptrs.locks import new_lock
 from gptrs.passes.base import Context
 from gptrs.passes.pipeline import lower

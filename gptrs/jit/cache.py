@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
 from heapq import nlargest
 from itertools import count
 from typing import Generic, NamedTuple, TypeVar
@@ -19,6 +18,7 @@ from typing import Generic, NamedTuple, TypeVar
 from gptrs.errors import Location
 from gptrs.html_tables import block, fragment, table
 from gptrs.jit.differences import difference, structure_change
+from gptrs.lazy_dataclass import dataclass
 from gptrs.locks import cached_property, new_lock
 
 Key = tuple[tuple[str, Hashable], ...]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from gptrs.jit.arguments import Arguments, Input, bind, collect, is_object
 from gptrs.jit.captures import Captures
 from gptrs.jit.options import Options
 from gptrs.jit.trace import Result
+from gptrs.lazy_dataclass import dataclass
 
 _STAND_IN = 8
 """The extent that a symbol has while a function is lowered for types."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, Literal, cast
 
@@ -48,6 +48,7 @@ from gptrs.jit.fast_path.read_log import (
     is_assigned,
     read_metadata,
 )
+from gptrs.lazy_dataclass import dataclass
 
 Entry = tuple[str, Hashable]
 

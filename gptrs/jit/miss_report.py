@@ -14,7 +14,7 @@ import re
 from collections import Counter
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from time import perf_counter
 
 from gptrs import events, settings
@@ -24,6 +24,7 @@ from gptrs.debug.stderr import say
 from gptrs.errors import Location
 from gptrs.jit.advice import advice
 from gptrs.jit.cache import Counters, Reason
+from gptrs.lazy_dataclass import dataclass
 from gptrs.locks import new_lock, tell_children
 
 _HEAD = "function", "calls", "hits", "misses", "ms", "commonest reason", "advice"

@@ -8,12 +8,13 @@ from __future__ import annotations
 import inspect
 import operator
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from gptrs import settings
 from gptrs.errors import ArgumentError, shown
 from gptrs.ir.dims import Dim, dim
 from gptrs.jit.overrides import Policies
+from gptrs.lazy_dataclass import dataclass
 
 Axes = Mapping[int, str | Dim]
 _BY_PLACE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)

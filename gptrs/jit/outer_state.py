@@ -12,7 +12,6 @@ import functools
 import inspect
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from types import CellType, FunctionType, ModuleType
 from typing import Any, NamedTuple, cast
 
@@ -25,6 +24,7 @@ from gptrs.ir.types import Array
 from gptrs.jit.arguments import Arguments, Input
 from gptrs.jit.captures import Captures
 from gptrs.jit.code import is_library, names_in
+from gptrs.lazy_dataclass import dataclass
 
 _MOST_BYTES = 1 << 16  # of an array whose elements are compared
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))

@@ -12,7 +12,6 @@ import re
 from collections.abc import Generator, Hashable, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -21,6 +20,7 @@ from gptrs.errors import ArgumentError, PtirError, SettingError, TraceError
 from gptrs.ir.dispatch import current
 from gptrs.ir.implementation import KERNEL, PORTABLE
 from gptrs.ir.implementations.registry import composite_named, registered, suggestion
+from gptrs.lazy_dataclass import dataclass
 
 _FORCE = re.compile(r"force\s*=\s*(\w+)")
 _BENCHMARK = re.compile(r"benchmark\s*(?:\(\s*(?:cache\s*=\s*(\d{1,9})\s*)?\))?", re.ASCII)

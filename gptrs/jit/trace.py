@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass
 from typing import Any
 
 from gptrs import events, tree
@@ -27,6 +26,7 @@ from gptrs.ir.types import Array, Type
 from gptrs.jit.arguments import Arguments
 from gptrs.jit.derived import Run, run_of
 from gptrs.jit.impure_calls import impure_calls
+from gptrs.lazy_dataclass import dataclass
 
 _LARGE_CAPTURE = 1 << 20  # bytes; a captured array above this is probably a forgotten argument
 

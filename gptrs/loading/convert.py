@@ -8,7 +8,7 @@ Callers: ``gptrs convert``, `gptrs.loading.export`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from gptrs import events
@@ -32,6 +32,7 @@ from gptrs.formats.tensor_writer import NewTensor
 from gptrs.formats.torchvision import torchvision_kind, torchvision_naming
 from gptrs.formats.write_events import Writing
 from gptrs.ir.types import DType, bf16, f16, f32
+from gptrs.lazy_dataclass import dataclass
 from gptrs.loading.hub import place_of
 from gptrs.models import find_model
 

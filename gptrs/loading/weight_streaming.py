@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, cast
 
 from gptrs.byte_sizes import size_text
 from gptrs.errors import LoadError
+from gptrs.lazy_dataclass import dataclass
 from gptrs.loading.loaded_model import LoadedModel
 
 _FIELD = "runtime.weight_streaming"

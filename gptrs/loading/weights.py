@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from weakref import WeakValueDictionary
 
 from gptrs import events
@@ -18,6 +17,7 @@ from gptrs.formats.stored_tensor import StoredTensor
 from gptrs.formats.tensor_files import ModelTensors
 from gptrs.ir.parameter import Parameter
 from gptrs.ir.types import Array, Type, shape_text
+from gptrs.lazy_dataclass import dataclass
 from gptrs.loading.closest_name import nearest
 from gptrs.loading.stacked_weights import join_stacks
 from gptrs.models.base import Stacks

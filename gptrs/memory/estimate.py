@@ -8,7 +8,6 @@ of intermediate values and the transient memory of loading. Nothing is run.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ from gptrs.ir.types import Array, DType, bf16, f16, f32
 from gptrs.jit.overrides import Policies, checkpoint_overrides
 from gptrs.kernels.driver.threads import limit_threads, thread_count
 from gptrs.large_pages import LARGE
+from gptrs.lazy_dataclass import dataclass
 from gptrs.memory.abstract_model import abstract_model, without_elements
 from gptrs.nn.cache import CacheLayout, KVCache
 from gptrs.nn.cache_memory import LEAST, MOST

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from gptrs.byte_sizes import size_text
 from gptrs.errors import ArgumentError
 from gptrs.ir.types import bf16, f32
+from gptrs.lazy_dataclass import dataclass
 from gptrs.memory.estimate import MemoryEstimate, ModelMemory
 from gptrs.text.configured_model import takes_layout
 

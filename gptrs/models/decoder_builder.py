@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from gptrs.lazy_dataclass import dataclass
 from gptrs.models.decoder_config import DecoderConfig, Family
 from gptrs.models.decoder_layers import MLP, Attention, Block, Norm
 from gptrs.models.experts import Experts, SparseMLP

@@ -6,11 +6,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Literal
 
 from gptrs.errors import LoadError
+from gptrs.lazy_dataclass import dataclass
 from gptrs.models.config_fields import Entries, config_from_json
 from gptrs.nn.activations import ACTIVATIONS
 from gptrs.nn.rotary import Rope, rope_of

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -19,6 +18,7 @@ from gptrs import ptir
 from gptrs.errors import LoadError
 from gptrs.ir.parameter import Parameter
 from gptrs.ir.tensor import Tensor
+from gptrs.lazy_dataclass import dataclass
 from gptrs.models.base import Model
 from gptrs.nn.activations import ACTIVATIONS
 from gptrs.nn.cache import CacheLayout, KVCache

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
 from typing import ClassVar
 
 from gptrs import ptir
 from gptrs.errors import LoadError
 from gptrs.ir.tensor import Tensor
+from gptrs.lazy_dataclass import dataclass
 from gptrs.models.base import Model
 from gptrs.nn.activations import ACTIVATIONS
 from gptrs.nn.layers import BatchNorm2d, Conv2d, ConvLayer, DepthwiseConv2d, Linear, Padding

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from itertools import count, takewhile
 from math import gcd
 from typing import Any
 
+from gptrs.lazy_dataclass import dataclass
 from gptrs.models.base import Renames
 from gptrs.models.mobilenet_v2 import CHANNELS, STEM_CHANNELS, STRIDES, MobileNetV2Config
 from gptrs.models.resnet import LAYER_TYPES

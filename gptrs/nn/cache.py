@@ -15,7 +15,7 @@ finds a row's first key at a negative place then, and its results keep their bit
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ from gptrs.errors import ArgumentError
 from gptrs.ir.dims import DimLike
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import DType, bf16, f16, f32
+from gptrs.lazy_dataclass import dataclass
 from gptrs.nn.cache_memory import zeros
 
 CACHE_DTYPES = (f32, f16, bf16)

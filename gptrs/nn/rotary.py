@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -22,6 +21,7 @@ from gptrs.errors import LoadError
 from gptrs.ir.dims import DimLike
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import f32, si32
+from gptrs.lazy_dataclass import dataclass
 
 Frequencies: TypeAlias = tuple[float, ...]
 _Floats: TypeAlias = NDArray[np.float64]

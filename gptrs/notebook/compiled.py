@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from gptrs import events
 from gptrs.debug.explain import Explanation, columns
 from gptrs.debug.lowering import Lowering, LoweringBegan
 from gptrs.html_tables import block, fragment, opening, table
 from gptrs.jit.cache import Retrace
+from gptrs.lazy_dataclass import dataclass
 
 _HEAD = ("function", "reason", "instructions", "steps", "ms", "kernels")
 

@@ -17,11 +17,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from gptrs import ptir as namespace
 from gptrs.errors import PtirError
+from gptrs.lazy_dataclass import dataclass
 
 F = TypeVar("F", bound=Callable[..., Any])
 ptir: Any = namespace

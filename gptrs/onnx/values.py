@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from onnx import AttributeProto, FunctionProto
@@ -11,6 +11,7 @@ from onnx import AttributeProto, FunctionProto
 from gptrs.ir.parameter import Parameter
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Array
+from gptrs.lazy_dataclass import dataclass
 from gptrs.onnx.table import UnsupportedOperatorError, ptir
 from gptrs.onnx.tensors import has_symbols, tensor_of_sizes
 

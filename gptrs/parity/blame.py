@@ -8,7 +8,6 @@ program is compared with the reference backend instruction by instruction
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from gptrs.debug.numeric_diff.difference import Difference, difference
 from gptrs.ir.tensor import Tensor
 from gptrs.jit.modes import backend_name
 from gptrs.jit.numerics.first_deviation import first_deviation
+from gptrs.lazy_dataclass import dataclass
 from gptrs.nn.module import Module
 from gptrs.parity.layers import Arguments, first_tensor, layer_arguments, up_to_layer
 from gptrs.parity.torch_models import TorchCall, TorchModel

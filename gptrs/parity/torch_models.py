@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
 from importlib import import_module
 from inspect import signature
 from pathlib import Path
@@ -25,6 +24,7 @@ from gptrs.formats.joined_tensor import JoinedBytes
 from gptrs.formats.safetensors_file import SUFFIX
 from gptrs.formats.stored_tensor import StoredTensor
 from gptrs.ir.parameter import Parameter
+from gptrs.lazy_dataclass import dataclass
 from gptrs.loading.loaded_model import LoadedModel
 from gptrs.memory.abstract_model import abstract_model
 from gptrs.models import Model

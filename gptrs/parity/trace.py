@@ -7,7 +7,6 @@ difference (`gptrs.parity.blame`).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from numpy.typing import NDArray
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 from gptrs.debug.numeric_diff.difference import Difference, difference
 from gptrs.formats.overrides import read_overrides
 from gptrs.jit.overrides import checkpoint_overrides
+from gptrs.lazy_dataclass import dataclass
 from gptrs.loading.image_classifier import ImageClassifier
 from gptrs.loading.language_model import LanguageModel
 from gptrs.parity.blame import Blame, blame_layer, blame_model

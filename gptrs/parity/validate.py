@@ -7,7 +7,6 @@ through a KV cache, and left-padded in one cache; images alone and in batches.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 
 from gptrs import events
 from gptrs.debug.numeric_diff.difference import Difference, difference
+from gptrs.lazy_dataclass import dataclass
 from gptrs.loading.image_classifier import ImageClassifier
 from gptrs.loading.language_model import LanguageModel
 from gptrs.parity.comparing import Comparing

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import Protocol, TypeAlias
 
@@ -17,6 +17,7 @@ from gptrs import events
 from gptrs.errors import VerifyError
 from gptrs.ir.program import Instruction, Program, verify
 from gptrs.ir.rewrite import Fuel
+from gptrs.lazy_dataclass import dataclass
 
 
 class Target(Protocol):

@@ -8,7 +8,6 @@ attributes that they would have there. A proposal is a guess: `idioms.matcher.Ma
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
@@ -22,6 +21,7 @@ from gptrs.ir.ops.shape import concat
 from gptrs.ir.ops.window import extract_patches
 from gptrs.ir.program import Operation, Value
 from gptrs.ir.types import Type
+from gptrs.lazy_dataclass import dataclass
 from gptrs.passes.idioms.attention import attention_proposals
 from gptrs.passes.idioms.candidates import Proposal, Site
 from gptrs.passes.idioms.equivalence import axes_of

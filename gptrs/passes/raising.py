@@ -8,7 +8,7 @@ at the types found (`idioms.patterns`) and compared with the program (`idioms.ma
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import cast
 
 from gptrs.errors import PtirError
@@ -22,6 +22,7 @@ from gptrs.ir.program import Attrs, Instruction, Operation, Program, Value
 from gptrs.ir.rewrite import Fuel
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import si64
+from gptrs.lazy_dataclass import dataclass
 from gptrs.passes.base import Context
 from gptrs.passes.dce import eliminate_dead_code
 from gptrs.passes.idioms.bindings import Match, Moved

@@ -11,7 +11,6 @@ import inspect
 import re
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, cast
 
 import ml_dtypes
@@ -25,6 +24,7 @@ from gptrs.ir.rewrite import Fuel, Rule, Sample, apply_rules
 from gptrs.ir.sample_arrays import differences, draw, same_bits
 from gptrs.ir.sizes import evaluate, filled
 from gptrs.ir.types import Array, Type, as_dtype
+from gptrs.lazy_dataclass import dataclass
 
 FLOATS = ("f32", "f64", "f16", "bf16", "fp8_e4m3", "fp8_e5m2")
 SIGNED = ("si8", "si16", "si32", "si64")

@@ -10,10 +10,11 @@ import time
 import uuid
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal, cast
 
 from gptrs.errors import ArgumentError, PtirError
+from gptrs.lazy_dataclass import dataclass
 from gptrs.text.causal_model import CausalModel
 from gptrs.text.chat_template import ChatTemplate
 from gptrs.text.generation import begin_rows, end_tokens, take_steps

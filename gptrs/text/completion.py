@@ -7,11 +7,11 @@ Combines the token loop (`gptrs.text.generation`) with incremental detokenizatio
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from gptrs import events
 from gptrs.errors import ArgumentError
+from gptrs.lazy_dataclass import dataclass
 from gptrs.text.causal_model import CausalModel
 from gptrs.text.generation import (
     Eos,

@@ -9,7 +9,6 @@ model's jitted call are evaluated once per text (``ptir.assume_unchanged``).
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 from gptrs import events
 from gptrs.errors import ArgumentError, PtirError
 from gptrs.jit.fast_path.assume_unchanged import assume_unchanged
+from gptrs.lazy_dataclass import dataclass
 from gptrs.text.causal_model import CausalModel
 from gptrs.text.logprobs import TokenLogprobs, token_logprobs
 from gptrs.text.options import GenerationOptions

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import exp
 from typing import Any, TypeAlias
 
@@ -10,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gptrs.errors import PtirError
+from gptrs.lazy_dataclass import dataclass
 from gptrs.text.sampling import top_ids
 
 Choices: TypeAlias = tuple[tuple[int, float], ...]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from numbers import Integral, Real
 from typing import Any, NamedTuple, cast
 
 from gptrs.errors import ArgumentError
+from gptrs.lazy_dataclass import dataclass
 from gptrs.text.prefill import CHUNK
 from gptrs.text.streaming import stop_strings
 

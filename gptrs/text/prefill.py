@@ -10,13 +10,13 @@ read together. The exception are rotary positions that depend on the length of t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gptrs import events
+from gptrs.lazy_dataclass import dataclass
 from gptrs.text.causal_model import CausalModel, longest_in_chunks
 
 CHUNK = 512

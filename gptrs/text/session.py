@@ -9,7 +9,7 @@ depend on whether its tokens came one by one or all at once.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from gptrs import events, ptir
 from gptrs.errors import ArgumentError
+from gptrs.lazy_dataclass import dataclass
 from gptrs.nn.cache import KVCache
 from gptrs.nn.cache_memory import zeros
 from gptrs.text.causal_model import CausalModel, WrappedModel

@@ -7,11 +7,11 @@ print(gptrs.torch.explain(model, x))
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from gptrs.debug.explain import Explanation
 from gptrs.ir.program import Program
+from gptrs.lazy_dataclass import dataclass
 from gptrs.torch.compiled import GraphCall, noted_calls
 from gptrs.torch.operators import Fallback
 

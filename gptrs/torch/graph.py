@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, cast
 
 import torch
@@ -16,6 +16,7 @@ from torch.fx.node import map_arg
 from gptrs.errors import DimError, PtirError
 from gptrs.ir.dims import Dim
 from gptrs.ir.tensor import Tensor
+from gptrs.lazy_dataclass import dataclass
 from gptrs.torch.aten import UnsupportedError
 from gptrs.torch.operators import Fallback, Node, apply_operator
 from gptrs.torch.size_arithmetic import check_results, compute

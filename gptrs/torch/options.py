@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any
 
 from gptrs.errors import ArgumentError
+from gptrs.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True)

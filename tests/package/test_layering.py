@@ -12,6 +12,7 @@ from tests.support import ROOT
 ORDER = [
     *(
         "cell_names",
+        "lazy_dataclass",
         "errors",
         "deprecated",
         "byte_sizes",

@@ -12,7 +12,7 @@ parts of one array of bytes, the weights.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from importlib.resources import files
 
@@ -24,6 +24,7 @@ from gptrs.backends.c_family.memory import ALIGNMENT, Assignment, bytes_of
 from gptrs.ir.ops.literal import constant
 from gptrs.ir.program import Param, Value
 from gptrs.ir.types import Array
+from gptrs.lazy_dataclass import dataclass
 
 _PARALLEL = """
 #ifdef _OPENMP

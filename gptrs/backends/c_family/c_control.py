@@ -11,7 +11,6 @@ body cannot write in place. They change their roles in each iteration.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from gptrs.backends.c_family.c_plan import Control, CPlan
@@ -19,6 +18,7 @@ from gptrs.backends.c_family.index_text import dim_text
 from gptrs.backends.c_family.memory import ALIGNMENT, bytes_of
 from gptrs.ir.ops.control import cond, scan
 from gptrs.ir.program import Value
+from gptrs.lazy_dataclass import dataclass
 
 Pointer = Callable[[Value], str]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from gptrs.backends.c_family.c_control import Region, aligned, control_text
 from gptrs.backends.c_family.c_plan import CPlan
@@ -19,6 +19,7 @@ from gptrs.backends.c_family.memory import Place
 from gptrs.backends.c_family.schedule import KernelStep
 from gptrs.ir.dims import same
 from gptrs.ir.program import Fails, Instruction, Param, Value
+from gptrs.lazy_dataclass import dataclass
 
 
 def c_name(text: str) -> str:

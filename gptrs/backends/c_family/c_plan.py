@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from gptrs.backends.c_family.control import is_control, loop_body
 from gptrs.backends.c_family.element_types import IN_MEMORY
@@ -12,6 +11,7 @@ from gptrs.backends.c_family.schedule import KernelStep, Schedule, schedule_of
 from gptrs.backends.c_family.size_checks import SizeCheck, has_size_check, size_checks
 from gptrs.ir.ops.control import cond, scan
 from gptrs.ir.program import Fails, Instruction, Program, Value
+from gptrs.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ In C, where a row of an array is a pointer, the step is the body (`loop_body`).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from gptrs.ir.dispatch import interpreter
 from gptrs.ir.interpreters import Recorder
@@ -25,6 +24,7 @@ from gptrs.ir.ops.shape import reshape
 from gptrs.ir.program import Instruction, Program, Value
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Type, si64
+from gptrs.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True)

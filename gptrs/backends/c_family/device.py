@@ -9,7 +9,6 @@ from __future__ import annotations
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from gptrs.ir.device_array import DeviceArray
 from gptrs.ir.parameter import Parameter
 from gptrs.ir.program import Operation
 from gptrs.ir.types import Array, DType, Type
+from gptrs.lazy_dataclass import dataclass
 from gptrs.locks import new_lock
 
 

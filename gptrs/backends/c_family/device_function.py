@@ -8,11 +8,11 @@ call that may fail.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
 from gptrs.backends.c_family.kernel import Kernel
+from gptrs.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True)

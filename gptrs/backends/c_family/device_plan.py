@@ -10,7 +10,6 @@ run ends in the reference, whose error says which.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -28,6 +27,7 @@ from gptrs.ir.parameter import Parameter
 from gptrs.ir.program import Instruction, Program, Value, map_values
 from gptrs.ir.sizes import apply, failing_at_sizes, fails_at, filled
 from gptrs.ir.types import Array, Type, si32
+from gptrs.lazy_dataclass import dataclass
 
 Argument: TypeAlias = Array | Parameter | DeviceArray
 _HEAVY = 64  # scalar operations of a work item

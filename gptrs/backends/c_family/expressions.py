@@ -9,7 +9,7 @@ writes the loops around them.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from gptrs.backends.c_family import scalars
 from gptrs.backends.c_family.element_types import (
@@ -31,6 +31,7 @@ from gptrs.ir.ops.bitcast import bitcast
 from gptrs.ir.ops.elementwise import add, cast, div, mul, sub
 from gptrs.ir.program import Operation
 from gptrs.ir.types import DType, f64
+from gptrs.lazy_dataclass import dataclass
 
 
 @dataclass

@@ -10,12 +10,13 @@ the values that its arrays are, and the numbers that it is called with.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from gptrs.backends.c_family.element_types import IN_MEMORY
 from gptrs.backends.c_family.index_text import dim_text, symbols_in
 from gptrs.ir.dims import DimLike, size_at
 from gptrs.ir.program import Instruction, Value
+from gptrs.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True)

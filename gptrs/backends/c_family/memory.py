@@ -9,7 +9,7 @@ argument.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Literal, NamedTuple, TypeAlias
 
 from gptrs.backends.c_family.kernels.moving import copy_call
@@ -18,6 +18,7 @@ from gptrs.ir.dims import DimLike, size_at
 from gptrs.ir.ops.literal import constant
 from gptrs.ir.program import Value
 from gptrs.ir.types import DType
+from gptrs.lazy_dataclass import dataclass
 
 Kind: TypeAlias = Literal["argument", "data", "slot", "result", "given"]
 _SAMPLE = 64  # the extent that symbols are assumed to have where slots are compared

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from gptrs.backends.c_family.element_types import (
     IN_MEMORY,
@@ -27,6 +26,7 @@ from gptrs.backends.c_family.element_types import (
 from gptrs.ir.ops import bitcast, elementary, elementwise, reduce
 from gptrs.ir.program import Instruction, Operation
 from gptrs.ir.types import DType, f64
+from gptrs.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True)

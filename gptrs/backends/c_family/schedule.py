@@ -7,7 +7,7 @@ stored value is read through strides, so that nothing is stored for it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TypeAlias
 
@@ -29,6 +29,7 @@ from gptrs.ir.ops.composite import attention
 from gptrs.ir.ops.literal import constant
 from gptrs.ir.program import Instruction, Operation, Program, Value
 from gptrs.ir.types import f64
+from gptrs.lazy_dataclass import dataclass
 
 DTYPES = frozenset(IN_MEMORY)
 

@@ -6,7 +6,6 @@ A fused loop does not fail at sizes, so a program checks its sizes before it run
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 
 from gptrs.backends.c_family.index_text import dim_text
 from gptrs.ir.dims import Dim, DimLike, surely_greater
@@ -16,6 +15,7 @@ from gptrs.ir.ops.shape import slice_, slice_ends
 from gptrs.ir.ops.sort import top_k
 from gptrs.ir.program import Fails, Instruction, Operation, Program, Value
 from gptrs.ir.types import dim_text as shown
+from gptrs.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -18,6 +18,7 @@ from gptrs.backends.weight_residency import Lease
 from gptrs.identity_key import getter
 from gptrs.kernels.compiler.compile import Kernel
 from gptrs.kernels.driver.step_table import Status, StepTable
+from gptrs.lazy_dataclass import dataclass
 
 READY = 0x001 | 0x100
 """NumPy's flags of a contiguous, aligned array; and of a writeable one."""

@@ -10,7 +10,7 @@ an argument, except of donated ones. `binding` assigns arena offsets once sizes 
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from gptrs.backends.faer.calls.base import Form, values_of
@@ -29,6 +29,7 @@ from gptrs.backends.faer.steps import (
 from gptrs.ir.dims import DimLike
 from gptrs.ir.ops.literal import constant
 from gptrs.ir.program import Fails, Instruction, Program, Value
+from gptrs.lazy_dataclass import dataclass
 
 _IN_PYTHON = ReferenceStep | KernelStep | HostStep
 

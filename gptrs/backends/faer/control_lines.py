@@ -8,12 +8,12 @@ scratch memory, `_MOST_BYTES` each.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from gptrs.backends.faer import scalars
 from gptrs.ir.dims import Dim, DimLike
 from gptrs.ir.program import Value
 from gptrs.ir.types import Type
+from gptrs.lazy_dataclass import dataclass
 
 MOST_ELEMENTS = 64
 _MOST_BYTES = 1 << 16  # of a value, so that all of them stay in the cache

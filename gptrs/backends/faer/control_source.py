@@ -3,10 +3,9 @@ write and `schedule` binds."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from gptrs.ir.dims import DimLike
 from gptrs.ir.program import Instruction, Value
+from gptrs.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True)

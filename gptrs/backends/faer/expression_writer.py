@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from gptrs.backends.faer import scalars
 from gptrs.backends.faer.argument_block import ArgumentWords
@@ -24,6 +24,7 @@ from gptrs.ir.ops.bitcast import bitcast
 from gptrs.ir.ops.elementwise import add, cast, div, mul, remainder, shift_left, shift_right, sub
 from gptrs.ir.program import Operation, Value
 from gptrs.ir.types import DType
+from gptrs.lazy_dataclass import dataclass
 
 
 @dataclass

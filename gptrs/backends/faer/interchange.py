@@ -18,7 +18,6 @@ Input: a scan or while_loop; output: an `ElementLoop`, whose source
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 
 from gptrs.backends.inlining import Inliner
@@ -30,6 +29,7 @@ from gptrs.ir.ops.control import scan, while_loop
 from gptrs.ir.ops.elementwise import select
 from gptrs.ir.program import Fails, Instruction, Program, Value
 from gptrs.ir.types import Type
+from gptrs.lazy_dataclass import dataclass
 from gptrs.locks import cached_property
 
 MOST_OPERATIONS = 256  # of a body: a longer one takes a second to compile

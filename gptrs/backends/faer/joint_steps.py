@@ -16,7 +16,7 @@ same columns, so that the chunk that reads a part of it has written that part be
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from gptrs.backends.faer.buffer_assignment import Allocation, AssignedStep
 from gptrs.backends.faer.calls.base import Panels, kernel
@@ -28,6 +28,7 @@ from gptrs.ir.dims import DimLike, same
 from gptrs.kernels.compiler.compile import Kernel
 from gptrs.kernels.compiler.isa import Isa
 from gptrs.kernels.joint import HEAD, joint_kernel
+from gptrs.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True)

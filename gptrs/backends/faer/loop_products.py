@@ -9,7 +9,6 @@ the depth is packed: before the iterations, if the loop only reads it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from gptrs.backends.faer.calls.contraction import OperandAxes
 from gptrs.backends.views import View
@@ -22,6 +21,7 @@ from gptrs.ir.program import Instruction, Program, Value
 from gptrs.ir.types import f32, f64
 from gptrs.kernels.gemm.inline_product import ProductSizes
 from gptrs.kernels.gemm.product import FIRST_BLOCK
+from gptrs.lazy_dataclass import dataclass
 from gptrs.passes.legalize import inlined
 
 MOST_OPERATIONS = 1 << 17

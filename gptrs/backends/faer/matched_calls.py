@@ -8,11 +8,11 @@ that definition; the others take it over, with their own operands in the same pl
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
 
 from gptrs.backends.faer.calls.base import Call
 from gptrs.backends.faer.custom_calls import call_of
 from gptrs.ir.program import Instruction, Operand, Program, Value, key_of
+from gptrs.lazy_dataclass import dataclass
 from gptrs.locks import cached_property
 
 

@@ -11,7 +11,6 @@ the region cannot fail: a failing step changes no array.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from gptrs.backends.faer.calls.dynamic_slices import Update
@@ -23,6 +22,7 @@ from gptrs.backends.views import View
 from gptrs.ir.dims import DimLike
 from gptrs.ir.ops.custom import custom_call
 from gptrs.ir.program import Fails, Instruction, Value
+from gptrs.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,6 @@ import keyword
 import re
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from gptrs.backends.faer import scalars
 from gptrs.backends.faer.blocked_writer import BlockedWriter, prefers_blocks
@@ -33,6 +32,7 @@ from gptrs.backends.vectorization import prefers_tiles
 from gptrs.ir.dims import DimLike
 from gptrs.ir.program import Param, Value
 from gptrs.kernels.compiler.parallel_loop import NJIT, LoopSource, wrapped
+from gptrs.lazy_dataclass import dataclass
 from gptrs.locks import cached_property
 
 NO_RESULT = 1

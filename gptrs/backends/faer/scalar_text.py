@@ -7,10 +7,10 @@ Used by the tables of rules: `gptrs.backends.faer.scalars`, `elementary_rules`, 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from gptrs.backends.faer.element_types import convert
 from gptrs.ir.types import DType
+from gptrs.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True)

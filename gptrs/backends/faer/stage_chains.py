@@ -20,7 +20,7 @@ memory once. Each element is computed by the same kernel as alone. A chain is ta
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 from gptrs.backends.faer.buffer_assignment import AssignedStep
@@ -46,6 +46,7 @@ from gptrs.kernels.stage_chain import (
     room_for,
     stage_chain_kernel,
 )
+from gptrs.lazy_dataclass import dataclass
 
 _MOST_STAGES = 8
 _AGAIN = 4  # a block has so many times the planes that it keeps of the one before

@@ -8,7 +8,7 @@ Layers of one model make equal calls on other arrays, so that one template serve
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence, Set
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import field, fields, is_dataclass
 from typing import Any, NamedTuple
 
 from gptrs.backends.faer.calls.base import ASIDE, PIECES, Address, Binder, Call, Form, Word
@@ -18,6 +18,7 @@ from gptrs.ir.dims import Dim, DimLike
 from gptrs.ir.program import Value
 from gptrs.kernels.compiler.compile import Kernel
 from gptrs.kernels.compiler.isa import Isa
+from gptrs.lazy_dataclass import dataclass
 
 
 class TemplateStep(NamedTuple):

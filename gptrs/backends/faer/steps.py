@@ -9,7 +9,6 @@ an instruction that only the NumPy reference runs (`ReferenceStep`).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
 from typing import Protocol
 
 from gptrs.backends.base import PlanReport
@@ -29,6 +28,7 @@ from gptrs.ir.program import Fails, Instruction, Program, Value, values_in
 from gptrs.ir.types import Array
 from gptrs.kernels.checks import check_kernel
 from gptrs.kernels.compiler.compile import Kernel, compile_loop, compile_source
+from gptrs.lazy_dataclass import dataclass
 from gptrs.locks import cached_property
 
 _VECTOR_NS = 0.05  # an operation on an element in registers

@@ -9,7 +9,6 @@ deinterleaved. Other sizes at which a tile or a vector does not fit keep the reg
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 
 from gptrs.backends.faer.calls.base import Binder, kernel
@@ -26,6 +25,7 @@ from gptrs.kernels.rowwise.interleave import (
     interleaved_lanes,
 )
 from gptrs.kernels.rowwise.transpose import PANEL, tile_side, transpose_kernel
+from gptrs.lazy_dataclass import dataclass
 
 _ELEMENT_NS = 0.5
 _INTERLEAVED_NS = 0.2

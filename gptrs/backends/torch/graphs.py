@@ -11,12 +11,12 @@ call that fails may have overwritten its donated arguments.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import torch
 
 from gptrs.backends.torch.run import CheckFailed, Run
+from gptrs.lazy_dataclass import dataclass
 from gptrs.locks import new_lock
 
 Tensors: TypeAlias = Sequence[torch.Tensor | None]

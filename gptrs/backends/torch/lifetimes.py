@@ -7,12 +7,13 @@ written in place, and only when nobody reads another value in it afterwards.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from gptrs.backends.torch.op_table import row_of
 from gptrs.ir.ops.dynamic import dynamic_update_slice
 from gptrs.ir.ops.literal import constant
 from gptrs.ir.program import Fails, Instruction, Program, Value
+from gptrs.lazy_dataclass import dataclass
 
 
 @dataclass(eq=False)

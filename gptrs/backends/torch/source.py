@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import count
 from typing import Any, cast
 
@@ -33,6 +33,7 @@ from gptrs.ir.ops.literal import constant
 from gptrs.ir.printing import all_symbols, free_name
 from gptrs.ir.program import Instruction, Operation, Program, Value
 from gptrs.ir.types import Array, DType, Type, ui64
+from gptrs.lazy_dataclass import dataclass
 
 _HEAD = """import torch
 import torch.nn.functional as F

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import linecache
 import re
-from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from typing import Any, NamedTuple
@@ -17,6 +16,7 @@ from typing import Any, NamedTuple
 from gptrs.backends.c_family.kernel import Kernel
 from gptrs.backends.triton.tiles import tile_text
 from gptrs.errors import PtirError
+from gptrs.lazy_dataclass import dataclass
 from gptrs.locks import late_import
 
 _ENTRY = re.compile(r"^define [^\n]*?@\w+\((.*?)\)[^\n()]*\{$", re.M)

@@ -7,7 +7,6 @@ do not expect: WebGPU orders what is submitted by itself.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from gptrs.byte_sizes import size_text
 from gptrs.errors import ArgumentError
 from gptrs.ir.dims import product
 from gptrs.ir.types import Array, DType, Type
+from gptrs.lazy_dataclass import dataclass
 
 _ALIGNMENT = 256  # of the offset of a binding, at most
 _MOST_GROUPS = 65535  # along an axis

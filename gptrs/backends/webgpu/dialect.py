@@ -9,13 +9,13 @@ the parallel extent, or a lane of a group that shares memory.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from functools import cache
 
 from gptrs.backends.c_family.kernel import Kernel, KernelArray
 from gptrs.backends.webgpu.terms import WORDS
 from gptrs.backends.webgpu.translation import translated
 from gptrs.backends.webgpu.vocabulary import needed
+from gptrs.lazy_dataclass import dataclass
 
 GROUP = 64
 """Work items of a group, of kernels whose work items are independent."""

@@ -6,7 +6,7 @@ one first. Positions (`isize`) have 32 bits. A comparison is a ``bool``, a numbe
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from gptrs.lazy_dataclass import dataclass
 
 WORDS = {
     **dict.fromkeys(("isize", "int", "i8", "i16", "i32"), "i32"),

@@ -14,13 +14,13 @@ Algorithms", §§2-4).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
 import ml_dtypes
 import numpy as np
 
 from gptrs.ir.types import Array, DType, as_dtype
+from gptrs.lazy_dataclass import dataclass
 
 MARGIN = 2.0
 """Radii may be exceeded so many times: they leave products of roundings out, which are small."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, cast
 
 import numpy as np
@@ -24,6 +24,7 @@ from gptrs.ir.ops.vision import max_pool2d, relu6
 from gptrs.ir.program import Instruction, Operation, Program, Value
 from gptrs.ir.sizes import apply
 from gptrs.ir.types import Array
+from gptrs.lazy_dataclass import dataclass
 
 # Composites of which no backend has a kernel that computes otherwise than their definition.
 _AS_DEFINED: frozenset[Operation] = frozenset(

@@ -8,7 +8,7 @@ any depth of a program, where that of accumulated errors grows with every instru
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from gptrs.ir.composites import Composite
 from gptrs.ir.kinds import OpKind
 from gptrs.ir.program import Instruction, Param, Program, Value, map_values
 from gptrs.ir.types import Array, DType, f32, f64
+from gptrs.lazy_dataclass import dataclass
 
 # Units in the last place of the largest element of a result, for ops without radii whose kernels,
 # or whose rewrites, do not compute as NumPy does: as in the rows of the op table (tests/cases).

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
 
 from gptrs.debug.numeric_diff.difference import Difference
 from gptrs.errors import Location
+from gptrs.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True)

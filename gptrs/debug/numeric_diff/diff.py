@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from gptrs.debug.explain import columns
@@ -13,6 +12,7 @@ from gptrs.debug.numeric_diff.deviation import Deviation
 from gptrs.debug.numeric_diff.element_errors import ElementErrors
 from gptrs.errors import Location
 from gptrs.html_tables import code, fragment, styled, table
+from gptrs.lazy_dataclass import dataclass
 
 _HEAD = ("", "op", "result", "own abs", "rel", "ulp", "total abs", "elements", "line")
 _DIFFERS = "differs"

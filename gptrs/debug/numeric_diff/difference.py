@@ -6,11 +6,12 @@ Computed in f64, in pieces. Tolerances are for f32 sums in different orders.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from gptrs.lazy_dataclass import dataclass
 
 _PIECE = 2**20  # elements at a time
 _LARGE = 10.0  # the magnitude that tolerances refer to

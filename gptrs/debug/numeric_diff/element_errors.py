@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 
 import ml_dtypes
 import numpy as np
 
 from gptrs.ir.types import Array, DType, as_dtype, f32, f64
+from gptrs.lazy_dataclass import dataclass
 
 _PARTS: dict[str, DType] = {"cf32": f32, "cf64": f64}
 

@@ -10,7 +10,6 @@ definition.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -24,6 +23,7 @@ from gptrs.ir.program import Instruction, Program, Value
 from gptrs.ir.region_steps import RegionStep, region_steps
 from gptrs.ir.sizes import apply
 from gptrs.ir.types import Array
+from gptrs.lazy_dataclass import dataclass
 
 IsBad = Callable[[Array], Array]
 """Which elements of an array are looked for."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -14,6 +14,7 @@ from gptrs.debug.profile.roofline import draw_roofline
 from gptrs.debug.profile.steps import ProfiledStep, Row, Span
 from gptrs.errors import ArgumentError
 from gptrs.html_tables import Markup, block, fragment, joined, opening, table
+from gptrs.lazy_dataclass import dataclass
 
 Group: TypeAlias = Literal["kernel", "op", "line", "function", "module", "program", "step"]
 _KEYS: dict[str, Callable[[ProfiledStep], str]] = {

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple, TypeVar
 
 from gptrs.backends.base import StepReport, TableReport
 from gptrs.backends.instruction_costs import flops, traffic, value_bytes
 from gptrs.debug.call_groups import Groups
 from gptrs.ir.program import Instruction, Program, Value
+from gptrs.lazy_dataclass import dataclass
 
 T = TypeVar("T")
 

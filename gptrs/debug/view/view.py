@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from gptrs.debug.view.document import document
 from gptrs.debug.view.exports import graphviz, model_explorer
 from gptrs.debug.view.page import page
 from gptrs.errors import ArgumentError
+from gptrs.lazy_dataclass import dataclass
 from gptrs.locks import cached_property
 
 _HEIGHT = 720  # pixels, in a notebook

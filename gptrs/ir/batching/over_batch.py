@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
 import gptrs.ir.batching as rules
@@ -25,6 +24,7 @@ from gptrs.ir.interpreters import Recorder
 from gptrs.ir.operand_trees import is_module, take_apart
 from gptrs.ir.tensor import Tensor, as_array
 from gptrs.ir.types import dim_text
+from gptrs.lazy_dataclass import dataclass
 
 Axes: TypeAlias = Any
 """An axis, None, or containers of these, as in the tree that they are for."""

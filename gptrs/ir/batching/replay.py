@@ -12,7 +12,6 @@ These must not fail: operands that an op may fail at are replaced there (`Operat
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 
 from gptrs.errors import ArgumentError, PtirError
@@ -29,6 +28,7 @@ from gptrs.ir.ops.elementwise import select
 from gptrs.ir.ops.shape import reshape
 from gptrs.ir.program import Attrs, Fails, Instruction, Operation, Program, Value
 from gptrs.ir.tensor import Tensor
+from gptrs.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from types import FunctionType
 from typing import Any
 
@@ -32,6 +31,7 @@ from gptrs.jit.native_call.native import NativeCall, native_call, no_native_call
 from gptrs.jit.native_call.record import Hit, Record, Results, record_of
 from gptrs.jit.options import Options
 from gptrs.jit.trace import Entry, Result, Traced
+from gptrs.lazy_dataclass import dataclass
 from gptrs.locks import new_lock
 
 _KEY_SETTINGS = (

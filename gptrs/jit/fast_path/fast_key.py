@@ -13,7 +13,6 @@ from __future__ import annotations
 import enum
 import inspect
 from collections.abc import Hashable, Iterable, Mapping, Set
-from dataclasses import dataclass
 from types import NoneType
 from typing import Any
 
@@ -26,6 +25,7 @@ from gptrs.ir.parameter import Parameter
 from gptrs.ir.program import key_of
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import DTYPES, Array
+from gptrs.lazy_dataclass import dataclass
 
 _NUMBERS: dict[type, Any] = {int: np.int64, float: np.float64, complex: np.complex128}
 _SCALARS = frozenset(dtype.numpy.type for dtype in DTYPES.values())

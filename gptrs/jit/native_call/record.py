@@ -8,7 +8,6 @@ to, as far as a record keeps them alive: not the parameters and arguments of the
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -28,6 +27,7 @@ from gptrs.kernels.driver.main_thread import main_thread_address
 from gptrs.kernels.native_call.fields import SINGLE, TUPLE, Field
 from gptrs.kernels.native_call.layout import new_array_address, slot
 from gptrs.kernels.native_call.rows import Op
+from gptrs.lazy_dataclass import dataclass
 
 Record: TypeAlias = tuple[Any, ...]
 _MOST_WORDS = 1 << 13  # of the state, on the stack of whatever thread calls

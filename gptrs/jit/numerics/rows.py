@@ -10,7 +10,7 @@ the instruction inside of it are searched in the same way.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,7 @@ from gptrs.ir.region_steps import RegionStep, region_steps
 from gptrs.ir.types import Array
 from gptrs.jit.numerics.traced_call import TracedCall, with_all_results
 from gptrs.jit.numerics.ways import Way
+from gptrs.lazy_dataclass import dataclass
 
 _MOST_STEPS = 1000  # iterations of a loop that are searched
 Values = dict[Value, Array]

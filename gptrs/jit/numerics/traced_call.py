@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias, cast
 
 import numpy as np
@@ -16,6 +16,7 @@ from gptrs.ir.sizes import filled
 from gptrs.ir.types import Array
 from gptrs.jit.options import Options
 from gptrs.jit.overrides import Overrides
+from gptrs.lazy_dataclass import dataclass
 from gptrs.passes.base import Context
 from gptrs.passes.dce import eliminate_dead_code
 

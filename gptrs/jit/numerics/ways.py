@@ -6,7 +6,7 @@ A way takes the traced program and does the rest itself: passes, plan, run.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -26,6 +26,7 @@ from gptrs.jit.numerics.traced_call import TracedCall
 from gptrs.jit.numerics.widen import run_widened
 from gptrs.jit.options import Options
 from gptrs.jit.overrides import Overrides
+from gptrs.lazy_dataclass import dataclass
 from gptrs.passes.base import BACKEND, Context, run_passes
 from gptrs.passes.choose_implementations import choose_implementations
 from gptrs.passes.legalize import legalize

@@ -13,12 +13,12 @@ from __future__ import annotations
 import math
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from gptrs.kernels.compiler.ir_builder import I64, Function, i64
 from gptrs.kernels.compiler.isa import Isa
 from gptrs.kernels.gemm.weight_elements import WeightType, element_type
+from gptrs.lazy_dataclass import dataclass
 
 Index = Literal["i32", "i64"]
 

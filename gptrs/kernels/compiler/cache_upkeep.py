@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,6 +26,7 @@ from gptrs.kernels.compiler.cache_folder import (
     read_entry,
 )
 from gptrs.kernels.compiler.cache_key import made_by
+from gptrs.lazy_dataclass import dataclass
 
 UNKNOWN = "unknown"
 """The label of entries that have none, as those of damaged files and older formats."""

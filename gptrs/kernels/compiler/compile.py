@@ -13,7 +13,6 @@ from __future__ import annotations
 import ctypes
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from gptrs.kernels.compiler.cache_key import Code, Listing, has_sources
@@ -22,6 +21,7 @@ from gptrs.kernels.compiler.isa import Isa
 from gptrs.kernels.compiler.loaded_object import Library, library
 from gptrs.kernels.compiler.parallel_loop import LoopSource
 from gptrs.kernels.compiler.symbols import ALLOWED
+from gptrs.lazy_dataclass import dataclass
 from gptrs.locks import cached_property
 
 _FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from gptrs.kernels.compiler import codegen
 from gptrs.kernels.compiler.isa import ISAS, Target
+from gptrs.lazy_dataclass import dataclass
 from gptrs.locks import late_import_that_logs
 
 

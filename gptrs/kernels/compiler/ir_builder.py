@@ -12,13 +12,13 @@ from __future__ import annotations
 import math
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from llvmlite import ir
 
 from gptrs.kernels.compiler.isa import Isa
 from gptrs.kernels.compiler.partial_store import has_mask_registers, store_first
+from gptrs.lazy_dataclass import dataclass
 
 I1, I8, I16 = ir.IntType(1), ir.IntType(8), ir.IntType(16)
 I32, I64 = ir.IntType(32), ir.IntType(64)

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache
 
 import llvmlite.binding as llvm  # pyright: ignore[reportMissingTypeStubs]
 
 from gptrs import settings
 from gptrs.errors import SettingError
+from gptrs.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True)

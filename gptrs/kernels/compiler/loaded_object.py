@@ -15,7 +15,6 @@ import time
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import closing, contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 
 from gptrs import events, settings
 from gptrs.errors import ArgumentError, RetraceError
@@ -25,6 +24,7 @@ from gptrs.kernels.compiler.codegen import KernelError
 from gptrs.kernels.compiler.object_cache import open_cache
 from gptrs.kernels.compiler.shield import shielded
 from gptrs.kernels.driver.threads import thread_count
+from gptrs.lazy_dataclass import dataclass
 from gptrs.locks import new_lock, no_fork
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

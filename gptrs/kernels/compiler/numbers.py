@@ -11,12 +11,12 @@ Comparisons are false for NaN and give a `Truth`, whose `where` selects.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from llvmlite import ir
 
 from gptrs.kernels.compiler.ir_builder import F32, F64, I32, I64, Builder, like
+from gptrs.lazy_dataclass import dataclass
 
 Operand = Any
 """A `Number` of the same type, or a Python number."""

@@ -18,7 +18,6 @@ makes NaN of it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from gptrs.kernels.compiler.ir_builder import Function, KernelText
@@ -26,6 +25,7 @@ from gptrs.kernels.compiler.isa import Isa
 from gptrs.kernels.conv.window_loops import window_kernel
 from gptrs.kernels.conv.window_tiles import Body, Given, Place, Window
 from gptrs.kernels.vector_math import ACTIVATIONS
+from gptrs.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True)

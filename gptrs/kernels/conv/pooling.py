@@ -16,7 +16,6 @@ Order rule: a window's elements that are inside the image in row-major order, in
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 from llvmlite import ir
@@ -25,6 +24,7 @@ from gptrs.kernels.compiler.ir_builder import F32, POINTER, Function, KernelText
 from gptrs.kernels.compiler.isa import Isa
 from gptrs.kernels.conv.window_loops import CHANNELS, channel_pieces, channels_of, window_kernel
 from gptrs.kernels.conv.window_tiles import Body, Given, Place, Window, edge_part
+from gptrs.lazy_dataclass import dataclass
 
 GLOBAL_POOL_ARGUMENTS = ("x", "result", "height", "width", "channels")
 """The argument block of `global_avg_pool_kernel`, in order. x [N, height, width, channels] and the

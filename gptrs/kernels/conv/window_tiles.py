@@ -20,13 +20,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 from llvmlite import ir
 
 from gptrs.kernels.compiler.ir_builder import I64, POINTER, Function, i64
 from gptrs.kernels.compiler.isa import Isa
+from gptrs.lazy_dataclass import dataclass
 
 _EDGE = 4  # vectors of channels done at once at an edge: as many chains as hide their latency
 _OUTPUTS = (8, 4, 2, 1)  # of tiles: more gain nothing

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,6 +27,7 @@ from numpy.typing import NDArray
 
 from gptrs.kernels.driver.control_block import I1, I8, I64, WORDS, PoolCode, i64
 from gptrs.kernels.driver.step_table import Status, StepTable
+from gptrs.lazy_dataclass import dataclass
 from gptrs.locks import cached_property
 
 MOVE_WORDS, COPY_WORDS = 4, 7

@@ -17,7 +17,6 @@ may run for long calls the function ``poll``, if there is one (`gptrs.kernels.dr
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, final
 
 import numpy as np
@@ -27,6 +26,7 @@ from numpy.typing import NDArray
 from gptrs.errors import ArgumentError
 from gptrs.kernels.compiler.parallel_loop import LoopSource
 from gptrs.kernels.driver.control_block import MAX_CHUNKS
+from gptrs.lazy_dataclass import dataclass
 
 CODE, POLL, EXCEPTION = 1, 3, 4
 """Words of a status: the code, the address of `gptrs.kernels.driver.polling.poll_address`, or 0,

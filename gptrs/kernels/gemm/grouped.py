@@ -27,7 +27,6 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from llvmlite import ir
@@ -36,6 +35,7 @@ from gptrs.kernels.compiler.ir_builder import F64, I32, I64, VOID, Function, Ker
 from gptrs.kernels.compiler.isa import Isa
 from gptrs.kernels.driver.step_table import emit_failure
 from gptrs.kernels.gemm.product import GEMM_ARGUMENTS
+from gptrs.lazy_dataclass import dataclass
 
 _GROUP_POINTERS = ("ids", "starts", "order")
 GROUP_ARGUMENTS = (*_GROUP_POINTERS, "pairs", "groups", "id_bytes", "status", "code")

@@ -17,7 +17,6 @@ names are those of `gptrs.ir.types`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from llvmlite import ir
@@ -26,6 +25,7 @@ from gptrs.kernels.compiler.ir_builder import F16, F32, F64, I8, I16, I32, I64, 
 from gptrs.kernels.compiler.isa import Isa
 from gptrs.kernels.gemm.bf16_pairs import TAIL, multiply_pairs
 from gptrs.kernels.gemm.weight_elements import widened_half
+from gptrs.lazy_dataclass import dataclass
 
 FLOATS = {"f16": 16, "bf16": 16, "f32": 32, "f64": 64}
 INTEGERS = {

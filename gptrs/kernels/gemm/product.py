@@ -35,7 +35,6 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from llvmlite import ir
@@ -44,6 +43,7 @@ from gptrs.kernels.compiler.ir_builder import F64, I64, POINTER, Function, i64
 from gptrs.kernels.compiler.isa import Isa
 from gptrs.kernels.gemm.weight_elements import WeightType
 from gptrs.kernels.vector_math import ACTIVATIONS
+from gptrs.lazy_dataclass import dataclass
 
 _POINTERS = ("a", "panels", "c", "bias", "factor", "residual", "totals")
 _SIZES = (

@@ -18,8 +18,9 @@ elements has no test.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from textwrap import indent
+
+from gptrs.lazy_dataclass import dataclass
 
 CHUNK = 1024
 """Indices of a line that are checked at a time: they stay in the first cache."""

@@ -21,12 +21,12 @@ vectors (`gptrs.kernels.ordering.running`).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from gptrs.kernels.compiler.compile import Kernel, compile_source
 from gptrs.kernels.compiler.isa import Isa
 from gptrs.kernels.ordering.lines import LINE_ARGUMENTS, OFFSET, TILE, unpacked
 from gptrs.kernels.ordering.running import Operation
+from gptrs.lazy_dataclass import dataclass
 
 LINES = 4
 """Lines that are combined beside each other where the axis is contiguous."""

@@ -15,12 +15,12 @@ vector. Lanes have as many bits as elements: after `_GROUPS` groups, numbers beg
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from llvmlite import ir
 
 from gptrs.kernels.compiler.ir_builder import I1, I32, I64, POINTER, Builder, i64
+from gptrs.lazy_dataclass import dataclass
 
 _VECTORS = 4
 """Vectors of a group, of at most 64 lanes: a bit for each."""

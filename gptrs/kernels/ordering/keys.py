@@ -11,7 +11,7 @@ that are equal there, zeros of both signs or NaNs, have one key.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from gptrs.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True)

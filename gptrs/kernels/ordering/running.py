@@ -23,12 +23,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from llvmlite import ir
 
 from gptrs.kernels.compiler.ir_builder import I32, I64, POINTER, VOID, Builder, i64
+from gptrs.lazy_dataclass import dataclass
 
 Operation = Literal["sum", "product", "maximum", "minimum"]
 OPERATIONS: tuple[Operation, ...] = get_args(Operation)

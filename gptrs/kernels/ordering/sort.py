@@ -31,7 +31,6 @@ written together shares cache lines.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from gptrs.kernels.compiler.compile import Kernel, compile_source
@@ -40,6 +39,7 @@ from gptrs.kernels.ordering.lines import OFFSET, unpacked
 from gptrs.kernels.ordering.partition import SLACK
 from gptrs.kernels.ordering.selection import BLOCK, SELECT, SELECTED
 from gptrs.kernels.ordering.sort_keys import sort_keys
+from gptrs.lazy_dataclass import dataclass
 
 SORT_ARGUMENTS = (
     *("x", "values", "order", "scratch", "slot_bytes", "slots", "items", "flip", "kept", "room"),

@@ -9,7 +9,6 @@ broadcasting leaves them in place.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from gptrs.ir.dims import Dim, DimLike, same
@@ -29,6 +28,7 @@ from gptrs.ir.ops.elementwise import (
 from gptrs.ir.ops.literal import iota
 from gptrs.ir.ops.shape import broadcast_to, reshape, transpose
 from gptrs.ir.program import Instruction, Operand, Operation, Value
+from gptrs.lazy_dataclass import dataclass
 from gptrs.passes.idioms.products import Makers, number_of
 
 Atom: TypeAlias = int | tuple[Value, int]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 from typing import get_args
 
@@ -20,6 +19,7 @@ from gptrs.ir.ops.elementwise import add, div, mul, select
 from gptrs.ir.ops.shape import broadcast_to, reshape, transpose
 from gptrs.ir.program import Attrs, Instruction, Value
 from gptrs.ir.types import Type, i1
+from gptrs.lazy_dataclass import dataclass
 from gptrs.passes.idioms.bindings import Moved
 from gptrs.passes.idioms.candidates import Bound, Proposal, Site
 from gptrs.passes.idioms.equivalence import axes_of

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from gptrs.ir.dims import DimLike, Shape
 from gptrs.ir.ops.shape import reshape, transpose
 from gptrs.ir.program import Instruction, Operation, Param, Value, key_of
+from gptrs.lazy_dataclass import dataclass
 from gptrs.passes.idioms.patterns import Hole, close
 
 Move = tuple[Operation, Shape]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from gptrs.ir.program import Attrs, Instruction, Operand, Operation, Value, values_in
 from gptrs.ir.types import Type
+from gptrs.lazy_dataclass import dataclass
 from gptrs.passes.idioms.bindings import Moved
 from gptrs.passes.idioms.products import Makers
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Literal, cast
 
 import numpy as np
@@ -22,6 +22,7 @@ from gptrs.ir.ops.elementwise import select
 from gptrs.ir.ops.shape import broadcast_to
 from gptrs.ir.program import Operand, Value
 from gptrs.ir.types import Array
+from gptrs.lazy_dataclass import dataclass
 from gptrs.passes.idioms.affine_conditions import Inequality, inequalities
 from gptrs.passes.idioms.products import Makers, number_of
 

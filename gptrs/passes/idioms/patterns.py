@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -19,6 +19,7 @@ from gptrs.ir.program import Attrs, Instruction, Param, Program, Value, attrs_ke
 from gptrs.ir.rewrite import Fuel
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Type
+from gptrs.lazy_dataclass import dataclass
 from gptrs.locks import cached_property
 from gptrs.passes.base import Context
 from gptrs.passes.cse import eliminate_common_subexpressions

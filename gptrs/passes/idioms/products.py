@@ -8,13 +8,13 @@ only where rounding may change.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 
 from gptrs.ir.ops import elementwise, shape
 from gptrs.ir.ops.literal import constant, full
 from gptrs.ir.ops.shape import broadcast_to, reshape
 from gptrs.ir.program import Instruction, Operand, Value
+from gptrs.lazy_dataclass import dataclass
 
 Makers = Mapping[Value, Instruction]
 Factor = tuple[Operand, Fraction]

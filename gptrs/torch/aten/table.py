@@ -17,12 +17,12 @@ elementwise operators, or a cast of the first to the dtype of the result.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any, TypeVar
 
 from gptrs import ptir as namespace
 from gptrs.errors import PtirError
+from gptrs.lazy_dataclass import dataclass
 
 F = TypeVar("F", bound=Callable[..., Any])
 ptir: Any = namespace

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 from gptrs.backends.c_family.index_text import position, split
@@ -13,6 +12,7 @@ from gptrs.backends.views import View, evenly_spaced
 from gptrs.ir.dims import DimLike, Shape, product, same
 from gptrs.ir.program import Value
 from gptrs.ir.types import DType
+from gptrs.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True)

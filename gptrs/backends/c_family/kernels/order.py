@@ -12,8 +12,6 @@ Then the elements are gathered. Source of the network: Knuth, The Art of Compute
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from gptrs.backends.c_family.element_types import arithmetic, loaded
 from gptrs.backends.c_family.index_text import position
 from gptrs.backends.c_family.kernel import KernelBuilder, KernelCall
@@ -23,6 +21,7 @@ from gptrs.backends.views import View
 from gptrs.ir.dims import DimLike, product
 from gptrs.ir.ops.sort import sort
 from gptrs.ir.program import Instruction
+from gptrs.lazy_dataclass import dataclass
 
 
 @dataclass

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from gptrs.backends.c_family.element_types import NARROW
 from gptrs.backends.c_family.kernels.operands import Axes, Operand
 from gptrs.backends.memory_operands import Graph
 from gptrs.ir.program import Instruction, Value
 from gptrs.ir.types import DType, f32
+from gptrs.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from gptrs.backends.faer.calls.base import Address, Binder, Call
 from gptrs.backends.faer.calls.lines import lines_of, tiles_of
 from gptrs.backends.faer.element_types import KEYS
@@ -14,6 +12,7 @@ from gptrs.ir.program import Instruction, Value
 from gptrs.kernels.compiler.compile import Kernel
 from gptrs.kernels.compiler.isa import Isa
 from gptrs.kernels.ordering.arg_extreme import COLUMNS, arg_extreme_kernel
+from gptrs.lazy_dataclass import dataclass
 
 _ELEMENT_NS = 0.15
 _LINES = 8  # of a tile, where the elements of each are contiguous

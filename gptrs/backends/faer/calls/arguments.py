@@ -6,7 +6,7 @@ Read by the steps of tiled products (`tiled_steps`) and of dot products (`dot_st
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product as cartesian
 from math import prod
 from typing import NamedTuple
@@ -17,6 +17,7 @@ from gptrs.backends.faer.calls.contraction import Contraction, Operand
 from gptrs.ir.dims import DimLike, Shape
 from gptrs.ir.program import Value
 from gptrs.kernels.gemm.number_types import PLAIN, NumberTypes
+from gptrs.lazy_dataclass import dataclass
 
 GRID = 3
 """The axes of a batch that a step takes, after those that are evenly spaced have become one."""

@@ -7,7 +7,7 @@ Keys and values that are cast from f16 or bf16 are read as they are stored: noth
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from gptrs.backends.faer.calls.base import Address, Binder, Call, kernel
 from gptrs.backends.memory_operands import Graph, Members, Source, has_whole_rows
@@ -28,6 +28,7 @@ from gptrs.kernels.attention.kernel import (
 )
 from gptrs.kernels.compiler.isa import Isa
 from gptrs.kernels.gemm.weight_elements import WeightType, weight_bytes
+from gptrs.lazy_dataclass import dataclass
 
 _INDICES: dict[str, Index] = {"si32": "i32", "si64": "i64"}
 _NARROW: dict[str, WeightType] = {"f16": "f16", "bf16": "bf16"}

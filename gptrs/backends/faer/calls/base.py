@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import field, fields, is_dataclass
 from functools import cache
 from typing import Any, ClassVar, NamedTuple, TypeAlias, cast
 
@@ -21,6 +21,7 @@ from gptrs.kernels.compiler.ir_builder import KernelText
 from gptrs.kernels.compiler.isa import Isa
 from gptrs.kernels.conv.winograd import Outputs, planes
 from gptrs.kernels.gemm.weight_elements import WeightType
+from gptrs.lazy_dataclass import dataclass
 
 PIECES = 4
 """Chunks of a step per thread, for load balance: a late thread delays little."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import cast
 
 from gptrs.backends.faer.calls.base import Binder, Call
@@ -15,6 +14,7 @@ from gptrs.ir.program import Instruction, Value
 from gptrs.kernels.compiler.compile import Kernel
 from gptrs.kernels.compiler.isa import Isa
 from gptrs.kernels.ordering.binary_search import BLOCK, binary_search_kernel
+from gptrs.lazy_dataclass import dataclass
 
 _STEP_NS = 1.0
 

@@ -7,7 +7,6 @@ of the separate convolutions.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import gcd
 
 from gptrs.backends.faer.calls.base import Address, Binder, Call, Form, kernel
@@ -31,6 +30,7 @@ from gptrs.kernels.conv.inverted_bottleneck import (
     reach_of,
 )
 from gptrs.kernels.conv.window_tiles import Window
+from gptrs.lazy_dataclass import dataclass
 
 _FLOPS_PER_NS = 60.0
 _FEWEST_ROWS = 8

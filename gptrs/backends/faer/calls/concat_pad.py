@@ -4,7 +4,6 @@ it has few columns, row by row."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import dropwhile
 
 import numpy as np
@@ -29,6 +28,7 @@ from gptrs.ir.program import Instruction, Value
 from gptrs.kernels.compiler.compile import Kernel
 from gptrs.kernels.compiler.isa import Isa
 from gptrs.kernels.rowwise.join_rows import join_rows_kernel
+from gptrs.lazy_dataclass import dataclass
 
 _SHORT_ROW = 16
 """The most elements of a row that are written out in a kernel of their own."""

@@ -7,7 +7,7 @@ activation, factor, residual). Used by `product` and `unpacked_product`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple, TypeAlias
 
 from gptrs.backends.faer.calls.base import Address, Binder, activation_of, is_stable
@@ -18,6 +18,7 @@ from gptrs.ir.ops.elementwise import add, cast, mul
 from gptrs.ir.program import Instruction, Operation, Value
 from gptrs.ir.types import f32
 from gptrs.kernels.gemm.weight_elements import WeightType
+from gptrs.lazy_dataclass import dataclass
 
 _NARROW: dict[str, WeightType] = {"f16": "f16", "bf16": "bf16"}
 

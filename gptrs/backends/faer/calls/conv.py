@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeVar
 
 from gptrs.backends.faer.calls.base import (
@@ -36,6 +35,7 @@ from gptrs.kernels.conv.winograd import (
 )
 from gptrs.kernels.conv.winograd_product import WINOGRAD_PRODUCT_ARGUMENTS, winograd_product_kernel
 from gptrs.kernels.gemm.packing import panel_count
+from gptrs.lazy_dataclass import dataclass
 from gptrs.locks import cached_property
 
 _FLOPS_PER_NS, _BYTES_PER_NS = 80.0, 20.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from gptrs.backends.faer.calls.base import Binder, activation_of, kernel
 from gptrs.backends.faer.calls.epilogue import is_along_channels
@@ -15,6 +15,7 @@ from gptrs.ir.program import Instruction, Value
 from gptrs.kernels.compiler.compile import Kernel
 from gptrs.kernels.compiler.isa import Isa
 from gptrs.kernels.conv.depthwise import Depthwise, depthwise_kernel
+from gptrs.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, eq=False)

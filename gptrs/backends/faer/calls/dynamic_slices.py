@@ -7,7 +7,6 @@ Starts that are known move the addresses; kernels read the others
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import cast
 
 from gptrs.backends.faer.calls.axes import Axis
@@ -24,6 +23,7 @@ from gptrs.ir.dims import DimLike
 from gptrs.ir.ops.dynamic import dynamic_slice, dynamic_update_slice
 from gptrs.ir.program import Instruction, Operand, Value
 from gptrs.kernels.compiler.isa import Isa
+from gptrs.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from gptrs.backends.faer.calls.base import Address, Binder, activation_of
 from gptrs.backends.memory_operands import Graph, Members, Source, rows_of
 from gptrs.backends.views import View
@@ -12,6 +10,7 @@ from gptrs.ir.ops.elementwise import add
 from gptrs.ir.program import Instruction, Value
 from gptrs.ir.types import f32
 from gptrs.kernels.conv.indirect_gemm import Epilogue
+from gptrs.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True)

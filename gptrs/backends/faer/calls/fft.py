@@ -9,7 +9,6 @@ traversed as two. Lines are divided among threads.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
 from typing import Any
@@ -27,6 +26,7 @@ from gptrs.ir.program import Instruction
 from gptrs.ir.types import Type
 from gptrs.kernels.compiler.isa import Isa
 from gptrs.kernels.gufunc.inner_loop import InnerLoop
+from gptrs.lazy_dataclass import dataclass
 
 _POCKETFFT = "numpy.fft._pocketfft_umath"
 _GROUP = 16  # lines: the loops transform as many of them at once as a vector has elements

@@ -7,8 +7,6 @@ are sorted by expert when they are known, at run time.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from gptrs.backends.faer.calls.base import Address, Binder, Call, Panels, is_stable, kernel
 from gptrs.backends.faer.calls.contraction import widened_weight
 from gptrs.backends.faer.calls.dot_steps import BYTES_PER_NS
@@ -45,6 +43,7 @@ from gptrs.kernels.gemm.packing import pack_rows_kernel
 from gptrs.kernels.gemm.product import FIRST_BLOCK, Product
 from gptrs.kernels.gemm.weight_elements import WeightType
 from gptrs.kernels.weight_compression.decoder import decoder_rows
+from gptrs.lazy_dataclass import dataclass
 
 _ID_BYTES = {"si32": 4, "si64": 8}
 _OUTSIDE = 1  # the code of an id that no expert has

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 
 from gptrs.backends.faer.calls.base import Binder, Word, kernel
@@ -11,6 +10,7 @@ from gptrs.ir.types import Type
 from gptrs.kernels.compiler.isa import Isa
 from gptrs.kernels.gufunc.inner_loop import InnerLoop, flag_functions, inner_loop
 from gptrs.kernels.gufunc.kernel import gufunc_kernel
+from gptrs.lazy_dataclass import dataclass
 
 FAILED = 1
 """The code of a failure that the reference words."""

@@ -7,7 +7,6 @@ arguments unchanged.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
@@ -36,6 +35,7 @@ from gptrs.kernels.indexing.gather import gather_kernel, index_check_kernel
 from gptrs.kernels.indexing.loop_nest import Elements
 from gptrs.kernels.indexing.scatter import Combine, scatter_kernel
 from gptrs.kernels.rowwise.block_copy import BITS
+from gptrs.lazy_dataclass import dataclass
 
 _ELEMENT_NS = 0.7
 

@@ -7,7 +7,6 @@ LAPACK's own threads divide large matrices, ours the batch.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from math import prod
 
 from gptrs.backends.faer.calls.axes import Axis
@@ -31,6 +30,7 @@ from gptrs.ir.types import Type
 from gptrs.kernels.compiler.compile import Kernel, compile_source
 from gptrs.kernels.compiler.isa import Isa
 from gptrs.kernels.gufunc.inner_loop import InnerLoop
+from gptrs.lazy_dataclass import dataclass
 
 _LAPACK = "numpy.linalg._umath_linalg"
 _MATRIX_NS, _ELEMENT_NS = 500.0, 0.5

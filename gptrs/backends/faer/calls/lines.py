@@ -6,13 +6,12 @@ closely in memory becomes the columns; axes that can be traversed as one are mer
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from gptrs.backends.faer.calls.axes import Axis, merged
 from gptrs.backends.faer.calls.base import Address, Binder
 from gptrs.backends.memory_operands import Source
 from gptrs.backends.views import View
 from gptrs.kernels.ordering.lines import LINE_ARGUMENTS, TILE
+from gptrs.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True)

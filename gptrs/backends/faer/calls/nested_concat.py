@@ -12,13 +12,14 @@ array, one axis after the other. Sizes must be known when the program is compile
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from gptrs.backends.memory_operands import Graph, Members, Source
 from gptrs.ir.dims import DimLike, Shape, same
 from gptrs.ir.ops.shape import broadcast_to, concat, slice_
 from gptrs.ir.program import Fails, Instruction, Operation, Value
+from gptrs.lazy_dataclass import dataclass
 
 _MOST_BLOCKS = 32
 """Of a result; each is a step."""

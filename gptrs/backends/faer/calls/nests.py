@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 from gptrs.backends.faer.calls.axes import merged
 from gptrs.backends.faer.calls.base import Binder, Word
 from gptrs.ir.dims import DimLike
 from gptrs.kernels.indexing.loop_nest import CHUNK, NEST_ARGUMENTS
+from gptrs.lazy_dataclass import dataclass
 
 _TILE = 8192  # elements of a tile, where there are so many
 _SHORT = 16  # indices beside each other that are too few for vectors

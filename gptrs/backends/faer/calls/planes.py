@@ -7,7 +7,6 @@ the border of 64 images      planes are images, parts the image and its borders
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import NamedTuple
 
@@ -20,6 +19,7 @@ from gptrs.ir.program import Value
 from gptrs.kernels.compiler.isa import Isa
 from gptrs.kernels.rowwise.block_copy import ElementBytes
 from gptrs.kernels.rowwise.plane_copy import copy_planes_kernel
+from gptrs.lazy_dataclass import dataclass
 
 _MANY = 64
 """The least planes: of fewer ones threads share the rows of each block."""

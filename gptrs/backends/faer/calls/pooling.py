@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from gptrs.backends.faer.calls.base import Address, Binder, Call, kernel
 from gptrs.backends.faer.calls.windows import Windowed, read_alone, window_of
 from gptrs.backends.memory_operands import Graph, Source
@@ -18,6 +16,7 @@ from gptrs.kernels.conv.pooling import (
     global_pool_extent,
     max_pool_kernel,
 )
+from gptrs.lazy_dataclass import dataclass
 
 _NS_PER_ELEMENT = 0.2
 

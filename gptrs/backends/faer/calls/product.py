@@ -8,7 +8,7 @@ products of arguments in `tiled_steps`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from gptrs.backends.faer.calls.arguments import as_arguments
 from gptrs.backends.faer.calls.base import PIECES, Address, Binder, Call, Panels, kernel
@@ -47,6 +47,7 @@ from gptrs.kernels.gemm.packing import (
 from gptrs.kernels.gemm.product import FIRST_BLOCK, GEMM_ARGUMENTS, Product
 from gptrs.kernels.gemm.weight_elements import WeightType, weight_bytes
 from gptrs.kernels.weight_compression.format import COMPRESSIBLE, DEPTH_STEP
+from gptrs.lazy_dataclass import dataclass
 
 FLOPS_PER_NS = 60.0
 

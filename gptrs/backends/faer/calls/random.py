@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import cast
 
 from gptrs.backends.faer.calls.base import Binder, Call
@@ -16,6 +15,7 @@ from gptrs.kernels.compiler import isa as levels
 from gptrs.kernels.compiler.compile import Kernel, compile_source
 from gptrs.kernels.compiler.isa import Isa
 from gptrs.kernels.philox import Distribution, elements_of_group, source
+from gptrs.lazy_dataclass import dataclass
 
 _TIME_NS: dict[Distribution, float] = {"uniform": 1.0, "normal": 15.0, "bits": 1.0}  # an element
 

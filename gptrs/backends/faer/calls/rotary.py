@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from gptrs.backends.faer.calls.base import Address, Binder, Call, kernel
 from gptrs.backends.memory_operands import Graph, Members, Source, has_whole_rows
 from gptrs.backends.views import View
@@ -13,6 +11,7 @@ from gptrs.ir.program import Instruction, Value
 from gptrs.ir.types import f32
 from gptrs.kernels.compiler.isa import Isa
 from gptrs.kernels.rowwise.rotary import ROTARY_ARGUMENTS, Pairs, rotary_kernel
+from gptrs.lazy_dataclass import dataclass
 
 _AXES = ("outer", "head", "token")
 

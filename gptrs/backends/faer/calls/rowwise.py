@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from gptrs.backends.faer.calls.base import Address, Binder, Call, kernel
@@ -23,6 +22,7 @@ from gptrs.kernels.rowwise.norm import (
     rms_norm_kernel,
     softmax_kernel,
 )
+from gptrs.lazy_dataclass import dataclass
 
 
 def _rows(view: View) -> Matrix | None:

@@ -3,7 +3,7 @@ maxima and minima."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from gptrs.backends.faer.calls.axes import Axis
@@ -28,6 +28,7 @@ from gptrs.kernels.compiler.compile import Kernel
 from gptrs.kernels.compiler.isa import Isa
 from gptrs.kernels.ordering import cumulative
 from gptrs.kernels.ordering.cumulative import LINES, Element, cumulative_kernel
+from gptrs.lazy_dataclass import dataclass
 
 _PARTS = {cf32: f32, cf64: f64}  # a complex number is added as two real ones
 _OPERATIONS: dict[Operation, cumulative.Operation] = {

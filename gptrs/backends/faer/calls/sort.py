@@ -3,8 +3,6 @@ are computed."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from gptrs.backends.faer.calls.base import PIECES, Address, Binder, Call
 from gptrs.backends.faer.calls.lines import lines_of, tiles_of
 from gptrs.backends.faer.element_types import KEYS
@@ -16,6 +14,7 @@ from gptrs.ir.program import Instruction, Value
 from gptrs.kernels.compiler.isa import Isa
 from gptrs.kernels.ordering.selection import selection_room
 from gptrs.kernels.ordering.sort import SORT_ARGUMENTS, Sorting, sort_kernel
+from gptrs.lazy_dataclass import dataclass
 
 _ELEMENT_NS = 4.0
 _BESIDE = 16  # columns of a tile: a cache line of f32

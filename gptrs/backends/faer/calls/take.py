@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from gptrs.backends.faer.calls.base import Address, Binder, Call, is_stable, kernel
 from gptrs.backends.faer.calls.product import product_panels
 from gptrs.backends.memory_operands import (
@@ -22,6 +20,7 @@ from gptrs.ir.types import f32
 from gptrs.kernels.compiler.isa import Isa
 from gptrs.kernels.gemm.weight_elements import WeightType
 from gptrs.kernels.rowwise.take import TAKE_ARGUMENTS, take_kernel, take_panels_kernel
+from gptrs.lazy_dataclass import dataclass
 
 _INDICES = {"si32": 4, "si64": 8}
 _WEIGHTS: dict[str, WeightType] = {"f32": "f32", "f16": "f16", "bf16": "bf16"}

@@ -7,8 +7,6 @@ numbers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from gptrs.backends.faer.calls.arguments import Arguments, Side
 from gptrs.backends.faer.calls.base import Binder, Call, is_stable
 from gptrs.backends.faer.calls.contraction import OperandAxes, ProductEpilogue, match_epilogue
@@ -23,6 +21,7 @@ from gptrs.ir.types import DType
 from gptrs.kernels.compiler.isa import Isa
 from gptrs.kernels.gemm.number_types import PLAIN, NumberTypes, number_types
 from gptrs.kernels.gemm.product import Product
+from gptrs.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, eq=False)

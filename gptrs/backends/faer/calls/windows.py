@@ -3,8 +3,6 @@ words."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from gptrs.backends.faer.calls.base import Address, Binder, Call
 from gptrs.backends.faer.calls.epilogue import is_whole
 from gptrs.backends.memory_operands import Graph, Members, Source
@@ -14,6 +12,7 @@ from gptrs.ir.types import f32
 from gptrs.kernels.compiler.compile import Kernel
 from gptrs.kernels.conv.window_loops import WINDOW_ARGUMENTS
 from gptrs.kernels.conv.window_tiles import Window
+from gptrs.lazy_dataclass import dataclass
 
 _FLOPS_PER_NS, _BYTES_PER_NS = 40.0, 20.0
 

@@ -12,12 +12,12 @@ result, and ``{bits}``, the width of the result.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from gptrs.backends.torch.carriers import FP8, is_narrow
 from gptrs.ir.program import Instruction, Value
 from gptrs.ir.types import DType, Kind, ui64
+from gptrs.lazy_dataclass import dataclass
 
 EVERY: tuple[Kind, ...] = ("bool", "int", "uint", "float", "complex")
 FLOAT: tuple[Kind, ...] = ("float",)
