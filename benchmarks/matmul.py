@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from benchmarks.report import kernel_machine, write_json
 from benchmarks.spinning import restart_with
-from gptrs.backends.faer.calls.product import product_panels
+from gptrs.backends.faer.calls.packing import product_panels
 from gptrs.backends.faer.packed_weights import pack
 from gptrs.debug.measure_limits import peak_kernel
 from gptrs.kernels.compiler import isa

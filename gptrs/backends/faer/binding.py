@@ -16,7 +16,8 @@ import numpy as np
 from gptrs.backends.faer.arena import OffsetAllocator
 from gptrs.backends.faer.bound import ARENA, READY, WRITEABLE, Bound, Buffer, Segment
 from gptrs.backends.faer.buffer_assignment import Allocation, AssignedStep, BufferAssignment
-from gptrs.backends.faer.calls.base import Binder, Form
+from gptrs.backends.faer.calls.base import Binder
+from gptrs.backends.faer.calls.forms import Form
 from gptrs.backends.faer.joint_steps import JointStep, Part
 from gptrs.backends.faer.stage_chains import Chain, Stage, chains_of
 from gptrs.backends.faer.step_templates import (

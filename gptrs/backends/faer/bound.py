@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gptrs.backends.faer.buffer_assignment import Allocation, BufferAssignment
-from gptrs.backends.faer.calls.base import Form
+from gptrs.backends.faer.calls.forms import Form
 from gptrs.backends.faer.joint_steps import Part
 from gptrs.backends.faer.stage_chains import Stage
 from gptrs.backends.faer.steps import PlanStep, Single

@@ -13,7 +13,8 @@ from collections.abc import Collection, Hashable, Sequence
 from dataclasses import field
 from typing import Literal
 
-from gptrs.backends.faer.calls.base import Form, values_of
+from gptrs.backends.faer.calls.base import values_of
+from gptrs.backends.faer.calls.forms import Form
 from gptrs.backends.faer.matched_calls import MatchedCall
 from gptrs.backends.faer.step_templates import structure_key
 from gptrs.backends.faer.steps import (

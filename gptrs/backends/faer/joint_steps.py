@@ -17,11 +17,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import field
+from typing import TYPE_CHECKING, cast
 
 from gptrs.backends.faer.buffer_assignment import Allocation, AssignedStep
-from gptrs.backends.faer.calls.base import Panels, kernel
-from gptrs.backends.faer.calls.contraction import Contraction
-from gptrs.backends.faer.calls.product import MatrixProduct
+from gptrs.backends.faer.calls.base import kernel
+from gptrs.backends.faer.calls.forms import Panels
 from gptrs.backends.faer.step_templates import StepTemplate, TemplateStep
 from gptrs.backends.faer.steps import CallStep
 from gptrs.ir.dims import DimLike, same
@@ -29,6 +29,10 @@ from gptrs.kernels.compiler.compile import Kernel
 from gptrs.kernels.compiler.isa import Isa
 from gptrs.kernels.joint import HEAD, joint_kernel
 from gptrs.lazy_dataclass import dataclass
+
+if TYPE_CHECKING:  # they are there where a program has products
+    from gptrs.backends.faer.calls.contraction import Contraction
+    from gptrs.backends.faer.calls.product import MatrixProduct
 
 
 @dataclass(frozen=True)
@@ -64,9 +68,9 @@ class JointStep:
         step, native = assigned.step, _packed_product(template)
         if native is None or not isinstance(step, CallStep):
             return None
-        call = step.call
-        if not isinstance(call, MatrixProduct) or assigned.in_place:
+        if not step.call.joins or assigned.in_place:
             return None
+        call = cast("MatrixProduct", step.call)
         made = assigned.allocations[-1]
         if not self.parts:
             return Part(step, call, native, made, 0)

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from gptrs.backends.faer.calls.base import Form, WinogradPanels, kernel
-from gptrs.backends.faer.calls.product import panel_bytes
+from gptrs.backends.faer.calls.base import kernel
+from gptrs.backends.faer.calls.forms import Form, WinogradPanels
+from gptrs.backends.faer.calls.packing import panel_bytes
 from gptrs.backends.faer.slabs import Slabs
 from gptrs.backends.faer.weight_compression import compress_weight, compressed_bytes, compresses
 from gptrs.backends.faer.weight_packing import StoredWeight, run

@@ -21,13 +21,11 @@ from gptrs.backends.faer.arena import ArenaPool
 from gptrs.backends.faer.binding import bind
 from gptrs.backends.faer.bound import Bound, Buffer
 from gptrs.backends.faer.buffer_assignment import BufferAssignment
-from gptrs.backends.faer.calls.base import Form
+from gptrs.backends.faer.calls.forms import Form
 from gptrs.backends.faer.expansions import expanded
 from gptrs.backends.faer.launch import launch_of
 from gptrs.backends.faer.native_loops import bind_loop
-from gptrs.backends.faer.packed_weights import form_of, pack
 from gptrs.backends.faer.repeat import KeptLoops
-from gptrs.backends.faer.report import report, table_report
 from gptrs.backends.faer.run import load, run
 from gptrs.backends.faer.schedule import schedule_of
 from gptrs.backends.faer.steps import (
@@ -50,7 +48,7 @@ from gptrs.kernels.compiler import isa
 from gptrs.kernels.compiler.loaded_object import together
 from gptrs.kernels.driver import live_tables
 from gptrs.kernels.driver.threads import thread_count
-from gptrs.locks import new_lock
+from gptrs.locks import late_import, new_lock
 
 _KEPT = 64  # bindings of a plan; the only arrays they hold are parameters
 
@@ -210,7 +208,7 @@ class FaerPlan(Plan):
         bound = bind(self._assignment_at(sizes), self.isa, sizes, key, bind_loop)
         if start is not None:
             events.emit(PlanBound(self.program.name, perf_counter() - start))
-        live_tables.add(bound.table, bound, table_report)
+        live_tables.add(bound.table, bound, _table_report)
         for buffer, number in bound.buffers.items():
             if buffer.kind == "constant":
                 bound.relocate(number, self._constant(buffer).ctypes.data)
@@ -229,23 +227,40 @@ class FaerPlan(Plan):
         if found is None:
             found = np.ascontiguousarray(self.program.body[buffer.number].attrs["value"])
             if buffer.form is not None:
-                found = pack(found, buffer.form, self.isa)
+                found = _packed_weights().pack(found, buffer.form, self.isa)
             self._constants[buffer] = found
         return found
 
     def report(self, sizes: Mapping[str, int]) -> PlanReport:
         key = self.key(sizes)
         try:
-            return report(self.bind(sizes, key), self.isa)
+            return _reports().report(self.bind(sizes, key), self.isa)
         except _SizesError:
             return ReferencePlan(self._meaning).report(sizes)
 
     def parameter(self, lease: Lease, parameter: Any, form: Form | None) -> Array:
         """The elements of a parameter in the given form."""
         if isinstance(parameter, Parameter):
-            return form_of(self._parameters, lease, parameter, form, self.isa)
+            return _packed_weights().form_of(self._parameters, lease, parameter, form, self.isa)
         # A region's, which is computed.
-        return parameter if form is None else pack(parameter, form, self.isa, keep=False)
+        if form is None:
+            return parameter
+        return _packed_weights().pack(parameter, form, self.isa, keep=False)
+
+
+# Imported where a program has weights, or somebody asks: a first call takes 50 ms.
+
+
+def _packed_weights() -> Any:
+    return late_import("gptrs.backends.faer.packed_weights")
+
+
+def _reports() -> Any:
+    return late_import("gptrs.backends.faer.report")
+
+
+def _table_report(bound: Bound) -> Any:
+    return _reports().table_report(bound)
 
 
 def _failing_in_loops(schedule: Sequence[PlanStep]) -> Iterator[Instruction]:

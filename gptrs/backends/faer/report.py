@@ -17,7 +17,7 @@ from gptrs.backends.base import (
 )
 from gptrs.backends.faer.bound import Bound
 from gptrs.backends.faer.buffer_assignment import AssignedStep, BufferAssignment
-from gptrs.backends.faer.calls.base import Form, WinogradPanels
+from gptrs.backends.faer.calls.forms import Form, WinogradPanels
 from gptrs.backends.faer.packed_weights import form_bytes
 from gptrs.backends.faer.scalars import has_rule
 from gptrs.backends.faer.slabs import SLAB_BYTES

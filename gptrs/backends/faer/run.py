@@ -20,7 +20,7 @@ from gptrs import events
 from gptrs.backends.faer.arena import Arena
 from gptrs.backends.faer.bound import ARENA, READY, Bound
 from gptrs.backends.faer.buffer_assignment import Allocation
-from gptrs.backends.faer.calls.base import Form
+from gptrs.backends.faer.calls.forms import Form
 from gptrs.backends.faer.control import drive
 from gptrs.backends.faer.result_memory import empty
 from gptrs.backends.faer.steps import (

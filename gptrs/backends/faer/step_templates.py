@@ -11,7 +11,8 @@ from collections.abc import Hashable, Mapping, Sequence, Set
 from dataclasses import field, fields, is_dataclass
 from typing import Any, NamedTuple
 
-from gptrs.backends.faer.calls.base import ASIDE, PIECES, Address, Binder, Call, Form, Word
+from gptrs.backends.faer.calls.base import ASIDE, PIECES, Address, Binder, Call, Word
+from gptrs.backends.faer.calls.forms import Form
 from gptrs.backends.faer.steps import CheckStep, LoopStep, RegionStep
 from gptrs.backends.machine import MACHINE
 from gptrs.ir.dims import Dim, DimLike

@@ -12,8 +12,9 @@ from collections.abc import Mapping, Sequence, Set
 from typing import Protocol
 
 from gptrs.backends.base import PlanReport
-from gptrs.backends.faer.calls.base import Binder, Call, Form
+from gptrs.backends.faer.calls.base import Binder, Call
 from gptrs.backends.faer.calls.blocks import copy_whole
+from gptrs.backends.faer.calls.forms import Form
 from gptrs.backends.faer.control_source import ControlSource
 from gptrs.backends.faer.matched_calls import MatchedCall
 from gptrs.backends.faer.render import Rendered, as_word, render

@@ -15,7 +15,8 @@ from typing import NamedTuple
 import numpy as np
 
 from gptrs import settings
-from gptrs.backends.faer.calls.base import Panels, kernel
+from gptrs.backends.faer.calls.base import kernel
+from gptrs.backends.faer.calls.forms import Panels
 from gptrs.backends.faer.weight_packing import RowBlock, StoredWeight, run
 from gptrs.block_memory import empty
 from gptrs.ir.types import Array

@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gptrs.backends.faer.calls.base import PIECES, Panels
-from gptrs.backends.faer.calls.product import packing_kernel
+from gptrs.backends.faer.calls.base import PIECES
+from gptrs.backends.faer.calls.forms import Panels
+from gptrs.backends.faer.calls.packing import packing_kernel
 from gptrs.ir.parameter import Parameter
 from gptrs.ir.types import Array
 from gptrs.kernels.compiler.compile import Kernel

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from gptrs import ptir
-from gptrs.backends.faer.calls.base import WinogradPanels
 from gptrs.backends.faer.calls.conv import WinogradConv
+from gptrs.backends.faer.calls.forms import WinogradPanels
 from gptrs.backends.faer.custom_calls import call_of
 from gptrs.errors import PtirError
 from gptrs.ir.parameter import Parameter

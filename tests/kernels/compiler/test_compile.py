@@ -199,7 +199,7 @@ def test_the_key_holds_what_code_depends_on(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(numba, "__version__", "0.0")
     keys.append(cache_key(Code("python", SCALE, ("scale",)), target))
     monkeypatch.undo()
-    text: Callable[[Path], str] = cache_keys._text  # pyright: ignore[reportPrivateUsage]
+    source: Callable[[str], bytes] = cache_keys._source  # pyright: ignore[reportPrivateUsage]
     digest_of = cache_keys._digest_of  # pyright: ignore[reportPrivateUsage]
     for changed in (
         "compile_job.py",
@@ -211,11 +211,11 @@ def test_the_key_holds_what_code_depends_on(monkeypatch: pytest.MonkeyPatch) -> 
         "interleaving.py",
     ):
 
-        def edited(path: Path, changed: str = changed) -> str:
-            return text(path) + changed * (path.name == changed)
+        def edited(path: str, changed: str = changed) -> bytes:
+            return source(path) + changed.encode() * (Path(path).name == changed)
 
         digest_of.cache_clear()
-        monkeypatch.setattr(cache_keys, "_text", edited)
+        monkeypatch.setattr(cache_keys, "_source", edited)
         keys.append(cache_key(Code("python", SCALE, ("scale",)), target))
     assert len(set(keys)) == len(keys)
     monkeypatch.undo()

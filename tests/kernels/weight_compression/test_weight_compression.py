@@ -11,8 +11,8 @@ import pytest
 from numpy.typing import NDArray
 
 from gptrs import Parameter, ptir
-from gptrs.backends.faer.calls.base import Panels
-from gptrs.backends.faer.calls.product import product_panels
+from gptrs.backends.faer.calls.forms import Panels
+from gptrs.backends.faer.calls.packing import product_panels
 from gptrs.backends.faer.packed_weights import pack
 from gptrs.ir.types import Type, bf16, f32
 from gptrs.kernels.compiler import isa

@@ -2,7 +2,8 @@
 
 | module | calls |
 |---|---|
-| `base` | `Call`, `Binder`, packed forms, kernel lookup |
+| `base` | `Call`, `Binder`, kernel lookup |
+| `forms`, `packing` | packed forms of weights, and what packs those of products |
 | `product` | dot_general with bias, activation, residual: packed GEMM and GEMV |
 | `grouped_product` | products with a matrix for each group of rows (mixture of experts) |
 | `contraction` | analysis of dot_general: operand layouts and epilogue |

@@ -9,6 +9,7 @@ from dataclasses import field, fields, is_dataclass
 from functools import cache
 from typing import Any, ClassVar, NamedTuple, TypeAlias, cast
 
+from gptrs.backends.faer.calls.forms import Form
 from gptrs.backends.memory_operands import Graph
 from gptrs.ir.dims import DimLike
 from gptrs.ir.kinds import OpKind
@@ -19,8 +20,6 @@ from gptrs.ir.registry import is_builtin
 from gptrs.kernels.compiler.compile import Kernel, compile_built
 from gptrs.kernels.compiler.ir_builder import KernelText
 from gptrs.kernels.compiler.isa import Isa
-from gptrs.kernels.conv.winograd import Outputs, planes
-from gptrs.kernels.gemm.weight_elements import WeightType
 from gptrs.lazy_dataclass import dataclass
 
 PIECES = 4
@@ -36,40 +35,6 @@ class Address(NamedTuple):
 
 
 Word: TypeAlias = int | Address
-
-
-class Panels(NamedTuple):
-    """The packed form of a weight matrix: its stored layout, and its elements
-    (`kernels.gemm.packing`)."""
-
-    transposed: bool  # [depth, columns] rather than [columns, depth]
-    weights: WeightType
-    depth: int
-    columns: int
-    compressed: bool = False
-    """Whether in a container of `kernels.weight_compression.format`."""
-
-    @property
-    def bytes(self) -> int:
-        """The size of its elements."""
-        return self.depth * self.columns * (4 if self.weights == "f32" else 2)
-
-
-class WinogradPanels(NamedTuple):
-    """The packed form of Winograd-transformed taps [3, 3, C, O] (`kernels.conv.winograd`)."""
-
-    tile: Outputs
-    channels: int
-    outputs: int
-
-    @property
-    def bytes(self) -> int:
-        """The size of its elements."""
-        return 4 * planes(self.tile) * self.channels * self.outputs
-
-
-Form: TypeAlias = Panels | WinogradPanels
-"""A packed form of a weight."""
 
 
 class Binder(ABC):
@@ -126,6 +91,8 @@ class Call(ABC):
     target: ClassVar[str]
     rounds: ClassVar[bool] = False
     """Whether results may differ from the definition's by more than the order of sums."""
+    joins: ClassVar[bool] = False
+    """Whether it is a `MatrixProduct`, whose steps may become one (`joint_steps`)."""
 
     result: Value
     members: tuple[Instruction, ...]

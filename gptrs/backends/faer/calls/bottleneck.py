@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from math import gcd
 
-from gptrs.backends.faer.calls.base import Address, Binder, Call, Form, kernel
+from gptrs.backends.faer.calls.base import Address, Binder, Call, kernel
 from gptrs.backends.faer.calls.conv import DirectConv, Rows
 from gptrs.backends.faer.calls.depthwise import DepthwiseConv
 from gptrs.backends.faer.calls.epilogue import ConvEpilogue
-from gptrs.backends.faer.calls.product import packing_kernel
+from gptrs.backends.faer.calls.forms import Form
+from gptrs.backends.faer.calls.packing import packing_kernel
 from gptrs.backends.memory_operands import Graph, Members, Source
 from gptrs.ir.dims import product
 from gptrs.ir.ops.vision import Padding2d

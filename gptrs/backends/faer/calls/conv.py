@@ -4,18 +4,10 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from gptrs.backends.faer.calls.base import (
-    Address,
-    Binder,
-    Call,
-    Form,
-    Panels,
-    WinogradPanels,
-    is_stable,
-    kernel,
-)
+from gptrs.backends.faer.calls.base import Address, Binder, Call, is_stable, kernel
 from gptrs.backends.faer.calls.epilogue import ConvEpilogue, is_whole, match_epilogue
-from gptrs.backends.faer.calls.product import packing_kernel, panel_bytes
+from gptrs.backends.faer.calls.forms import Form, Panels, WinogradPanels
+from gptrs.backends.faer.calls.packing import packing_kernel, panel_bytes
 from gptrs.backends.memory_operands import Graph, Members, Source
 from gptrs.ir.ops.vision import Padding2d, conv2d
 from gptrs.ir.program import Instruction, Value

@@ -7,15 +7,12 @@ are sorted by expert when they are known, at run time.
 
 from __future__ import annotations
 
-from gptrs.backends.faer.calls.base import Address, Binder, Call, Panels, is_stable, kernel
+from gptrs.backends.faer.calls.base import Address, Binder, Call, is_stable, kernel
 from gptrs.backends.faer.calls.contraction import widened_weight
 from gptrs.backends.faer.calls.dot_steps import BYTES_PER_NS
-from gptrs.backends.faer.calls.product import (
-    FLOPS_PER_NS,
-    packing_kernel,
-    panel_bytes,
-    product_panels,
-)
+from gptrs.backends.faer.calls.forms import Panels
+from gptrs.backends.faer.calls.packing import packing_kernel, panel_bytes, product_panels
+from gptrs.backends.faer.calls.product import FLOPS_PER_NS
 from gptrs.backends.memory_operands import Graph, Members, Source, rows_of, starts_contiguous
 from gptrs.backends.views import View
 from gptrs.ir.dims import DimLike, product, same, same_shape

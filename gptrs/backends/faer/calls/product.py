@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gptrs.backends.faer.calls.arguments import as_arguments
-from gptrs.backends.faer.calls.base import PIECES, Address, Binder, Call, Panels, kernel
+from gptrs.backends.faer.calls.base import PIECES, Address, Binder, Call, kernel
 from gptrs.backends.faer.calls.contraction import (
     Contraction,
     ProductEpilogue,
@@ -20,6 +20,8 @@ from gptrs.backends.faer.calls.contraction import (
     widened,
 )
 from gptrs.backends.faer.calls.dot_steps import BYTES_PER_NS
+from gptrs.backends.faer.calls.forms import Panels
+from gptrs.backends.faer.calls.packing import packing_kernel, panel_bytes, product_panels
 from gptrs.backends.faer.calls.tiled_steps import bind_tiled, compile_tiled
 from gptrs.backends.faer.calls.unpacked_product import (
     are_many,
@@ -38,15 +40,12 @@ from gptrs.kernels.gemm.bf16_pairs import TAIL, multiplies_bf16
 from gptrs.kernels.gemm.blocked import Blocking, blocked_gemm_extent, blocked_gemm_kernel, blocking
 from gptrs.kernels.gemm.packed_gemv import packed_gemv_kernel, packed_gemv_limit
 from gptrs.kernels.gemm.packing import (
-    pack_columns_kernel,
     pack_pairs_kernel,
     pack_rows_kernel,
     panel_count,
     widen_rows_kernel,
 )
 from gptrs.kernels.gemm.product import FIRST_BLOCK, GEMM_ARGUMENTS, Product
-from gptrs.kernels.gemm.weight_elements import WeightType, weight_bytes
-from gptrs.kernels.weight_compression.format import COMPRESSIBLE, DEPTH_STEP
 from gptrs.lazy_dataclass import dataclass
 
 FLOPS_PER_NS = 60.0
@@ -60,6 +59,7 @@ class MatrixProduct(Call):
     """
 
     target = "gpt_rs.faer.matmul.f32.v1"
+    joins = True
 
     core: Contraction
     epilogue: ProductEpilogue
@@ -222,28 +222,3 @@ def _packed_form(core: Contraction) -> Panels | None:
     if not core.stable or not isinstance(core.depth, int) or not isinstance(core.columns, int):
         return None
     return product_panels(core.b.transposed, core.weights, core.depth, core.columns)
-
-
-def packing_kernel(isa: Isa, transposed: bool, weights: WeightType) -> Kernel:
-    """The kernel that packs rows of a weight. Arguments: source, panels, two sizes of the stored
-    matrix, its stride, and the height of a panel where rows cross panels, its width otherwise."""
-    if transposed:
-        return kernel(pack_columns_kernel, isa, weights)
-    return kernel(pack_rows_kernel, isa, isa.tile_columns, weights)
-
-
-_COMPRESSED_FROM = 2**18
-"""The number of elements from which a weight is compressed: models with smaller ones stay in
-cache."""
-
-
-def product_panels(transposed: bool, weights: WeightType, depth: int, columns: int) -> Panels:
-    """The packed form of a weight for a product."""
-    large = depth * columns >= _COMPRESSED_FROM
-    compressed = weights in COMPRESSIBLE and large and depth % DEPTH_STEP == 0
-    return Panels(transposed, weights, depth, columns, compressed)
-
-
-def panel_bytes(isa: Isa, weights: WeightType, depth: int, columns: int) -> int:
-    """The size of a packed weight."""
-    return panel_count(isa, columns) * isa.tile_columns * depth * weight_bytes(weights)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gptrs.backends.faer.calls.base import Address, Binder, Call, is_stable, kernel
-from gptrs.backends.faer.calls.product import product_panels
+from gptrs.backends.faer.calls.packing import product_panels
 from gptrs.backends.memory_operands import (
     Graph,
     Matrix,
