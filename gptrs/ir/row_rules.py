@@ -74,10 +74,12 @@ def axis_mixed(instruction: Instruction, box: Box) -> dict[Value, Box | None] | 
     return {x: box.along({axis: axis for axis in range(rank) if axis != mixed}, x.type.shape)}
 
 
-def reduced_rows(instruction: Instruction, box: Box) -> dict[Value, Box | None]:
+def reduced_rows(instruction: Instruction, box: Box) -> dict[Value, Box | None] | None:
     """Rows of the axes that are left; what is reduced is read as a whole."""
     (x,) = instruction.values()
     gone, kept = instruction.attrs["axes"], instruction.attrs["keepdims"]
+    if kept and not all(box.is_whole(axis, instruction.result.type.shape) for axis in gone):
+        return None  # nothing of an axis of 1
     left = [axis for axis in range(len(x.type.shape)) if axis not in gone]
     return {x: box.along({a: a if kept else n for n, a in enumerate(left)}, x.type.shape)}
 

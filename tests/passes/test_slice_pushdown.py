@@ -217,6 +217,12 @@ def test_nothing_of_an_axis_of_one() -> None:
     assert sizes == [(2, 0, 4)] * 2
 
 
+def test_nothing_of_an_axis_that_is_reduced() -> None:
+    """An axis of 1 that a reduction keeps has no rows of its operand."""
+    before = program(lambda x: x.min(0, keepdims=True)[:0, :0], t(8, 1, S))
+    assert pushed(before).results[0].type.shape == (0, 0, before.params[0].type.shape[-1])
+
+
 def test_other_queries_would_stand_elsewhere() -> None:
     before = program(lambda *xs: attend(causal=True)(*xs)[:, :, :2], *KEYS)
     assert pushed(before) is before

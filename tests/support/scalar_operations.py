@@ -141,13 +141,14 @@ def operations_of(step: RegionStep, sizes: Mapping[str, int]) -> int:
     words["extent"] = step.region.extent
     sized = {name: word for name, word in words.items() if not isinstance(word, float)}
     counts = {name: Fraction(size_at(word, sizes)) for name, word in sized.items()}
+    lines = lines_of(rendered.canonical)
     parts = [part for part in walk(step.region.expression) if isinstance(part, Reduce)]
     for part in parts:
         if part.chunks is not None:  # the last one may be shorter; each has a name for its length
             whole, chunks = part.chunks.extent, step.region.rows[0]
             length = Fraction(size_at(whole, sizes), max(size_at(chunks, sizes), 1))
-            counts |= {f"length{number}": length for number in range(len(parts))}
-    lines = lines_of(rendered.canonical)
+            extents = (extent for line in lines for extent in line.extents)
+            counts |= {name: length for name in extents if name.startswith("length")}
     known = {e for line in lines for e in line.extents if e.isdigit()}
     if known:
         # Rows beside each other, which the extent counts, and those that fill up a vector.
@@ -166,10 +167,10 @@ def operations_alone(instruction: Instruction, sizes: Mapping[str, int]) -> int:
 
 
 def has_elements(step: RegionStep, sizes: Mapping[str, int]) -> bool:
-    """Whether any value of a region has elements, and none is a reduction of nothing; the outer
+    """Whether the results of a region have elements, and none is a reduction of nothing; the outer
     loops of others may still run."""
     reduced = [m for m in step.region.members if m.op.name.startswith("reduce_")]
-    some = any(size_at(member.result.type.size, sizes) for member in step.region.members)
+    some = all(size_at(result.type.size, sizes) for result in step.region.results)
     return some and all(size_at(x.type.size, sizes) for m in reduced for x in m.values())
 
 
