@@ -16,6 +16,8 @@ from reprlib import Repr
 from types import FrameType, TracebackType
 from typing import NamedTuple, TypeVar
 
+from numpy.linalg import LinAlgError
+
 from gptrs.cell_names import cell_name
 
 E = TypeVar("E", bound=BaseException)
@@ -110,6 +112,10 @@ class UnknownAttributeError(PtirError, AttributeError):
 
 class ElementError(PtirError, ArithmeticError):
     """An element found at run time has no result: an index out of range, a division by zero."""
+
+
+class MatrixError(ElementError, LinAlgError):
+    """A matrix has no such factors, inverse or solution; an error of `numpy.linalg` too."""
 
 
 class CheckError(ElementError, ValueError):

@@ -109,10 +109,17 @@ def _call(node: GraphNode, values: Mapping[GraphNode, Any], tracing: Tracing) ->
     fake_args: Any = map_arg(node.args, _fake)
     fake_kwargs: Any = map_arg(node.kwargs, _fake)
     wanted = _described(node.meta.get("val"), tracing.sizes)
+    checked = _checked_by(node)
+    if checked is not None and values[checked] is None:  # the operator has checked by itself
+        return (None,)
     if target is _with_effects:  # a token of torch's, an operator with an effect, its operands
         inner = Node(args[1], args[2:], kwargs, fake_args[2:], fake_kwargs, wanted[1:])
         return (None, *(apply_operator(inner, tracing.fallbacks, strict=tracing.is_strict) or ()))
-    called = Node(target, tuple(args), kwargs, fake_args, fake_kwargs, wanted)
+    reads = _reads(node)
+    if reads is not None and _is_checked(node) and len(wanted) - 1 not in reads:
+        checks = {"check_errors": True}
+        kwargs, fake_kwargs = {**kwargs, **checks}, {**fake_kwargs, **checks}
+    called = Node(target, tuple(args), kwargs, fake_args, fake_kwargs, wanted, reads)
     if called.name in _NOTHING:
         return None
     if called.name in _OF_STORAGE and not _reads_its_own(node):
@@ -120,6 +127,29 @@ def _call(node: GraphNode, values: Mapping[GraphNode, Any], tracing: Tracing) ->
             f"{called.name} of memory that has other elements, or another order of them"
         )
     return apply_operator(called, tracing.fallbacks, strict=tracing.is_strict)
+
+
+def _reads(node: GraphNode) -> frozenset[int] | None:
+    """Which of several results other nodes read, if not to check them for errors; None where that
+    is not known."""
+    items = [user for user in node.users if user.target is operator.getitem]
+    if not items or len(items) < len(node.users):
+        return None
+    read = (item for item in items if not all(map(_checked_by, item.users)))
+    return frozenset(cast("int", item.args[1]) for item in read)
+
+
+def _is_checked(node: GraphNode) -> bool:
+    """Whether a result, the last of an operator of linear algebra, says which matrix has none."""
+    return any(_checked_by(user) for item in node.users for user in item.users)
+
+
+def _checked_by(node: GraphNode) -> GraphNode | None:
+    """What a node raises errors of matrices for; None where it does something else."""
+    check, (first, *rest) = _torch.ops.aten._linalg_check_errors.default, (*node.args, None)
+    if node.target is check:
+        return cast("GraphNode", first)
+    return cast("GraphNode", rest[1]) if node.target is _with_effects and rest[0] is check else None
 
 
 def _reads_its_own(node: GraphNode) -> bool:

@@ -47,6 +47,8 @@ class Node(NamedTuple):
     fake_kwargs: Mapping[str, Any]
     result: Any
     """The types of its results: one, a sequence of them, or what is no tensor."""
+    reads: frozenset[int] | None = None
+    """Which of several results the graph reads; None where that is not known."""
 
     @property
     def name(self) -> str:
@@ -88,7 +90,17 @@ def _by_table(node: Node) -> Any:
         first = args[:1] if meaning.operands is Operands.CHOSEN else (_cast(args[0], dtype),)
         rest = args[1:] if meaning.operands is Operands.TO_RESULT else _all_cast(args[1:], dtype)
         args = (*first, *rest)
-    return _conformed(meaning.function(*args, **kwargs), node.result)
+    made = meaning.function(*args, **kwargs)
+    _check_made(made, node)
+    return _conformed(made, node.result)
+
+
+def _check_made(made: Any, node: Node) -> None:
+    """Raises `UnsupportedError` where the graph reads a result that the table leaves out."""
+    if isinstance(made, tuple) and isinstance(node.result, tuple):
+        for number, value in enumerate(cast("tuple[Any, ...]", made)):
+            if value is None and (node.reads is None or number in node.reads):
+                raise UnsupportedError(f"its result {number} is not in the table")
 
 
 def _check_fractions(node: Node, operands: Operands | None) -> None:
@@ -151,13 +163,16 @@ def _cast(x: Tensor, dtype: DType) -> Tensor:
 
 def _conformed(value: Any, wanted: Any) -> Any:
     """Results in torch's dtypes. Raises `UnsupportedError` where the shape is another one."""
+    if value is None:
+        return None
     if isinstance(wanted, Type):
         made: Tensor = ptir.asarray(value)
         if not _may_agree(made.shape, wanted.shape):
             raise UnsupportedError(f"its result has the shape {made.shape}, expected {wanted}")
         return _cast(made, wanted.dtype)
     if isinstance(wanted, tuple):
-        pairs = zip(value, cast("tuple[Any, ...]", wanted), strict=True)
+        values: Sequence[Any] = value
+        pairs = zip(values, cast("tuple[Any, ...]", wanted), strict=True)
         return tuple(_conformed(v, w) for v, w in pairs)
     return value
 
@@ -187,7 +202,8 @@ def _by_torch(node: Node) -> Any:
 
     args = [take(a) for a in node.args]
     kwargs = {name: take(value) for name, value in node.kwargs.items()}
-    types = tuple(_types(node.result))
+    result = _read(node)  # torch may say another shape of what nobody reads than it has
+    types = tuple(_types(result))
 
     def run(*arrays: Any) -> tuple[Any, ...]:
         def give(value: Any) -> Any:
@@ -201,14 +217,32 @@ def _by_torch(node: Node) -> Any:
                 *(give(a) for a in args), **{name: give(v) for name, v in kwargs.items()}
             )
         # Some operators give another dtype than torch says that they do.
-        pairs = zip(_tensors(made), types, strict=True)
+        pairs = zip(_tensors(_left(made, result)), types, strict=True)
         return tuple(
             array_of(t.contiguous()).astype(wanted.dtype.numpy, copy=False) for t, wanted in pairs
         )
 
     run.__qualname__ = run.__name__ = f"torch.{node.name}"
     returned = ptir.callback(run, *tensors, result=types or None)
-    return _filled(node.result, iter(returned or ()))
+    return _filled(result, iter(returned or ()))
+
+
+def _read(node: Node) -> Any:
+    """The types of the results, None for those that the graph does not read."""
+    reads = node.reads
+    if reads is None or not isinstance(node.result, tuple):
+        return node.result
+    each = enumerate(cast("tuple[Any, ...]", node.result))
+    return tuple(wanted if number in reads else None for number, wanted in each)
+
+
+def _left(made: Any, result: Any) -> Any:
+    """The results whose types are known."""
+    if not isinstance(result, tuple) or made is None:
+        return made
+    given = cast("Sequence[Any]", made)
+    types = cast("tuple[Any, ...]", result)
+    return [each for each, wanted in zip(given, types, strict=True) if wanted is not None]
 
 
 class _Place(NamedTuple):

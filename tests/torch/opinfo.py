@@ -40,6 +40,8 @@ UNDEFINED = frozenset(
     ("empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided")
 )
 """Operators whose elements are not defined."""
+UP_TO_SIGNS = frozenset(("linalg.eig", "linalg.eigh", "linalg.svd", "svd", "svd_lowrank"))
+"""Operators whose vectors may have another sign or phase: torch says what of them is defined."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,10 @@ def check_sample(operator: Any, sample: Any, *, backward: bool = False) -> None:
         for place, tensor in zip(places, tensors, strict=True):
             given[place] = tensor
         operand, args, kwargs = pytree.tree_unflatten(given, spec)
-        results, _ = pytree.tree_flatten(operator(operand, *args, **kwargs))
+        results = operator(operand, *args, **kwargs)
+        if operator.name in UP_TO_SIGNS:
+            results = sample.output_process_fn_grad(results)
+        results, _ = pytree.tree_flatten(results)
         # As copies: torch makes results that are views itself.
         return [r.clone() for r in results if isinstance(r, torch.Tensor)]
 

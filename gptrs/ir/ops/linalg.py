@@ -12,7 +12,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from gptrs.errors import ElementError, ShapeError
+from gptrs.errors import MatrixError, ShapeError
 from gptrs.ir.checks import one_dtype
 from gptrs.ir.dims import DimLike, Shape, same, same_shape, surely_greater
 from gptrs.ir.hints import wrong_dtype
@@ -110,13 +110,13 @@ def least(m: DimLike, n: DimLike) -> DimLike:
 
 
 def meaning(fn: Callable[P, R]) -> Callable[P, R]:
-    """``fn`` with the errors of `numpy.linalg` as `ElementError`."""
+    """``fn`` with the errors of `numpy.linalg` as `MatrixError`."""
 
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return fn(*args, **kwargs)
         except np.linalg.LinAlgError as error:
-            raise ElementError(str(error)) from None
+            raise MatrixError(str(error)) from None
 
     return call
 

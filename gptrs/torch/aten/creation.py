@@ -44,7 +44,13 @@ def _scalar(value: Any, dtype: DType | None) -> Tensor:
 
 
 @aten(
-    "zeros", "empty.memory_format", "empty_strided", "new_empty", "new_zeros", "new_empty_strided"
+    "zeros",
+    "empty.memory_format",
+    "empty_permuted",
+    "empty_strided",
+    "new_empty",
+    "new_zeros",
+    "new_empty_strided",
 )
 def zeros(*given: Any, dtype: DType | None = None) -> Tensor:
     """Zeros, which an empty tensor may be, too."""

@@ -128,6 +128,23 @@ def index_copy(x: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     return ptir.index_copy(x, dim, index, source)
 
 
+@aten("put")
+def put(x: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
+    """With the elements at places in ``x``, one row after the other."""
+    flat, at, given = (ptir.ravel(y) for y in (x, index, source))
+    at = ptir.where(at < 0, at + flat.shape[0], at)
+    write = ptir.index_add if accumulate else ptir.index_copy
+    return ptir.reshape(write(flat, 0, at, given), shape=x.shape)
+
+
+@aten("index_reduce")
+@_as_vectors
+def index_reduce(
+    x: Tensor, dim: int, index: Tensor, source: Tensor, reduce: Any, *, include_self: bool = True
+) -> Tensor:
+    return ptir.index_reduce(x, dim, index, source, reduce, include_self=include_self)
+
+
 @aten("index_fill.int_Scalar", "index_fill.int_Tensor")
 @_as_vectors
 def index_fill(x: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:

@@ -142,15 +142,6 @@ def attention(
     )
 
 
-@aten("linalg_solve_triangular")
-def solve_triangular(
-    a: Tensor, b: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False
-) -> Tensor:
-    if not left:
-        raise UnsupportedError("a triangular matrix on the right")
-    return ptir.linalg.solve_triangular(a, b, upper=upper, unitriangular=unitriangular)
-
-
 @aten("linalg_cross")
 def cross(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
     return ptir.linalg.cross(x, y, axis=dim)

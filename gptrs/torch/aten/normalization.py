@@ -110,6 +110,22 @@ def batch_norm_training(
     )
 
 
+@aten("_batch_norm_with_update_functional")
+def batch_norm_updated(
+    x: Tensor,
+    weight: Maybe,
+    bias: Maybe,
+    running_mean: Tensor,
+    running_var: Tensor,
+    momentum: float,
+    eps: float,
+) -> tuple[Tensor, ...]:
+    made, mean, deviation, *running = batch_norm_training(
+        x, weight, bias, running_mean, running_var, True, momentum, eps
+    )
+    return made, mean, deviation, ptir.zeros((0,), dtype=ptir.ui8), *running
+
+
 @aten("_native_batch_norm_legit.no_stats")
 def batch_norm_of_batch(
     x: Tensor, weight: Maybe, bias: Maybe, training: bool, momentum: float, eps: float

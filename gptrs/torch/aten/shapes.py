@@ -130,7 +130,7 @@ def split(x: Tensor, split_size: DimLike, dim: int = 0) -> list[Tensor]:
     return [slice_(x, dim, start, min(start + split_size, extent)) for start in starts]
 
 
-@aten("unbind.int")
+@aten("unbind.int", "unbind_copy.int")
 def unbind(x: Tensor, dim: int = 0) -> list[Tensor]:
     return list(ptir.unbind(x, dim))
 
@@ -168,6 +168,8 @@ def triu(x: Tensor, diagonal: int = 0) -> Tensor:
 
 @aten("unfold", "unfold_copy")
 def unfold(x: Tensor, dimension: int, size: int, step: int) -> Tensor:
+    if x.ndim == 0:  # windows of one element, or of none
+        return ptir.reshape(x, shape=(1,))[:size]
     return ptir.unfold(x, dimension, size, step)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from gptrs.ir.dims import DimLike
 from gptrs.ir.tensor import Tensor
@@ -23,8 +24,8 @@ def sort(
 def topk(
     x: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
 ) -> tuple[Tensor, Tensor]:
-    if x.ndim == 0:
-        raise UnsupportedError("topk of a scalar")
+    if x.ndim == 0:  # the first 0 or 1 of one element
+        return x, ptir.zeros((), dtype=ptir.si64)
     return ptir.top_k(x, k=k, axis=dim, largest=largest)
 
 
@@ -82,10 +83,10 @@ for _name, _function in {
     aten(_name)(_of_all_alone(_function))
 
 
-@aten("searchsorted.Tensor")
+@aten("searchsorted.Tensor", "searchsorted.Scalar")
 def searchsorted(
     rows: Tensor,
-    values: Tensor,
+    values: Any,
     *,
     out_int32: bool = False,
     right: bool = False,
@@ -94,6 +95,8 @@ def searchsorted(
 ) -> Tensor:
     if sorter is not None:
         rows = ptir.take_along_axis(rows, sorter, axis=-1)
+    if not isinstance(values, Tensor):
+        values = ptir.full((), values, dtype=rows.dtype)
     return ptir.searchsorted(rows, values, side="right" if right or side == "right" else "left")
 
 
