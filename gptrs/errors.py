@@ -16,8 +16,6 @@ from reprlib import Repr
 from types import FrameType, TracebackType
 from typing import NamedTuple, TypeVar
 
-from numpy.linalg import LinAlgError
-
 from gptrs.cell_names import cell_name
 
 E = TypeVar("E", bound=BaseException)
@@ -114,8 +112,9 @@ class ElementError(PtirError, ArithmeticError):
     """An element found at run time has no result: an index out of range, a division by zero."""
 
 
-class MatrixError(ElementError, LinAlgError):
-    """A matrix has no such factors, inverse or solution; an error of `numpy.linalg` too."""
+class MatrixError(ElementError):
+    """A matrix has no such factors, inverse or solution; raised as a `numpy.linalg.LinAlgError`
+    too."""
 
 
 class CheckError(ElementError, ValueError):

@@ -34,6 +34,7 @@ operators and methods of tensors find it there, ``ptir`` too.
 | `sets` | union1d, intersect1d, setdiff1d, setxor1d, unique_consecutive |
 | `distances` | cdist, dist, norm, renorm |
 | `windows` | hanning, hann_window and their like; ``ptir.signal.windows`` has all |
+| `spectra` | stft, istft |
 | `polynomials` | polyadd, polymul, polydiv, polyder, polyint, polyfit, roots |
 | `axis_slices` | slice_in_dim, dynamic_slice_in_dim, dynamic_update_index_in_dim |
 | `lax`, `lax_convolution` | broadcast_in_dim, select_n, reduce, clz; conv_general_dilated |
@@ -151,6 +152,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     ),
     "sets": ("intersect1d", "setdiff1d", "setxor1d", "union1d", "unique_consecutive"),
     "distances": ("cdist", "dist", "norm", "renorm"),
+    "spectra": ("istft", "stft"),
     "windows": (
         *("bartlett", "bartlett_window", "blackman", "blackman_window", "hamming"),
         *("hamming_window", "hann_window", "hanning", "kaiser", "kaiser_window"),

@@ -52,7 +52,7 @@ _OF_TORCH: dict[str, str] = {
     "ptir.linalg.solve solves equations, ptir.linalg.qr and ptir.linalg.cholesky factorise": """
         geqrf lu lu_solve orgqr ormqr
     """,
-    "windows of a signal are x.unfold(-1, size, step), their spectra ptir.fft.rfft": "istft stft",
+    "ptir.stft(x, n_fft, ...), or ptir.istft": "istft stft",
     "x.reshape(shape), or x[key] for fewer elements": "resize_ resize_as resize_as_",
 }
 """Names of torch's tensors that have no method, by what to write or to know instead."""

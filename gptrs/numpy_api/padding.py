@@ -102,7 +102,7 @@ def outside(
 
 def _mirrored(place: Tensor, extent: DimLike) -> Tensor:
     """Positions reflected at the first and last element."""
-    period = OPS["maximum"](_number(2 * (extent - 1)), 1)
+    period = OPS["maximum"](OPS["full"](shape=(), value=1, dtype="si64"), 2 * (extent - 1))
     place = OPS["remainder"](place, period)
     return OPS["minimum"](place, 2 * (extent - 1) - place)
 
@@ -111,10 +111,6 @@ def _mirrored_with_ends(place: Tensor, extent: DimLike) -> Tensor:
     """Positions reflected beyond the first and last element."""
     place = OPS["remainder"](place, 2 * extent)
     return OPS["minimum"](place, (2 * extent - 1) - place)
-
-
-def _number(n: DimLike) -> Tensor:
-    return OPS["full"](shape=(), value=n, dtype="si64")
 
 
 def _nearest(place: Tensor, extent: DimLike) -> Tensor:

@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 import gptrs.torch
+from gptrs import ptir
 from gptrs.errors import MatrixError
 
 space: Any = torch  # its stubs leave much out
@@ -69,6 +71,11 @@ def test_matrices_without_a_result_are_errors_of_torch(name: str) -> None:
     with pytest.raises(linalg.LinAlgError, match=r"ingular|definite") as caught:
         function(torch.zeros(4, 4))
     assert isinstance(caught.value.__cause__, MatrixError)
+
+
+def test_errors_of_numpy() -> None:
+    with pytest.raises(np.linalg.LinAlgError, match="Singular"):
+        ptir.linalg.inv(np.zeros((2, 2)))
 
 
 def test_numbers_of_errors_are_torchs() -> None:

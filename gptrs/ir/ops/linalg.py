@@ -109,6 +109,14 @@ def least(m: DimLike, n: DimLike) -> DimLike:
     )
 
 
+class _LinAlgError(MatrixError, np.linalg.LinAlgError):
+    """A `MatrixError` for NumPy's users too; `gptrs.errors` is imported without NumPy."""
+
+
+_LinAlgError.__name__ = _LinAlgError.__qualname__ = "MatrixError"
+_LinAlgError.__module__ = MatrixError.__module__
+
+
 def meaning(fn: Callable[P, R]) -> Callable[P, R]:
     """``fn`` with the errors of `numpy.linalg` as `MatrixError`."""
 
@@ -116,7 +124,7 @@ def meaning(fn: Callable[P, R]) -> Callable[P, R]:
         try:
             return fn(*args, **kwargs)
         except np.linalg.LinAlgError as error:
-            raise MatrixError(str(error)) from None
+            raise _LinAlgError(str(error)) from None
 
     return call
 

@@ -88,17 +88,4 @@ def embedding_bag(
 
 @aten("histc")
 def histc(x: Tensor, bins: int = 100, least: Any = 0, greatest: Any = 0) -> Tensor:
-    """How many elements are in each of ``bins`` equal parts of a range; the range of ``x`` where
-    its ends are equal. What is outside, and NaN, is in none."""
-    values = ptir.ravel(x)
-    low, high = ptir.full((), least, dtype=x.dtype), ptir.full((), greatest, dtype=x.dtype)
-    if least == greatest:
-        if values.shape[0] == 0:
-            return ptir.zeros((bins,), dtype=x.dtype)
-        low, high = ptir.min(values), ptir.max(values)
-        is_point = low == high
-        low, high = ptir.where(is_point, low - 1, low), ptir.where(is_point, high + 1, high)
-    inside = (values >= low) & (values <= high)
-    place = (ptir.where(inside, values, low) - low) * bins / (high - low)
-    number = ptir.minimum(ptir.cast(place, dtype=ptir.si64), bins - 1)
-    return ptir.segment_reduce(ptir.cast(inside, dtype=x.dtype), number, count=bins)
+    return ptir.histc(x, bins, least, greatest)
