@@ -49,7 +49,7 @@ _OF_TORCH: dict[str, str] = {
         as_strided as_strided_ as_strided_scatter
     """,
     "ptir.callback(function, x) calls Python, operations on arrays need none": "apply_ map2_ map_",
-    "ptir.linalg.solve solves equations, ptir.linalg.qr and ptir.linalg.cholesky factorise": """
+    "ptir.linalg.solve solves equations, ptir.linalg.qr, lu_factor and cholesky factorise": """
         geqrf lu lu_solve orgqr ormqr
     """,
     "ptir.stft(x, n_fft, ...), or ptir.istft": "istft stft",

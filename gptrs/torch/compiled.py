@@ -21,7 +21,7 @@ from torch.fx.node import Node as GraphNode
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from gptrs import ptir
-from gptrs.errors import DimError, DTypeError, MatrixError, PtirError
+from gptrs.errors import CheckError, DimError, DTypeError, MatrixError, PtirError
 from gptrs.ir.parameter import Parameter
 from gptrs.ir.tensor import Tensor
 from gptrs.jit.function import JitFunction
@@ -107,7 +107,7 @@ class CompiledGraph:
             made = function(*arrays)
         except (DTypeError, UnsupportedError) as error:  # eagerly, nothing was traced before
             return self._given_to_torch(operands, error)
-        except MatrixError as error:
+        except (CheckError, MatrixError) as error:
             failed: Any = torch.linalg
             raise failed.LinAlgError(str(error)) from error
         if (calls := _noted.get()) is not None:

@@ -245,3 +245,45 @@ def test_complete_qr_of_symbolic_sizes(symbol: int) -> None:
         assert q.shape == (3, shape[1], shape[1])
         _close(q @ r, x, "f8")
         _close(_adjoint(q) @ q, np.broadcast_to(np.eye(shape[1]), q.shape), "f8")
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(5, 5), (2, 40, 70), (70, 40), (0, 0), (2, 0, 3)])
+def test_lu_factors(shape: tuple[int, ...], dtype: str) -> None:
+    x = _array(dtype, *shape)
+    factors, pivots = ptir.jit(lambda x: tuple(ptir.linalg.lu_factor(x)))(x)
+    least = min(shape[-2:])
+    assert (pivots.shape, factors.shape) == ((*shape[:-2], least), shape)
+    p, lower, upper = (y.numpy() for y in ptir.linalg.lu_unpack(factors, pivots))
+    _close(p @ lower @ upper, x, dtype)
+    assert np.array_equal(p.sum(axis=-1), np.ones(shape[:-1]))
+    assert (abs(np.tril(lower)) <= np.sqrt(2) + 1e-6).all()  # the pivot is the greatest
+    for found, expected in zip(ptir.linalg.lu(x), (p, lower, upper), strict=True):
+        _close(found, expected, dtype)
+
+
+def test_a_singular_matrix_has_lu_factors() -> None:
+    x = np.array([[0.0, 0, 1], [0, 0, 2], [0, 3, 4]])
+    p, lower, upper = (y.numpy() for y in ptir.linalg.lu(x))
+    assert np.array_equal(p @ lower @ upper, x)
+    assert np.diagonal(upper)[0] == 0
+    _, lower, upper = ptir.linalg.lu(x[[2, 1, 0], ::-1].copy(), pivot=False)
+    assert np.array_equal((lower @ upper).numpy(), x[[2, 1, 0], ::-1])
+
+
+@pytest.mark.parametrize("adjoint", [False, True])
+@pytest.mark.parametrize("left", [False, True])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_lu_solve(dtype: str, left: bool, adjoint: bool) -> None:
+    x, b = _array(dtype, 2, 6, 6), _array(dtype, 2, 6, 6)
+    solve = ptir.jit(
+        lambda x, b: ptir.linalg.lu_solve(*ptir.linalg.lu_factor(x), b, left=left, adjoint=adjoint)
+    )
+    turned = _adjoint(x) if adjoint else x
+    found = solve(x, b).numpy()
+    _close(turned @ found if left else found @ turned, b, dtype)
+
+
+def test_lu_takes_matrices_of_a_known_size() -> None:
+    with pytest.raises(ShapeError, match="known size"):
+        ptir.jit(dynamic={"x": {0: "N", 1: "N"}})(lambda x: ptir.linalg.lu(x).U)(np.eye(3))

@@ -14,7 +14,7 @@ import torch
 
 import gptrs.torch
 from gptrs import ptir
-from gptrs.errors import MatrixError
+from gptrs.errors import CheckError, MatrixError
 
 space: Any = torch  # its stubs leave much out
 linalg: Any = torch.linalg
@@ -53,6 +53,9 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "pinv of symmetric ones": lambda x: linalg.pinv(x, hermitian=True),
     "matrix_rank": lambda x: linalg.matrix_rank(x - x[..., :1, :]),
     "cholesky_solve": lambda x: torch.cholesky_solve(x + 1, linalg.cholesky(x)),
+    "lu": lambda x: tuple(linalg.lu(x[..., :3])),
+    "lu_factor": lambda x: tuple(linalg.lu_factor(x)),
+    "lu_solve": lambda x: linalg.lu_solve(*linalg.lu_factor(x), x + 1, left=False, adjoint=True),
     "solve_triangular": lambda x: linalg.solve_triangular(x, x + 1, upper=True, left=False),
 }
 
@@ -65,12 +68,12 @@ def test_matrices(name: str, shape: tuple[int, ...]) -> None:
     torch.testing.assert_close(made, wanted, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("name", ["inv", "solve", "cholesky"])
+@pytest.mark.parametrize("name", ["inv", "solve", "cholesky", "lu_factor"])
 def test_matrices_without_a_result_are_errors_of_torch(name: str) -> None:
     function = compiled(FUNCTIONS[name])
-    with pytest.raises(linalg.LinAlgError, match=r"ingular|definite") as caught:
+    with pytest.raises(linalg.LinAlgError, match=r"ingular|definite|diagonal") as caught:
         function(torch.zeros(4, 4))
-    assert isinstance(caught.value.__cause__, MatrixError)
+    assert isinstance(caught.value.__cause__, CheckError if name == "lu_factor" else MatrixError)
 
 
 def test_errors_of_numpy() -> None:

@@ -9,6 +9,7 @@ their precision; other real dtypes are computed as f32. What has no result (a si
 | `factorisations` | cholesky, qr, svd, svdvals, eigh, eigvalsh, eig, eigvals |
 | `equations` | solve, solve_triangular, inv, pinv, lstsq, det, slogdet, matrix_rank, ... |
 | `matrix_functions` | matrix_exp, logdet, cholesky_solve, cholesky_inverse |
+| `lu_factorisation` | lu, lu_factor, lu_solve, lu_unpack |
 | `norms` | norm, vector_norm, matrix_norm, cond |
 | `matrix_products` | those of ``ptir`` over the last axes, multi_dot, matrix_power |
 """
@@ -27,6 +28,7 @@ MODULES: dict[str, tuple[str, ...]] = {
         *("tensorinv", "tensorsolve"),
     ),
     "matrix_functions": ("cholesky_inverse", "cholesky_solve", "logdet", "matrix_exp"),
+    "lu_factorisation": ("lu", "lu_factor", "lu_solve", "lu_unpack"),
     "norms": ("cond", "matrix_norm", "norm", "vector_norm"),
     "matrix_products": (
         *("cross", "diagonal", "matmul", "matrix_power", "matrix_transpose", "multi_dot"),

@@ -97,6 +97,44 @@ def _solved(a: Tensor, b: Tensor, left: bool) -> Tensor:
     )
 
 
+@aten("linalg_lu_factor_ex")
+def lu_factor_ex(
+    x: Tensor, *, pivot: bool = True, check_errors: bool = False
+) -> tuple[Tensor, Tensor, Maybe]:
+    """With the number of the first 0 on the diagonal of U, from 1 on; 0 where there is none."""
+    factors, pivots = ptir.linalg.lu_factor(x, pivot=pivot)
+    zeros = ptir.diagonal(factors, 0, -2, -1) == 0
+    if check_errors:
+        ptir.check(~zeros, "U has a 0 on its diagonal: the matrix is singular")
+        return factors, pivots, None
+    numbers = ptir.where(zeros, ptir.arange(1, zeros.shape[-1] + 1), ptir.iinfo(ptir.si32).max)
+    first = ptir.min(numbers, axis=-1, initial=ptir.iinfo(ptir.si32).max)
+    return factors, pivots, ptir.where(ptir.any(zeros, axis=-1), first, 0)
+
+
+@aten("linalg_lu")
+def lu(x: Tensor, *, pivot: bool = True) -> tuple[Tensor, Tensor, Tensor]:
+    permutation, lower, upper = ptir.linalg.lu(x, pivot=pivot)
+    return permutation if pivot else ptir.zeros((0,), dtype=x.dtype), lower, upper
+
+
+@aten("lu_unpack")
+def lu_unpack(
+    factors: Tensor, pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True
+) -> tuple[Tensor, Tensor, Tensor]:
+    empty = ptir.zeros((0,), dtype=factors.dtype)
+    permutation, lower, upper = ptir.linalg.lu_unpack(factors, pivots)
+    data = (lower, upper) if unpack_data else (empty, empty)
+    return (permutation if unpack_pivots else empty, *data)
+
+
+@aten("linalg_lu_solve")
+def lu_solve(
+    factors: Tensor, pivots: Tensor, b: Tensor, *, left: bool = True, adjoint: bool = False
+) -> Tensor:
+    return ptir.linalg.lu_solve(factors, pivots, b, left=left, adjoint=adjoint)
+
+
 @aten("cholesky")
 def cholesky(x: Tensor, upper: bool = False) -> Tensor:
     return ptir.linalg.cholesky(x, upper=upper)
