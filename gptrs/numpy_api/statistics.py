@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from gptrs.errors import ArgumentError
-from gptrs.ir.dims import DimLike
+from gptrs.ir.dims import Dim, DimLike
 from gptrs.ir.dispatch import FUNCTIONS, OPS
 from gptrs.ir.promotion import DEFAULT_FLOAT
 from gptrs.ir.tensor import Tensor
@@ -103,14 +103,25 @@ def _extreme(op: str, x: Any, axis: Axes, keepdims: bool, initial: Any, where: A
     x = as_tensor(x)
     if x.dtype.is_bool:
         reduced = "reduce_any" if op == "max" else "reduce_all"
-        return OPS[reduced](_where(x, where, op == "min"), axes=axis, keepdims=keepdims)
+        found = OPS[reduced](_where(x, where, op == "min"), axes=axis, keepdims=keepdims)
+        if initial is None:
+            return found
+        return found | bool(initial) if op == "max" else found & bool(initial)
     if where is not None and initial is None:
         raise ArgumentError(
             f"{op}: with where= there may be no element left",
             fix="give the result of none: initial=",
         )
-    result: Tensor = OPS[f"reduce_{op}"](_where(x, where, initial), axes=axis, keepdims=keepdims)
-    return result if initial is None else OPS[f"{op}imum"](result, initial)
+    given = _where(x, where, initial)
+    if initial is None:
+        return OPS[f"reduce_{op}"](given, axes=axis, keepdims=keepdims)
+    axes = normal_axes(axis, x.ndim)
+    empty = [a for a in axes if isinstance(n := x.shape[a], Dim) or n == 0]
+    if empty and not x.dtype.is_float:  # the op has no result of no elements: here is one more
+        high = [int(a in empty) for a in range(x.ndim)]
+        given = OPS["pad"](given, low=[0] * x.ndim, high=high, value=initial)
+    result: Tensor = OPS[f"reduce_{op}"](given, axes=axis, keepdims=keepdims)
+    return OPS[f"{op}imum"](result, initial)
 
 
 @public(op="reduce_max")

@@ -232,3 +232,24 @@ def test_words_of_torch() -> None:
     found = ptir.searchsorted(ptir.tensor(np.sort(ROW)), 2.0, right=True, out_int32=True)
     assert (found.item(), found.dtype) == (4, ptir.si32)
     assert ptir.bucketize(ptir.tensor(ROW), [0.0, 2.0], out_int32=True).dtype is ptir.si32
+
+
+@pytest.mark.parametrize("name", ["max", "min"])
+@pytest.mark.parametrize("axis", [None, 0])
+@pytest.mark.parametrize("shape", [(0,), (0, 3), (2, 0, 3), (4,)])
+@pytest.mark.parametrize("dtype", ["i8", "u1", "?", "f4"])
+def test_extremes_of_no_elements_are_initial(
+    dtype: str, shape: tuple[int, ...], axis: int | None, name: str
+) -> None:
+    x = np.ones(shape, dtype)
+    for initial in (0, 1, 5):
+        expected = getattr(np, name)(x, axis=axis, initial=initial)
+        function: Any = getattr(ptir, name)
+        found = ptir.jit(lambda x: function(x, axis=axis, initial=initial))(x)  # noqa: B023
+        assert np.array_equal(found.numpy(), expected)
+
+
+def test_an_extreme_of_symbolic_extent() -> None:
+    function: Any = ptir.max
+    most = ptir.jit(dynamic={"x": {0: "N"}})(lambda x: function(x, initial=-5))
+    assert [int(most(np.array(x, np.int64))) for x in ([-9, -7], [], [3])] == [-5, -5, 3]
