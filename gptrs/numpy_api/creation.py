@@ -266,7 +266,7 @@ def _known(name: str, number: Any) -> Any:
 def linspace(
     start: Any,
     stop: Any,
-    num: int = 50,
+    num: DimLike = 50,
     endpoint: bool = True,
     retstep: bool = False,
     dtype: object = None,
@@ -278,7 +278,7 @@ def linspace(
     ``endpoint``; with ``retstep`` the distance, too. Computed in f64 and rounded once. Tensors
     broadcast; the new axis is ``axis``."""
     check_device(device)
-    if isinstance(num, Dim) or num < 0:
+    if not isinstance(num, Dim) and num < 0:
         raise ArgumentError(f"linspace: num is {num}, expected an integer of at least 0")
     first, last = as_tensor(start), as_tensor(stop)
     is_complex = first.dtype.is_complex or last.dtype.is_complex
@@ -288,10 +288,14 @@ def linspace(
     parts = num - 1 if endpoint else num
     shape = (num, *(1,) * max(first.ndim, last.ndim))
     places: Tensor = OPS["iota"](shape=shape, dtype="si64")
-    step = (high - low) / max(parts, 1)
+    if isinstance(parts, Dim):
+        step = (high - low) / OPS["maximum"](OPS["full"](shape=(), value=1, dtype="f64"), parts)
+    else:
+        step = (high - low) / max(parts, 1)
     values = low + places.astype("f64").astype(wide) * step
-    if endpoint and num > 1:
-        values = OPS["select"](places == num - 1, high, values)
+    if endpoint and (isinstance(num, Dim) or num > 1):
+        is_last = OPS["logical_and"](places == num - 1, places > 0)
+        values = OPS["select"](is_last, high, values)
     values = FUNCTIONS["moveaxis"](values.astype(kind), 0, axis) if axis else values.astype(kind)
     return (values, step.astype(kind)) if retstep else values
 

@@ -73,6 +73,10 @@ def delete(x: Any, obj: Any, axis: int | None = None) -> Tensor:
     among all elements in a row."""
     x = as_tensor(x)
     x, axis = (ravel(x), 0) if axis is None else (x, normal_axis(axis, x.ndim))
+    if isinstance(obj, int) and isinstance(x.shape[axis], Dim):
+        keys = (slice(None),) * axis
+        after = slice(obj + 1, None) if obj != -1 else slice(0, 0)
+        return concat([x[(*keys, slice(obj))], x[(*keys, after)]], axis)
     places = np.arange(_extent("delete", x, axis))
     try:
         kept = np.delete(places, _static("delete", obj))
@@ -87,6 +91,8 @@ def insert(x: Any, obj: Any, values: Any, axis: int | None = None) -> Tensor:
     row."""
     x, new = alike(x, values)
     x, axis = (ravel(x), 0) if axis is None else (x, normal_axis(axis, x.ndim))
+    if isinstance(obj, int) and isinstance(x.shape[axis], Dim):
+        return _inserted(x, obj, new, axis)
     extent = _extent("insert", x, axis)
     places = _static("insert", obj)
     if isinstance(places, np.ndarray) and places.ndim == 0 and new.ndim:
@@ -104,6 +110,17 @@ def insert(x: Any, obj: Any, values: Any, axis: int | None = None) -> Tensor:
     shape = tuple(wanted.size if i == axis else n for i, n in enumerate(x.shape))
     parts = concat([x, broadcast_to(new.astype(x.dtype), shape)], axis)
     return take(parts, np.where(source < 0, extent - 1 - source, source), axis)
+
+
+def _inserted(x: Tensor, place: int, new: Tensor, axis: int) -> Tensor:
+    """``new`` before one position of an axis of symbolic extent."""
+    if new.ndim:
+        new = moveaxis(new, 0, axis) if new.ndim == x.ndim else new[(slice(None),) * axis + (None,)]
+    count = new.shape[axis] if new.ndim == x.ndim else 1
+    shape = tuple(count if i == axis else n for i, n in enumerate(x.shape))
+    keys = (slice(None),) * axis
+    parts = x[(*keys, slice(place))], broadcast_to(new, shape), x[(*keys, slice(place, None))]
+    return concat(list(parts), axis)
 
 
 @public

@@ -173,7 +173,7 @@ def _position(part: Any, extent: DimLike, axis: int) -> DimLike:
     place: DimLike = part if isinstance(part, Dim) else part.__index__()
     if not isinstance(place, Dim) and place < 0:
         place = extent + place
-    if surely_greater(0, place) or not surely_greater(extent, place):
+    if surely_greater(0, place) or surely_greater(place + 1, extent):  # others fail at their sizes
         raise PositionError(f"index {part} is out of range for axis {axis} of extent {extent}")
     return place
 

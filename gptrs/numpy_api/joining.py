@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 
 from gptrs.errors import ArgumentError, ShapeError
-from gptrs.ir.dims import Dim, same
+from gptrs.ir.dims import Dim, DimLike, same
 from gptrs.ir.dispatch import OPS
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import normal_axis
@@ -149,13 +149,11 @@ def array_split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[Tensor]
     """`split`, where the first sections may be longer by one."""
     x = as_tensor(x)
     place = normal_axis(axis, x.ndim)
-    extent = x.shape[place]
-    if isinstance(extent, Dim):
-        raise ShapeError(f"split: axis {axis} has a symbolic extent {extent}")
+    extent, cuts = x.shape[place], list[DimLike]([0])
     if isinstance(indices_or_sections, int):
-        each, longer = divmod(extent, indices_or_sections)
-        sizes = [each + 1] * longer + [each] * (indices_or_sections - longer)
-        cuts = np.cumsum([0, *sizes]).tolist()
+        count = indices_or_sections
+        for number in range(count):
+            cuts.append(cuts[-1] + (extent + (count - 1 - number)) // count)
     else:
         cuts = [0, *(int(i) for i in indices_or_sections), extent]
     keys = (slice(None),) * place

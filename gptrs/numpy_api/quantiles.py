@@ -95,6 +95,8 @@ def _quantiles(
     kept = [i for i in range(values.ndim) if i not in axes]
     rows = OPS["transpose"](values, perm=(*kept, *axes))
     rows = rows.reshape([*(values.shape[i] for i in kept), number_over(values, axes)])
+    if rows.shape[-1] == 0:  # those of nothing are NaN
+        rows = OPS["full"](shape=(*rows.shape[:-1], 1), value=float("nan"), dtype=values.dtype)
     ordered: Tensor = OPS["sort"](rows, axis=-1)[0]  # NaN last
     fractions = tensor_of(q, values.dtype)
     fractions = fractions / 100 if percent else fractions
@@ -104,7 +106,7 @@ def _quantiles(
         nothing = last < 0
         last = OPS["maximum"](last, 0)
     else:
-        last = OPS["full"](shape=(), value=rows.shape[-1] - 1, dtype=values.dtype)
+        last = OPS["full"](shape=(), value=0, dtype=values.dtype) + (rows.shape[-1] - 1)
         nothing = OPS["reduce_any"](is_nan, axes=-1, keepdims=True)
     place = _place(fractions.reshape(-1), last, method)
     low, part = OPS["floor"](place), place - OPS["floor"](place)

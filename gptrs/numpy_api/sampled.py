@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import Any, Literal, cast
 
 from gptrs.errors import ArgumentError, ShapeError
-from gptrs.ir.dims import Dim
+from gptrs.ir.dims import Dim, same, same_shape
 from gptrs.ir.dispatch import OPS
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import normal_axes, normal_axis
+from gptrs.numpy_api.effects import check
 from gptrs.numpy_api.function import alike, as_tensor, public, tensor_of
 from gptrs.numpy_api.joining import concat, stack
 from gptrs.numpy_api.manipulation import flip
@@ -196,7 +197,11 @@ def _filtered(a: Tensor, v: Tensor, mode: Mode) -> Tensor:
     """Σₖ a[n + k] · v[k] over the places at which ``mode`` has the rows overlap."""
     if mode not in ("full", "same", "valid"):
         raise ArgumentError(f"mode is {mode!r}, expected 'full', 'same' or 'valid'")
-    taps = v.shape[0]
+    taps, extent = v.shape[0], a.shape[0]
+    assert isinstance(taps, int)
+    if mode != "full" and isinstance(extent, Dim):
+        length = OPS["full"](shape=(), value=0, dtype="si64") + extent
+        check(length >= taps, "{} elements are fewer than the {} of the other row", length, taps)
     ends = {
         "full": (taps - 1, taps - 1),
         "same": (taps // 2, (taps - 1) // 2),
@@ -216,11 +221,25 @@ def _filtered(a: Tensor, v: Tensor, mode: Mode) -> Tensor:
 def _rows(name: str, a: Any, v: Any) -> tuple[Tensor, Tensor]:
     rows = alike(a, v)
     for row in rows:
-        if row.ndim != 1 or isinstance(row.shape[0], Dim) or row.shape[0] == 0:
+        if row.ndim != 1 or (not isinstance(row.shape[0], Dim) and row.shape[0] == 0):
             raise ShapeError(
-                f"{name}: an operand has shape {list(row.shape)}, expected a row of known length"
+                f"{name}: an operand has shape {list(row.shape)}, expected a row of elements"
             )
+    if all(isinstance(row.shape[0], Dim) for row in rows):
+        raise ShapeError(
+            f"{name}: both operands have symbolic lengths, {rows[0].shape[0]} and"
+            f" {rows[1].shape[0]}; one has to be known"
+        )
     return rows[0], rows[1]
+
+
+def _is_shorter(a: Tensor, v: Tensor) -> bool:
+    """Whether the first row is the shorter one. A symbolic length is taken for the longer one, and
+    checked where that matters."""
+    first, second = a.shape[0], v.shape[0]
+    if isinstance(first, Dim) or isinstance(second, Dim):
+        return isinstance(second, Dim)
+    return first < second
 
 
 @public
@@ -228,7 +247,7 @@ def convolve(a: Any, v: Any, mode: Mode = "full") -> Tensor:
     """Σₖ a[n − k] · v[k] of two rows: of length n + m − 1 ("full"), max(n, m) ("same"), or where
     they overlap wholly ("valid")."""
     x, taps = _rows("convolve", a, v)
-    if x.shape[0] < taps.shape[0]:
+    if _is_shorter(x, taps):
         x, taps = taps, x
     return _filtered(x, flip(taps), mode)
 
@@ -238,7 +257,7 @@ def correlate(a: Any, v: Any, mode: Mode = "valid") -> Tensor:
     """Σₖ a[n + k] · v̄[k] of two rows, with the lengths of `convolve`."""
     x, taps = _rows("correlate", a, v)
     taps = OPS["conj"](taps) if taps.dtype.is_complex else taps
-    if x.shape[0] < taps.shape[0]:
+    if _is_shorter(x, taps):
         return flip(_filtered(taps, x, mode))
     return _filtered(x, taps, mode)
 
@@ -273,7 +292,7 @@ def _observations(m: Any, y: Any, rowvar: bool) -> Tensor:
             raise ShapeError(f"cov: expected at most 2 axes, found shape {list(table.shape)}")
         if table.ndim < 2:
             return table.reshape(1, -1)
-        return table if rowvar or table.shape[0] == 1 else OPS["transpose"](table, perm=(1, 0))
+        return table if rowvar or same(table.shape[0], 1) else OPS["transpose"](table, perm=(1, 0))
 
     return variables(m) if y is None else concat([variables(m), variables(y)], 0)
 
@@ -320,7 +339,7 @@ def cov(
     turned = OPS["transpose"](centred, perm=(1, 0))
     product = scaled @ (OPS["conj"](turned) if turned.dtype.is_complex else turned)
     result = product / count
-    return result.reshape(()) if result.shape == (1, 1) else result
+    return result.reshape(()) if same_shape(result.shape, (1, 1)) else result
 
 
 @public

@@ -18,10 +18,11 @@ from typing import Any, Literal
 import numpy as np
 
 from gptrs.errors import ArgumentError, ElementError
-from gptrs.ir.dims import Dim, DimLike, Shape, product, same, same_shape
+from gptrs.ir.dims import Dim, DimLike, Shape, product, same, same_shape, surely_greater
 from gptrs.ir.dispatch import OPS
 from gptrs.ir.tensor import Tensor
-from gptrs.ir.types import broadcast_shapes
+from gptrs.ir.types import broadcast_shapes, dim_text
+from gptrs.numpy_api.effects import check
 from gptrs.numpy_api.index_keys import Gap, Part, Places, Position, Span
 from gptrs.numpy_api.manipulation import flip, moveaxis, rows_at
 from gptrs.numpy_api.taking import from_front
@@ -135,9 +136,22 @@ class _Box:
         if self._is_whole:
             return source
         if set(self._strides) <= {1}:
+            self._check_fit()
             return OPS["dynamic_update_slice"](x, source, self._starts)
         inside = OPS["full"](shape=self.sizes, value=True, dtype="i1")
         return OPS["select"](self._spread(inside, False), self._spread(source, 0), x)
+
+    def _check_fit(self) -> None:
+        """Check at symbolic sizes what is known of others: that the box lies in the array, where
+        dynamic_update_slice moves it."""
+        for axis, (extent, start, size) in enumerate(
+            zip(self._shape, self._starts, self.sizes, strict=True)
+        ):
+            ends = start, extent - start - size
+            for left in (n for n in ends if not surely_greater(n + 1, 0)):
+                zero: Tensor = OPS["full"](shape=(), value=0, dtype="si64")
+                text = f"axis {axis}: {dim_text(size)} elements from {dim_text(start)} do not fit"
+                check(zero + left >= 0, f"{text} extent {{}}", zero + extent)
 
     def _turned(self, x: Tensor) -> Tensor:
         return flip(x, self._backwards) if self._backwards else x
