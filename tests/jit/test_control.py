@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from gptrs import ptir
-from gptrs.backends.faer import packed_weights, plan
+from gptrs.backends.faer import packed_weights
 from gptrs.backends.faer.backend import FaerBackend
 from gptrs.errors import DonatedError
 from gptrs.ir.program import Program
@@ -105,7 +105,6 @@ def test_a_weight_is_packed_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
     original = packed_weights.pack
     monkeypatch.setattr(packed_weights, "pack", counting)
-    monkeypatch.setattr(plan, "pack", counting)
     model = Model(ptir.Parameter(weight(size=64), "w"), 5)
     nested = ptir.jit(backend="faer")(
         lambda x: ptir.cond(x.sum() > -1e9, lambda: model(x), lambda: x @ model.weight)

@@ -151,7 +151,6 @@ UNDECIDED: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
     "unpack": (lambda x, y: [*x], "?S"),
     "len": (lambda x, y: len(x), "?S"),
     "broadcast": (lambda x, y: x + y, "?S"),
-    "index": (lambda x, y: x[3], "S"),
     "split": (lambda x, y: x.split(2), "S"),
     "reshape": (lambda x, y: x.reshape(2, -1), "?S"),
 }

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from gptrs import ptir
-from gptrs.backends.faer import plan
+from gptrs.backends.faer import native_loops
 from gptrs.backends.faer.plan import FaerPlan
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import Array
@@ -125,7 +125,7 @@ def step_by_step(function: Callable[..., Any], *arguments: Any) -> list[Array]:
     """The results where Python runs each iteration."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(FaerPlan, "repeat", lambda *_: None)
-        patch.setattr(plan, "bind_loop", lambda *_: None)
+        patch.setattr(native_loops, "bind_loop", lambda *_: None)
         return leaves(ptir.jit(function)(*arguments))
 
 

@@ -33,7 +33,7 @@ Steps 1 to 5 happen once per program, 6 once per sizes and number of threads, 7 
 | `overwritten_operands` | regions whose result takes the memory of an operand |
 | `strided_copy` | regions that compute nothing, as copies |
 | `render`, `argument_block` | kernel source and argument block of a region |
-| `control_writer`, `control_source` | branches and loops as one kernel |
+| `control_kernels`, `control_writer`, `control_source` | branches and loops as one kernel |
 | `control_steps`, `control_lines` | the steps of their bodies, and the lines of the source |
 | `loop_products` | small products in the kernels of loops |
 | `interchange`, `interchange_writer` | loops whose iterations go element by element |

@@ -21,16 +21,16 @@ from gptrs.backends.faer.arena import ArenaPool
 from gptrs.backends.faer.binding import bind
 from gptrs.backends.faer.bound import Bound, Buffer
 from gptrs.backends.faer.buffer_assignment import BufferAssignment
+from gptrs.backends.faer.calls.base import Binder
 from gptrs.backends.faer.calls.forms import Form
 from gptrs.backends.faer.expansions import expanded
 from gptrs.backends.faer.launch import launch_of
-from gptrs.backends.faer.native_loops import bind_loop
-from gptrs.backends.faer.repeat import KeptLoops
 from gptrs.backends.faer.run import load, run
 from gptrs.backends.faer.schedule import schedule_of
 from gptrs.backends.faer.steps import (
     CallStep,
     CheckStep,
+    ControlStep,
     Iterations,
     LoopStep,
     PlanStep,
@@ -48,7 +48,7 @@ from gptrs.kernels.compiler import isa
 from gptrs.kernels.compiler.loaded_object import together
 from gptrs.kernels.driver import live_tables
 from gptrs.kernels.driver.threads import thread_count
-from gptrs.locks import late_import, new_lock
+from gptrs.locks import cached_property, late_import, new_lock
 
 _KEPT = 64  # bindings of a plan; the only arrays they hold are parameters
 
@@ -89,7 +89,6 @@ class FaerPlan(Plan):
         self._lock = new_lock()
         self._spare: list[Bound] = []  # bindings of the calls that ended last
         self._bound: dict[tuple[int, ...], list[Bound]] = {}  # the others, by key
-        self._loops = KeptLoops()
         self._constants: dict[Buffer, Array] = {}
         results = (result for instruction in program.body for result in instruction.results)
         dims = {n.terms: n for r in results for n in r.type.shape if isinstance(n, Dim)}
@@ -161,6 +160,10 @@ class FaerPlan(Plan):
         bound = next((b for b in reversed(self._spare) if b.key == key), None)
         return None if bound is None else launch_of(bound, self._spare, self.arenas)
 
+    @cached_property
+    def _loops(self) -> Any:
+        return late_import("gptrs.backends.faer.repeat").KeptLoops()
+
     def repeat(self, iterations: Iterations, sizes: Mapping[str, int]) -> tuple[Array, ...] | None:
         with suppress(_SizesError):  # for whose message each iteration is run by itself
             return self._loops.run(self, iterations, sizes)
@@ -205,7 +208,7 @@ class FaerPlan(Plan):
         if any(fails_at(instruction, sizes) for instruction in self._unsure_in_loops):
             raise _SizesError
         start = perf_counter() if events.listening() else None
-        bound = bind(self._assignment_at(sizes), self.isa, sizes, key, bind_loop)
+        bound = bind(self._assignment_at(sizes), self.isa, sizes, key, _bind_loop)
         if start is not None:
             events.emit(PlanBound(self.program.name, perf_counter() - start))
         live_tables.add(bound.table, bound, _table_report)
@@ -248,7 +251,7 @@ class FaerPlan(Plan):
         return _packed_weights().pack(parameter, form, self.isa, keep=False)
 
 
-# Imported where a program has weights, or somebody asks: a first call takes 50 ms.
+# Imported where a program has weights or loops, or somebody asks: a first call takes 50 ms.
 
 
 def _packed_weights() -> Any:
@@ -257,6 +260,10 @@ def _packed_weights() -> Any:
 
 def _reports() -> Any:
     return late_import("gptrs.backends.faer.report")
+
+
+def _bind_loop(step: ControlStep, b: Binder, sizes: Mapping[str, int]) -> Any:
+    return late_import("gptrs.backends.faer.native_loops").bind_loop(step, b, sizes)
 
 
 def _table_report(bound: Bound) -> Any:

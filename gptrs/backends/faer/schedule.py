@@ -8,16 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 
 from gptrs.backends.faer import scalars
-from gptrs.backends.faer.control_lines import UnwritableError
-from gptrs.backends.faer.control_source import ControlSource
-from gptrs.backends.faer.control_writer import ControlWriter
 from gptrs.backends.faer.element_types import HALVES
-from gptrs.backends.faer.interchange import element_loop
-from gptrs.backends.faer.interchange_writer import InterchangeWriter
 from gptrs.backends.faer.joint_regions import MOST_RESULTS, join
 from gptrs.backends.faer.matched_calls import CallMatcher
 from gptrs.backends.faer.overwritten_operands import in_place
@@ -47,6 +41,7 @@ from gptrs.ir.ops.effects import check
 from gptrs.ir.ops.literal import constant
 from gptrs.ir.program import Fails, Instruction, Program, Value
 from gptrs.kernels.compiler.isa import Isa
+from gptrs.locks import late_import
 
 # A kernel takes some 50 ms to compile. Where a program would need more of them than this, its loops
 # do one op each: such kernels are few, and the time to compile grows with instructions alone.
@@ -93,9 +88,11 @@ def schedule_of(
             work.append(KernelStep(step, kernel))
         elif step.op is custom_call:
             work.append(CallStep(step, matcher.of(step)))
-        elif step.op.control and (written := _written(step, fusible, isa, precise)):
-            work.append(LoopStep(step, written))
         elif step.op.control:
+            writer = late_import("gptrs.backends.faer.control_kernels")
+            if (written := writer.kernel_of(step, fusible, isa, precise)) is not None:
+                work.append(LoopStep(step, written))
+                continue
             regions = {n: plan(a) for n, a in step.attrs.items() if isinstance(a, Program)}
             work.append(ControlStep(step, regions))
         elif step.op is check:
@@ -129,15 +126,3 @@ def _owns_results(step: PlanStep) -> bool:
     if isinstance(step, CallStep):
         return step.call.overwrites is None
     return type(step) is RegionStep and step.region.copies is None
-
-
-def _written(
-    instruction: Instruction, fusible: Callable[[Instruction], bool], isa: Isa, precise: bool
-) -> ControlSource | None:
-    """The kernel of a loop that goes element by element, or of a branch or loop whose regions
-    compute few elements; None for others."""
-    if (loop := element_loop(instruction, fusible)) is not None:
-        return InterchangeWriter(loop, isa.vector_bits, precise=precise).write()
-    with suppress(UnwritableError):
-        return ControlWriter(fusible, isa.vector_bits, precise=precise).write(instruction)
-    return None

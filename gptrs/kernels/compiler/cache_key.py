@@ -15,10 +15,10 @@ import os
 import re
 import sys
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from gptrs import __version__
 from gptrs.kernels.compiler import codegen
@@ -44,6 +44,9 @@ _COMPILER = (
     *("ordering/running.py", "ordering/sorting_network.py", "gemm/inline_product.py"),
     "rowwise/reduce.py",
 )
+_Hash: TypeAlias = Any  # hashlib has no public name for it
+_DIGITS = 40
+"""Of a key: 160 bits of SHA-256, which CPUs have instructions for."""
 _SIGNATURE = "void (i64, i64, i64)"
 
 
@@ -124,7 +127,7 @@ def cache_key(code: Code, target: Target) -> str:
     if code.language == "python":
         _add(digest, numba_version(), *map(str, sys.version_info[:2]))
     _add(digest, code.language, str(code.kernel), *code.names, code.text)
-    return digest.hexdigest()
+    return digest.hexdigest()[:_DIGITS]
 
 
 def made_by() -> str:
@@ -135,9 +138,9 @@ def made_by() -> str:
 
 def compiler_version() -> str:
     """A digest of all that compiles kernels: the sources of this package, LLVM, Numba."""
-    digest = hashlib.blake2b(digest_size=20)
+    digest = hashlib.sha256()
     _add(digest, codegen.version(), numba_version(), *map(_source, _sources()))
-    return digest.hexdigest()
+    return digest.hexdigest()[:_DIGITS]
 
 
 @cache
@@ -157,9 +160,9 @@ def has_sources() -> bool:
 
 
 @cache
-def _digest_of(target: Target, calls: frozenset[str]) -> hashlib.blake2b:
+def _digest_of(target: Target, calls: frozenset[str]) -> _Hash:
     """The part of the key that nearly all kernels for ``target`` share."""
-    digest = hashlib.blake2b(digest_size=20)
+    digest = hashlib.sha256()
     _add(digest, target.triple, target.cpu, target.features, codegen.version())
     _add(digest, str(codegen.OPTIMISATION), *sorted(calls))
     # How kernels are compiled is code too: no version number to forget.
@@ -169,14 +172,14 @@ def _digest_of(target: Target, calls: frozenset[str]) -> hashlib.blake2b:
 
 
 @cache
-def _digest_of_builders(target: Target, calls: frozenset[str]) -> hashlib.blake2b:
+def _digest_of_builders(target: Target, calls: frozenset[str]) -> _Hash:
     """The same for kernels that builders write: a megabyte of sources, digested once."""
     digest = _digest_of(target, calls).copy()
     _add(digest, *map(_source, _sources()))
     return digest
 
 
-def _add(digest: hashlib.blake2b, *texts: str | bytes) -> None:
+def _add(digest: _Hash, *texts: str | bytes) -> None:
     for text in texts:
         data = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
         digest.update(len(data).to_bytes(8, "little"))  # so that no two lists read the same
@@ -211,7 +214,10 @@ def _version_on(_path: tuple[str, ...]) -> str:
 @cache
 def _source(path: str) -> bytes:
     try:
-        with open(path, "rb", buffering=0) as file:
-            return file.read()
+        file = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))  # half of what `open` takes
     except OSError:
         return b""  # installed without sources
+    try:
+        return b"".join(iter(partial(os.read, file, 2**20), b""))
+    finally:
+        os.close(file)
