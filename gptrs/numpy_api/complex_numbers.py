@@ -72,4 +72,4 @@ def angle(x: Operand, deg: bool = False) -> Tensor:
 
 
 def _zeros(x: Tensor) -> Tensor:
-    return OPS["full"](shape=x.shape, value=0, dtype=x.dtype)
+    return OPS["full"](shape=x.shape, value=False if x.dtype.is_bool else 0, dtype=x.dtype)

@@ -7,7 +7,7 @@ from math import prod
 from typing import Any, cast
 
 from gptrs.errors import ArgumentError, TraceError
-from gptrs.ir.dims import DimLike
+from gptrs.ir.dims import DimLike, same
 from gptrs.ir.dispatch import OPS
 from gptrs.ir.promotion import DEFAULT_FLOAT
 from gptrs.ir.tensor import Tensor
@@ -93,6 +93,8 @@ def histogram_bin_edges(x: Any, bins: Any = 10, range: Bounds | None = None) -> 
         raise ArgumentError(f"histogram: bins is {bins}, expected an integer of at least 1")
     x = as_tensor(x)
     kind = x.dtype if x.dtype.is_float else DEFAULT_FLOAT
+    if range is None and same(x.size, 0):
+        range = (0.0, 1.0)
     if range is not None:
         low, high = (tensor_of(bound, kind) for bound in range)
     else:

@@ -276,7 +276,10 @@ def polyval(p: Any, x: Any) -> Tensor:
 def vander(x: Any, N: int | None = None, increasing: bool = False) -> Tensor:  # noqa: N803
     """The powers of a row as columns: xᴺ⁻¹ ... x⁰, or rising."""
     row = as_tensor(x)
+    row = row.astype("si64") if row.dtype.is_bool else row
     count = row.shape[0] if N is None else N
+    if count == 0:
+        return OPS["full"](shape=(*row.shape, 0), value=0, dtype=row.dtype)
     powers = [OPS["full"](shape=row.shape, value=1, dtype=row.dtype)]
     for _ in range(1, count):
         powers.append(powers[-1] * row)

@@ -296,3 +296,12 @@ def test_a_function(call: Call) -> None:
     compare(with_arrays(call, function, arrays_of(call)), expected)
     traced = ptir.jit(lambda arrays: with_arrays(call, function, arrays))
     compare(traced(arrays_of(call)), expected)
+
+
+def test_histograms_and_powers_of_nothing() -> None:
+    counts, edges = ptir.histogram(np.zeros(0, np.float32), bins=4)
+    assert (counts.numpy().tolist(), edges.numpy().tolist()) == ([0] * 4, [0, 0.25, 0.5, 0.75, 1])
+    assert ptir.vander(np.zeros(0)).shape == (0, 0)
+    assert np.array_equal(ptir.vander(np.array([True, False]), 3).numpy(), [[1, 1, 1], [0, 0, 1]])
+    truth: Any = np.array([True])
+    assert np.array_equal(ptir.imag(truth).numpy(), [False])
