@@ -233,7 +233,7 @@ def test_operators_with_effects_keep_their_order() -> None:
 
     quick, x = compiled(inverse), torch.randn(3, 3)
     assert_close(quick(x), inverse(x), rtol=1e-3, atol=1e-3)
-    with pytest.raises(RuntimeError, match="singular"):
+    with pytest.raises(RuntimeError, match=r"[Ss]ingular"):
         quick(torch.zeros(3, 3))
 
 
