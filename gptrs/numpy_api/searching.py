@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from gptrs.errors import ArgumentError, ShapeError, TraceError
-from gptrs.ir.dims import DimLike, product
+from gptrs.ir.dims import DimLike, product, same
 from gptrs.ir.dispatch import OPS
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.traced import described
@@ -153,6 +153,9 @@ def nonzero(
     size_of_result("nonzero", x, size)
     if size is None:
         return tuple(Tensor(places.astype(np.int64)) for places in np.nonzero(x.numpy()))
+    if any(same(extent, 0) for extent in x.shape):  # whose positions have no division
+        missing = OPS["full"](shape=(size,), value=fill_value, dtype="si64")
+        return (missing,) * x.ndim
     flat = first_true(truth(x).reshape(-1), size)
     there = flat < product(x.shape)
     places: list[Tensor] = []

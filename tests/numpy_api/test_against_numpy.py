@@ -301,6 +301,8 @@ def test_a_function(call: Call) -> None:
 def test_histograms_and_powers_of_nothing() -> None:
     counts, edges = ptir.histogram(np.zeros(0, np.float32), bins=4)
     assert (counts.numpy().tolist(), edges.numpy().tolist()) == ([0] * 4, [0, 0.25, 0.5, 0.75, 1])
+    found = ptir.jit(lambda x: ptir.nonzero(x, size=2, fill_value=-1))(np.zeros((3, 0)))
+    assert [places.numpy().tolist() for places in found] == [[-1, -1]] * 2
     assert ptir.vander(np.zeros(0)).shape == (0, 0)
     assert np.array_equal(ptir.vander(np.array([True, False]), 3).numpy(), [[1, 1, 1], [0, 0, 1]])
     truth: Any = np.array([True])

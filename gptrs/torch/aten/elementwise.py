@@ -147,6 +147,14 @@ enter_all(
     },
     Operands.TO_FLOAT,
 )
+
+
+def _spherical_bessel_j0(x: Tensor) -> Tensor:
+    """sin x / x, 1 at 0 and 0 at the infinities."""
+    found = ptir.sin(x) / ptir.where(x == 0, 1, x)
+    return ptir.where(ptir.isinf(x), 0, ptir.where(x == 0, 1, found))
+
+
 enter_all(
     {
         "div.Tensor div.Scalar": ptir.div,
@@ -154,6 +162,7 @@ enter_all(
         "special_entr": ptir.entr,
         "special_i0e": ptir.i0e,
         "special_modified_bessel_i0": ptir.i0,
+        "special_spherical_bessel_j0": _spherical_bessel_j0,
         "special_i1 special_modified_bessel_i1": ptir.modified_bessel_i1,
         "special_i1e": ptir.i1e,
         "special_erfcx": ptir.erfcx,

@@ -128,6 +128,11 @@ def index_copy(x: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     return ptir.index_copy(x, dim, index, source)
 
 
+@aten("nonzero_static")
+def nonzero_static(x: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
+    return ptir.argwhere(x, size=size, fill_value=fill_value)
+
+
 @aten("put")
 def put(x: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
     """With the elements at places in ``x``, one row after the other."""

@@ -89,3 +89,25 @@ def embedding_bag(
 @aten("histc")
 def histc(x: Tensor, bins: int = 100, least: Any = 0, greatest: Any = 0) -> Tensor:
     return ptir.histc(x, bins, least, greatest)
+
+
+@aten("histogram.bin_ct", "histogram.bins_tensor")
+def histogram(
+    x: Tensor,
+    bins: Any = 100,
+    range: Any = None,
+    weight: Maybe = None,
+    density: bool = False,
+) -> tuple[Tensor, Tensor]:
+    counts, edges = ptir.histogram(x, bins, range, density, weight)
+    return ptir.cast(counts, dtype=x.dtype), ptir.cast(edges, dtype=x.dtype)
+
+
+@aten("embedding_renorm")
+def embedding_renorm(weight: Tensor, indices: Tensor, max_norm: float, norm_type: float) -> Tensor:
+    """With the rows at ``indices`` that are longer than ``max_norm`` made that long."""
+    places = ptir.ravel(indices)
+    rows = ptir.take(weight, places, axis=0)
+    lengths = ptir.linalg.vector_norm(rows, ord=norm_type, axis=1, keepdims=True)
+    shorter = ptir.where(lengths > max_norm, rows * (max_norm / (lengths + 1e-7)), rows)
+    return ptir.index_copy(weight, 0, places, shorter)

@@ -46,6 +46,14 @@ def _of_rank(x: Tensor, rank: Tensor | DimLike, dim: int, keepdim: bool) -> tupl
     return values, places
 
 
+@aten("mode")
+def mode(x: Tensor, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    if x.ndim == 0:
+        return x, ptir.zeros((), dtype=ptir.si64)
+    values, places = ptir.mode(x, dim, keepdim)
+    return values, places
+
+
 def _median(*, skips_nan: bool) -> Callable[..., tuple[Tensor, Tensor]]:
     """The lower of two medians along an axis, and its index. NaN wins unless it is skipped."""
 
