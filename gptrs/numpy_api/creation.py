@@ -280,7 +280,6 @@ def linspace(
     check_device(device)
     if not isinstance(num, Dim) and num < 0:
         raise ArgumentError(f"linspace: num is {num}, expected an integer of at least 0")
-    start, stop = (_value(end) if isinstance(end, Dim) else end for end in (start, stop))
     first, last = as_tensor(start), as_tensor(stop)
     is_complex = first.dtype.is_complex or last.dtype.is_complex
     wide = "cf64" if is_complex else "f64"
@@ -290,7 +289,7 @@ def linspace(
     shape = (num, *(1,) * max(first.ndim, last.ndim))
     places: Tensor = OPS["iota"](shape=shape, dtype="si64")
     if isinstance(parts, Dim):
-        step = (high - low) / OPS["maximum"](_value(parts), 1)
+        step = (high - low) / OPS["maximum"](asarray(parts, dtype="f64"), 1)
     else:
         step = (high - low) / max(parts, 1)
     values = low + places.astype("f64").astype(wide) * step
@@ -299,11 +298,6 @@ def linspace(
         values = OPS["select"](is_last, high, values)
     values = FUNCTIONS["moveaxis"](values.astype(kind), 0, axis) if axis else values.astype(kind)
     return (values, step.astype(kind)) if retstep else values
-
-
-def _value(size: Dim) -> Tensor:
-    """A symbolic size as a number."""
-    return OPS["full"](shape=(), value=0, dtype="f64") + size
 
 
 def _wide(number: Any, dtype: str) -> Tensor:

@@ -91,13 +91,15 @@ def insert(x: Any, obj: Any, values: Any, axis: int | None = None) -> Tensor:
     row."""
     x, new = alike(x, values)
     x, axis = (ravel(x), 0) if axis is None else (x, normal_axis(axis, x.ndim))
-    if isinstance(obj, int) and isinstance(x.shape[axis], Dim):
-        return _inserted(x, obj, new, axis)
-    extent = _extent("insert", x, axis)
     places = _static("insert", obj)
     if isinstance(places, np.ndarray) and places.ndim == 0 and new.ndim:
         new = moveaxis(new, 0, axis) if new.ndim == x.ndim else new[(slice(None),) * axis + (None,)]
     count = new.shape[axis] if new.ndim == x.ndim else 1
+    if isinstance(obj, int) and isinstance(x.shape[axis], Dim):
+        new = broadcast_to(new, tuple(count if i == axis else n for i, n in enumerate(x.shape)))
+        keys = (slice(None),) * axis
+        return concat([x[(*keys, slice(obj))], new, x[(*keys, slice(obj, None))]], axis)
+    extent = _extent("insert", x, axis)
     asked = [places] * count if isinstance(places, np.ndarray) and not places.ndim else places
     asked = np.asarray(asked) if not isinstance(asked, slice) else asked
     try:
@@ -110,17 +112,6 @@ def insert(x: Any, obj: Any, values: Any, axis: int | None = None) -> Tensor:
     shape = tuple(wanted.size if i == axis else n for i, n in enumerate(x.shape))
     parts = concat([x, broadcast_to(new.astype(x.dtype), shape)], axis)
     return take(parts, np.where(source < 0, extent - 1 - source, source), axis)
-
-
-def _inserted(x: Tensor, place: int, new: Tensor, axis: int) -> Tensor:
-    """``new`` before one position of an axis of symbolic extent."""
-    if new.ndim:
-        new = moveaxis(new, 0, axis) if new.ndim == x.ndim else new[(slice(None),) * axis + (None,)]
-    count = new.shape[axis] if new.ndim == x.ndim else 1
-    shape = tuple(count if i == axis else n for i, n in enumerate(x.shape))
-    keys = (slice(None),) * axis
-    parts = x[(*keys, slice(place))], broadcast_to(new, shape), x[(*keys, slice(place, None))]
-    return concat(list(parts), axis)
 
 
 @public

@@ -12,7 +12,7 @@ from gptrs.errors import ArgumentError
 from gptrs.ir.dims import DimLike
 from gptrs.ir.dispatch import OPS
 from gptrs.ir.tensor import Tensor
-from gptrs.numpy_api.function import as_tensor, public
+from gptrs.numpy_api.function import as_tensor, public, tensor_of
 from gptrs.numpy_api.manipulation import positions, rows_at
 
 __all__ = ["pad"]
@@ -102,7 +102,7 @@ def outside(
 
 def _mirrored(place: Tensor, extent: DimLike) -> Tensor:
     """Positions reflected at the first and last element."""
-    period = OPS["maximum"](OPS["full"](shape=(), value=1, dtype="si64"), 2 * (extent - 1))
+    period = OPS["maximum"](tensor_of(2 * (extent - 1), "si64"), 1)
     place = OPS["remainder"](place, period)
     return OPS["minimum"](place, 2 * (extent - 1) - place)
 

@@ -106,7 +106,7 @@ def _quantiles(
         nothing = last < 0
         last = OPS["maximum"](last, 0)
     else:
-        last = OPS["full"](shape=(), value=0, dtype=values.dtype) + (rows.shape[-1] - 1)
+        last = tensor_of(rows.shape[-1] - 1, values.dtype)
         nothing = OPS["reduce_any"](is_nan, axes=-1, keepdims=True)
     place = _place(fractions.reshape(-1), last, method)
     low, part = OPS["floor"](place), place - OPS["floor"](place)

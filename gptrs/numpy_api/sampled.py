@@ -200,7 +200,7 @@ def _filtered(a: Tensor, v: Tensor, mode: Mode) -> Tensor:
     taps, extent = v.shape[0], a.shape[0]
     assert isinstance(taps, int)
     if mode != "full" and isinstance(extent, Dim):
-        length = OPS["full"](shape=(), value=0, dtype="si64") + extent
+        length = as_tensor(extent)
         check(length >= taps, "{} elements are fewer than the {} of the other row", length, taps)
     ends = {
         "full": (taps - 1, taps - 1),

@@ -23,6 +23,7 @@ from gptrs.ir.dispatch import OPS
 from gptrs.ir.tensor import Tensor
 from gptrs.ir.types import broadcast_shapes, dim_text
 from gptrs.numpy_api.effects import check
+from gptrs.numpy_api.function import as_tensor
 from gptrs.numpy_api.index_keys import Gap, Part, Places, Position, Span
 from gptrs.numpy_api.manipulation import flip, moveaxis, rows_at
 from gptrs.numpy_api.taking import from_front
@@ -149,9 +150,8 @@ class _Box:
         ):
             ends = start, extent - start - size
             for left in (n for n in ends if not surely_greater(n + 1, 0)):
-                zero: Tensor = OPS["full"](shape=(), value=0, dtype="si64")
                 text = f"axis {axis}: {dim_text(size)} elements from {dim_text(start)} do not fit"
-                check(zero + left >= 0, f"{text} extent {{}}", zero + extent)
+                check(as_tensor(left) >= 0, f"{text} extent {{}}", as_tensor(extent))
 
     def _turned(self, x: Tensor) -> Tensor:
         return flip(x, self._backwards) if self._backwards else x

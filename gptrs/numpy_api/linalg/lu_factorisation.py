@@ -59,16 +59,17 @@ def lu_factor(x: Any, /, *, pivot: bool = True) -> LuFactors:
         raise ShapeError("lu_factor takes matrices of a known size", fix="give it to the function")
     count = product(tuple(batch))
     x = x.reshape((count, rows, columns))
-    done, pivots = list[Tensor](), list[Tensor]()  # columns of L and U, one panel after the other
+    # Columns of L and U, pivots and orders of rows, one panel after the other.
+    done, pivots, orders = list[Tensor](), list[Tensor](), list[Tensor]()
     for first in range(0, min(rows, columns), _PANEL):
         last = min(first + _PANEL, rows, columns)
         panel, found, order = _panel(x[:, :, : last - first], first, pivot=pivot)
         rest = OPS["gather"](
             x[:, :, last - first :], _along_rows(order, x[:, :, last - first :]), axis=1
         )
-        done = [OPS["gather"](each, _along_rows(order, each), axis=1) for each in done]
         done.append(panel)
         pivots.append(found)
+        orders.append(order)
         above, beside = rest[:, :first], rest[:, first:last]
         triangle, below = panel[:, first:last], panel[:, last:]
         upper = beside
@@ -76,6 +77,10 @@ def lu_factor(x: Any, /, *, pivot: bool = True) -> LuFactors:
             upper = solve_triangular(triangle, beside, unitriangular=True)
         under = rest[:, last:] - below @ upper
         x = FUNCTIONS["concat"]([above, upper, under], axis=1)
+    for number in reversed(range(len(done) - 1)):  # each by the orders of all panels behind it
+        order = orders[number + 1]
+        done[number] = OPS["gather"](done[number], _along_rows(order, done[number]), axis=1)
+        orders[number] = OPS["gather"](orders[number], order, axis=1)
     whole = FUNCTIONS["concat"]([*done, x], axis=2) if done else x
     numbers = FUNCTIONS["concat"](pivots, axis=1) if pivots else _zeros((count, 0))
     numbers = OPS["cast"](numbers + 1, dtype=si32)

@@ -184,7 +184,7 @@ def pinv(x: Tensor, *, atol: Maybe = None, rtol: Maybe = None, hermitian: bool =
         v = ptir.conj(ptir.matrix_transpose(adjoint))
     sizes = ptir.abs(values)
     if rtol is None:
-        rows, columns = (ptir.full((), 0, dtype=sizes.dtype) + n for n in x.shape[-2:])
+        rows, columns = (ptir.asarray(n, dtype=sizes.dtype) for n in x.shape[-2:])
         default = ptir.maximum(rows, columns) * ptir.finfo(sizes.dtype).eps
         rtol = default if atol is None else ptir.where(atol > 0, 0.0, default)
     largest = ptir.max(sizes, axis=-1, keepdims=True, initial=0)

@@ -39,7 +39,8 @@ def _reduced(x: Tensor, reduce: str, lengths: Tensor, axis: int, initial: Any) -
     first = ptir.arange(groups)[:, None]
     # The number of a row's segment in its group is how many end at or before it. Rows behind the
     # last one are in a segment more.
-    passed = ptir.sum(ends[:, None, :] <= ptir.arange(rows)[None, :, None], axis=2)
+    numbers = ptir.broadcast_to(ptir.arange(rows), shape=(groups, rows))
+    passed = ptir.searchsorted(ends, numbers, side="right")
     places = ptir.reshape(passed + first * (count + 1), shape=(groups * rows,))
     given = ptir.reshape(x, shape=(groups * rows, *rest))
     kind = "add" if initial is not None and reduce == "mean" else reduce
@@ -82,7 +83,8 @@ def embedding_bag(
         seen = ptir.where(counted[:, None] > 0, rows, -float("inf"))
         made = ptir.segment_reduce(seen, places, count=count, reduce="max")
         return ptir.where(sizes > 0, made, 0), None, None, None
-    sums = ptir.segment_reduce(rows * counted[:, None], places, count=count)
+    rows = ptir.where(counted[:, None] > 0, rows, 0)
+    sums = ptir.segment_reduce(rows, places, count=count)
     return sums / ptir.maximum(sizes, 1) if mode == 1 else sums, None, None, None
 
 

@@ -34,7 +34,8 @@ class WinogradPanels(NamedTuple):
     @property
     def bytes(self) -> int:
         """The size of its elements."""
-        return 4 * (self.tile + 2) ** 2 * self.channels * self.outputs
+        planes = (self.tile + 2) ** 2  # `winograd.planes`, whose module is not for all programs
+        return 4 * planes * self.channels * self.outputs
 
 
 Form: TypeAlias = Panels | WinogradPanels
