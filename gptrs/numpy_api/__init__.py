@@ -13,7 +13,9 @@ operators and methods of tensors find it there, ``ptir`` too.
 | `number_parts` | frexp, ldexp, modf, fmod, spacing; questions about infinities and parts |
 | `integers` | lcm, bitwise_count |
 | `error_function` | erfc, erfcx, erfinv; the normal distribution: ndtr, ndtri, log_ndtr |
-| `bessel_function` | i0, i0e, i1e, modified_bessel_i1 |
+| `bessel_i` | i0, i0e, i1e, modified_bessel_i1 |
+| `bessel_j_y` | bessel_j0, bessel_j1, bessel_y0, bessel_y1 |
+| `bessel_k` | modified_bessel_k0 and k1, scaled_modified_bessel_k0 and k1 |
 | `gamma_function` | lgamma, multigammaln, digamma, betaln |
 | `zeta_function` | zeta, polygamma |
 | `incomplete_functions` | gammainc, gammaincc, betainc |
@@ -86,7 +88,12 @@ MODULES: dict[str, tuple[str, ...]] = {
     ),
     "integers": ("bitwise_count", "lcm"),
     "error_function": ("erfc", "erfcx", "erfinv", "log_ndtr", "ndtr", "ndtri"),
-    "bessel_function": ("i0", "i0e", "i1e", "modified_bessel_i1"),
+    "bessel_i": ("i0", "i0e", "i1e", "modified_bessel_i1"),
+    "bessel_j_y": ("bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1"),
+    "bessel_k": (
+        *("modified_bessel_k0", "modified_bessel_k1"),
+        *("scaled_modified_bessel_k0", "scaled_modified_bessel_k1"),
+    ),
     "gamma_function": ("betaln", "digamma", "lgamma", "multigammaln"),
     "zeta_function": ("polygamma", "zeta"),
     "incomplete_functions": ("betainc", "gammainc", "gammaincc"),

@@ -165,6 +165,14 @@ enter_all(
         "special_spherical_bessel_j0": _spherical_bessel_j0,
         "special_i1 special_modified_bessel_i1": ptir.modified_bessel_i1,
         "special_i1e": ptir.i1e,
+        **{
+            f"special_{name}": getattr(ptir, name)
+            for name in (
+                *("bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1"),
+                *("modified_bessel_k0", "modified_bessel_k1"),
+                *("scaled_modified_bessel_k0", "scaled_modified_bessel_k1"),
+            )
+        },
         "special_erfcx": ptir.erfcx,
         "special_ndtri": ptir.ndtri,
         "special_log_ndtr": ptir.log_ndtr,
