@@ -1,7 +1,7 @@
-"""Numba's compilation pipeline with five changes: LLVM values carry the names of the variables
+"""Numba's compilation pipeline with six changes: LLVM values carry the names of the variables
 that hold them, results are known not to overlap what a loop reads, no function is compiled
-further than to LLVM IR, passes that a kernel's source has no use for do not run, and the type of an
-operation is looked for once in a process.
+further than to LLVM IR, passes that a kernel's source has no use for do not run, those of LLVM are
+freed, and the type of an operation is looked for once in a process.
 
 Numba numbers its values (``%.163``). With the name of the variable that each is assigned to
 (``%exp0``), the LLVM IR of a kernel reads like its source. Names do not change the code.
@@ -44,6 +44,8 @@ from numba.core.typed_passes import (
     PreLowerStripPhis,
 )
 from numba.core.untyped_passes import FixupArgs, IRProcessing, ReconstructSSA, TranslateByteCode
+
+from gptrs.kernels.compiler.codegen import run_passes
 
 RESULT = re.compile(r"out\d*")
 """The names of pointers to memory that no other parameter points to."""
@@ -127,6 +129,12 @@ class _NamedLowering(BaseNativeLowering):
 
 class _TextLibrary(JITCodeLibrary):
     """The LLVM IR of a function and, once it is finalised, of those that it calls."""
+
+    def _optimize_functions(self, ll_module: Any) -> None:
+        ll_module.data_layout = str(self.codegen.target_data)
+        builder = self.codegen._pass_builder()
+        for function in ll_module.functions:
+            run_passes(builder.getFunctionPassManager(), function, builder)
 
     def finalize(self) -> None:
         missing = {f.name for f in self._final_module.functions if f.is_declaration}

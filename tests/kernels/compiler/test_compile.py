@@ -132,21 +132,36 @@ def test_one_kernel_is_compiled_once() -> None:
     assert found.pop() is not compile_ir(DOUBLE_IR, "double").library
 
 
+def _resident() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_compilation_keeps_no_memory() -> None:
+    source = SCALE.replace("+ x[0]", "+ cos32(exp32(x[0]))")
+    code = compile_source(source, "scale").code
+    target = isa.target(isa.current())
+    for _ in range(5):
+        code.build(target)
+    before = _resident()
+    for _ in range(30):
+        code.build(target)
+    assert _resident() - before < 10 * 2**20, "30 runs of LLVM's passes would be 33 MB"
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_memory_does_not_grow_with_requests() -> None:
-    def resident() -> int:
-        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
     texts = [DOUBLE_IR + f"; {i}\n" for i in range(3)]
     compile_source(SCALE, "scale")
     for text in texts * 100:
         compile_ir(text, "double")
-    before = resident()
+    before = _resident()
     for text in texts * 1000:
         compile_ir("".join([text, "\n"]), "double")
         compile_source(SCALE, "scale")
-    assert resident() - before < 2**21, "3000 kernels more would be 100 MB"
+    assert _resident() - before < 2**21, "3000 kernels more would be 100 MB"
 
 
 def test_symbols_of_objects() -> None:
