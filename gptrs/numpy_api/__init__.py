@@ -13,6 +13,7 @@ operators and methods of tensors find it there, ``ptir`` too.
 | `number_parts` | frexp, ldexp, modf, fmod, spacing; questions about infinities and parts |
 | `integers` | lcm, bitwise_count |
 | `error_function` | erfc, erfcx, erfinv; the normal distribution: ndtr, ndtri, log_ndtr |
+| `airy_function` | airy_ai |
 | `bessel_i` | i0, i0e, i1e, modified_bessel_i1 |
 | `bessel_j_y` | bessel_j0, bessel_j1, bessel_y0, bessel_y1 |
 | `bessel_k` | modified_bessel_k0 and k1, scaled_modified_bessel_k0 and k1 |
@@ -88,6 +89,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     ),
     "integers": ("bitwise_count", "lcm"),
     "error_function": ("erfc", "erfcx", "erfinv", "log_ndtr", "ndtr", "ndtri"),
+    "airy_function": ("airy_ai",),
     "bessel_i": ("i0", "i0e", "i1e", "modified_bessel_i1"),
     "bessel_j_y": ("bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1"),
     "bessel_k": (

@@ -1,4 +1,4 @@
-"""Bessel functions against mpmath's, with 30 digits."""
+"""Bessel and Airy functions against mpmath's, with 30 digits."""
 
 # mpmath has no types.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
@@ -66,3 +66,14 @@ def test_ends(name: str) -> None:
     np.testing.assert_array_equal(
         np.signbit(found)[expected == 0], np.signbit(expected[expected == 0])
     )
+
+
+def test_airy() -> None:
+    x = np.concatenate([RANDOM.uniform(*span, 60) for span in ((-30, -3.9), (-4.1, 2.1), (2, 30))])
+    with mpmath.workdps(30):
+        expected = np.array([float(mpmath.airyai(float(each))) for each in x])
+    found = ptir.airy_ai(x).numpy()
+    np.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-14)
+    np.testing.assert_allclose(found[x > 2.1], expected[x > 2.1], rtol=1e-13)
+    ends = ptir.airy_ai(np.array([0.0, inf, -inf, nan])).numpy()
+    np.testing.assert_allclose(ends, [0.3550280538878172, 0.0, 0.0, nan], rtol=1e-15)

@@ -134,7 +134,8 @@ class _TextLibrary(JITCodeLibrary):
         ll_module.data_layout = str(self.codegen.target_data)
         builder = self.codegen._pass_builder()
         for function in ll_module.functions:
-            run_passes(builder.getFunctionPassManager(), function, builder)
+            if not function.name.startswith("scalar."):  # those need none
+                run_passes(builder.getFunctionPassManager(), function, builder)
 
     def finalize(self) -> None:
         missing = {f.name for f in self._final_module.functions if f.is_declaration}

@@ -168,7 +168,7 @@ enter_all(
         **{
             f"special_{name}": getattr(ptir, name)
             for name in (
-                *("bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1"),
+                *("airy_ai", "bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1"),
                 *("modified_bessel_k0", "modified_bessel_k1"),
                 *("scaled_modified_bessel_k0", "scaled_modified_bessel_k1"),
             )
