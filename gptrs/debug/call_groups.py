@@ -21,8 +21,6 @@ class Groups:
     def __init__(self, name: str) -> None:
         self._root = name
         self._of: dict[Call, int] = {}
-        self._paths: dict[int, str] = {}  # of modules, by id
-        self._kept: list[object] = []  # so that no other module gets one of these ids
         self._seen: Counter[tuple[int, str]] = Counter()
         self.entries: list[Json] = [{"label": name, "kind": "program", "parent": None}]
 
@@ -32,7 +30,6 @@ class Groups:
             return None
         first, *inner = where.calls
         if first.kind:
-            self._name_modules(first.module)
             self.entries[0].setdefault("class", first.kind)
         group = 0
         for call in inner:
@@ -47,11 +44,8 @@ class Groups:
         entry: Json = {"kind": "function", "parent": parent}
         label = method
         if call.kind:
-            module = call.module
-            self._name_modules(module)
-            path = self._paths.get(id(module), "")
-            entry |= {"kind": "module", "class": call.kind, "path": path}
-            label = path or call.kind
+            entry |= {"kind": "module", "class": call.kind, "path": call.path}
+            label = call.path or call.kind
             if method != "__call__":
                 label = f"{label}.{method}"
         self._seen[parent, label] += 1
@@ -61,10 +55,3 @@ class Groups:
         self._of[call] = len(self.entries)
         self.entries.append(entry)
         return self._of[call]
-
-    def _name_modules(self, module: Any) -> None:
-        """Name a module and its submodules, unless it is a submodule of one with a name."""
-        if module is not None and id(module) not in self._paths:
-            self._kept.append(module)
-            for path, inner in module.modules().items():
-                self._paths.setdefault(id(inner), path)

@@ -28,16 +28,15 @@ EXACT: dict[str, Callable[[Any], Any]] = {
     "scaled_modified_bessel_k1": lambda x: mpmath.besselk(1, x) * mpmath.exp(x),
 }
 """Ours, and the exact one of a positive number."""
-AT_ENDS = {  # of 0, -0, ∞, -∞, -1, NaN
+_Y = (-inf, -inf, 0.0, nan, nan, nan)
+_K = (inf, inf, 0.0, nan, nan, nan)
+AT_ENDS = {
     "bessel_j0": (1.0, 1.0, 0.0, 0.0, 0.7651976865579666, nan),
     "bessel_j1": (0.0, -0.0, 0.0, -0.0, -0.4400505857449335, nan),
-    "bessel_y0": (-inf, -inf, 0.0, nan, nan, nan),
-    "modified_bessel_k0": (inf, inf, 0.0, nan, nan, nan),
+    **dict.fromkeys(("bessel_y0", "bessel_y1"), _Y),
+    **dict.fromkeys((name for name in EXACT if "modified" in name), _K),
 }
-AT_ENDS["bessel_y1"] = AT_ENDS["bessel_y0"]
-AT_ENDS |= dict.fromkeys(
-    [name for name in EXACT if name.endswith(("k0", "k1"))], AT_ENDS["modified_bessel_k0"]
-)
+"""Of 0, -0, ∞, -∞, -1 and NaN."""
 
 
 def _exact(name: str, x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

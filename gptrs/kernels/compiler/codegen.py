@@ -18,7 +18,9 @@ from typing import Any
 
 import llvmlite
 import llvmlite.binding as llvm
-from llvmlite.binding.newpassmanagers import NewPassManager
+from llvmlite.binding.newpassmanagers import (  # pyright: ignore[reportMissingTypeStubs]
+    NewPassManager,
+)
 
 from gptrs.errors import PtirError
 from gptrs.kernels.compiler.isa import Target

@@ -24,6 +24,7 @@ takes a fifth less time.
 # pyright: reportUnknownArgumentType=false, reportMissingTypeStubs=false
 # pyright: reportUnknownParameterType=false, reportMissingParameterType=false
 # pyright: reportUntypedBaseClass=false, reportUntypedClassDecorator=false
+# pyright: reportPrivateUsage=false
 
 from __future__ import annotations
 
