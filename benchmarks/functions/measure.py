@@ -25,6 +25,7 @@ TOLERANCE = {"float64": 1e-8, "float32": 2e-4, "float16": 2e-2, "bfloat16": 6e-2
 FASTMATH = 1e-3  # of a peer's integers: points at an edge fall to its other side
 SLOW = 20  # times the best: a side that is slower is measured once
 LEAST_ROUNDS, MOST_ROUNDS = 3, 40
+CALLS = 8  # of a turn, unless they take longer than so many turns should
 
 
 @dataclass
@@ -104,13 +105,14 @@ def in_turn(
     calls: dict[str, sides.Call], clock: Clock, seconds: float, turn: float
 ) -> dict[str, float]:
     """Medians in µs. The first call of a turn is not timed: idle threads of another side may still
-    spin, and its data is in the caches."""
+    spin, and its data is in the caches. A result of some MB is in them after five calls, so a turn
+    has `CALLS`: with fewer for the slower of two sides, that one seems slower still."""
     once = {name: _once(call) for name, call in calls.items()}
     best = min(once.values(), default=0.0)
     fast = {
         name: call for name, call in calls.items() if once[name] <= SLOW * best or once[name] < turn
     }
-    counts = {name: max(1, int(turn / once[name])) for name in fast}
+    counts = {name: _calls_of_a_turn(once[name], turn) for name in fast}
     found: dict[str, list[float]] = {name: [] for name in fast}
     order, shuffled = list(fast), random.Random(0)
     start = time.perf_counter()
@@ -126,6 +128,10 @@ def in_turn(
                 call()
             found[name].append((clock() - begin) / counts[name])
     return {name: 1e6 * (median(found[name]) if name in fast else once[name]) for name in calls}
+
+
+def _calls_of_a_turn(once: float, turn: float) -> int:
+    return max(1, int(turn / once), min(CALLS, int(CALLS * turn / once)))
 
 
 def _once(call: sides.Call) -> float:
