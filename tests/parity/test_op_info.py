@@ -149,7 +149,8 @@ def calls(row: Row, dtype: str) -> Iterator[tuple[Call, tuple[Array, ...], tuple
     # Not torch.manual_seed, for each sample: that imports torch's compiler, and notes the stack.
     torch.default_generator.manual_seed(0)
     random.seed(0)
-    for sample in info.sample_inputs("cpu", dtype_of(dtype), set_seed=False):
+    # Nor `info.sample_inputs`, which looks for the test through all modules, for each dtype.
+    for sample in info.sample_inputs_func(info, "cpu", dtype_of(dtype), False):
         changes = (with_special(row, rng), None) if row.special and dtype[0] == "f" else (None,)
         for change in changes:
             call = Call(row, sample, change)
