@@ -17,7 +17,7 @@ operators and methods of tensors find it there, ``ptir`` too.
 | `bessel_i` | i0, i0e, i1e, modified_bessel_i1 |
 | `bessel_j_y` | bessel_j0, bessel_j1, bessel_y0, bessel_y1 |
 | `bessel_k` | modified_bessel_k0 and k1, scaled_modified_bessel_k0 and k1 |
-| `gamma_function` | lgamma, multigammaln, digamma, betaln |
+| `gamma_function` | gamma, lgamma, multigammaln, digamma, beta, betaln, factorial |
 | `zeta_function` | zeta, polygamma |
 | `incomplete_functions` | gammainc, gammaincc, betainc |
 | `approximation` | polynomials in f64, for these |
@@ -96,7 +96,10 @@ MODULES: dict[str, tuple[str, ...]] = {
         *("modified_bessel_k0", "modified_bessel_k1"),
         *("scaled_modified_bessel_k0", "scaled_modified_bessel_k1"),
     ),
-    "gamma_function": ("betaln", "digamma", "lgamma", "multigammaln"),
+    "gamma_function": (
+        *("beta", "betaln", "digamma", "factorial", "gamma", "gammasgn", "lgamma"),
+        "multigammaln",
+    ),
     "zeta_function": ("polygamma", "zeta"),
     "incomplete_functions": ("betainc", "gammainc", "gammaincc"),
     "special": (

@@ -105,6 +105,32 @@ def test_known_values() -> None:
         np.testing.assert_allclose(_run(name, np.float64(x)), value, rtol=1e-15, err_msg=name)
 
 
+def test_gamma() -> None:
+    mpmath: Any = pytest.importorskip("mpmath")  # which torch brings
+    x = np.concatenate([RANDOM.uniform(*span, 60) for span in ((0, 8), (8, 171), (-160, 0))])
+    expected = np.array([float(mpmath.gamma(each)) for each in x])
+    np.testing.assert_allclose(_run("gamma", x), expected, rtol=2e-15)
+    narrow = x[np.abs(x) < 30].astype(np.float32)
+    expected = np.array([float(mpmath.gamma(float(each))) for each in narrow], np.float32)
+    np.testing.assert_array_equal(_run("gamma", narrow), expected)
+    ends = np.array([0.0, -0.0, -1.0, -0.5, -1.5, 172.0, inf, -inf, nan, -1e-300])
+    values = [inf, -inf, nan, -3.5449077018110322, 2.363271801207355, inf, inf, nan, nan, -1e300]
+    np.testing.assert_allclose(_run("gamma", ends), values, rtol=1e-15)
+    signs = [1, -1, nan, -1, 1, 1, 1, nan, nan, -1]
+    np.testing.assert_array_equal(_run("gammasgn", ends), signs)
+    counts = np.array([0, 1, 5, 10, -1])
+    np.testing.assert_array_equal(_run("factorial", counts), [1, 1, 120, 3628800, 0])
+
+
+def test_beta() -> None:
+    mpmath: Any = pytest.importorskip("mpmath")
+    x, y = RANDOM.uniform(0.1, 80, (2, 100))
+    y[:20] -= 60
+    x[20:30] += 300
+    expected = np.array([float(mpmath.beta(a, b)) for a, b in zip(x, y, strict=True)])
+    np.testing.assert_allclose(_run("beta", x, y), expected, rtol=1e-12)
+
+
 def test_narrow_floats_and_integers() -> None:
     x = np.arange(1, 5)
     assert ptir.lgamma(x).dtype is ptir.f32
