@@ -42,3 +42,9 @@ def mapped(x: Tensor, low: float, high: float) -> Tensor:
     """x ∈ [low, high] as a number in [−1, 1]."""
     scale = 2 / (high - low)
     return OPS["add"](OPS["mul"](x, scale), -1 - low * scale)
+
+
+def even_polynomial(x: Tensor, most: float, coefficients: Sequence[float]) -> Tensor:
+    """A polynomial in x² ∈ [0, most²]; of greater x what it is at ``most``."""
+    square = OPS["minimum"](OPS["mul"](x, x), most**2)
+    return polynomial(mapped(square, 0.0, most**2), coefficients)

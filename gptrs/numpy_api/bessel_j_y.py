@@ -12,12 +12,11 @@ results above 1 relatively, and beside a zero not smaller.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 from gptrs.ir.dispatch import OPS
 from gptrs.ir.tensor import Tensor
-from gptrs.numpy_api.approximation import in_doubles, mapped, polynomial
+from gptrs.numpy_api.approximation import even_polynomial, in_doubles, mapped, polynomial
 from gptrs.numpy_api.function import public
 
 __all__ = ["bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1"]
@@ -85,12 +84,6 @@ _Q1 = (
 )
 
 
-def _near(x: Tensor, table: Sequence[float]) -> Tensor:
-    """A polynomial in x², for |x| ≤ 8."""
-    square = OPS["minimum"](x * x, _SPLIT**2)
-    return polynomial(mapped(square, 0.0, _SPLIT**2), table)
-
-
 def _far(x: Tensor, order: int, *, second: bool) -> Tensor:
     """J, or Y if it is the ``second`` kind, of x ≥ 8.
 
@@ -110,7 +103,11 @@ def _far(x: Tensor, order: int, *, second: bool) -> Tensor:
 
 def _first_kind(x: Tensor, order: int) -> Tensor:
     size = OPS["abs"](x)
-    near = _near(x, _J1_NEAR) * size if order else _near(x, _J0_NEAR)
+    near = (
+        even_polynomial(x, _SPLIT, _J1_NEAR) * size
+        if order
+        else even_polynomial(x, _SPLIT, _J0_NEAR)
+    )
     far = _far(OPS["maximum"](size, _SPLIT), order, second=False)
     found = OPS["select"](OPS["less"](size, _SPLIT), near, far)
     return found * OPS["copysign"](1.0, x) if order else found
@@ -119,9 +116,13 @@ def _first_kind(x: Tensor, order: int) -> Tensor:
 def _second_kind(x: Tensor, order: int) -> Tensor:
     log = OPS["log"](x) * (2 / math.pi)
     if order:
-        near = log * (_near(x, _J1_NEAR) * x) - (2 / math.pi) / x + x * _near(x, _Y1_NEAR)
+        near = (
+            log * (even_polynomial(x, _SPLIT, _J1_NEAR) * x)
+            - (2 / math.pi) / x
+            + x * even_polynomial(x, _SPLIT, _Y1_NEAR)
+        )
     else:
-        near = log * _near(x, _J0_NEAR) + _near(x, _Y0_NEAR)
+        near = log * even_polynomial(x, _SPLIT, _J0_NEAR) + even_polynomial(x, _SPLIT, _Y0_NEAR)
     far = _far(OPS["maximum"](x, _SPLIT), order, second=True)
     found = OPS["select"](OPS["less"](x, _SPLIT), near, far)
     return OPS["select"](OPS["equal"](x, 0.0), -math.inf, found)

@@ -7,12 +7,11 @@ computed in f64: f32 is within 0.6 units in the last place, f64 within 4e-15 of 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 from gptrs.ir.dispatch import OPS
 from gptrs.ir.tensor import Tensor
-from gptrs.numpy_api.approximation import in_doubles, mapped, polynomial
+from gptrs.numpy_api.approximation import even_polynomial, in_doubles, mapped, polynomial
 from gptrs.numpy_api.function import public
 
 __all__ = [
@@ -70,18 +69,16 @@ _K1_FAR = (
 )
 
 
-def _near(x: Tensor, table: Sequence[float]) -> Tensor:
-    """A polynomial in x², for x ≤ 2."""
-    square = OPS["minimum"](x * x, _SPLIT**2)
-    return polynomial(mapped(square, 0.0, _SPLIT**2), table)
-
-
 def _modified(x: Tensor, order: int, *, scaled: bool) -> Tensor:
     log = OPS["log"](x)
     if order:
-        near = log * (_near(x, _I1) * x) + OPS["reciprocal"](x) + x * _near(x, _K1_NEAR)
+        near = (
+            log * (even_polynomial(x, _SPLIT, _I1) * x)
+            + OPS["reciprocal"](x)
+            + x * even_polynomial(x, _SPLIT, _K1_NEAR)
+        )
     else:
-        near = _near(x, _K0_NEAR) - log * _near(x, _I0)
+        near = even_polynomial(x, _SPLIT, _K0_NEAR) - log * even_polynomial(x, _SPLIT, _I0)
     inverse = OPS["reciprocal"](OPS["maximum"](x, _SPLIT))
     table = _K1_FAR if order else _K0_FAR
     far = polynomial(mapped(inverse, 0.0, 1 / _SPLIT), table) * OPS["sqrt"](inverse)
