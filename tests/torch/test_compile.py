@@ -203,18 +203,19 @@ def test_graph_breaks_and_calls_of_python_between() -> None:
 
 
 def test_what_the_table_lacks_is_run_by_torch_and_named() -> None:
-    def airy(x: torch.Tensor) -> torch.Tensor:
-        return special.airy_ai(x + 1).exp()
+    def reflected(x: torch.Tensor) -> torch.Tensor:
+        return linalg.householder_product(x + 1, x[0]).exp()
 
-    special: Any = torch.special
-    x = torch.randn(4, 5)
-    quick = compiled(airy)
+    linalg: Any = torch.linalg
+    x = torch.randn(5, 4)
+    quick = compiled(reflected)
     (graph,) = gptrs.torch.explain(quick, x)
-    assert [f.operator for f in graph.fallbacks] == ["special_airy_ai.default"]
-    assert "torch runs special_airy_ai.default: it is not in the table" in str(graph)
-    assert_close(quick(x), airy(x))
-    with pytest.raises(Exception, match=r"aten\.special_airy_ai\.default has no form in PTIR"):
-        compiled(airy, fullgraph=True, options={"strict": True})(x)
+    name = "linalg_householder_product.default"
+    assert [f.operator for f in graph.fallbacks] == [name]
+    assert f"torch runs {name}: it is not in the table" in str(graph)
+    assert_close(quick(x), reflected(x))
+    with pytest.raises(Exception, match=rf"aten\.{name} has no form in PTIR"):
+        compiled(reflected, fullgraph=True, options={"strict": True})(x)
 
 
 def test_a_graph_that_ptir_cannot_have_is_run_by_torch() -> None:
