@@ -218,6 +218,13 @@ def test_checks_have_their_text() -> None:
         jitted(function)(np.array([-1, -2]))
 
 
+@pytest.mark.parametrize("dtype", ["f32", "bf16"])
+def test_gelu_of_infinity(dtype: str) -> None:
+    x = np.full(40, np.inf, np.float32)
+    found = jitted(lambda x: ptir.gelu(x.astype(dtype)).astype("f32"))(x)
+    assert (found.numpy() == np.inf).all()
+
+
 def test_loops() -> None:
     def function(x: Any) -> Any:
         state, rows = ptir.scan(lambda s, row: (s + row, s * 2), x[0] * 0, x)

@@ -60,6 +60,11 @@ def relu6(x: Tensor) -> Tensor:
     return relu(x).clamp_max(6)
 
 
+def gelu(x: Tensor) -> Tensor:
+    """x·Φ(x); torch's vectors of CPUs give NaN at ∞."""
+    return torch.where(x.isposinf(), x, functional.gelu(x))
+
+
 def sign(x: Tensor) -> Tensor:
     """−1, 0 or 1; NaN stays."""
     return torch.where(x.isnan(), x, x.sign()) if x.is_floating_point() else x.sign()

@@ -45,7 +45,7 @@ ROWS: dict[Operation, Rows] = {
     composite.sigmoid: _activation("torch.sigmoid({0})"),
     composite.relu: (Row("pt.relu({0})", narrow=True),),
     composite.silu: _activation("F.silu({0})"),
-    composite.gelu: _activation("F.gelu({0})"),
+    composite.gelu: _activation("pt.gelu({0})"),
     composite.gelu_tanh: _activation('F.gelu({0}, approximate="tanh")'),
     composite.attention: (
         Row(
