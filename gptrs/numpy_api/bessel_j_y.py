@@ -94,8 +94,8 @@ def _far(x: Tensor, order: int, *, second: bool) -> Tensor:
     p_table, q_table = (_P1, _Q1) if order else (_P0, _Q0)
     squared = mapped(ratio * ratio, 0.0, 1.0)
     p, q = polynomial(squared, p_table), polynomial(squared, q_table) * inverse
-    total = OPS["sin"](x) + OPS["cos"](x)
-    difference = OPS["sin"](x) - OPS["cos"](x)
+    sine, cosine = OPS["sin"](x), OPS["cos"](x)
+    total, difference = sine + cosine, sine - cosine
     cosine, sine = (difference, -total) if order else (total, difference)  # of χ, times √2
     wave = p * sine + q * cosine if second else p * cosine - q * sine
     return OPS["select"](OPS["is_inf"](x), 0.0, OPS["sqrt"](inverse * (1 / math.pi)) * wave)

@@ -179,7 +179,7 @@ def factorial(x: Operand) -> Tensor:
 @public(op="exp")
 def beta(x: Operand, y: Operand) -> Tensor:
     """Γ(x)·Γ(y) / Γ(x + y), the beta function; NaN where one of the three has a pole. f64 within
-    2e-13 where no argument of Γ is beyond 170; above, exp(`betaln`)."""
+    2e-13 for positive x and y with a sum below 170; beyond, exp(`betaln`)."""
 
     def body(x: Tensor, y: Tensor) -> Tensor:
         total = x + y

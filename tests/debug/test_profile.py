@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import pickle
@@ -179,7 +180,8 @@ def test_what_python_runs_is_told_without_what_it_calls() -> None:
 
 
 def test_groups() -> None:
-    gptrs.load("stories").forward([1, 2, 3])  # a model that is gone when its program runs again
+    gptrs.load("stories").forward([1, 2, 3])
+    gc.collect()  # the model is gone when its program runs again
     handle = gptrs.load("stories")
     with gptrs.profile() as found:
         handle.forward([1, 2, 3])

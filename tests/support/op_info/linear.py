@@ -144,6 +144,19 @@ ROWS: tuple[Row, ...] = (
         differs="NaN at ∞",
         **NAMED,
     ),
+    *(
+        Row(
+            f"special.{name}",
+            _function(name),
+            special=False,
+            differs="infinite or NaN for subnormal numbers",
+            **NAMED,
+        )
+        for name in (
+            *("modified_bessel_k0", "modified_bessel_k1"),
+            *("scaled_modified_bessel_k0", "scaled_modified_bessel_k1"),
+        )
+    ),
     Row("igamma", _function("igamma"), special=False, differs="outside of the domain", **SUMMED),
     Row("igammac", _function("igammac"), special=False, differs="outside of the domain", **SUMMED),
     Row("float_power", _function("float_power"), ("f64",), **NAMED),
