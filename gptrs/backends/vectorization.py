@@ -46,6 +46,8 @@ def prefers_tiles(region: Region) -> bool:
         across += joined * usual_product(reduction.extents)  # partial results lie in memory
         along += start_of(reduction) * usual_product(reduction.extents[:-1])
     across += MACHINE.copied * _copied(region)
+    if all(r.op is reduce_sum and crosses_rows(region, r) for r in reductions):
+        return across < along  # lanes are added in registers: memory is slower, if few are used
     return across * max(1.0, VECTOR / max(1, _size(region.rows[-1]))) < along
 
 
@@ -68,7 +70,8 @@ def crosses_rows(region: Region, reduction: Reduce) -> bool:
     It then joins whole groups of elements of a row, which vectors across rows do in registers,
     rather than lanes of a vector along the row.
     """
-    if not region.rows or not reduction.extents or 2 * _size(region.rows[-1]) < VECTOR:
+    least = VECTOR // (4 if reduction.op is reduce_sum else 2)
+    if not region.rows or not reduction.extents or _size(region.rows[-1]) < least:
         return False
     body = walk(reduction.body, into=False)
     if sum(part.op.cost for part in body if isinstance(part, Apply)) > _CHEAP_BODY:

@@ -263,7 +263,7 @@ def _times(index: str, stride: str) -> str:
 _DULL = frozenset([add, sub, mul, div])  # in a title they say little
 _COMMON = (0, 1, -1, math.inf, -math.inf)
 """Numbers that stay in the text: loops are often faster for them."""
-_INTERLEAVED = (-1, 2, 3, 4)
+_INTERLEAVED = (-1, *range(2, 8))
 """Strides that stay in the text: loads of whole vectors and shuffles are faster than gathers."""
 _CONVERTING = frozenset([cast, bitcast])
 """Ops that depend on the dtype in memory, and not only on that of arithmetic."""

@@ -69,6 +69,9 @@ from gptrs.kernels.rowwise.reduce import LANES, TILE
 _JOIN: dict[Operation, str] = {reduce_sum: "join_sums", reduce_prod: "join_products"}
 
 
+_FEW = 32
+"""The rows up to which their number, if it is known, is in the text of a loop: LLVM writes out the
+loops over them, and keeps in registers what lies on the stack."""
 _MOST = 8
 """The most tiles that are computed together: 1024 rows, whose lines of memory are prefetched. With
 one tile at a time sums of columns take up to 2.5 times as long."""
@@ -81,6 +84,7 @@ class TileWriter(LoopWriter):
 
     def __init__(self, region: Region, *, precise: bool = False, shared: bool = False) -> None:
         super().__init__(region, precise=precise, shared=shared)
+        self._few = 0 if shared else _FEW
         self._nests: list[str] = []  # what comes before the lines of `_row`, which loop over `t`
         self._elements_of: dict[str, str] = {}  # where a value lies, by the words that read it
         self._arrays: dict[str, DType] = {}  # on the stack, an element for each row
@@ -98,8 +102,12 @@ class TileWriter(LoopWriter):
         most = f"{together * TILE}"
         if together > 1 and not has_one_pass(self.region):
             most = self._within_cache(together)
-        count = self.words.size(self.region.rows[-1], "n")
-        self.rows.append(f"        live = min({most}, (last - tile) * {TILE}, {count} - row)")
+        count = self.region.rows[-1]
+        if isinstance(count, int) and count <= self._few:
+            live = str(count)
+        else:
+            live = f"min({most}, (last - tile) * {TILE}, {self.words.size(count, 'n')} - row)"
+        self.rows.append(f"        live = {live}")
         self.rows += self._copies
         self.lines += self._stores
         self.lines.append(f"        tile += (live + {TILE - 1}) // {TILE}")

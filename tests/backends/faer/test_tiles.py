@@ -91,6 +91,20 @@ def test_a_row_has_the_same_bits_in_a_tile(
             assert_same(tiled, alone)
 
 
+@pytest.mark.parametrize("rows", [4, 7, 10, 32, 33])
+@pytest.mark.parametrize("op", [ptir.reduce_sum, ptir.reduce_max])
+def test_few_rows_are_written_out(op: Any, rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their number is in the text, up to 32; the bits are the same."""
+    for shape, axis in (((PART + 41, rows), 0), ((3, 70, rows), 1), ((2, 3, 70, rows), 2)):
+        program = record(op, Type(shape, ptir.f32), axes=(axis,))
+        tiled, alone = of_both(program, [elements("f32", shape)], {}, monkeypatch)
+        assert_same(tiled, alone)
+        monkeypatch.setattr(rendering, "prefers_tiles", _with_rows)
+        (region,) = fuse(program).regions
+        assert (f"live = {rows}\n" in rendering.render(region).body) is (rows <= 32)
+        assert f"live = {rows}\n" not in rendering.render(region, shared=True).body
+
+
 @pytest.mark.parametrize("level", [level.name for level in isa.host_levels()])
 def test_every_level_gives_the_same_bits(level: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GPTRS_ISA", level)
@@ -198,7 +212,9 @@ CHOSEN: dict[str, tuple[Type, tuple[int, ...], bool]] = {
     "rows": (Type((1000, 1000), F32), (1,), False),
     "short rows": (Type((100000, 5), F32), (1,), False),
     "rows of a vector": (Type((100000, 16), F32), (1,), False),
-    "few columns": (Type((100000, 1), F32), (0,), False),
+    "one column": (Type((100000, 1), F32), (0,), False),
+    "three columns": (Type((100000, 3), F32), (0,), False),
+    "four columns": (Type((100000, 4), F32), (0,), True),
     "a middle axis": (Type((10, 100, 100), F32), (1,), True),
     "unknown columns": (Type((S, C), F32), (0,), True),
     "everything": (Type((100, 100), F32), (0, 1), False),
