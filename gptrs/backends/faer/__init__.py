@@ -19,6 +19,7 @@ Steps 1 to 5 happen once per program, 6 once per sizes and number of threads, 7 
 | `backend` | `FaerBackend` |
 | `custom_calls` | claims, and the backend's own passes |
 | `product_operands` | operands of products as kernels read them |
+| `shallow_products` | products of depth 2 and 3 as sums in loops |
 | `calls/` | one class per kernel family: match, compile, bind |
 | `expansions` | ops as others with kernels: windows, short extremes |
 | `schedule` | the steps of a program in order |

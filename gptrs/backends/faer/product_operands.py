@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gptrs.backends.faer.calls.product import MatrixProduct
 from gptrs.backends.faer.calls.tiled_product import TiledProduct
+from gptrs.backends.faer.shallow_products import with_shallow_sums
 from gptrs.backends.memory_operands import Graph
 from gptrs.errors import Location
 from gptrs.ir.dispatch import OPS
@@ -17,7 +18,8 @@ from gptrs.ir.types import DType, f32
 
 def arranged(program: Program) -> Program:
     """The program with transposes before products whose operands no kernel can read in their
-    layout."""
+    layout; shallow products are sums."""
+    program = with_shallow_sums(program)
     graph = Graph(program)
     body: list[Instruction] = []
     renamed: dict[Value, Value] = {}
