@@ -21,12 +21,13 @@ class MatchedCall:
     """A call, in terms of the values of a definition that several custom calls may share."""
 
     call: Call
-    definition: Program
+    params: tuple[Value, ...]
+    """Of the definition."""
 
     @cached_property
     def operands(self) -> tuple[Value, ...]:
         """The buffers of the call: the parameters of the definition, then the results."""
-        return (*self.definition.params, *self.call.results)
+        return (*self.params, *self.call.results)
 
     def among(self, instruction: Instruction) -> Mapping[Value, Value]:
         """The values of ``instruction``, a custom call of an equal definition, by `operands`."""
@@ -46,7 +47,7 @@ class CallMatcher:
         key = instruction.attrs["target"], definition_key(definition)
         found = self._found.get(key)
         if found is None:
-            found = self._found[key] = MatchedCall(call_of(instruction), definition)
+            found = self._found[key] = MatchedCall(call_of(instruction), definition.params)
         return found
 
 

@@ -30,8 +30,11 @@ class RegionUpdate:
     """A region that writes a block of its result."""
 
     region: Region
-    base: Value
-    """The array that the result is equal to outside of the block."""
+    base: Value | None
+    """The array that the result is equal to outside of the block; None where later steps write
+    what is there."""
+    made: Value | None = None
+    """The value of the program that the block is, if no instruction makes the region's result."""
 
 
 FusedStep: TypeAlias = Region | Instruction | RegionUpdate
@@ -46,7 +49,7 @@ def fold_updates(fused: FusedProgram, matcher: CallMatcher) -> list[FusedStep]:
     for step in fused.steps:
         stored = _stored(step, matcher) if isinstance(step, Instruction) else None
         region = None if stored is None else regions.get(stored.update)
-        if stored is None or region is None or uses[stored.update] > 1 or not _may_move(region):
+        if stored is None or region is None or uses[stored.update] > 1 or not may_move(region):
             steps.append(step)
             continue
         assert isinstance(step, Instruction)
@@ -95,7 +98,7 @@ def _block(call: Update) -> View | None:
     return View(sizes, strides, offset)
 
 
-def _may_move(region: Region) -> bool:
+def may_move(region: Region) -> bool:
     """Whether a region may write into an array that others are still to read: it cannot fail, and
     is one loop nest."""
     if region.copies is not None or len(stages(region)) > 1:

@@ -232,7 +232,7 @@ def _report(
         rendered = step.rendered
         copy = step.region.copies is not None
         note = "copies an argument, as results are new" if copy else ""
-        if isinstance(step, UpdateStep):
+        if isinstance(step, UpdateStep) and step.base is not None:
             copy = not assigned.in_place
             note = f"copies {assigned.copy_reason}" if copy else "in place"
         module = partial(rendered.module, partial(size_at, sizes=sizes), chunks)

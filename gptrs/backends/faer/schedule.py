@@ -15,6 +15,7 @@ from gptrs.backends.faer.element_types import HALVES
 from gptrs.backends.faer.joint_regions import MOST_RESULTS, join
 from gptrs.backends.faer.matched_calls import CallMatcher
 from gptrs.backends.faer.overwritten_operands import in_place
+from gptrs.backends.faer.region_concats import RestStep, fold_concats
 from gptrs.backends.faer.region_updates import RegionUpdate, fold_updates
 from gptrs.backends.faer.steps import (
     CallStep,
@@ -73,7 +74,7 @@ def schedule_of(
     fused = fuse(program, fusible)
     steps = {region: [RegionStep(s, precise) for s in stages(region)] for region in fused.regions}
     matcher = CallMatcher()
-    folded = fold_updates(fused, matcher)
+    folded = fold_concats(fused, fold_updates(fused, matcher), matcher)
     kernels = Counter(step.rendered.name for several in steps.values() for step in several)
     if len(kernels) > max(_FEW_KERNELS, len(program.body) // _INSTRUCTIONS_A_KERNEL):
         fused = fuse(program, fusible, alone=True)
@@ -81,7 +82,9 @@ def schedule_of(
         folded = fused.steps
     for step in folded:
         if isinstance(step, RegionUpdate):
-            work.append(UpdateStep(step.region, precise, base=step.base))
+            work.append(UpdateStep(step.region, precise, base=step.base, made=step.made))
+        elif isinstance(step, RestStep):
+            work.append(CallStep(step.instruction, step.matched))
         elif isinstance(step, Region):
             work += steps[step]
         elif (kernel := own_kernel(step)) is not None:

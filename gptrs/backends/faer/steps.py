@@ -294,22 +294,34 @@ class RegionStep:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class UpdateStep(RegionStep):
-    """A fused region that writes a block of its result; the rest is what ``base`` has."""
+    """A fused region that writes a block of its result; the rest is what ``base`` has, or what later
+    steps write."""
 
-    base: Value
+    base: Value | None
+    made: Value | None = None
+    """What the block is, if no instruction makes the region's result."""
+
+    @property
+    def instruction(self) -> Instruction:
+        if self.made is None:
+            return super().instruction
+        return next(i for i in self.region.members if self.made in i.results)
 
     @property
     def inputs(self) -> tuple[Value, ...]:
-        return tuple(dict.fromkeys((*self.region.inputs, self.base)))
+        return self._with_base(self.region.inputs)
 
     @cached_property
     def operands(self) -> tuple[Value, ...]:
-        inputs = dict.fromkeys((*self.rendered.inputs, self.base))
-        return (*inputs, *self.rendered.results)
+        return (*self._with_base(self.rendered.inputs), *self.rendered.results)
+
+    def _with_base(self, inputs: Sequence[Value]) -> tuple[Value, ...]:
+        base = () if self.base is None else (self.base,)
+        return tuple(dict.fromkeys((*inputs, *base)))
 
     def bind(self, b: Binder) -> bool:
         """Give ``b`` a step that copies the array, unless it is overwritten, and the region's."""
-        if not b.in_place:
+        if self.base is not None and not b.in_place:
             copy_whole(b, self.base, self.region.result)
         return self._bind(b)
 

@@ -14,6 +14,7 @@ from gptrs.backends.faer.calls.blocks import (
     compile_copies,
     compile_fills,
     copy_block,
+    copy_whole,
     element_bytes,
     fill_block,
 )
@@ -138,7 +139,7 @@ class Concat(_Blocks):
         values: set[Value] = set()
         for block in self.blocks:
             value = block.source.value
-            if value not in values and _is_run(block.extents, shape) and _is_whole(block.source):
+            if value not in values and is_run(block.extents, shape) and is_whole(block.source):
                 sizes = [product(shape[axis + 1 :]) for axis in range(len(shape))]
                 place: DimLike = 0
                 for start, size in zip(block.starts, sizes, strict=True):
@@ -146,6 +147,27 @@ class Concat(_Blocks):
                 found[block] = place
                 values.add(value)
         return found
+
+
+@dataclass(frozen=True, eq=False)
+class RestOfConcat(Concat):
+    """The blocks of a concat that are not yet in ``base``, which the result overwrites; sources may
+    be parts of the result that are there (`gptrs.backends.faer.region_concats`)."""
+
+    base: Value
+
+    @property
+    def overwrites(self) -> Value:
+        return self.base
+
+    @property
+    def parts(self) -> Mapping[Value, DimLike]:
+        return {}
+
+    def bind(self, b: Binder) -> bool:
+        if not b.in_place:
+            copy_whole(b, self.base, self.result)
+        return super().bind(b)
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,6 +225,26 @@ class Pad(_Blocks):
 
 
 @dataclass(frozen=True, eq=False)
+class RestOfPad(Pad):
+    """The border of a pad, around an operand that is at its place in ``base``, which the result
+    overwrites."""
+
+    base: Value
+
+    @property
+    def overwrites(self) -> Value:
+        return self.base
+
+    def bind(self, b: Binder) -> bool:
+        if not b.in_place:
+            copy_whole(b, self.base, self.result)
+        shape = [b.size(n) for n in self.result.type.shape]
+        extents = [b.size(n) for n in self.x.view.shape]
+        self._fill_around(b, extents, shape, _row_major(shape))
+        return True
+
+
+@dataclass(frozen=True, eq=False)
 class Tile(_Blocks):
     """tile: the operand copied several times along each axis."""
 
@@ -231,7 +273,7 @@ class Tile(_Blocks):
         return True
 
 
-def _is_run(extents: Shape, shape: Shape) -> bool:
+def is_run(extents: Shape, shape: Shape) -> bool:
     """Whether a block of an array of ``shape`` is contiguous: whole but along its first axis of
     more than one element."""
     pairs = zip(extents, shape, strict=True)
@@ -239,7 +281,8 @@ def _is_run(extents: Shape, shape: Shape) -> bool:
     return all(same(one, other) for one, other in [*rest][1:])
 
 
-def _is_whole(source: Source) -> bool:
+def is_whole(source: Source) -> bool:
+    """Whether an operand is read as it lies, all of it."""
     return is_copy(Load(source.value, source.view))
 
 
