@@ -38,7 +38,7 @@ Steps 1 to 5 happen once per program, 6 once per sizes and number of threads, 7 
 | `control_steps`, `control_lines` | the steps of their bodies, and the lines of the source |
 | `loop_products` | small products in the kernels of loops |
 | `interchange`, `interchange_writer` | loops whose iterations go element by element |
-| `region_updates`, `region_concats` | regions that write a block of another array in place, or of a concat |
+| `region_updates`, `region_concats` | regions that write a block of another array |
 | `buffer_assignment`, `arena` | memory planning: allocations, offsets, arenas |
 | `result_memory` | memory of large results, reused from freed ones |
 | `step_templates`, `binding`, `bound` | the step table at given sizes |

@@ -1,8 +1,8 @@
 """Concats and pads whose operands are computed at their places.
 
-    v = f(x)                              p = f(x) in the block of v; the rest holds nothing yet
-    y = concat((a, v, v[:, :1]))     →    y = p, with copies of a and of the first column of the block
-    y = pad(v, low=…, high=…)        →    y = p, with the border around the block filled
+    v = f(x)                            p = f(x) in the block of v; the rest holds nothing yet
+    y = concat((a, v, v[:, :1]))   →    y = p, with copies of a and of the block's first column
+    y = pad(v, low=…, high=…)      →    y = p, with the border around the block filled
 
 Input: the steps of a fused program; output: the same, where a region whose result only a concat or
 a pad reads writes its block of their result, and they what is around it. Several regions write one
@@ -21,15 +21,15 @@ from typing import NamedTuple, TypeAlias, cast
 from gptrs.backends.faer.calls.base import Call
 from gptrs.backends.faer.calls.concat_pad import (
     Concat,
+    ConcatAround,
     Pad,
-    RestOfConcat,
-    RestOfPad,
+    PadAround,
     is_run,
     is_whole,
 )
 from gptrs.backends.faer.calls.nested_concat import Block
 from gptrs.backends.faer.matched_calls import CallMatcher, MatchedCall
-from gptrs.backends.faer.region_updates import FusedStep, RegionUpdate, may_move
+from gptrs.backends.faer.region_updates import FusedStep, may_move
 from gptrs.backends.fusion import FusedProgram
 from gptrs.backends.memory_operands import Source
 from gptrs.backends.regions import Region, region_of
@@ -47,14 +47,24 @@ Moved: TypeAlias = Mapping[Value, View]
 """By operand that lies in the result: its place."""
 
 
-class RestStep(NamedTuple):
+class BlockOfConcat(NamedTuple):
+    """A region that writes a block of the result."""
+
+    region: Region
+    made: Value
+    """What the block is."""
+    base: Value | None
+    """The result with the blocks that were written before, if there are any."""
+
+
+class RestOfConcat(NamedTuple):
     """A concat or a pad of which regions have written some blocks."""
 
     instruction: Instruction
     matched: MatchedCall
 
 
-ConcatStep: TypeAlias = FusedStep | RestStep
+ConcatStep: TypeAlias = FusedStep | BlockOfConcat | RestOfConcat
 
 
 def fold_concats(
@@ -91,7 +101,7 @@ def fold_concats(
             result = step.result if last else Value(step.result.type, region.result.origin)
             expression = fused.inlined[region.result].expression
             written = region_of(result, expression, region.members, view)
-            found[at] = RegionUpdate(written, base, made=region.result)
+            found[at] = BlockOfConcat(written, region.result, base)
             base = result
         assert base is not None
         found[number] = None if whole else _rest_step(step, matched, base, rest)
@@ -183,7 +193,7 @@ def _within(view: View, place: View) -> View | None:
 
 def _rest_step(
     step: Instruction, matched: MatchedCall, base: Value, rest: Sequence[Block]
-) -> RestStep:
+) -> RestOfConcat:
     """What is written around the blocks in ``base``."""
     call, outer = matched.call, matched.among(step)
     read = {block.source.value for block in rest}
@@ -192,9 +202,9 @@ def _rest_step(
     if isinstance(call, Pad):
         block = Source(call.result, _place(Block(call.x, call.low), call))
         given = (call.low, call.interior, call.value, before)
-        copies = RestOfPad(call.result, call.members, block, *given)
+        copies = PadAround(call.result, call.members, block, *given)
     else:
-        copies = RestOfConcat(call.result, call.members, tuple(rest), before)
+        copies = ConcatAround(call.result, call.members, tuple(rest), before)
     operands = (base, *(outer[param] for param in params))
     instruction = replace(step, operands=operands)
-    return RestStep(instruction, MatchedCall(copies, (before, *params)))
+    return RestOfConcat(instruction, MatchedCall(copies, (before, *params)))

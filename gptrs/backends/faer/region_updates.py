@@ -30,11 +30,8 @@ class RegionUpdate:
     """A region that writes a block of its result."""
 
     region: Region
-    base: Value | None
-    """The array that the result is equal to outside of the block; None where later steps write
-    what is there."""
-    made: Value | None = None
-    """The value of the program that the block is, if no instruction makes the region's result."""
+    base: Value
+    """The array that the result is equal to outside of the block."""
 
 
 FusedStep: TypeAlias = Region | Instruction | RegionUpdate

@@ -15,7 +15,7 @@ from gptrs.backends.faer.element_types import HALVES
 from gptrs.backends.faer.joint_regions import MOST_RESULTS, join
 from gptrs.backends.faer.matched_calls import CallMatcher
 from gptrs.backends.faer.overwritten_operands import in_place
-from gptrs.backends.faer.region_concats import RestStep, fold_concats
+from gptrs.backends.faer.region_concats import BlockOfConcat, RestOfConcat, fold_concats
 from gptrs.backends.faer.region_updates import RegionUpdate, fold_updates
 from gptrs.backends.faer.steps import (
     CallStep,
@@ -82,8 +82,10 @@ def schedule_of(
         folded = fused.steps
     for step in folded:
         if isinstance(step, RegionUpdate):
+            work.append(UpdateStep(step.region, precise, base=step.base))
+        elif isinstance(step, BlockOfConcat):
             work.append(UpdateStep(step.region, precise, base=step.base, made=step.made))
-        elif isinstance(step, RestStep):
+        elif isinstance(step, RestOfConcat):
             work.append(CallStep(step.instruction, step.matched))
         elif isinstance(step, Region):
             work += steps[step]

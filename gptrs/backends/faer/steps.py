@@ -294,10 +294,10 @@ class RegionStep:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class UpdateStep(RegionStep):
-    """A fused region that writes a block of its result; the rest is what ``base`` has, or what later
-    steps write."""
+    """A fused region that writes a block of its result; the rest is what ``base`` has."""
 
     base: Value | None
+    """None where later steps write the rest."""
     made: Value | None = None
     """What the block is, if no instruction makes the region's result."""
 

@@ -150,7 +150,7 @@ class Concat(_Blocks):
 
 
 @dataclass(frozen=True, eq=False)
-class RestOfConcat(Concat):
+class ConcatAround(Concat):
     """The blocks of a concat that are not yet in ``base``, which the result overwrites; sources may
     be parts of the result that are there (`gptrs.backends.faer.region_concats`)."""
 
@@ -225,7 +225,7 @@ class Pad(_Blocks):
 
 
 @dataclass(frozen=True, eq=False)
-class RestOfPad(Pad):
+class PadAround(Pad):
     """The border of a pad, around an operand that is at its place in ``base``, which the result
     overwrites."""
 
