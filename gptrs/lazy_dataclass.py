@@ -64,6 +64,7 @@ def _constructor(cls: type) -> Callable[..., None]:
     """`__init__` of a class, compiled: it sets each field, then calls `__post_init__`."""
     fields = dataclasses.fields(cls)
     names: dict[str, object] = {"_MISSING": MISSING, "_set": object.__setattr__}
+    names["__name__"] = cls.__module__  # tracebacks leave internal frames out by their module
     given = [field for field in fields if field.init]
     positional = [_parameter(field, names) for field in given if not field.kw_only]
     keywords = [_parameter(field, names) for field in given if field.kw_only]

@@ -68,7 +68,7 @@ def user_entries(error: BaseException, first: TracebackType | None) -> Traceback
             within = True
             if module == _MAGICS:
                 del kept[1:]  # the first is the frame that IPython skips itself
-        elif not within or not _is_of_library(frame):
+        elif not within or not (_is_of_library(frame) or module.startswith("namedtuple_")):
             within = False
             kept.append(entry)
         entry = entry.tb_next

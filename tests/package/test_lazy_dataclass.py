@@ -122,6 +122,13 @@ def test_methods_are_made_when_they_are_needed() -> None:
 
 
 @BOTH
+def test_a_constructor_is_code_of_its_module(decorator: Decorator) -> None:
+    kind = _point(decorator)
+    kind(1)
+    assert kind.__init__.__globals__["__name__"] == __name__
+
+
+@BOTH
 def test_classes_match_by_position(decorator: Decorator) -> None:
     match _point(decorator)(4, 5):
         case object(x=4, y=5):
