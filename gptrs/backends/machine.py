@@ -58,6 +58,9 @@ class Machine:
     """The time of a step below which waking a thread costs more than it saves."""
     piece: float = 4000.0
     """The least time of a chunk of a step that several threads share."""
+    streamed_piece: float = 25_000.0
+    """The same of a step that waits for weights from memory: a chunk begins new streams, which
+    prefetchers follow slowly at first (decode of bf16 on two threads 2 to 8 % slower at 4,000)."""
     few_rows: int = 16
     """The rows, or tiles of rows, up to which threads share the reductions of each."""
     recomputation: float = 1.5

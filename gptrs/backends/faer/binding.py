@@ -36,6 +36,7 @@ from gptrs.backends.faer.steps import (
     RegionStep,
     Single,
 )
+from gptrs.backends.machine import MACHINE
 from gptrs.identity_key import getter
 from gptrs.ir.program import Value
 from gptrs.kernels.compiler.compile import Kernel
@@ -112,7 +113,9 @@ class _Binder:
         for place, buffer, offset in relocations:
             self._relocations[buffer].append((start + place, offset))
         time = sum(part.native.time for part in parts)
-        self._steps.append((kernel, start, extent, chunk_count(bound.threads, extent, time)))
+        least = MACHINE.streamed_piece if isinstance(parts[0], Part) else MACHINE.piece
+        chunks = chunk_count(bound.threads, extent, time, least=least)
+        self._steps.append((kernel, start, extent, chunks))
         bound.owners.append(parts[0].step)
         bound.estimates.append(time)
         bound.joint[parts[0].step] = tuple(parts)

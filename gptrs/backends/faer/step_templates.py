@@ -109,13 +109,19 @@ class TemplateBuilder(Binder):
         return Address(-len(self.template.scratch), 0)
 
     def step(
-        self, kernel: Kernel, words: Sequence[Word], extent: int, time: float, grain: int = 1
+        self,
+        kernel: Kernel,
+        words: Sequence[Word],
+        extent: int,
+        time: float,
+        grain: int = 1,
+        least: float = MACHINE.piece,
     ) -> None:
         if extent <= 0:
             return
         addresses = [(n, w.slot, w.offset) for n, w in enumerate(words) if isinstance(w, Address)]
         block = [0 if isinstance(w, Address) else w for w in words]
-        chunks = chunk_count(self.threads, extent, time, grain)
+        chunks = chunk_count(self.threads, extent, time, grain, least)
         assert self.template.steps is not None
         self.template.steps.append(TemplateStep(kernel, block, addresses, extent, chunks, time))
 
@@ -126,16 +132,18 @@ class TemplateBuilder(Binder):
         return self.template
 
 
-def chunk_count(threads: int, extent: int, time: float, grain: int = 1) -> int:
+def chunk_count(
+    threads: int, extent: int, time: float, grain: int = 1, least: float = MACHINE.piece
+) -> int:
     """How many chunks a step is cut into that takes so many ns on one thread: each of ``grain`` or
-    more of its extent, unless a thread had none."""
+    more of its extent, unless a thread had none, and of ``least`` ns."""
     if threads == 1 or time < MACHINE.serial:
         return 1
     pieces = threads * PIECES
     # Chunks of one or two items would be uneven.
     pieces = extent if extent <= 2 * pieces else pieces
     pieces = min(pieces, max(threads, extent // grain))
-    return max(1, min(pieces, int(time / MACHINE.piece)))
+    return max(1, min(pieces, int(time / least)))
 
 
 def structure_key(thing: Any, places: Mapping[Value, int]) -> Hashable:

@@ -24,7 +24,7 @@ step) and calls ``current_driver().run``. The driver runs the steps in order, wi
     step table:  | kernel | arguments | extent | chunks |      one row per step
     step:        extent 0 ────────────────────────────── extent
     chunks:      |  0  |  1  |  2  |  3  |  ...                 fixed by (extent, chunks) alone
-    threads:     the caller takes chunks from the front, workers from the back
+    threads:     the caller takes chunks from the front, workers from the middle
 
 All chunks of a step end before the next step starts. A step with one chunk runs in the calling
 thread. A kernel that fails stores a code in the plan's `Status`; the driver stops after that step.

@@ -80,14 +80,23 @@ class Chunks:
         return code.made
 
     def _emit_drain(self) -> Any:
-        """drain(block, chunk, last) -> how many: run a claimed chunk and all that can be."""
+        """drain(block, chunk, last) -> how many: run a claimed chunk and all that can be.
+
+        The second half of the extent is numbered from its end: a worker that claims the last chunk
+        first goes through it in ascending addresses, as prefetchers expect.
+        """
         code = PoolCode(self._module, "drain", I64, WORDS, I64, I1)
         block, claimed, last = code.arguments
-        words = (Word.KERNEL, Word.ARGUMENTS, Word.LENGTH, Word.LONGER)
-        job = [code.get(block, word) for word in words]
+        words = (Word.KERNEL, Word.ARGUMENTS, Word.LENGTH, Word.LONGER, Word.CHUNKS)
+        *job, chunks = [code.get(block, word) for word in words]
+        half = code.lshr(code.add(chunks, i64(1)), i64(1))
+        middle_and_last = code.add(half, code.sub(chunks, i64(1)))
         chunk, count = code.local(claimed), code.local(i64(0))
         code.enter("next")
-        code.call(self._piece, [*job, code.load(chunk)])
+        number = code.load(chunk)
+        mirrored = code.sub(middle_and_last, number)
+        place = code.select(code.icmp_unsigned("<", number, half), number, mirrored)
+        code.call(self._piece, [*job, place])
         code.bump(count)
         code.store(code.call(self.claim, [block, last]), chunk)
         code.go_if(code.icmp_signed(">=", code.load(chunk), i64(0)), "next")

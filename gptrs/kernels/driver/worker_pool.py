@@ -22,10 +22,11 @@ A parallel step: the caller writes the job (kernel, arguments, how the extent is
 stores the *ticket*: generation << 32 | end << 16 | begin, the chunks that are left. The caller
 raises the begin by a compare-exchange, a worker lowers the end: chunks that lie side by side stay
 with one thread, step after step, so that the data a step wrote is in that thread's cache in the
-next. The thread that made the exchange owns the chunk, and reads the job only then: a step does not
-end before its last chunk, so the job cannot change under an owner, and a ticket that comes back
-with the same bits after 2^32 steps is as good as the first. A missing worker costs time alone. Each
-thread adds the number of its chunks to *done*; the caller leaves when done equals chunks.
+next (two threads go through a half of the extent each, both upwards). The thread that made the
+exchange owns the chunk, and reads the job only then: a step does not end before its last chunk, so
+the job cannot change under an owner, and a ticket that comes back with the same bits after 2^32
+steps is as good as the first. A missing worker costs time alone. Each thread adds the number of its
+chunks to *done*; the caller leaves when done equals chunks.
 
 Order of memory, for CPUs that order weakly:
 - job before ticket: the ticket is stored with release or stronger and claimed with acquire;

@@ -78,7 +78,7 @@ def test_the_largest_number_of_chunks(pool: PoolDriver) -> None:
 
 @needs_pool
 @pytest.mark.parametrize("threads", [2, 3])
-def test_the_caller_begins_at_the_front_and_workers_at_the_end(
+def test_the_caller_begins_at_the_front_and_workers_in_the_middle(
     pool: PoolDriver, threads: int
 ) -> None:
     """So that what lies side by side stays with one of two threads."""
@@ -97,10 +97,11 @@ def test_the_caller_begins_at_the_front_and_workers_at_the_end(
         assert pool.run(table, Status(), threads=threads) is None
         by_caller = [first for thread, first in taken if thread == mine]
         by_workers = [first for thread, first in taken if thread != mine]
-        assert by_caller == list(range(0, 2 * len(by_caller), 2))
-        assert sorted(by_workers) == list(range(2 * len(by_caller), 40, 2))
+        order = [*range(0, 20, 2), *range(38, 18, -2)]  # the second half from its end
+        assert by_caller == order[: len(by_caller)]
+        assert sorted(by_workers) == sorted(order[len(by_caller) :])
         if threads == 2:
-            assert by_workers == sorted(by_workers, reverse=True)
+            assert by_workers == order[: len(by_caller) - 1 : -1]
 
 
 @pytest.mark.parametrize(

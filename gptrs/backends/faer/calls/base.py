@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any, ClassVar, NamedTuple, TypeAlias, cast
 
 from gptrs.backends.faer.calls.forms import Form
+from gptrs.backends.machine import MACHINE
 from gptrs.backends.memory_operands import Graph
 from gptrs.ir.dims import DimLike
 from gptrs.ir.kinds import OpKind
@@ -66,10 +67,17 @@ class Binder(ABC):
 
     @abstractmethod
     def step(
-        self, kernel: Kernel, words: Sequence[Word], extent: int, time: float, grain: int = 1
+        self,
+        kernel: Kernel,
+        words: Sequence[Word],
+        extent: int,
+        time: float,
+        grain: int = 1,
+        least: float = MACHINE.piece,
     ) -> None:
-        """Add a step: ``kernel`` over ``extent`` with this argument block, in chunks of at least
-        ``grain`` where there are enough of them for all threads."""
+        """Add a step: ``kernel`` over ``extent`` with this argument block, which takes so many ns
+        on one thread, in chunks of at least ``grain`` where there are enough of them for all
+        threads, and of ``least`` ns."""
 
 
 _KERNELS: dict[tuple[object, ...], Kernel] = {}

@@ -30,6 +30,7 @@ from gptrs.backends.faer.calls.unpacked_product import (
     compile_column,
     compile_few,
 )
+from gptrs.backends.machine import MACHINE
 from gptrs.backends.memory_operands import Graph, Members
 from gptrs.ir.ops.contract import dot_general
 from gptrs.ir.program import Instruction, Value
@@ -46,6 +47,7 @@ from gptrs.kernels.gemm.packing import (
     widen_rows_kernel,
 )
 from gptrs.kernels.gemm.product import FIRST_BLOCK, GEMM_ARGUMENTS, Product
+from gptrs.kernels.gemm.weight_elements import weight_bytes
 from gptrs.lazy_dataclass import dataclass
 
 FLOPS_PER_NS = 60.0
@@ -202,10 +204,12 @@ class MatrixProduct(Call):
         words.update(a=a, panels=panels, rows=rows, depth=depth, columns=columns, lda=stride)
         words.update(c=b.address(self.result), ldc=columns)
         words.update(self.epilogue.words(b, 0))
-        time = max(2 * rows / FLOPS_PER_NS, 4 / BYTES_PER_NS) * depth * columns
+        time = max(2 * rows / FLOPS_PER_NS, weight_bytes(core.weights) / BYTES_PER_NS)
+        time *= depth * columns
         if tiles is None:
             extent = panel_count(isa, columns)
-            b.step(kernel(packed_gemv_kernel, isa, product), [*words.values()], extent, time)
+            gemv = kernel(packed_gemv_kernel, isa, product)
+            b.step(gemv, [*words.values()], extent, time, least=MACHINE.streamed_piece)
             return
         packed, totals, blocks = tiles
         words.update(a=packed, totals=totals, **blocks._asdict())
