@@ -1,7 +1,8 @@
 """The long run: ``python -m tests.fuzz --count 20000 --seed 1``, or ``make fuzz N=20000 SEED=1``.
 
 Programs run in batches, each in a process of its own: its memory and its compiled kernels go with
-it, and a crash names the program that crashed. The exit code is 1 where any two ways differ.
+it, and a crash names the program that crashed. The exit code is 1 where any two ways differ. A run
+that is interrupted or terminated prints what its batches found.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -131,6 +133,7 @@ def main() -> int:
     if options.worker:
         worker(options.count, options.seed, options.folder, options.backend)
         return 0
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     folder = options.folder or Path(tempfile.mkdtemp(prefix="gptrs-fuzz-"))
     folder.mkdir(parents=True, exist_ok=True)
     summary = run(options.count, options.seed, folder, options.backend)
@@ -148,17 +151,19 @@ def run(count: int, seed: int, folder: Path, backend: str = "faer") -> Summary:
         *(TextColumn("programs"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()),
         TextColumn("{task.fields[found]} mismatches"),
     )
-    with Progress(*columns, console=console) as progress:
-        task = progress.add_task("programs", total=count, found=0)
-        for number, first in enumerate(range(0, count, _BATCH)):
-            size = min(_BATCH, count - first)
-            _batch(size, seed * 10**6 + number, folder, summary, backend)
-            progress.update(task, advance=size, found=len(summary.mismatches))
-            summary.seconds = time.perf_counter() - begin
-    console.print(summary.table())
-    for mismatch in summary.mismatches:
-        console.print(mismatch["what"], markup=False)
-        console.print(f"  run it again: python {mismatch['file']}", markup=False)
+    try:
+        with Progress(*columns, console=console) as progress:
+            task = progress.add_task("programs", total=count, found=0)
+            for number, first in enumerate(range(0, count, _BATCH)):
+                size = min(_BATCH, count - first)
+                _batch(size, seed * 10**6 + number, folder, summary, backend)
+                progress.update(task, advance=size, found=len(summary.mismatches))
+                summary.seconds = time.perf_counter() - begin
+    finally:  # an interrupted run tells what it found
+        console.print(summary.table())
+        for mismatch in summary.mismatches:
+            console.print(mismatch["what"], markup=False)
+            console.print(f"  run it again: python {mismatch['file']}", markup=False)
     return summary
 
 
