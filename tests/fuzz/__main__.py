@@ -125,6 +125,7 @@ def main() -> int:
     )
     parser.add_argument("--count", type=int, default=20000, help="how many programs")
     parser.add_argument("--seed", type=int, default=0, help="another seed, other programs")
+    parser.add_argument("--batch", type=int, default=_BATCH, help="how many in one process")
     parser.add_argument("--json", action="store_true", help="print the summary as JSON")
     parser.add_argument("--folder", type=Path, help="where failing programs and kernels go")
     parser.add_argument("--backend", default="faer", help="the backend beside the reference")
@@ -136,13 +137,15 @@ def main() -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     folder = options.folder or Path(tempfile.mkdtemp(prefix="gptrs-fuzz-"))
     folder.mkdir(parents=True, exist_ok=True)
-    summary = run(options.count, options.seed, folder, options.backend)
+    summary = run(options.count, options.seed, folder, options.backend, options.batch)
     if options.json:
         print(json.dumps(summary.json()))
     return 1 if summary.mismatches else 0
 
 
-def run(count: int, seed: int, folder: Path, backend: str = "faer") -> Summary:
+def run(
+    count: int, seed: int, folder: Path, backend: str = "faer", batch: int = _BATCH
+) -> Summary:
     """Run ``count`` programs in batches, with a bar, and print a table at the end."""
     console = Console(stderr=True)
     summary = Summary(seed)
@@ -154,8 +157,8 @@ def run(count: int, seed: int, folder: Path, backend: str = "faer") -> Summary:
     try:
         with Progress(*columns, console=console) as progress:
             task = progress.add_task("programs", total=count, found=0)
-            for number, first in enumerate(range(0, count, _BATCH)):
-                size = min(_BATCH, count - first)
+            for number, first in enumerate(range(0, count, batch)):
+                size = min(batch, count - first)
                 _batch(size, seed * 10**6 + number, folder, summary, backend)
                 progress.update(task, advance=size, found=len(summary.mismatches))
                 summary.seconds = time.perf_counter() - begin
