@@ -143,9 +143,7 @@ def main() -> int:
     return 1 if summary.mismatches else 0
 
 
-def run(
-    count: int, seed: int, folder: Path, backend: str = "faer", batch: int = _BATCH
-) -> Summary:
+def run(count: int, seed: int, folder: Path, backend: str = "faer", batch: int = _BATCH) -> Summary:
     """Run ``count`` programs in batches, with a bar, and print a table at the end."""
     console = Console(stderr=True)
     summary = Summary(seed)
