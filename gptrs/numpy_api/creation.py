@@ -275,8 +275,8 @@ def linspace(
     device: object = None,
 ) -> Any:
     """``num`` numbers at equal distances from ``start`` to ``stop``, which is left out without
-    ``endpoint``; with ``retstep`` the distance, too. Computed in f64 and rounded once. Tensors
-    broadcast; the new axis is ``axis``."""
+    ``endpoint``; with ``retstep`` the distance, too. Computed in f64 and rounded once, integers
+    downwards. Tensors broadcast; the new axis is ``axis``."""
     check_device(device)
     if not isinstance(num, Dim) and num < 0:
         raise ArgumentError(f"linspace: num is {num}, expected an integer of at least 0")
@@ -296,6 +296,7 @@ def linspace(
     if endpoint and (isinstance(num, Dim) or num > 1):
         is_last = OPS["logical_and"](places == num - 1, places > 0)
         values = OPS["select"](is_last, high, values)
+    values = OPS["floor"](values) if kind.is_integer else values
     values = FUNCTIONS["moveaxis"](values.astype(kind), 0, axis) if axis else values.astype(kind)
     return (values, step.astype(kind)) if retstep else values
 

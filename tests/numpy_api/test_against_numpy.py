@@ -153,6 +153,7 @@ TABLE: list[Call] = [
     *calls("arange", 3, 3),
     *calls("arange", 0.0, 1.0, 0.1),
     *calls("linspace", 0, 1, 11),
+    *calls("linspace", -5, 5, 4, dtype=np.int32),
     *calls("linspace", 2.5, -1, 7, endpoint=False),
     *calls("linspace", 0, 1, 1),
     *calls("eye identity zeros ones tri", 3),

@@ -43,8 +43,9 @@ UNDEFINED = frozenset(
 UP_TO_SIGNS = frozenset(("linalg.eig", "linalg.eigh", "linalg.svd", "svd", "svd_lowrank"))
 """Operators whose vectors may have another sign or phase: torch says what of them is defined."""
 
-UP_TO_TIES = frozenset(("argsort", "sort"))
-"""Operators whose positions of equal elements torch leaves open, unless they are to be stable."""
+UP_TO_TIES = {"argsort": 0, "kthvalue": 1, "mode": 0, "sort": 0, "topk": 1}
+"""Operators whose positions of equal elements torch leaves open, unless they are to be stable, and
+the place of the axis in their arguments."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,8 @@ def check_sample(operator: Any, sample: Any, *, backward: bool = False) -> None:
             results = sample.output_process_fn_grad(results)
         results, _ = pytree.tree_flatten(results)
         if operator.name in UP_TO_TIES and not kwargs.get("stable"):
-            results[-1] = _in_order(operand, results[-1], args, kwargs)
+            axis = dict(enumerate(args)).get(UP_TO_TIES[operator.name], -1)
+            results[-1] = _elements(operand, results[-1], kwargs.get("dim", axis))
         # As copies: torch makes results that are views itself.
         return [r.clone() for r in results if isinstance(r, torch.Tensor)]
 
@@ -133,11 +135,10 @@ def check_sample(operator: Any, sample: Any, *, backward: bool = False) -> None:
         compare_all(_gradients(made, copies[1]), gradients, gradients, 1e-3)
 
 
-def _in_order(
-    x: torch.Tensor, positions: torch.Tensor, args: Sequence[Any], kwargs: dict[str, Any]
-) -> torch.Tensor:
-    """What lies at the positions of a sort, which ties leave as it is."""
-    axis = kwargs.get("dim", next((a for a in args if type(a) is int), -1))
+def _elements(x: torch.Tensor, positions: torch.Tensor, axis: int) -> torch.Tensor:
+    """What lies at these positions along an axis, which may have been dropped."""
+    if positions.ndim < x.ndim:
+        positions = positions.unsqueeze(axis)
     return torch.gather(x, axis, positions)
 
 

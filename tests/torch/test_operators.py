@@ -83,3 +83,28 @@ def test_integers_divided_without_rounding_are_fractions() -> None:
 
     made = compiled(quotients, torch.tensor([-7, 5]), torch.tensor([2, 4]))
     assert [each.tolist() for each in made] == [[-3.5, 1.25], [-1.75, 1.25]]
+
+
+def test_integers_to_negative_powers_are_without_fractions() -> None:
+    x, y = torch.tensor([-2, -1, -1, 0, 1, 3]), torch.tensor([-1, -2, -3, -1, -5, 2])
+    assert compiled(torch.pow, x, y).tolist() == torch.pow(x, y).tolist() == [0, 1, -1, 0, 1, 9]
+
+
+def test_factors_of_integers_are_without_fractions() -> None:
+    a = torch.arange(9).reshape(3, 3)
+    made = compiled(lambda x: torch.addmm(x, x, x, beta=2.7, alpha=-1.6), a)
+    assert torch.equal(made, 2 * a - a @ a)
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32])
+def test_ranges_of_integers_from_fractions(dtype: torch.dtype) -> None:
+    def ranges(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return (
+            torch.arange(-1.5, 5.2, 1.3, dtype=dtype) + x,
+            torch.linspace(4.3, -3, 9, dtype=dtype) + x,
+            torch.linspace(4.3, -3, 1, dtype=dtype) + x,
+        )
+
+    zero = torch.zeros((), dtype=dtype)
+    for made, wanted in zip(compiled(ranges, zero), ranges(zero), strict=True):
+        assert torch.equal(made, wanted)

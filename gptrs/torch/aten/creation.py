@@ -81,13 +81,19 @@ def new_ones(x: Tensor, size: Shape, dtype: DType | None = None) -> Tensor:
 
 @aten("arange.start_step", "arange.start", "arange")
 def arange(*given: Any, dtype: DType | None = None) -> Tensor:
-    """From ``start`` to before ``end``; computed in f64 unless all is integer."""
+    """From ``start`` to before ``end``; computed in f64 unless all is integer. Integers of a dtype
+    come from a start and a step without fractions, 64-bit ones from such an end, too."""
     start, end, step = (0, given[0], 1) if len(given) == 1 else (*given, 1)[:3]
+    if dtype is ptir.si64:
+        start, end, step = (int(n) if isinstance(n, float) else n for n in (start, end, step))
     if any(isinstance(n, float) for n in (start, end, step)):
         count = math.ceil((end - start) / step)
-        made = ptir.arange(count, dtype=ptir.f64) * step + start
-        return ptir.cast(made, dtype=dtype or ptir.f32)
-    count = -((start - end) // step)
+        if dtype is None or not dtype.is_integer:
+            made = ptir.arange(count, dtype=ptir.f64) * step + start
+            return ptir.cast(made, dtype=dtype or ptir.f32)
+        start, step = int(start), int(step)
+    else:
+        count = -((start - end) // step)
     made = ptir.ops.iota(shape=(count,), dtype=ptir.si64) * step + start
     return made if dtype is None else ptir.cast(made, dtype=dtype)
 
@@ -100,7 +106,16 @@ def iota(length: DimLike, *, start: DimLike, step: DimLike, dtype: DType) -> Ten
 
 @aten("linspace")
 def linspace(start: float, end: float, steps: int, dtype: DType | None = None) -> Tensor:
-    return ptir.linspace(start, end, steps, dtype=dtype or ptir.f32)
+    """Integers lie between integers, and lose their fractions; each half counts from its end."""
+    if dtype is None or not dtype.is_integer:
+        return ptir.linspace(start, end, steps, dtype=dtype or ptir.f32)
+    start, end = int(start), int(end)
+    if steps < 2:
+        return full((steps,), start, dtype)
+    step = (end - start) / (steps - 1)
+    at = ptir.arange(steps, dtype=ptir.f64)
+    made = ptir.where(at < steps // 2, start + at * step, end - (steps - 1 - at) * step)
+    return ptir.cast(made, dtype=dtype)
 
 
 @aten("eye", "eye.m")

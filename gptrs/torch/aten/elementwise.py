@@ -61,6 +61,15 @@ def _same(x: Tensor) -> Tensor:
     return x
 
 
+def _pow(x: Number, y: Number) -> Tensor:
+    """Powers. Integers to negative ones are 0, but those of 1 and -1."""
+    if isinstance(x, float) or not (isinstance(y, Tensor) and y.dtype.is_integer):
+        return ptir.pow(x, y)
+    is_unit = ptir.equal(x * x, 1)
+    inverse = ptir.where(is_unit, ptir.pow(x, y & 1), 0)
+    return ptir.where(y < 0, inverse, ptir.pow(x, ptir.maximum(y, 0)))
+
+
 def _mul(x: Number, y: Number) -> Tensor:
     return ptir.logical_and(x, y) if _is_bool(x) and _is_bool(y) else ptir.mul(x, y)
 
@@ -81,7 +90,7 @@ enter_all(
         "fmin": ptir.fmin,
         "remainder.Tensor remainder.Scalar remainder.Scalar_Tensor": ptir.remainder,
         "fmod.Tensor fmod.Scalar": ptir.fmod,
-        "pow.Tensor_Tensor pow.Tensor_Scalar pow.Scalar": ptir.pow,
+        "pow.Tensor_Tensor pow.Tensor_Scalar pow.Scalar": _pow,
         "bitwise_and.Tensor bitwise_and.Scalar bitwise_and.Scalar_Tensor": _bitwise(
             ptir.bit_and, ptir.logical_and
         ),
@@ -92,6 +101,7 @@ enter_all(
             ptir.bit_xor, ptir.not_equal
         ),
         "gcd": ptir.gcd,
+        "lcm": ptir.lcm,
         "hypot": ptir.hypot,
         "copysign.Tensor copysign.Scalar": ptir.copysign,
         "nextafter": ptir.nextafter,

@@ -16,6 +16,7 @@ enter_all({"mm bmm mv dot matmul": ptir.matmul, "linear": ptir.nn.linear})
 @aten("addmm", "baddbmm", "addmv")
 def addmm(c: Tensor, a: Tensor, b: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """``beta · c + alpha · a b``."""
+    beta, alpha = _factors(c, beta, alpha)
     made = ptir.matmul(a, b)
     made = made if alpha == 1 else made * alpha
     if beta == 0:
@@ -23,13 +24,20 @@ def addmm(c: Tensor, a: Tensor, b: Tensor, *, beta: Any = 1, alpha: Any = 1) -> 
     return made + (c if beta == 1 else c * beta)
 
 
+def _factors(c: Tensor, beta: Any, alpha: Any) -> tuple[Any, Any]:
+    """Of integers, factors without their fractions, as torch has them."""
+    return (int(beta), int(alpha)) if c.dtype.is_integer else (beta, alpha)
+
+
 @aten("addbmm")
 def addbmm(c: Tensor, a: Tensor, b: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    beta, alpha = _factors(c, beta, alpha)
     return ptir.addbmm(c, a, b, beta=beta, alpha=alpha)
 
 
 @aten("addr")
 def addr(c: Tensor, a: Tensor, b: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    beta, alpha = _factors(c, beta, alpha)
     return ptir.addr(c, a, b, beta=beta, alpha=alpha)
 
 
