@@ -185,6 +185,7 @@ def constant_pad(x: Tensor, pad: Sequence[int], value: float = 0) -> Tensor:
     if any(width < 0 for width in pad):
         x = x[keys]
     widths = [(max(a, 0), max(b, 0)) for a, b in zip(low, high, strict=True)]
+    value = int(value) if x.dtype.is_integer else value
     return ptir.pad(x, low=[a for a, _ in widths], high=[b for _, b in widths], value=value)
 
 
