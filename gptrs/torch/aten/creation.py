@@ -121,3 +121,18 @@ def linspace(start: float, end: float, steps: int, dtype: DType | None = None) -
 @aten("eye", "eye.m")
 def eye(n: int, m: int | None = None, dtype: DType | None = None) -> Tensor:
     return ptir.eye(n, m, dtype=dtype or ptir.f32)
+
+
+@aten("tril_indices")
+def tril_indices(row: int, col: int, offset: int = 0, dtype: DType | None = None) -> Tensor:
+    return _places(ptir.tril_indices(row, offset, col), dtype)
+
+
+@aten("triu_indices")
+def triu_indices(row: int, col: int, offset: int = 0, dtype: DType | None = None) -> Tensor:
+    return _places(ptir.triu_indices(row, offset, col), dtype)
+
+
+def _places(found: tuple[Tensor, Tensor], dtype: DType | None) -> Tensor:
+    """Rows and columns as two rows."""
+    return ptir.cast(ptir.stack(found), dtype=dtype or ptir.si64)
