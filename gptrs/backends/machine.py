@@ -60,7 +60,7 @@ class Machine:
     """The least time of a chunk of a step that several threads share."""
     streamed_piece: float = 25_000.0
     """The same of a step that waits for weights from memory: a chunk begins new streams, which
-    prefetchers follow slowly at first (decode of bf16 on two threads 2 to 8 % slower at 4,000)."""
+    prefetchers follow slowly at first (SmolLM2-135M in bf16 decodes some 2 % slower at 4,000)."""
     few_rows: int = 16
     """The rows, or tiles of rows, up to which threads share the reductions of each."""
     recomputation: float = 1.5

@@ -68,7 +68,7 @@ def user_entries(error: BaseException, first: TracebackType | None) -> Traceback
             within = True
             if module == _MAGICS:
                 del kept[1:]  # the first is the frame that IPython skips itself
-        elif not within or not (_is_of_library(frame) or module.startswith("namedtuple_")):
+        elif not within or not _is_of_library(frame):
             within = False
             kept.append(entry)
         entry = entry.tb_next
@@ -79,4 +79,6 @@ def user_entries(error: BaseException, first: TracebackType | None) -> Traceback
 
 
 def _is_of_library(frame: FrameType) -> bool:
+    if str(frame.f_globals.get("__name__", "")).startswith("namedtuple_"):
+        return True  # a constructor that the standard library wrote
     return frame.f_code.co_filename.startswith((*_LIBRARIES, "<frozen"))

@@ -90,6 +90,8 @@ def test_integers_to_negative_powers_are_without_fractions() -> None:
     made = compiled(torch.pow, x, y)
     assert torch.equal(made, torch.pow(x, y))
     assert made.tolist() == [0, 1, -1, 0, 1, 9]
+    most = torch.tensor([127, -127, -128], dtype=torch.int8)  # the squares of two of them wrap to 1
+    assert compiled(torch.pow, most, torch.full_like(most, -1)).tolist() == [0, 0, 0]
 
 
 def test_factors_of_integers_are_without_fractions() -> None:

@@ -63,9 +63,9 @@ def _same(x: Tensor) -> Tensor:
 
 def _pow(x: Number, y: Number) -> Tensor:
     """Powers. Integers to negative ones are 0, but those of 1 and -1."""
-    if isinstance(x, float) or not (isinstance(y, Tensor) and y.dtype.is_integer):
+    if isinstance(x, float) or not (isinstance(y, Tensor) and y.dtype.kind == "int"):
         return ptir.pow(x, y)
-    is_unit = ptir.equal(x * x, 1)
+    is_unit = ptir.logical_or(ptir.equal(x, 1), ptir.equal(x, -1))
     inverse = ptir.where(is_unit, ptir.pow(x, y & 1), 0)
     return ptir.where(y < 0, inverse, ptir.pow(x, ptir.maximum(y, 0)))
 
