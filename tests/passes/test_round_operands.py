@@ -106,3 +106,17 @@ def test_rows_may_be_symbolic() -> None:
     whole = made(rows, w).numpy()
     for count in (1, 3, 17, 40):
         np.testing.assert_array_equal(made(rows[:count], w).numpy(), whole[:count])
+
+
+@pytest.mark.usefixtures("wanted")
+@pytest.mark.parametrize("columns", [200, 3200])  # of little memory, and of much
+def test_pairs_of_weights_that_are_not_compressed(
+    columns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x, _ = drawn(60, 96, 1)
+    scales = np.exp2(RNG.integers(-60, 60, (96, columns)))  # no few values of their first bytes
+    w = Parameter((RNG.standard_normal((96, columns)) * scales).astype(BF16), "w")
+    found = ptir.jit(ptir.matmul)(x, w).numpy()
+    monkeypatch.setattr(product_call, "multiplies_bf16", lambda _: False)
+    single: Any = ptir.jit(lambda x, w: ptir.matmul(x, w))
+    np.testing.assert_array_equal(found, single(x, w).numpy())

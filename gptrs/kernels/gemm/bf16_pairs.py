@@ -67,19 +67,13 @@ def pairs_of(f: Function, first: Any, second: Any) -> Any:
     return f.or_(high, f.lshr(low, like(low, 16)))
 
 
-def pair_rows(f: Function, rows: Any, count: Any) -> None:
-    """Make pairs of ``count`` rows of a panel in f32, of which it has an even number, in the memory
-    where they lie; and write their exponent behind them."""
-    width, lanes = f.isa.tile_columns, f.isa.lanes
-    with f.loop(i64(0), f.lshr(count, i64(1))) as pair:
-        for column in range(0, width, lanes):
-            at = f.add(f.mul(pair.index, i64(2 * width)), i64(column))
-            first, second = (
-                f.read(f.at(rows, f.add(at, i64(step))), f.vector) for step in (0, width)
-            )
-            place = f.add(f.mul(pair.index, i64(width)), i64(column))
-            f.write(pairs_of(f, first, second), f.at(rows, place, I32))
-    write_exponent(f, rows, f.mul(f.lshr(count, i64(1)), i64(width)))
+def half_of_pair(f: Function, place: Any) -> Any:
+    """Where an element of a panel, at a ``place`` of its rows, lies in pairs of rows, in halves of
+    numbers: the first element of a pair is the high half."""
+    width = f.isa.tile_columns
+    row, column = f.udiv(place, i64(width)), f.urem(place, i64(width))
+    pair = f.add(f.mul(f.lshr(row, i64(1)), i64(width)), column)
+    return f.sub(f.add(f.shl(pair, i64(1)), i64(1)), f.and_(row, i64(1)))
 
 
 def write_exponent(f: Function, tile: Any, count: Any) -> None:

@@ -29,7 +29,7 @@ from llvmlite import ir
 
 from gptrs.kernels.compiler.ir_builder import F64, I8, Function, KernelText, i64
 from gptrs.kernels.compiler.isa import KB, Isa
-from gptrs.kernels.gemm.bf16_pairs import TAIL, pair_rows, stay_normal
+from gptrs.kernels.gemm.bf16_pairs import TAIL, stay_normal, write_exponent
 from gptrs.kernels.gemm.microkernel import TileFunctions, Tiles
 from gptrs.kernels.gemm.number_types import BF16_PAIRS
 from gptrs.kernels.gemm.packing import panel_count
@@ -41,14 +41,16 @@ from gptrs.kernels.gemm.product import (
     depth_blocks,
     gemm_arguments,
     is_given,
+    prefetch_rows,
 )
 from gptrs.kernels.gemm.register_tile import tile_function
 from gptrs.kernels.gemm.tile_sums import add_up_function
-from gptrs.kernels.gemm.weight_elements import AHEAD, read_weights, row_bytes
+from gptrs.kernels.gemm.weight_elements import AHEAD, row_bytes
 from gptrs.kernels.weight_compression.decoder import decoder_rows
 from gptrs.kernels.weight_compression.format import (
     DEPTH_STEP,
     Container,
+    copy_rows,
     decompress_function,
     skip_exceptions,
 )
@@ -122,7 +124,9 @@ class _BlockedGemm:
         tiles, self._finish = Tiles(module, isa, product), Finish(module, isa, product)
         self._stored = tiles.functions("stored")
         self._add_up = add_up_function(module, isa)
-        self._unpack = decompress_function(module, isa, weights) if product.compressed else None
+        self._unpack: Any = None
+        if product.compressed:
+            self._unpack = decompress_function(module, isa, weights, pairs=product.pairs)
         self._decompresses = product.compressed and isa.lookup
         self._reads_stored = weights == "f32"
         if self._decompresses:
@@ -214,8 +218,7 @@ class _BlockedGemm:
                     emit_tiles(self._stored, top, bottom, here)
 
         if self._pairs is not None:
-            self._widen(panel, depth)
-            pair_rows(f, self._beside, length)
+            self._pair(panel, depth)
             with f.loop(top, bottom) as number:
                 share = f.mul(f.mul(f.sub(number.index, top), step), length)
                 self._tile_of_pairs(number.index, panel, depth, (f.at(following, share, I8), step))
@@ -257,6 +260,7 @@ class _BlockedGemm:
         c = f.at(w["c"], f.add(f.mul(row, w["ldc"]), column))
         fresh, (source, *compressed) = f.icmp_signed("==", k, self._block.begin), weights
         given = [f.at(w["a"], a), source, *ahead, c, w["ldc"], length, fresh, *compressed, rows]
+        self._finish.prefetch(f, w, (row, column), rows)
         covered = f.icmp_signed("==", columns, self._width)
         with f.if_else(covered, likely=True) as (inside, cut):
             with inside:
@@ -265,16 +269,15 @@ class _BlockedGemm:
                 f.call(functions.edge, [*given, columns])
         self._close((row, column), (rows, columns), f.add(k, length))
 
-    def _widen(self, panel: Any, depth: tuple[Any, Any]) -> None:
-        """The rows of a panel in a block of the depth in f32, beside."""
+    def _pair(self, panel: Any, depth: tuple[Any, Any]) -> None:
+        """The rows of a panel in a block of the depth in pairs, and their exponent, beside."""
         f, w, (k, length) = self._f, self._arguments, depth
         if self._unpack is not None:
             f.call(self._unpack, [w["panels"], w["depth"], panel, k, length, self._beside])
-            return
-        begin = f.mul(f.add(f.mul(panel, w["depth"]), k), self._width)
-        with f.loop(i64(0), f.mul(length, self._width), i64(f.isa.lanes)) as i:
-            vector = read_weights(f, "bf16", self._start, f.add(begin, i.index))
-            f.write(vector, f.at(self._beside, i.index))
+        else:
+            begin = f.mul(f.add(f.mul(panel, w["depth"]), k), self._width)
+            copy_rows(f, "bf16", self._start, begin, length, self._beside, pairs=True)
+        write_exponent(f, self._beside, f.mul(f.lshr(length, i64(1)), self._width))
 
     def _tile_of_pairs(
         self, number: Any, panel: Any, depth: tuple[Any, Any], ahead: tuple[Any, Any]
@@ -295,6 +298,8 @@ class _BlockedGemm:
         given = [f.at(tile, begin), one, height, nothing, self._beside, self._width, nothing]
         given += [c, w["ldc"], f.lshr(length, one), f.icmp_signed("==", k, self._block.begin)]
         given += [*ahead, one, rows, columns]
+        prefetch_rows(f, c, w["ldc"], rows)
+        self._finish.prefetch(f, w, (row, column), rows)
         assert self._pairs is not None
         quick, exact = self._pairs
         ends = f.at(tile, whole), f.at(self._beside, pairs)

@@ -85,8 +85,8 @@ def pack_rows_kernel(isa: Isa, tile: int, weights: WeightType = "f32") -> Kernel
 
 
 def pack_pairs_kernel(isa: Isa) -> KernelText:
-    """Packs A, whose numbers are those of bf16, into tiles of pairs of depth, with their exponent
-    behind each (`gptrs.kernels.gemm.bf16_pairs`).
+    """Packs A, which is stored in bf16, into tiles of pairs of depth, with their exponent behind
+    each (`gptrs.kernels.gemm.bf16_pairs`).
 
     Arguments and extent: those of `pack_rows_kernel`. The depth is a multiple of ``isa.lanes``.
     """
@@ -101,11 +101,12 @@ def pack_pairs_kernel(isa: Isa) -> KernelText:
     with f.loop(first, last) as index:
         top = f.mul(index.index, w["height"])
         numbers = [f.add(top, i64(row)) for row in range(tile)]
-        rows = [f.at(w["source"], f.mul(f.least(n, final), w["ld"])) for n in numbers]
+        narrow = element_type("bf16")
+        rows = [f.at(w["source"], f.mul(f.least(n, final), w["ld"]), narrow) for n in numbers]
         missing = [f.icmp_signed(">", n, final) for n in numbers]
         out = f.at(w["destination"], f.mul(index.index, f.add(count, i64(TAIL))))
         with f.loop(i64(0), w["depth"], i64(lanes)) as k:
-            read = (f.read(f.at(row, k.index)) for row in rows)
+            read = (read_weights(f, "bf16", row, k.index) for row in rows)
             block = [f.select(m, zero, value) for m, value in zip(missing, read, strict=True)]
             columns = f.transposed([*block, *[undefined] * (lanes - tile)])
             # What a store writes beyond a row of the tile, the next one overwrites.

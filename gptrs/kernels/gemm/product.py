@@ -41,7 +41,7 @@ from llvmlite import ir
 
 from gptrs.kernels.compiler.ir_builder import F64, I64, POINTER, Function, i64
 from gptrs.kernels.compiler.isa import Isa
-from gptrs.kernels.gemm.weight_elements import WeightType
+from gptrs.kernels.gemm.weight_elements import LINE_BYTES, WeightType
 from gptrs.kernels.vector_math import ACTIVATIONS
 from gptrs.lazy_dataclass import dataclass
 
@@ -186,6 +186,18 @@ class Finish:
             self._apply(f, self._multiply, part, place, arguments["factor"], arguments["ldf"])
         self._apply(f, self._add, part, place, arguments["residual"], arguments["ldr"])
 
+    def prefetch(
+        self, f: Function, arguments: dict[str, Any], place: tuple[Any, Any], rows: Any
+    ) -> None:
+        """Prefetch the factor and the residual of the tile of C at ``place``, which is finished
+        some thousand cycles later."""
+        row, column = place
+        for name, stride in (("factor", "ldf"), ("residual", "ldr")):
+            matrix, step = arguments[name], arguments[stride]
+            with f.if_then(is_given(f, matrix)):
+                start = f.at(matrix, f.add(f.mul(row, step), column))
+                prefetch_rows(f, start, step, rows)
+
     def _apply(
         self,
         f: Function,
@@ -199,6 +211,14 @@ class Finish:
         row, column = place
         with f.if_then(is_given(f, matrix)):
             f.call(function, [*part, f.at(matrix, f.add(f.mul(row, stride), column)), stride])
+
+
+def prefetch_rows(f: Function, start: Any, stride: Any, rows: Any) -> None:
+    """Prefetch ``rows`` of a tile of f32."""
+    with f.loop(i64(0), rows) as row:
+        at = f.at(start, f.mul(row.index, stride))
+        for column in range(0, f.isa.tile_columns, LINE_BYTES // 4):
+            f.prefetch(f.at(at, i64(column)))
 
 
 def is_given(f: Function, pointer: Any) -> Any:

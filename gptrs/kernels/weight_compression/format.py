@@ -39,6 +39,7 @@ from llvmlite import ir
 
 from gptrs.kernels.compiler.ir_builder import F32, I8, I16, I32, I64, POINTER, Function, i64, like
 from gptrs.kernels.compiler.isa import Isa
+from gptrs.kernels.gemm.bf16_pairs import half_of_pair, pairs_of
 from gptrs.kernels.gemm.packing import panel_count
 from gptrs.kernels.gemm.weight_elements import WeightType, read_weights, weight_bytes
 
@@ -196,10 +197,11 @@ def place_of(f: Function, entry: Any) -> Any:
 
 
 def apply_exceptions(
-    f: Function, entry: Any, target: Any, first: Any, last: Any
+    f: Function, entry: Any, target: Any, first: Any, last: Any, *, pairs: bool = False
 ) -> tuple[Any, Any]:
     """Write the exceptions from ``entry`` on whose places are before ``last`` to ``target``, where
-    the weight at place ``first`` begins. Gives the entry that follows, and its place."""
+    the weight at place ``first``, which begins a row, is the first (of ``pairs`` of rows). Gives
+    the entry that follows, and its place."""
     before, place = f.block, place_of(f, entry)
     head, body, end = (f.append_basic_block(name) for name in ("list", "exception", "listed"))
     f.branch(head)
@@ -209,7 +211,12 @@ def apply_exceptions(
     at.add_incoming(place, before)
     f.cbranch(f.icmp_unsigned("<", at, last), body, end)
     f.position_at_end(body)
-    f.write(f.read(f.at(here, i64(1)), F32), f.at(target, f.sub(at, first)))
+    value, number = f.at(here, i64(1)), f.sub(at, first)
+    if pairs:
+        high = f.at(value, i64(1), I16)
+        f.write(f.read(high, I16), f.at(target, half_of_pair(f, number), I16))
+    else:
+        f.write(f.read(value, F32), f.at(target, number))
     following = f.at(here, i64(ENTRY_BYTES), I8)
     here.add_incoming(following, body)
     at.add_incoming(place_of(f, following), body)
@@ -234,8 +241,9 @@ def skip_exceptions(f: Function, entry: Any, first: Any) -> Any:
     return here
 
 
-def decompress_function(module: Any, isa: Isa, weights: WeightType) -> Any:
-    """unpack(container, depth, panel, row, rows, target): rows of a panel as f32.
+def decompress_function(module: Any, isa: Isa, weights: WeightType, *, pairs: bool = False) -> Any:
+    """unpack(container, depth, panel, row, rows, target): rows of a panel as f32, or those of bf16
+    as ``pairs`` of rows (`gptrs.kernels.gemm.bf16_pairs`).
 
     ``row`` and ``rows`` are multiples of `DEPTH_STEP`; ``depth`` is the weight's.
     """
@@ -246,18 +254,45 @@ def decompress_function(module: Any, isa: Isa, weights: WeightType) -> Any:
         with f.if_then(container.compressed):
             table, end = container.table(), f.add(row, rows)
             with f.loop(row, end, i64(block_rows(isa))) as k:
-                out = f.at(target, f.mul(f.sub(k.index, row), width))
                 block = container.block(panel, depth, k.index)
-                for i, vector in enumerate(decode_block(f, weights, table, block)):
-                    f.write(vector, f.at(out, i64(i * isa.lanes)))
+                vectors = decode_block(f, weights, table, block)
+                _put_rows(f, vectors, target, f.sub(k.index, row), pairs=pairs)
             first, last = f.mul(row, width), f.mul(end, width)
-            apply_exceptions(
-                f, skip_exceptions(f, container.exceptions(panel), first), target, first, last
-            )
+            entry = skip_exceptions(f, container.exceptions(panel), first)
+            apply_exceptions(f, entry, target, first, last, pairs=pairs)
             f.ret_void()
     begin = f.mul(f.add(f.mul(panel, depth), row), width)
-    with f.loop(i64(0), f.mul(rows, width), i64(isa.lanes)) as i:
-        vector = read_weights(f, weights, container.panels, f.add(begin, i.index))
-        f.write(vector, f.at(target, i.index))
+    copy_rows(f, weights, container.panels, begin, rows, target, pairs=pairs)
     f.ret_void()
     return f.made
+
+
+def copy_rows(
+    f: Function,
+    weights: WeightType,
+    panels: Any,
+    begin: Any,
+    rows: Any,
+    target: Any,
+    *,
+    pairs: bool = False,
+) -> None:
+    """Copy ``rows`` of a panel that is not compressed, from its element ``begin`` on, as
+    `decompress_function` does it."""
+    columns, lanes, step = f.isa.tile_columns, f.isa.lanes, DEPTH_STEP if pairs else 1
+    with f.loop(i64(0), rows, i64(step)) as k:
+        at = f.add(begin, f.mul(k.index, i64(columns)))
+        places = [f.add(at, i64(i)) for i in range(0, step * columns, lanes)]
+        vectors = [read_weights(f, weights, panels, place) for place in places]
+        _put_rows(f, vectors, target, k.index, pairs=pairs)
+
+
+def _put_rows(f: Function, vectors: list[Any], target: Any, row: Any, *, pairs: bool) -> None:
+    """Write the vectors of rows from ``row`` on; two rows as one of ``pairs``."""
+    if pairs:
+        half = len(vectors) // 2
+        vectors = [pairs_of(f, *both) for both in zip(vectors[:half], vectors[half:], strict=True)]
+        row = f.lshr(row, i64(1))
+    start = f.mul(row, i64(f.isa.tile_columns))
+    for i, vector in enumerate(vectors):
+        f.write(vector, f.at(target, f.add(start, i64(i * f.isa.lanes)), vector.type.element))

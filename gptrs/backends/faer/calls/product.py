@@ -195,10 +195,12 @@ class MatrixProduct(Call):
         core, matrix = self.core, self.core.a.matrix
         isa, rows, depth, columns = b.isa, *map(b.size, (core.rows, core.depth, core.columns))
         a, stride = b.address(core.a.value, matrix.offset), b.size(matrix.stride)
-        if self.rounded:
+        blocked, pack = self._blocked(isa, product)
+        if self.rounded and (tiles is None or not blocked.pairs):
             narrow, a = a, b.scratch(4 * rows * depth)
             time = 6 * rows * depth / BYTES_PER_NS
-            b.step(kernel(widen_rows_kernel, isa), [narrow, a, depth, stride], rows, time)
+            widen = kernel(widen_rows_kernel, isa)
+            b.step(widen, [narrow, a, depth, stride], rows, time)
             stride = depth
         words: dict[str, int | Address] = dict.fromkeys(GEMM_ARGUMENTS, 0)
         words.update(a=a, panels=panels, rows=rows, depth=depth, columns=columns, lda=stride)
@@ -213,12 +215,11 @@ class MatrixProduct(Call):
             return
         packed, totals, blocks = tiles
         words.update(a=packed, totals=totals, **blocks._asdict())
-        product, pack = self._blocked(isa, product)
         pack_words = [a, packed, rows, depth, stride, blocks.height]
         pack_time = 8 * rows * depth / BYTES_PER_NS
         b.step(pack, pack_words, -(-rows // blocks.height), pack_time)
         extent = blocked_gemm_extent(isa, columns, blocks)
-        b.step(kernel(blocked_gemm_kernel, isa, product), [*words.values()], extent, time)
+        b.step(kernel(blocked_gemm_kernel, isa, blocked), [*words.values()], extent, time)
 
 
 def _packed_form(core: Contraction) -> Panels | None:
