@@ -19,6 +19,7 @@ from gptrs.backends.faer.buffer_assignment import Allocation, AssignedStep, Buff
 from gptrs.backends.faer.calls.base import Binder
 from gptrs.backends.faer.calls.forms import Form
 from gptrs.backends.faer.joint_steps import JointStep, Part
+from gptrs.backends.faer.prepared_memory import Contents, PreparedMemory, prepared_contents
 from gptrs.backends.faer.stage_chains import Chain, Stage, chains_of
 from gptrs.backends.faer.step_templates import (
     Sizes,
@@ -62,6 +63,7 @@ class _Binder:
         self._relocations: list[list[tuple[int, int]]] = [[]]
         self._steps: list[tuple[Kernel, int, int, int]] = []
         self._joint = JointStep(self._size)
+        self._prepared = PreparedMemory(self._offsets)
 
     def add_all(self, steps: Sequence[AssignedStep]) -> None:
         """Append all steps in order, chains of stages as one."""
@@ -84,6 +86,7 @@ class _Binder:
         if known is None:
             return False
         self._close_joint()
+        self._prepared.keep({})
         for allocation in (each for assigned in members for each in assigned.allocated):
             bound.offsets[allocation] = self._offsets.allocate(self._bytes(allocation))
         slots: list[list[tuple[int, int]]] = []
@@ -128,6 +131,9 @@ class _Binder:
         if part is None and not assigned.view:
             self._close_joint()
             part = self._joint.joined(assigned, template)  # as the first of another step
+        contents = prepared_contents(None if part else template, assigned)
+        if not assigned.view:
+            self._prepared.keep(contents)
         for allocation in assigned.allocated:
             offsets[allocation] = self._offsets.allocate(self._bytes(allocation))
         if part is not None and template is not None:
@@ -140,7 +146,7 @@ class _Binder:
                 at = len(self._steps)
                 self._bound.segments.append(Segment(at, at, assigned.step))
             else:
-                self._instantiate(template, assigned)
+                self._instantiate(template, assigned, contents)
         self._joint.freed += assigned.freed
         if not self._joint.parts:
             self._free_memory()
@@ -192,22 +198,24 @@ class _Binder:
                 self._templates[assigned.structure_key] = found
         return found
 
-    def _instantiate(self, template: StepTemplate, assigned: AssignedStep) -> None:
-        """Append the steps of a template with the arrays of this step."""
+    def _instantiate(
+        self, template: StepTemplate, assigned: AssignedStep, contents: Contents
+    ) -> None:
+        """Append the steps of a template with the arrays of this step; ``contents`` is what they
+        prepare."""
         allocations = assigned.allocations
         slots = [self._slot(allocations[operand], form) for operand, form in template.forms]
-        scratch = [self._offsets.allocate(size) for size in template.scratch]
+        scratch, steps = self._prepared.allocate(template, contents)
         slots += [(ARENA, offset) for offset in reversed(scratch)]  # slots -1, -2, ...
         is_loop = isinstance(assigned.step, RegionStep)
-        for native in template.steps or ():
+        for native in steps:
             self._append(native, slots, assigned.step)
             self._bound.time += native.time if is_loop else math.inf
-        for offset, size in zip(scratch, template.scratch, strict=True):
-            self._offsets.free(offset, size)
+        self._prepared.free(template, contents, scratch)
 
     def _append(self, native: TemplateStep, slots: list[tuple[int, int]], owner: PlanStep) -> None:
         """Append a native step, whose slots are in these buffers."""
-        kernel, block, addresses, extent, chunks, time = native
+        kernel, block, addresses, extent, chunks, time, _ = native
         start = len(self._argument_blocks)
         self._argument_blocks += block
         for place, slot, displacement in addresses:

@@ -37,6 +37,8 @@ class TemplateStep(NamedTuple):
     chunks: int
     time: float
     """An estimate of its time on one thread, in ns."""
+    prepares: int | None = None
+    """The slot of scratch memory that it fills, and nothing else: see `Binder.step`."""
 
 
 @dataclass
@@ -116,6 +118,7 @@ class TemplateBuilder(Binder):
         time: float,
         grain: int = 1,
         least: float = MACHINE.piece,
+        prepares: Address | None = None,
     ) -> None:
         if extent <= 0:
             return
@@ -123,7 +126,9 @@ class TemplateBuilder(Binder):
         block = [0 if isinstance(w, Address) else w for w in words]
         chunks = chunk_count(self.threads, extent, time, grain, least)
         assert self.template.steps is not None
-        self.template.steps.append(TemplateStep(kernel, block, addresses, extent, chunks, time))
+        slot = None if prepares is None else prepares.slot
+        step = TemplateStep(kernel, block, addresses, extent, chunks, time, slot)
+        self.template.steps.append(step)
 
     def build(self, step: Call | RegionStep | LoopStep | CheckStep) -> StepTemplate:
         """The template of a call, a region or a loop."""

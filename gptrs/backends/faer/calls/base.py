@@ -74,10 +74,13 @@ class Binder(ABC):
         time: float,
         grain: int = 1,
         least: float = MACHINE.piece,
+        prepares: Address | None = None,
     ) -> None:
         """Add a step: ``kernel`` over ``extent`` with this argument block, which takes so many ns
         on one thread, in chunks of at least ``grain`` where there are enough of them for all
-        threads, and of ``least`` ns."""
+        threads, and of ``least`` ns. A step that ``prepares`` scratch memory fills that, from
+        operands or scratch memory that was prepared, and writes nothing else: calls that follow
+        one another prepare the same once."""
 
 
 _KERNELS: dict[tuple[object, ...], Kernel] = {}

@@ -200,7 +200,7 @@ class MatrixProduct(Call):
             narrow, a = a, b.scratch(4 * rows * depth)
             time = 6 * rows * depth / BYTES_PER_NS
             widen = kernel(widen_rows_kernel, isa)
-            b.step(widen, [narrow, a, depth, stride], rows, time)
+            b.step(widen, [narrow, a, depth, stride], rows, time, prepares=a)
             stride = depth
         words: dict[str, int | Address] = dict.fromkeys(GEMM_ARGUMENTS, 0)
         words.update(a=a, panels=panels, rows=rows, depth=depth, columns=columns, lda=stride)
@@ -217,7 +217,7 @@ class MatrixProduct(Call):
         words.update(a=packed, totals=totals, **blocks._asdict())
         pack_words = [a, packed, rows, depth, stride, blocks.height]
         pack_time = 8 * rows * depth / BYTES_PER_NS
-        b.step(pack, pack_words, -(-rows // blocks.height), pack_time)
+        b.step(pack, pack_words, -(-rows // blocks.height), pack_time, prepares=packed)
         extent = blocked_gemm_extent(isa, columns, blocks)
         b.step(kernel(blocked_gemm_kernel, isa, blocked), [*words.values()], extent, time)
 
