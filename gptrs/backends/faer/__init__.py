@@ -43,6 +43,7 @@ Steps 1 to 5 happen once per program, 6 once per sizes and number of threads, 7 
 | `result_memory` | memory of large results, reused from freed ones |
 | `step_templates`, `binding`, `bound` | the step table at given sizes |
 | `joint_steps` | consecutive products of the same few rows as one native step |
+| `prepared_memory` | rows that several products pack are packed once |
 | `stage_chains` | consecutive stages of a stencil as one, in blocks of planes |
 | `plan`, `run`, `launch` | `FaerPlan`; one call; what a native call needs for it |
 | `native_loops`, `repeat_layout` | other loops as steps of the plan, repeated by the driver |

@@ -11,7 +11,7 @@ from collections.abc import Hashable, Mapping, Sequence, Set
 from dataclasses import field, fields, is_dataclass
 from typing import Any, NamedTuple
 
-from gptrs.backends.faer.calls.base import ASIDE, PIECES, Address, Binder, Call, Word
+from gptrs.backends.faer.calls.base import ASIDE, PIECES, UNEVEN_PIECES, Address, Binder, Call, Word
 from gptrs.backends.faer.calls.forms import Form
 from gptrs.backends.faer.steps import CheckStep, LoopStep, RegionStep
 from gptrs.backends.machine import MACHINE
@@ -119,12 +119,13 @@ class TemplateBuilder(Binder):
         grain: int = 1,
         least: float = MACHINE.piece,
         prepares: Address | None = None,
+        uneven: bool = False,
     ) -> None:
         if extent <= 0:
             return
         addresses = [(n, w.slot, w.offset) for n, w in enumerate(words) if isinstance(w, Address)]
         block = [0 if isinstance(w, Address) else w for w in words]
-        chunks = chunk_count(self.threads, extent, time, grain, least)
+        chunks = chunk_count(self.threads, extent, time, grain, least, uneven=uneven)
         assert self.template.steps is not None
         slot = None if prepares is None else prepares.slot
         step = TemplateStep(kernel, block, addresses, extent, chunks, time, slot)
@@ -138,13 +139,20 @@ class TemplateBuilder(Binder):
 
 
 def chunk_count(
-    threads: int, extent: int, time: float, grain: int = 1, least: float = MACHINE.piece
+    threads: int,
+    extent: int,
+    time: float,
+    grain: int = 1,
+    least: float = MACHINE.piece,
+    *,
+    uneven: bool = False,
 ) -> int:
     """How many chunks a step is cut into that takes so many ns on one thread: each of ``grain`` or
-    more of its extent, unless a thread had none, and of ``least`` ns."""
+    more of its extent, unless a thread had none, and of ``least`` ns; more if its items are
+    ``uneven``."""
     if threads == 1 or time < MACHINE.serial:
         return 1
-    pieces = threads * PIECES
+    pieces = threads * (UNEVEN_PIECES if uneven else PIECES)
     # Chunks of one or two items would be uneven.
     pieces = extent if extent <= 2 * pieces else pieces
     pieces = min(pieces, max(threads, extent // grain))

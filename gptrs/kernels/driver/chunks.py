@@ -39,23 +39,26 @@ class Chunks:
         self.drain = self._emit_drain()
 
     def _emit_piece(self) -> Any:
-        """piece(kernel, arguments, length, longer, chunk): run one chunk."""
+        """piece(kernel, arguments, extent, chunks, chunk): run one chunk, which begins with the
+        integer part of chunk · extent / chunks: any run of chunks has its share of the longer
+        ones."""
         code = PoolCode(self._module, "piece", VOID, *[I64] * 5)
-        kernel, arguments, length, longer, chunk = code.arguments
-        has_more = code.icmp_unsigned("<", chunk, longer)
-        first = code.add(code.mul(chunk, length), code.select(has_more, chunk, longer))
-        last = code.add(code.add(first, length), code.zext(has_more, I64))
+        kernel, arguments, extent, chunks, chunk = code.arguments
+        first, last = (
+            code.udiv(code.mul(number, extent), chunks)
+            for number in (chunk, code.add(chunk, i64(1)))
+        )
         code.call(code.inttoptr(kernel, KERNEL), [arguments, first, last])
         code.ret_void()
         return code.made
 
     def _emit_alone(self) -> Any:
-        """alone(kernel, arguments, length, longer, chunks): all of them in this thread."""
-        code = PoolCode(self._module, "alone", VOID, *[I64] * 5)
+        """alone(kernel, arguments, extent, chunks): all of them in this thread."""
+        code = PoolCode(self._module, "alone", VOID, *[I64] * 4)
         *job, chunks = code.arguments
         chunk = code.local(i64(0))
         code.enter("next")
-        code.call(self._piece, [*job, code.load(chunk)])
+        code.call(self._piece, [*job, chunks, code.load(chunk)])
         code.go_if(code.icmp_unsigned("<", code.bump(chunk), chunks), "next")
         code.ret_void()
         return code.made
@@ -87,7 +90,7 @@ class Chunks:
         """
         code = PoolCode(self._module, "drain", I64, WORDS, I64, I1)
         block, claimed, last = code.arguments
-        words = (Word.KERNEL, Word.ARGUMENTS, Word.LENGTH, Word.LONGER, Word.CHUNKS)
+        words = (Word.KERNEL, Word.ARGUMENTS, Word.EXTENT, Word.CHUNKS)
         *job, chunks = [code.get(block, word) for word in words]
         half = code.lshr(code.add(chunks, i64(1)), i64(1))
         middle_and_last = code.add(half, code.sub(chunks, i64(1)))
@@ -96,7 +99,7 @@ class Chunks:
         number = code.load(chunk)
         mirrored = code.sub(middle_and_last, number)
         place = code.select(code.icmp_unsigned("<", number, half), number, mirrored)
-        code.call(self._piece, [*job, place])
+        code.call(self._piece, [*job, chunks, place])
         code.bump(count)
         code.store(code.call(self.claim, [block, last]), chunk)
         code.go_if(code.icmp_signed(">=", code.load(chunk), i64(0)), "next")

@@ -29,8 +29,7 @@ class Word(IntEnum):
     KERNEL = 32
     ARGUMENTS = 33
     CHUNKS = 34
-    LENGTH = 35  # of the shorter chunks
-    LONGER = 36  # how many chunks, the first ones, are longer by one
+    EXTENT = 35
     ASLEEP = 40
     BUSY = 41
     LIMIT = 48  # workers with an index from here on stay out

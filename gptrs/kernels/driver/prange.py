@@ -78,19 +78,17 @@ def _run_steps(
         kernel, arguments = table[step, 0], table[step, 1]
         extent = table[step, 2]
         chunks = max(1, min(table[step, 3], extent, MAX_CHUNKS))
-        length = extent // chunks
-        longer = extent - length * chunks
         if extent > 0 and threads > 1 and chunks > 1 and loops[step] != 0:
             call_kernel(loops[step], arguments, extent, chunks)
         elif extent > 0 and threads > 1 and chunks > 1:
             for chunk in prange(chunks):
-                begin = chunk * length + min(chunk, longer)
-                end = (chunk + 1) * length + min(chunk + 1, longer)
+                begin = chunk * extent // chunks
+                end = (chunk + 1) * extent // chunks
                 call_kernel(kernel, arguments, begin, end)
         elif extent > 0:
             for chunk in range(chunks):
-                begin = chunk * length + min(chunk, longer)
-                end = (chunk + 1) * length + min(chunk + 1, longer)
+                begin = chunk * extent // chunks
+                end = (chunk + 1) * extent // chunks
                 call_kernel(kernel, arguments, begin, end)
         if status[1] != 0:
             status[0] = step

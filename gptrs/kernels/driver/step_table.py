@@ -148,11 +148,11 @@ def emit_failure(builder: Any, status: Any, code: Any, index: Any) -> None:
 def cuts(extent: int, chunks: int) -> list[tuple[int, int]]:
     """The ranges that a step's extent is cut into; they depend on nothing else.
 
-    No more than there are elements; the first ``extent % chunks`` are longer by one.
+    No more than there are elements; those that are longer, by one, are spread evenly, as a thread
+    takes one run of them and another thread another.
     """
     if extent <= 0:
         return []
     chunks = max(1, min(chunks, extent, MAX_CHUNKS))
-    length, longer = divmod(extent, chunks)
-    firsts = [i * length + min(i, longer) for i in range(chunks)]
+    firsts = [i * extent // chunks for i in range(chunks)]
     return list(zip(firsts, [*firsts[1:], extent], strict=True))

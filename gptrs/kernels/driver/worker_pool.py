@@ -196,10 +196,10 @@ class _Pool:
         return code.made
 
     def _emit_publish(self) -> Any:
-        """publish(block, kernel, arguments, length, longer, chunks): open a step, chunk 0 taken."""
-        code = PoolCode(self.module, "publish", VOID, WORDS, *[I64] * 5)
+        """publish(block, kernel, arguments, extent, chunks): open a step, chunk 0 taken."""
+        code = PoolCode(self.module, "publish", VOID, WORDS, *[I64] * 4)
         block, *job = code.arguments
-        words = (Word.KERNEL, Word.ARGUMENTS, Word.LENGTH, Word.LONGER, Word.CHUNKS)
+        words = (Word.KERNEL, Word.ARGUMENTS, Word.EXTENT, Word.CHUNKS)
         for word, value in zip(words, job, strict=True):
             code.put(value, block, word)
         code.put(i64(0), block, Word.DONE, "monotonic")
@@ -243,9 +243,7 @@ class _Pool:
         """parallel(block, kernel, arguments, extent, chunks, threads): one step, to its end."""
         code = PoolCode(self.module, "parallel", VOID, WORDS, *[I64] * 5)
         block, kernel, arguments, extent, chunks, threads = code.arguments
-        length = code.udiv(extent, chunks)
-        longer = code.sub(extent, code.mul(length, chunks))
-        job = [kernel, arguments, length, longer, chunks]
+        job = [kernel, arguments, extent, chunks]
         code.go_if(code.icmp_signed("<=", threads, i64(1)), "alone")
         busy = code.word(block, Word.BUSY)
         exchange = code.cmpxchg(busy, i64(0), i64(1), "acquire", "monotonic")

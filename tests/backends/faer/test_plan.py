@@ -372,3 +372,9 @@ def test_pieces_are_no_smaller_than_what_is_computed_together(
 ) -> None:
     """Unless a thread would have nothing to do."""
     assert chunk_count(threads, extent, 1e9, grain) == chunks
+
+
+def test_uneven_items_are_cut_into_more_chunks() -> None:
+    assert [chunk_count(2, 100, 1e9, uneven=each) for each in (False, True)] == [8, 32]
+    assert [chunk_count(2, 100, 40_000.0, uneven=each) for each in (False, True)] == [8, 10]
+    assert chunk_count(1, 100, 1e9, uneven=True) == 1

@@ -116,7 +116,9 @@ class Attention(Call):
         extent = attention_extent(batch, groups, shared, queries, block)
         element = weight_bytes(self.head.stored)
         time = attention_time(batch, heads, groups, queries, keys, size, element)
-        b.step(kernel(attention_kernel, b.isa, self.head), [*words.values()], extent, time)
+        code = kernel(attention_kernel, b.isa, self.head)
+        uneven = self.head.causal and queries > 1
+        b.step(code, [*words.values()], extent, time, uneven=uneven)
         return True
 
 

@@ -25,6 +25,8 @@ from gptrs.lazy_dataclass import dataclass
 
 PIECES = 4
 """Chunks of a step per thread, for load balance: a late thread delays little."""
+UNEVEN_PIECES = 16
+"""The same where items take unequally long, as the last chunk does, for which a thread may wait."""
 
 
 class Address(NamedTuple):
@@ -75,12 +77,14 @@ class Binder(ABC):
         grain: int = 1,
         least: float = MACHINE.piece,
         prepares: Address | None = None,
+        uneven: bool = False,
     ) -> None:
         """Add a step: ``kernel`` over ``extent`` with this argument block, which takes so many ns
         on one thread, in chunks of at least ``grain`` where there are enough of them for all
-        threads, and of ``least`` ns. A step that ``prepares`` scratch memory fills that, from
-        operands or scratch memory that was prepared, and writes nothing else: calls that follow
-        one another prepare the same once."""
+        threads, and of ``least`` ns; in smaller ones where items are ``uneven``, take unequally
+        long. A step that ``prepares`` scratch memory fills that, from operands or scratch memory
+        that was prepared, and writes nothing else: calls that follow one another prepare the same
+        once."""
 
 
 _KERNELS: dict[tuple[object, ...], Kernel] = {}
