@@ -120,3 +120,12 @@ def test_pairs_of_weights_that_are_not_compressed(
     monkeypatch.setattr(product_call, "multiplies_bf16", lambda _: False)
     single: Any = ptir.jit(lambda x, w: ptir.matmul(x, w))
     np.testing.assert_array_equal(found, single(x, w).numpy())
+
+
+@pytest.mark.usefixtures("wanted")
+def test_products_of_few_rounded_rows_are_one_step() -> None:
+    (x, w), (_, v) = drawn(2, 64, 96), drawn(2, 64, 160)
+    both: Any = ptir.jit(
+        lambda x: (x @ ptir.cast(w, dtype=ptir.f32), x @ ptir.cast(v, dtype=ptir.f32))
+    )
+    assert both.explain(x).report.native_steps == 2  # the rounding is the first

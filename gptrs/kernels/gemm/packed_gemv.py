@@ -57,7 +57,7 @@ from gptrs.kernels.weight_compression.decoder import (
 )
 from gptrs.kernels.weight_compression.format import Container, block_bytes, block_rows
 
-_MOST_ROWS = 8
+MOST_ROWS = 8
 _TWO_COMPRESSED = 20
 """Most sums with which two compressed panels are read side by side. With more, one panel is read,
 and its blocks are decoded in a software pipeline (`PanelDecoder`)."""
@@ -66,7 +66,7 @@ and its blocks are decoded in a software pipeline (`PanelDecoder`)."""
 def packed_gemv_limit(isa: Isa, product: Product) -> int:
     """The most rows for which `packed_gemv_kernel` is the faster one: fewer than a tile has."""
     most = decoder_rows(isa) if product.compressed else isa.tile_rows
-    return max(1, min(_MOST_ROWS, most - 1))
+    return max(1, min(MOST_ROWS, most - 1))
 
 
 def _streams(isa: Isa, rows: int, compressed: bool) -> list[int]:

@@ -39,7 +39,7 @@ from gptrs.kernels.compiler.compile import Kernel
 from gptrs.kernels.compiler.isa import Isa
 from gptrs.kernels.gemm.bf16_pairs import TAIL, multiplies_bf16
 from gptrs.kernels.gemm.blocked import Blocking, blocked_gemm_extent, blocked_gemm_kernel, blocking
-from gptrs.kernels.gemm.packed_gemv import packed_gemv_kernel, packed_gemv_limit
+from gptrs.kernels.gemm.packed_gemv import MOST_ROWS, packed_gemv_kernel, packed_gemv_limit
 from gptrs.kernels.gemm.packing import (
     pack_pairs_kernel,
     pack_rows_kernel,
@@ -79,7 +79,10 @@ class MatrixProduct(Call):
             return None
         packs = _packed_form(found) is not None and not found.is_column
         result, epilogue = match_epilogue(core, found.columns, graph, members, multiplies=packs)
-        narrow = widened(found.a.value, graph) if packs and found.weights == "bf16" else None
+        # Of few rows A is read in f32, by several products as one step (`joint_steps`).
+        few = isinstance(found.rows, int) and found.rows <= MOST_ROWS
+        pairs = packs and found.weights == "bf16" and not few
+        narrow = widened(found.a.value, graph) if pairs else None
         if narrow is None or narrow.type.dtype is not bf16:
             return cls(result, tuple(members.found), found, epilogue)
         members.add(graph.maker[found.a.value])
