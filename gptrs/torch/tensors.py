@@ -26,12 +26,16 @@ def array_of(tensor: torch.Tensor) -> Array:
     tensor = tensor.detach()
     if tensor.is_conj() or tensor.is_neg():
         tensor = tensor.resolve_conj().resolve_neg()
-    if (bits := _BITS.get(tensor.dtype)) is not None:
-        return tensor.view(bits[0]).numpy().view(bits[1])
     try:
+        if (bits := _BITS.get(tensor.dtype)) is not None:
+            return tensor.view(bits[0]).numpy().view(bits[1])
         return tensor.numpy()
     except TypeError:
         raise DTypeError(f"arrays have no {tensor.dtype}") from None
+    except RuntimeError:
+        if not _torch._is_zerotensor(tensor):  # zeros without memory, as gradients may be
+            raise
+        return array_of(_torch.zeros(tensor.shape, dtype=tensor.dtype))
 
 
 def tensor_of(array: Array) -> torch.Tensor:
