@@ -82,6 +82,20 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
         ("f32[5]",),
     ),
     "composites": (composites, ("f32[4,6]", "f32[6,6]")),
+    "positions of few digits": (
+        lambda x: ptir.cast(ptir.iota(shape=(300,), dtype=ptir.bf16, axis=0), dtype=ptir.f32) + x,
+        ("f32[1]",),
+    ),
+    "positions of fewer digits": (
+        lambda x: (
+            ptir.cast(ptir.iota(shape=(20,), dtype=ptir.fp8_e5m2, axis=0), dtype=ptir.f32) + x
+        ),
+        ("f32[1]",),
+    ),
+    "no steps": (
+        lambda s, x: ptir.scan(lambda total, row: (total + row, total), s, x),
+        ("f32[3]", "f32[0,3]"),
+    ),
     "branches": (branches, ("i1[]", "f32[3] positive")),
     "many": (lambda x: ptir.concat(tuple(ptir.tanh(x + i) for i in range(16))), ("f32[3]",)),
 }

@@ -10,7 +10,7 @@ import numpy as np
 
 from gptrs.backends.c_family.control import is_control, scan_step, while_step
 from gptrs.backends.c_family.device import DeviceBuffer, KernelDevice
-from gptrs.ir.dims import size_at
+from gptrs.ir.dims import same, size_at
 from gptrs.ir.ops.control import cond, scan
 from gptrs.ir.program import Instruction, Program, Value
 from gptrs.ir.types import Type, si64
@@ -77,12 +77,15 @@ class _Branch(ControlRun):
 class _Scan(ControlRun):
     def __init__(self, instruction: Instruction, made: Made) -> None:
         super().__init__(instruction)
-        self._step = scan_step(instruction)
-        self._plan = made(self._step.program)
+        self._changed: tuple[int, ...] = ()
+        self._plan: Any = None
+        if not same(instruction.attrs["length"], 0):  # a step would have no row to read
+            step = scan_step(instruction)
+            self._changed, self._plan = step.changed, made(step.program)
 
     def enqueue(self, run: Enclosing) -> Buffers | None:
         state, xs, captured = map(_several, self.instruction.operands)
-        attrs, changed = self.instruction.attrs, self._step.changed
+        attrs, changed = self.instruction.attrs, self._changed
         count = size_at(attrs["length"], run.sizes)
         first = max(count - 1, 0) if attrs["reverse"] else 0
         outputs = [run.empty(v) for v in self.instruction.results[len(state) :]]

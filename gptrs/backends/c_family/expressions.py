@@ -19,6 +19,7 @@ from gptrs.backends.c_family.element_types import (
     convert,
     literal,
     loaded,
+    rounded,
     stored,
 )
 from gptrs.backends.c_family.index_text import position
@@ -82,7 +83,10 @@ class ExpressionWriter(ABC):
                 name = self._load(part, here)
             case Iota():
                 place = self._place(part.view, here)
-                name = self.name(here, "iota", convert(part.dtype, place), part.dtype)
+                number_of = convert(part.dtype, place)
+                if part.dtype.name in NARROW:  # it has not every integer
+                    number_of = rounded(part.dtype, number_of)
+                name = self.name(here, "iota", number_of, part.dtype)
             case Apply():
                 name = self._apply(part, here)
         here.names[number] = name

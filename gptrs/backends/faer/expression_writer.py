@@ -112,6 +112,9 @@ class ExpressionWriter(ABC):
             case Iota():
                 place = self._at("iota", part.view, here)
                 name = self._name(here, "iota", scalars.convert(part.dtype, place), part.dtype)
+                if part.dtype.is_float and part.dtype.compute is not part.dtype:
+                    # It has not every integer.
+                    name = self._name(here, "iota", scalars.rounded(part.dtype, name), part.dtype)
             case Apply():
                 name = self._apply(part, here)
         here.names[number] = name
