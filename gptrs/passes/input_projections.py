@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gptrs.ir.dims import DimLike, product
+from gptrs.ir.dims import DimLike, product, same
 from gptrs.ir.kinds import OpKind
 from gptrs.ir.ops.contract import dot_general
 from gptrs.ir.ops.control import scan
@@ -89,7 +89,7 @@ def _pays(product_: Instruction, items: dict[Value, Value], known: set[Value]) -
 def _at_most(columns: DimLike, depth: DimLike) -> bool:
     """Whether a projection is not much larger than what it is of."""
     known = isinstance(columns, int) and isinstance(depth, int)
-    return columns <= _WIDER * depth if known else columns == depth
+    return columns <= _WIDER * depth if known else same(columns, depth)
 
 
 def _outside(

@@ -128,3 +128,16 @@ def test_any_length_is_one_program() -> None:
         found, expected = function(XS[:steps], W, U), reference(XS[:steps], W, U)
         np.testing.assert_allclose(found[1].numpy(), expected[1].numpy(), rtol=1e-5, atol=1e-5)
     assert function.cache_info().misses == 1
+
+
+def test_a_projection_of_symbolic_width_stays() -> None:
+    function: Any = ptir.jit(dynamic={"w": {0: "S"}})(
+        lambda xs, w: ptir.scan(lambda h, x: (h, ptir.einsum("k,sko->so", x, w)), 0.0, xs)[1]
+    )
+    w = np.random.default_rng(3).standard_normal((5, 12, 2)).astype(np.float32)
+    for width in (1, 2, 5):
+        found, expected = (
+            function(XS[:, 0], w[:width]),
+            np.einsum("tk,sko->tso", XS[:, 0], w[:width]),
+        )
+        np.testing.assert_allclose(found.numpy(), expected, rtol=1e-5, atol=1e-5)
