@@ -82,11 +82,10 @@ class ExpressionWriter(ABC):
             case Load():
                 name = self._load(part, here)
             case Iota():
-                place = self._place(part.view, here)
-                number_of = convert(part.dtype, place)
+                text = convert(part.dtype, self._place(part.view, here))
                 if part.dtype.name in NARROW:  # it has not every integer
-                    number_of = rounded(part.dtype, number_of)
-                name = self.name(here, "iota", number_of, part.dtype)
+                    text = rounded(part.dtype, text)
+                name = self.name(here, "iota", text, part.dtype)
             case Apply():
                 name = self._apply(part, here)
         here.names[number] = name

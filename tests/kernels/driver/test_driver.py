@@ -68,7 +68,7 @@ def test_cuts_are_contiguous_and_even(extent: int, chunks: int) -> None:
     assert sum(last - first for first, last in ranges) == extent
     lengths = {last - first for first, last in ranges}
     assert not lengths or max(lengths) - min(lengths) <= 1
-    # So do threads that take a run of chunks each.
+    # A thread takes a run of them, which has its share of the longer ones.
     count = len(ranges)
     assert all(
         first * count <= i * extent < (first + 1) * count for i, (first, _) in enumerate(ranges)

@@ -97,15 +97,15 @@ class MatrixProduct(Call):
     def _product(self, compressed: bool) -> Product:
         return Product(self.core.weights, compressed, self.epilogue.activation)
 
+    def _pairs(self, isa: Isa) -> bool:
+        """Whether the blocked product multiplies pairs of bf16."""
+        depth = self.core.depth
+        whole = isinstance(depth, int) and not depth % isa.lanes
+        return self.rounded and whole and multiplies_bf16(isa)
+
     def _blocked(self, isa: Isa, product: Product) -> tuple[Product, Kernel]:
         """The blocked product of many rows, and what packs them."""
-        depth = self.core.depth
-        if (
-            self.rounded
-            and multiplies_bf16(isa)
-            and isinstance(depth, int)
-            and not depth % isa.lanes
-        ):
+        if self._pairs(isa):
             return replace(product, pairs=True), kernel(pack_pairs_kernel, isa)
         return product, kernel(pack_rows_kernel, isa, isa.tile_rows)
 
@@ -131,7 +131,8 @@ class MatrixProduct(Call):
         if not isinstance(core.rows, int) or core.rows > limit:
             blocked, _ = self._blocked(isa, product)
             kernel(blocked_gemm_kernel, isa, blocked)
-        if self.rounded:
+        # Rows that are known are many: fewer are read in f32 (`match`).
+        if self.rounded and not (isinstance(core.rows, int) and self._pairs(isa)):
             kernel(widen_rows_kernel, isa)
         packing_kernel(isa, core.b.transposed, core.weights)
 
@@ -198,8 +199,7 @@ class MatrixProduct(Call):
         core, matrix = self.core, self.core.a.matrix
         isa, rows, depth, columns = b.isa, *map(b.size, (core.rows, core.depth, core.columns))
         a, stride = b.address(core.a.value, matrix.offset), b.size(matrix.stride)
-        blocked, pack = self._blocked(isa, product)
-        if self.rounded and (tiles is None or not blocked.pairs):
+        if self.rounded and (tiles is None or not self._pairs(isa)):
             narrow, a = a, b.scratch(4 * rows * depth)
             time = 6 * rows * depth / BYTES_PER_NS
             widen = kernel(widen_rows_kernel, isa)
@@ -218,11 +218,12 @@ class MatrixProduct(Call):
             return
         packed, totals, blocks = tiles
         words.update(a=packed, totals=totals, **blocks._asdict())
+        product, pack = self._blocked(isa, product)
         pack_words = [a, packed, rows, depth, stride, blocks.height]
         pack_time = 8 * rows * depth / BYTES_PER_NS
         b.step(pack, pack_words, -(-rows // blocks.height), pack_time, prepares=packed)
         extent = blocked_gemm_extent(isa, columns, blocks)
-        b.step(kernel(blocked_gemm_kernel, isa, blocked), [*words.values()], extent, time)
+        b.step(kernel(blocked_gemm_kernel, isa, product), [*words.values()], extent, time)
 
 
 def _packed_form(core: Contraction) -> Panels | None:
